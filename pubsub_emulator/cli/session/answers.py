@@ -116,18 +116,18 @@ class Built(Answer):
     stopped: StrictBool
 
 
+class Idle(Answer):
+    """A parachain that could not build in its turn."""
+
+    para: Para
+    why: Text
+
+
 class Failure(Answer):
     """A message that failed, whole or in one instruction."""
 
     para: Para
     instruction: Count | None
-    why: Text
-
-
-class Idle(Answer):
-    """A parachain that could not build in its turn."""
-
-    para: Para
     why: Text
 
 

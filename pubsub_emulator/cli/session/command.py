@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from inspect import cleandoc
@@ -154,6 +154,13 @@ def command(
         return run
 
     return keep
+
+
+def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> CommandError:
+    """The error that nothing has this name; it suggests similar names, or says `otherwise`, by default all of them."""
+    listed = list(known)
+    hint = near_to(name, listed, otherwise or f"there are {', '.join(listed) or 'none'}")
+    return CommandError(f"no {what} is called {name!r}; {hint}")
 
 
 BY_NAME: Final[dict[str, Command]] = {}

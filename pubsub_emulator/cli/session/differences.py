@@ -72,12 +72,10 @@ def _entry(held: bytes | None) -> str:
 
 def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Difference]:
     for key, old, new in a.top.differences(b.top):
-        if key.startswith(CHILD_STORAGE_PREFIX):
-            yield _differs(key_name(key), "", old, new)
-            continue
-        decoded = decoded_key(key, relay=relay)
+        of_child = key.startswith(CHILD_STORAGE_PREFIX)
+        decoded = None if of_child else decoded_key(key, relay=relay)
         if decoded is None:
-            yield _differs(key_name(key), words(key, None), old, new)
+            yield _differs(key_name(key), "" if of_child else words(key, None), old, new)
             continue
         at, keys = decoded
         shown = ", ".join(name(each) if isinstance(each, bytes) and len(each) == 32 else words(each) for each in keys)
@@ -85,8 +83,8 @@ def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Differen
             values = tuple(None if held is None else at.codec.decode(held) for held in (old, new))
         except ScaleError:
             yield _differs(at.name, shown, old, new)
-            continue
-        yield from _value(at.name, shown, *values)
+        else:
+            yield from _value(at.name, shown, *values)
 
 
 def _differs(item: str, keys: str, *values: object) -> Difference:

@@ -7,13 +7,12 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Line, Shown
 from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
-from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number
+from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number, unknown
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, merge_subscriptions
 
@@ -125,8 +124,7 @@ def _cheat(session: Session, of: str, strategies: str, at: str | None = None, sh
     para, names = session.para(of), strategies.split(",")
     for name in names:
         if name not in STRATEGIES:
-            hint = near_to(name, STRATEGIES, "`strategies` lists all")
-            raise CommandError(f"no strategy is called {name!r}; {hint}")
+            raise unknown("strategy", name, STRATEGIES, "`strategies` lists all")
     rate = _millionths(share)
     wanted = None if at is None else number(at, "COLLATOR is a number from 1 on", 1)
     chosen = session.read(CHOSEN, "pubsub_cheat", para, names, wanted, rate / MILLION)

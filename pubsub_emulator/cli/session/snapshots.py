@@ -6,13 +6,12 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.command import Command, CommandError, command, number
+from pubsub_emulator.cli.session.command import Command, CommandError, command, number, unknown
 from pubsub_emulator.cli.session.differences import FEW, differences, pages
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.state_diff import diff_states
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.runtime.framework.storage import State
 
 SNAPSHOTS: Final[list[Command]] = []
@@ -45,8 +44,7 @@ def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
 def _restore(session: Session, name: str) -> Iterator[Shown]:
     """Go back to a snapshot; the branch continues from there."""
     if name not in session.snapshots:
-        every = f"there are {', '.join(session.snapshots) or 'none'}"
-        raise CommandError(f"no snapshot is called {name!r}; {near_to(name, session.snapshots, every)}")
+        raise unknown("snapshot", name, session.snapshots)
     session.adopt(session.snapshots[name])
     yield Line(f"back at {name}: branch {session.branch} is at relay block {session.number}")
 
@@ -71,8 +69,7 @@ def _switch(session: Session, name: str) -> Iterator[Shown]:
     """Switch to another branch."""
     if name != session.branch:
         if name not in session.branches:
-            known = [*session.branches, session.branch]
-            raise CommandError(f"no branch is called {name!r}; {near_to(name, known, 'there are ' + ', '.join(known))}")
+            raise unknown("branch", name, [*session.branches, session.branch])
         left = session.checkpoint()
         session.adopt(session.branches[name])
         session.drop(session.branches.pop(name))

@@ -6,10 +6,9 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Built, RelayBlock
-from pubsub_emulator.cli.session.command import Command, CommandError, command, number
+from pubsub_emulator.cli.session.command import Command, CommandError, command, number, unknown
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
-from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 STEPPING: Final[list[Command]] = []
@@ -102,8 +101,7 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Rela
     if what == "verdict":
         known = [verdict.value for verdict in Verdict]
         if which is not None and which not in known:
-            every = f"there are {', '.join(known)}"
-            raise CommandError(f"no verdict is called {which!r}; {near_to(which, known, every)}")
+            raise unknown("verdict", which, known)
         return lambda block: any(which in {None, each.verdict} for each in block.refused)
     if what == "event":
         if which is None:
