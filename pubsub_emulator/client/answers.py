@@ -21,7 +21,6 @@ from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId
 T = TypeVar("T")
 
 MOST_TEXT: Final = 10_000
-"""The most characters of a text in an answer."""
 _SAID: Final = 80
 """The most characters of an answer that an error repeats."""
 

@@ -30,7 +30,6 @@ MOST_KEYS: Final = 256
 """The most keys of a trie that its card draws."""
 MOST_ROWS: Final = 100
 MOST_CARDS: Final = 12
-"""The most cards of a list."""
 
 _NAMES: Final = Names()
 

@@ -11,7 +11,7 @@ def register(shell: object) -> None:
     html, plain = _formatters(shell)
     for shown, make in CARDS.items():
         html.for_type(shown, make)
-        plain.for_type(shown, _plain)
+        plain.for_type(shown, lambda thing, printer, _cycle: printer.text(line(thing)))
     for kind in (list, tuple):
         html.for_type(kind, sequence_card)  # of anything else it makes nothing, and IPython shows it as always
 
@@ -29,7 +29,3 @@ def unregister(shell: object) -> None:
 def _formatters(shell: object) -> list[Any]:
     every = attrgetter("display_formatter.formatters")(shell)
     return [every[kind] for kind in ("text/html", "text/plain")]
-
-
-def _plain(thing: object, printer: Any, _cycle: bool) -> None:
-    printer.text(line(thing))

@@ -19,20 +19,18 @@ class View:
 
 def view(kind: str, path: Path, figures: Mapping[str, object], pages: Iterable[Shown] = ()) -> View:
     """A view that begins with the kind, the path, and some figures that say everything in short."""
-    plain = {name: value for name, value in figures.items() if not isinstance(value, list | dict)}
-    rows = tuple((name.replace("_", " "), figure(name, value)) for name, value in plain.items())
-    head = (Line(f"{path}: {kind}"), Grid("", ("", ""), rows))
+    rows: list[tuple[str, str | int]] = []
+    for name, value in figures.items():
+        if not isinstance(value, list | dict):
+            named = isinstance(value, bool) or name in _IDS
+            shown = value if isinstance(value, int) and not named else words(value, None)
+            rows.append((name.replace("_", " "), shown))
+    head = (Line(f"{path}: {kind}"), Grid("", ("", ""), tuple(rows)))
     return View({"kind": kind, "path": str(path), **figures}, (*head, *pages))
 
 
 _IDS: Final = frozenset({"chain", "number", "block", "slot", "relay_parent", "segment", "position"})
 """Numbers that name something: nobody reads them in thousands."""
-
-
-def figure(name: str, value: object) -> str | int:
-    """A figure for a table: counts as they are, bytes in hex and whole."""
-    counts = isinstance(value, int) and not isinstance(value, bool) and name not in _IDS
-    return value if counts and isinstance(value, int) else words(value, None)
 
 
 def fields_of(thing: object, *names: str) -> dict[str, object]:

@@ -43,7 +43,6 @@ class Difference(NamedTuple):
 
 
 Name = Callable[[bytes], str]
-"""The name of a published key."""
 
 
 def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Difference]:

@@ -25,7 +25,6 @@ from pubsub_emulator.runtime.rules import chosen
 STORAGE: Final[list[Command]] = []
 
 MOST_ROWS: Final = 200
-"""The most rows of storage shown."""
 
 MOST_COUNTED: Final = 1000
 """The most entries of an item that are counted if a state is fetched on demand."""
