@@ -78,8 +78,7 @@ def card(*content: object) -> str:
     return str(tag("div", style, *content, class_="pubsub-card"))
 
 
-def network_card(network: Network) -> str:
-    """The present blocks of the relay chain and of every parachain."""
+def _network_card(network: Network) -> str:
     header = network.relay.header
     rows = []
     for para, chain in network.parachains.items():
@@ -94,8 +93,7 @@ def network_card(network: Network) -> str:
     return card(title, table(head, rows))
 
 
-def step_card(step: Step) -> str:
-    """A relay block, and the result of every candidate in it."""
+def _step_card(step: Step) -> str:
     rows, delivered = [], list[Delivery]()
     for record in step.records:
         number, proof = record.candidate.header.number, len(record.candidate.inherent.proof)
@@ -125,8 +123,7 @@ def record_card(record: BlockRecord, picture: Picture | None = None) -> str:
     )
 
 
-def steps_card(steps: Iterable[Step]) -> str:
-    """Several steps: one row per relay block."""
+def _steps_card(steps: Iterable[Step]) -> str:
     rows = []
     for step in steps:
         refused = ", ".join(each.refusal.verdict.value for each in step.refused if each.refusal is not None)
@@ -138,8 +135,7 @@ def steps_card(steps: Iterable[Step]) -> str:
     return card(table(head, rows))
 
 
-def header_card(header: Header) -> str:
-    """A header, field by field."""
+def _header_card(header: Header) -> str:
     rows = (
         ("number", f"{header.number:,}"),
         ("hash", f"0x{header.hash().hex()}"),
@@ -150,16 +146,14 @@ def header_card(header: Header) -> str:
     return card(table(("header", ""), rows))
 
 
-def relay_block_card(block: Block) -> str:
-    """A relay block: its header, outcomes and events."""
+def _relay_block_card(block: Block) -> str:
     header = block.header
     said = f" · {short(header.hash())}, {len(block.extrinsics)} extrinsics"
     events = _lines(event_words(each.event, _NAMES) for each in block.events)
     return card(tag("p", tag("b", f"Block {header.number:,}"), said), events)
 
 
-def candidate_card(candidate: Candidate) -> str:
-    """A block as its author claims it, unjudged."""
+def _candidate_card(candidate: Candidate) -> str:
     header, inherent = candidate.header, candidate.inherent
     messages = len(inherent.messages.downward) + sum(len(each) for _, each in inherent.messages.horizontal)
     said = (
@@ -169,8 +163,7 @@ def candidate_card(candidate: Candidate) -> str:
     return card(tag("p", tag("b", f"Candidate {header.number:,}"), f" · {said}"))
 
 
-def outcome_card(outcome: BlockOutcome) -> str:
-    """The outcome of a valid block."""
+def _outcome_card(outcome: BlockOutcome) -> str:
     return card(
         tag("p", tag("b", "Outcome"), f" · state root {short(outcome.state_root)}"),
         _ledger(outcome.ledger, {}),
@@ -186,7 +179,7 @@ def sequence_card(sequence: Sequence[object]) -> str | None:
     if not things or not all(map(_maker, kinds)):
         return None
     if kinds == {Step}:
-        return steps_card(things)
+        return _steps_card(things)
     if kinds == {Delivery}:
         return card(_deliveries(things))
     if all(issubclass(kind, Event | EventRecord) for kind in kinds):
@@ -201,8 +194,7 @@ def _maker(kind: type) -> Callable[[Any], str] | None:
     return next((CARDS[base] for base in kind.__mro__ if base in CARDS), None)
 
 
-def state_card(state: State) -> str:
-    """A state: how many keys its tries hold."""
+def _state_card(state: State) -> str:
     if is_lazy(state):
         return card(tag("p", tag("b", f"State {short(state.root())}"), " · fetched on demand"))
     rows = [(f"0x{key.hex()}", len(trie), short(trie.root())) for key, trie in sorted(state.children.items())]
@@ -210,8 +202,7 @@ def state_card(state: State) -> str:
     return card(title, table(("child trie", "keys", "root"), rows) if rows else None)
 
 
-def difference_card(difference: StateDifference | NodeDifference) -> str:
-    """The first difference of two states: the key, both values, the node on the way to it; or that of two nodes."""
+def _difference_card(difference: StateDifference | NodeDifference) -> str:
     return card(tag("pre", "\n".join(difference.lines())))
 
 
@@ -268,22 +259,22 @@ def _lines(texts: Iterable[str]) -> Html:
 
 
 CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
-    Network: network_card,
-    Step: step_card,
+    Network: _network_card,
+    Step: _step_card,
     BlockRecord: record_card,
     BlockLedger: lambda ledger: card(_ledger(ledger, {})),
     Delivery: lambda delivery: card(_deliveries([delivery])),
     InvalidBlock: lambda refusal: card(_evidence(refusal)),
-    Candidate: candidate_card,
-    BlockOutcome: outcome_card,
-    Block: relay_block_card,
-    Header: header_card,
+    Candidate: _candidate_card,
+    BlockOutcome: _outcome_card,
+    Block: _relay_block_card,
+    Header: _header_card,
     EventRecord: lambda record: card(_lines([event_words(record.event, _NAMES)])),
     Event: lambda event: card(_lines([event_words(event, _NAMES)])),
     Trie: lambda trie: picture_of_trie(trie)._repr_html_(),
-    State: state_card,
-    StateDifference: difference_card,
-    NodeDifference: difference_card,
+    State: _state_card,
+    StateDifference: _difference_card,
+    NodeDifference: _difference_card,
 }
 """The card of each type; subclasses have that of their base."""
 

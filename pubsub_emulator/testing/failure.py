@@ -109,12 +109,11 @@ def _block(record: BlockRecord) -> Iterator[str]:
     if record.refusal is not None:
         yield from (f"  {offence.verdict.value}: {offence.detail}" for offence in record.refusal.evidence)
     if record.outcome is not None:
-        yield from ledger_lines(record.outcome.ledger)
+        yield from _ledger_lines(record.outcome.ledger)
         yield from _some(_delivery(delivery) for delivery in record.outcome.deliveries)
 
 
-def ledger_lines(ledger: BlockLedger) -> Iterator[str]:
-    """A block's ledger in bytes, and a table of its publishers."""
+def _ledger_lines(ledger: BlockLedger) -> Iterator[str]:
     yield (
         f"  budget {ledger.budget:,}, used {ledger.used:,}, messages {ledger.messages_bytes:,}, "
         f"static keys {ledger.static_bytes:,}, maps {ledger.map_charges:,}"
@@ -154,15 +153,15 @@ def _changes(last: LastBlocks) -> Iterator[str]:
     before = relay.block(now - 1)
     if before is not None:
         yield f"relay block {now - 1} → {now}"
-        yield from state_lines(before.state, relay.state)
+        yield from _state_lines(before.state, relay.state)
     newest = sorted(last.numbers, key=lambda para: (-last.records[para].included_at, para))
     for para in newest[:_MOST_CHAINS]:
         number = last.numbers[para]
         yield f"parachain {para} block {number - 1} → {number}"
-        yield from state_lines(*last.states[para])
+        yield from _state_lines(*last.states[para])
 
 
-def state_lines(before: State, after: State) -> Iterator[str]:
+def _state_lines(before: State, after: State) -> Iterator[str]:
     """The first keys whose values differ in two states, including child tries and without System's rows."""
 
     def lines() -> Iterator[str]:
