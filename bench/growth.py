@@ -8,7 +8,6 @@ the largest number of keys that are made into a trie, which takes some 650 bytes
 import argparse
 import gc
 import random
-import sys
 from collections.abc import Callable, Iterator
 from time import process_time
 from typing import Final
@@ -122,8 +121,7 @@ def measure(names: list[str], most: int, most_in_a_trie: int) -> None:
         rows("Keys of a relay state", columns, lambda count: keys(count, most_in_a_trie), sizes[5:])
 
 
-def main() -> int:
-    """Measure and print."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     every = ["parachains", "subscribed", "keys"]
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(every)}; default: all")
@@ -134,8 +132,3 @@ def main() -> int:
     if unknown:
         parser.error(f"no table is called {unknown[0]}")
     measure(given.tables or every, given.most, given.trie)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

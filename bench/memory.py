@@ -24,8 +24,7 @@ def share(pid: int) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def main() -> None:
-    """Run the command and print the peak of all, what each process had then, and the peaks of the largest."""
+if __name__ == "__main__":
     running = subprocess.Popen(sys.argv[1:])  # noqa: S603  # the command is what is asked for
     most, then, peaks = 0, [0], dict[int, int]()
     while running.poll() is None:
@@ -38,7 +37,3 @@ def main() -> None:
     print(f"peak {most // MIB} MiB: {' + '.join(str(size // MIB) for size in then)}")  # a tool
     print(f"largest processes: {', '.join(f'{size // MIB} MiB' for size in largest)}")  # a tool
     sys.exit(running.returncode)
-
-
-if __name__ == "__main__":
-    main()

@@ -46,18 +46,16 @@ TURNS: Final = 7
 WAITING: Final = 500  # extrinsics in a pool
 
 
-class Sink:
+class _Sink:
     """An outlet that counts what it is given."""
 
     def __init__(self) -> None:
         self.sent = 0
 
     def event(self, _subscription: RpcSubscription, text: str) -> None:
-        """Count it."""
         self.sent += len(text)
 
     def spawn(self, work: Any) -> None:
-        """Nothing is run here."""
         work.close()
 
     async def room(self) -> None:
@@ -107,7 +105,7 @@ def races() -> Iterator[Race]:
     yield Race("node: a step", step, base, _twin(12), 15, 1.15)
     yield _pool_race(server)
     crowded, step = _server(loop)
-    session = Session("bench", Sink(), most=2000)
+    session = Session("bench", _Sink(), most=2000)
     for at in range(1000):
         session.add(StorageChanges(RELAY, [at.to_bytes(4, "big")], crowded.timeline))
     for _ in range(100):

@@ -92,8 +92,7 @@ def measure(whole: Path, scratch: Path, sizes: Sequence[int], turns: int) -> Ite
         yield size, (*(median(column) for column in zip(*found[size], strict=True)), peak)
 
 
-def main() -> None:
-    """Measure and print."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.one_more", description=__doc__)
     parser.add_argument("segments", type=int, nargs="+", help="segments that there are, the one more included")
     parser.add_argument("--turns", type=int, default=7, help="turns of one segment each (default 7)")
@@ -111,7 +110,3 @@ def main() -> None:
             print(f"| {segments} | {' | '.join(f'{seconds:.3f}' for seconds in measured[:-1])} |", flush=True)
             peak = measured[-1]
         print(f"peak: {peak:.0f} MiB")
-
-
-if __name__ == "__main__":
-    main()

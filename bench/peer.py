@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from bench.measure import Race, Result, Work, timed
 from bench.tries import UPDATES, Entries, N, proving, reading, uniform, update, updates_of, updating_in_turns
+from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import Trie, state_root
 
 HERE: Final = Path(__file__).resolve().parent
@@ -87,10 +88,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class PeerRace(Race):
-    """Our work beside the peer's, `against` gives the seconds that it says; the median of a few `runs` counts.
-
-    The other process has emptied the caches.
-    """
+    """Our work beside the peer's, which says its seconds: medians of a few `runs`, for the other emptied the caches."""
 
     against: Callable[[], float]
     runs: int = 1
@@ -152,16 +150,22 @@ def on_one_core() -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
-def _races(peer: Peer) -> Iterator[PeerRace]:
+def _given(peer: Peer) -> tuple[Entries, Hash]:
+    """The entries that the peer has now, and their root."""
     peer.give(entries=hexed(uniform(N)))
     entries = uniform(N)  # made again: the hexadecimal strings are gone
     root = state_root(entries)
     if peer.run("root")[1] != "0x" + root.hex():
-        raise RuntimeError("the peer comes to another root")
+        raise RuntimeError(f"{peer.name} comes to another root")
+    return entries, root
+
+
+def _races(peer: Peer) -> Iterator[PeerRace]:
+    entries, root = _given(peer)
     yield peer.race(f"W1 root of {N:,}, uniform", "root", lambda: state_root(entries), 5, 0.10, runs=3)
     keys = [key for key, _ in random.Random(163).sample(entries, 1_000)]
-    nodes: dict[bytes, bytes] = {}
-    Trie.from_entries(entries).prove(keys, nodes)  # type: ignore[arg-type]  # hashes are bytes
+    nodes: dict[Hash, bytes] = {}
+    Trie.from_entries(entries).prove(keys, nodes)
     # As a proof comes off a wire, one node after the other in memory, and nothing left of the trie around them.
     listed = [bytes(bytearray(node)) for node in sorted(nodes.values())]
     del nodes
@@ -172,11 +176,7 @@ def _races(peer: Peer) -> Iterator[PeerRace]:
 
 
 def _native_races(peer: Peer) -> Iterator[PeerRace]:
-    peer.give(entries=hexed(uniform(N)))
-    entries = uniform(N)
-    root = state_root(entries)
-    if peer.run("root")[1] != "0x" + root.hex():
-        raise RuntimeError("the native peer comes to another root")
+    entries, root = _given(peer)
     yield peer.race(f"W1 root of {N:,}, uniform", "root", lambda: state_root(entries), 5, 2.0, 1.0, runs=3)
     rng = random.Random(162)
     updates = updates_of(rng.choices(entries, k=UPDATES), rng)
@@ -190,8 +190,8 @@ def _native_races(peer: Peer) -> Iterator[PeerRace]:
     keys = [key for key, _ in random.Random(163).sample(entries, 1_000)]
     peer.give(entries=hexed(entries), keys=["0x" + key.hex() for key in keys])
     yield peer.race("W3 prove 1,000 keys, uniform", "prove", proving(trie, keys), 9, 1.2, 0.6, runs=9)
-    nodes: dict[bytes, bytes] = {}
-    trie.prove(keys, nodes)  # type: ignore[arg-type]  # hashes are bytes
+    nodes: dict[Hash, bytes] = {}
+    trie.prove(keys, nodes)
     listed = [bytes(bytearray(node)) for node in sorted(nodes.values())]
     if peer.run("prove")[1] != len(listed):
         raise RuntimeError("the native peer proves with other nodes")

@@ -8,7 +8,6 @@ import argparse
 import gc
 import os
 import random
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -246,16 +245,15 @@ def plot(table: Table, folder: Path) -> None:
     import altair as alt  # noqa: PLC0415  # optional
 
     x, y = table.columns[0], table.flat
-    at = table.columns.index(y) if y in table.columns else len(table.columns) - 1
+    at = table.columns.index(y)
     data = alt.Data(values=[{x: row[0], "y": row[at]} for row in table.rows])  # type: ignore[no-untyped-call]
     chart = alt.Chart(data, title=table.title, width=320, height=180).mark_line(point=True)
     scale = alt.Scale(type="log")
-    chart = chart.encode(alt.X(f"{x}:Q", scale=scale), alt.Y("y:Q", title=table.columns[at]))
+    chart = chart.encode(alt.X(f"{x}:Q", scale=scale), alt.Y("y:Q", title=y))
     chart.save(folder / (table.title.split(",")[0].replace(" ", "-").lower() + ".svg"))
 
 
-def main() -> int:
-    """Measure and print."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
     parser.add_argument("--plot", type=Path, help="a folder for plots; needs altair and vl-convert-python")
@@ -265,8 +263,3 @@ def main() -> int:
         if given.plot is not None:
             given.plot.mkdir(parents=True, exist_ok=True)
             plot(table, given.plot)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -192,9 +192,8 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
     yield Result("second run, nothing new", "first run", again["cpu"] * 1e3, plain["cpu"] * 1e3, ratio, 0.02, note)
     if executors:
         load = os.getloadavg()[0]
-        one, two = (
-            run(history, scratch / f"{count}", "spark", f"local-cluster[{count},1,1024]")["wall"] for count in (1, 2)
-        )
+        clusters = {each: f"local-cluster[{each},1,1024]" for each in (1, 2)}
+        one, two = (run(history, scratch / f"{each}", "spark", name)["wall"] for each, name in clusters.items())
         note = f"wall time, load {load:.1f} before"
         yield Result("two executors", "one executor", two * 1e3, one * 1e3, two / one, note=note)
 
@@ -263,10 +262,8 @@ def main() -> None:
             make_history(history, given.networks, given.relay_blocks)
         make_history(scratch / "lone", 1, 60, shared=False)
         print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|", flush=True)
-        lines = chain(
-            stored(history, scratch / "lone"), measured(history, scratch, scratch / "lone", executors=given.executors)
-        )
-        for result in lines:
+        lone = scratch / "lone"
+        for result in chain(stored(history, lone), measured(history, scratch, lone, executors=given.executors)):
             results.append(result)
             print(row(result), flush=True)
         print(f"\n{pieces(history, scratch / 'lone', scratch)}", flush=True)

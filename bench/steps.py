@@ -32,8 +32,7 @@ def counted(work: Work) -> Counter[CodeType]:
     return found
 
 
-def main() -> None:
-    """Print the instructions of the first line of that name, and the functions with most of them."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="?", default="simulated blocks")
     parser.add_argument("--functions", type=int, default=20)
@@ -45,7 +44,3 @@ def main() -> None:
     for code, steps in found.most_common(given.functions):
         name = f"{code.co_filename.rpartition('pubsub_emulator/')[-1]} {code.co_qualname}"
         print(f"{steps:12,} {100 * steps / total:5.1f} %  {name}")
-
-
-if __name__ == "__main__":
-    main()

@@ -236,8 +236,7 @@ def store_of(kind: str, folder: Path) -> Iterator[str]:
             yield url
 
 
-def main() -> int:
-    """Run and tell."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.traffic", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--kill-every", type=float, default=60, help="seconds")
@@ -247,8 +246,4 @@ def main() -> int:
     wish = parser.parse_args()
     os.environ.setdefault("PYTHONPATH", ":".join(filter(None, sys.path)))
     with tempfile.TemporaryDirectory(prefix="traffic-") as folder, store_of(wish.store, Path(folder)) as store:
-        return 0 if asyncio.run(run(Path(folder), store, wish)) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        sys.exit(0 if asyncio.run(run(Path(folder), store, wish)) else 1)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import cycle
 from typing import Final
 
@@ -59,25 +60,15 @@ def races() -> Iterator[Race]:
         goal = kind == "uniform"
         for count in (1_000, 10_000, N):
             entries = make(count)
-            nodes = list(proof_of_all(entries).values())
+            nodes: dict[Hash, bytes] = {}
+            Trie.from_entries(entries).prove((key for key, _ in entries), nodes)
             pairs = min(max(9, 100_000 // count), 60)
             goals = (2.5, 1.5) if goal and count == N else ()
-            yield Race(f"W1 root of {count:,}, {kind}", root_of(entries), "hashing", hashing(nodes), pairs, *goals)
+            name, floor = f"W1 root of {count:,}, {kind}", hashing(nodes.values())
+            yield Race(name, partial(state_root, entries), "hashing", floor, pairs, *goals)
         entries = make(N)
         yield from _updates(kind, entries, goal=goal)
         yield from _proofs(kind, entries, goal=goal)
-
-
-def proof_of_all(entries: Entries) -> dict[Hash, bytes]:
-    """Every node of a trie."""
-    nodes: dict[Hash, bytes] = {}
-    Trie.from_entries(entries).prove((key for key, _ in entries), nodes)
-    return nodes
-
-
-def root_of(entries: Entries) -> Work:
-    """W1."""
-    return lambda: state_root(entries)
 
 
 def updates_of(chosen: Entries, rng: random.Random) -> Entries:
@@ -87,8 +78,7 @@ def updates_of(chosen: Entries, rng: random.Random) -> Entries:
 
 def fresh_nodes(before: Trie, after: Trie, updates: Entries) -> list[bytes]:
     """The nodes and values that `after` has on the paths of `updates` and `before` has not: what W2 must hash."""
-    old: dict[Hash, bytes] = {}
-    new: dict[Hash, bytes] = {}
+    old, new = dict[Hash, bytes](), dict[Hash, bytes]()
     before.prove((key for key, _ in updates), old)
     after.prove((key for key, _ in updates), new)
     return [node for name, node in new.items() if name not in old]

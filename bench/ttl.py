@@ -32,11 +32,10 @@ START = 1_000_000
 Place = tuple[ParaId, PubsubKey]
 
 
-class NoOwners:
+class _NoOwners:
     """A registrar without paras."""
 
     def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:  # noqa: ARG002  # a registrar's signature
-        """Nobody owns anything."""
         return None
 
 
@@ -71,7 +70,7 @@ def places(count: int) -> Iterator[Place]:
 def build(policy: TtlPolicy, ttls: dict[Place, int]) -> Run:
     """A relay state in which every place was published at block `START` for its ttl."""
     config = Config(ttl_policy=policy)
-    pallet = Broadcaster(config, Balances(), NoOwners())
+    pallet = Broadcaster(config, Balances(), _NoOwners())
     pallet.integrity_test()
     entries: dict[ParaId, list[tuple[PubsubKey, PublishedEntry]]] = {}
     for (para, key), ttl in ttls.items():
@@ -122,8 +121,7 @@ def row(name: str, policy: TtlPolicy, measured: tuple[list[int], int, float]) ->
     return f"| {name} | `{policy.value}` | {shown} |"
 
 
-def main() -> None:
-    """Print the table."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--blocks", type=int, default=200)
@@ -137,7 +135,3 @@ def main() -> None:
     for due, policy in product((given.keys // 100, given.keys // 10, given.keys), TtlPolicy):
         print(row(f"{due:,} in one block", policy, burst(policy, given.keys, due)), flush=True)
         gc.collect()
-
-
-if __name__ == "__main__":
-    main()

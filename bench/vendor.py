@@ -89,8 +89,11 @@ def _packed(package: str) -> bytes:
         return next(Path(folder).glob("*.tgz")).read_bytes()
 
 
-def main() -> None:
-    """Write or check."""
+def _is(path: Path, data: bytes) -> bool:
+    return path.exists() and path.read_bytes() == data
+
+
+if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--check", action="store_true", help="Write nothing; fail where a file differs.")
     check = arguments.parse_args().check
@@ -101,11 +104,3 @@ def main() -> None:
     TARGET.mkdir(exist_ok=True)
     for name in differing:
         (TARGET / name).write_bytes(files[name])
-
-
-def _is(path: Path, data: bytes) -> bool:
-    return path.exists() and path.read_bytes() == data
-
-
-if __name__ == "__main__":
-    main()
