@@ -111,8 +111,7 @@ def _kinds(models: Iterable[type[BaseModel]], tag: str) -> Iterator[str]:
 
 def prism_cheats() -> Iterable[str]:
     """The tables of cheats of a PRISM server: what each does, and as what the audit finds it."""
-    from pubsub_emulator.prism.cheats import CHEATS  # noqa: PLC0415  # after the path
-    from pubsub_emulator.prism.status_cheats import STATUS_CHEATS  # noqa: PLC0415  # as above
+    from pubsub_emulator.prism.cheats import CHEATS, STATUS_CHEATS  # noqa: PLC0415  # after the path
 
     for head, cheats in (("cheat", CHEATS), ("cheat of channel 7", STATUS_CHEATS)):
         yield from (f"| {head} | what the server does | found as |", "|---|---|---|")

@@ -1,11 +1,12 @@
-"""Cheats of a PRISM server with the operations that it owes the owner of a DID, as named objects (EV-41).
+"""Cheats of a PRISM server, with the operations that it owes the owner of a DID or with a status, as objects (EV-41).
 
-Each changes the events of one stream; `spark_audit.spark.deliveries` finds it in their rows, which `operations.row_of`
-makes. Cheats about the status of one operation are in `status_cheats`.
+Each of `CHEATS` changes the events of one stream; `spark_audit.spark.deliveries` finds it in their rows, which
+`operations.row_of` makes. Each of `STATUS_CHEATS` changes what one stream tells of an operation's status;
+`spark_audit.spark.statuses` finds it beside the truths.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pubsub_emulator.events.cheats import Cheat
 from pubsub_emulator.prism.core.errors import Reason
@@ -13,10 +14,12 @@ from pubsub_emulator.prism.core.filters import TYPES, FilterType
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.messages import AtalaOperation, RevokeCredentials, SignedAtalaOperation, decode, encode
 from pubsub_emulator.prism.core.process import OperationType, Status
+from pubsub_emulator.prism.core.status import OperationStatus, Update
 from pubsub_emulator.prism.tables.operations import Event
 
 Events: TypeAlias = Sequence[Event]
-_STATES: Final = {OperationType.CREATE_DID, OperationType.UPDATE_DID, OperationType.DEACTIVATE_DID}
+_DEACTIVATE: Final = OperationType.DEACTIVATE_DID
+_STATES: Final = {OperationType.CREATE_DID, OperationType.UPDATE_DID, _DEACTIVATE}
 _REVOCATIONS: Final = TYPES[FilterType.CREDENTIALS_REVOCATION_FILTER]
 
 
@@ -25,55 +28,48 @@ def _states(due: Events) -> list[Event]:
     return [each for each in due if each.type in _STATES and each.status is Status.APPLIED]
 
 
-def _without(due: Events, gone: Callable[[Event], bool]) -> list[Event]:
-    return [each for each in due if not gone(each)]
+def _hiding(*types: OperationType) -> Callable[[Events, Events], list[Event]]:
+    return lambda due, _: [each for each in due if each.type not in types]
 
 
-def _instead(due: Events, old: Event, new: Event) -> list[Event]:
-    return [new if each is old else each for each in due]
+_hide_deactivation: Final = _hiding(OperationType.DEACTIVATE_DID)
+
+
+def _instead(due: Events, old: Event, **columns: Any) -> list[Event]:
+    return [old._replace(**columns) if each is old else each for each in due]
 
 
 def _first(due: Events, status: Status) -> Event:
     return next(each for each in due if each.status is status)
 
 
-def _hide_deactivation(due: Events, _others: Events) -> list[Event]:
-    return _without(due, lambda each: each.type is OperationType.DEACTIVATE_DID)
-
-
-def _hide_channel(due: Events, _others: Events) -> list[Event]:
-    return _without(due, lambda each: each.type in _REVOCATIONS)
-
-
 def _keep_old_state(due: Events, _others: Events) -> list[Event]:
     later = _states(due)[1:]
-    return _without(due, lambda each: each in later)
+    return [each for each in due if each not in later]
 
 
 def _hide_rejection(due: Events, _others: Events) -> list[Event]:
-    return _without(due, lambda each: each.status is Status.REJECTED)
+    return [each for each in due if each.status is not Status.REJECTED]
 
 
 def _apply_rejected(due: Events, _others: Events) -> list[Event]:
-    rejected = _first(due, Status.REJECTED)
-    return _instead(due, rejected, rejected._replace(status=Status.APPLIED, reason=None))
+    return _instead(due, _first(due, Status.REJECTED), status=Status.APPLIED, reason=None)
 
 
 def _reject_applied(due: Events, _others: Events) -> list[Event]:
-    applied = _first(due, Status.APPLIED)
-    return _instead(due, applied, applied._replace(status=Status.REJECTED, reason=Reason.INVALID_SIGNATURE))
+    return _instead(due, _first(due, Status.APPLIED), status=Status.REJECTED, reason=Reason.INVALID_SIGNATURE)
 
 
 def _excuse(due: Events, _others: Events) -> list[Event]:
     rejected = _first(due, Status.REJECTED)
     reason = next(each for each in Reason if each is not rejected.reason)
-    return _instead(due, rejected, rejected._replace(reason=reason))
+    return _instead(due, rejected, reason=reason)
 
 
 def _borrow_status(due: Events, others: Events) -> list[Event]:
     update = next(each for each in due if any(each.status is not other.status for other in others))
     lent = next(other for other in others if other.status is not update.status)
-    return _instead(due, update, update._replace(status=lent.status, reason=lent.reason))
+    return _instead(due, update, status=lent.status, reason=lent.reason)
 
 
 def _rehash(due: Events, _others: Events) -> list[Event]:
@@ -83,7 +79,7 @@ def _rehash(due: Events, _others: Events) -> list[Event]:
 
 def _swap_content(due: Events, _others: Events) -> list[Event]:
     old, new = _states(due)[:2]
-    return _instead(due, new, new._replace(content=old.content))
+    return _instead(due, new, content=old.content)
 
 
 def _spare(due: Events, _others: Events) -> list[Event]:
@@ -93,18 +89,18 @@ def _spare(due: Events, _others: Events) -> list[Event]:
         member = None if signed.operation is None else signed.operation.operation
         if isinstance(member, RevokeCredentials) and not member.credentials_to_revoke:
             one = AtalaOperation(operation=member._replace(credentials_to_revoke=(sha256(update.content),)))
-            return _instead(due, update, update._replace(content=encode(signed._replace(operation=one))))
+            return _instead(due, update, content=encode(signed._replace(operation=one)))
     raise ValueError("no operation due revokes a whole batch")
 
 
 def _attribute(due: Events, others: Events) -> list[Event]:
     stranger = next(each.did_suffix for each in others if each.did_suffix != due[0].did_suffix)
-    return _instead(due, due[0], due[0]._replace(did_suffix=stranger))
+    return _instead(due, due[0], did_suffix=stranger)
 
 
 def _move(due: Events, _others: Events) -> list[Event]:
-    last = due[-1]
-    return _instead(due, last, last._replace(place=last.place._replace(number=last.place.number + 1)))
+    place = due[-1].place
+    return _instead(due, due[-1], place=place._replace(number=place.number + 1))
 
 
 def _reorder(due: Events, _others: Events) -> list[Event]:
@@ -124,8 +120,8 @@ def _push(due: Events, others: Events) -> list[Event]:
 CHEATS: Final[dict[str, Cheat[Event]]] = {
     cheat.name: cheat
     for cheat in (
-        Cheat("hide-deactivation", "never tells that the DID was deactivated", "missing", _hide_deactivation),
-        Cheat("hide-channel", "leaves out what one channel has, revocations", "missing", _hide_channel),
+        Cheat("hide-deactivation", "never tells that the DID was deactivated", "missing", _hiding(_DEACTIVATE)),
+        Cheat("hide-channel", "leaves out what one channel has, revocations", "missing", _hiding(*_REVOCATIONS)),
         Cheat("keep-old-state", "leaves out each change of the DID after the first", "missing", _keep_old_state),
         Cheat("hide-rejection", "leaves out what was rejected", "missing", _hide_rejection),
         Cheat("apply-rejected", "says that a rejected operation was applied", "altered", _apply_rejected),
@@ -144,3 +140,73 @@ CHEATS: Final[dict[str, Cheat[Event]]] = {
 }
 """`change` gets the events of one DID's owner, and events of others. Among those due are two changes of the DID, its
 deactivation, a rejected operation, and a revocation of a whole batch; among the others are both statuses."""
+
+
+class Told(NamedTuple):
+    """A status told while truth number `turn` was in force."""
+
+    turn: int
+    update: Update
+
+
+Answers: TypeAlias = Sequence[Told]
+
+
+def _at(due: Answers, status: OperationStatus) -> int:
+    return next(at for at, each in enumerate(due) if each.update.status is status)
+
+
+def _say(due: Answers, at: int, update: Update) -> list[Told]:
+    return [*due[:at], due[at]._replace(update=update), *due[at + 1 :]]
+
+
+def _foretell(due: Answers, _others: Answers) -> list[Told]:
+    level = _at(due, OperationStatus.CONFIRMATION_LEVEL)
+    return _say(due, level, due[-1].update)
+
+
+def _deny(due: Answers, _others: Answers) -> list[Told]:
+    return _say(due, _at(due, OperationStatus.IN_BLOCK), Update(OperationStatus.CANCELLED))
+
+
+def _inflate(due: Answers, _others: Answers) -> list[Told]:
+    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
+    return _say(due, at, due[at].update._replace(level=due[at].update.level + 100))
+
+
+def _misplace(due: Answers, _others: Answers) -> list[Told]:
+    update = due[-1].update
+    if update.place is None:
+        raise ValueError("the last status has no place")
+    return _say(due, len(due) - 1, update._replace(place=update.place._replace(number=update.place.number + 1)))
+
+
+def _borrow(due: Answers, others: Answers) -> list[Told]:
+    lent = next(each.update for each in others if each.update.place is not None)
+    return _say(due, _at(due, OperationStatus.PENDING), lent)
+
+
+def _repeat_answer(due: Answers, _others: Answers) -> list[Told]:
+    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
+    return [*due[: at + 1], due[at], *due[at + 1 :]]
+
+
+def _hark_back(due: Answers, _others: Answers) -> list[Told]:
+    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
+    return [*due[: at + 1], Told(due[at].turn, due[at - 1].update), *due[at + 1 :]]
+
+
+_OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
+    Cheat("foretell", "says that an operation is approved before it is", "invented", _foretell),
+    Cheat("deny", "says that an operation in a block was cancelled", "invented", _deny),
+    Cheat("inflate", "says that more blocks confirm an operation than do", "altered", _inflate),
+    Cheat("misplace", "says that an operation is in another block", "altered", _misplace),
+    Cheat("borrow-answer", "tells the status of another operation", "altered", _borrow),
+    Cheat("repeat-answer", "tells a status twice in a row", "doubled", _repeat_answer),
+    Cheat("hark-back", "tells an earlier status again, though no block was taken back", "out of order", _hark_back),
+    Cheat("hide-end", "never tells that an operation was approved", "withheld", lambda due, _: list(due[:-1])),
+    Cheat("keep-silent", "tells nothing", "withheld", lambda _due, _others: []),
+)
+STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _OF_STATUS}
+"""`change` gets one operation's statuses, each told at its turn, and those of another one. Those due are PENDING and
+IN_BLOCK, both again after a reorganisation, levels, and APPROVED."""

@@ -23,13 +23,13 @@ from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.registry import Subscription
 from pubsub_emulator.prism import Status
 from pubsub_emulator.prism import cheats as prism_cheats
+from pubsub_emulator.prism.cheats import STATUS_CHEATS, Told
 from pubsub_emulator.prism.client import TakenBack
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
 from pubsub_emulator.prism.make import atala_object
 from pubsub_emulator.prism.service.watch import FINISHED
-from pubsub_emulator.prism.status_cheats import STATUS_CHEATS, Told
 from pubsub_emulator.prism.status_deliveries import StatusDeliveries
 from pubsub_emulator.prism.tables.operations import NETWORK, Event, OperationLog, log_filter, read_events, row_of
 from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
