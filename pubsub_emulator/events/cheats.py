@@ -6,7 +6,7 @@ Each takes what an honest one would have delivered in one stream, and gives what
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pubsub_emulator.events.rows import Row, event_id
 
@@ -28,8 +28,8 @@ def _invent(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
     return [due[0], due[1], made_up, *due[2:]]
 
 
-def _second(due: Sequence[Row], new: Row) -> list[Row]:
-    return [due[0], new, *due[2:]]
+def _second(due: Sequence[Row], **columns: Any) -> list[Row]:
+    return [due[0], due[1]._replace(**columns), *due[2:]]
 
 
 def _push(due: Sequence[Row], others: Sequence[Row]) -> list[Row]:
@@ -41,13 +41,8 @@ _CHEATS: Final[tuple[Cheat[Row], ...]] = (
     Cheat("repeat", "delivers an event twice", "doubled", lambda due, _: [*due[:2], *due[1:]]),
     Cheat("reorder", "swaps two events", "out of order", lambda due, _: [due[1], due[0], *due[2:]]),
     Cheat("invent", "delivers an event that never was", "invented", _invent),
-    Cheat(
-        "alter",
-        "changes an event's fields",
-        "altered",
-        lambda due, _: _second(due, due[1]._replace(body='{"altered":true}')),
-    ),
-    Cheat("rename", "changes an event's kind", "altered", lambda due, _: _second(due, due[1]._replace(kind="Made.Up"))),
+    Cheat("alter", "changes an event's fields", "altered", lambda due, _: _second(due, body='{"altered":true}')),
+    Cheat("rename", "changes an event's kind", "altered", lambda due, _: _second(due, kind="Made.Up")),
     Cheat("loop", "delivers everything again", "doubled", lambda due, _: [*due, *due]),
     Cheat("push", "delivers what was not asked for", "not asked for", _push),
 )

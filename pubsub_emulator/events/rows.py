@@ -20,24 +20,16 @@ from pubsub_emulator.primitives.hashing import blake2_256
 class Row(NamedTuple):
     """One event. A plain tuple in the order of the table's columns, so that reading costs what a bare SELECT costs."""
 
-    seq: int
-    """From 1, no gaps."""
-    anchor: int
-    """Block number of the leading chain."""
-    chain: int | None
-    """A para id; `None` for the leading chain itself."""
-    block: int
-    """Block number on `chain`."""
+    seq: int  #: From 1, no gaps
+    anchor: int  #: Block number of the leading chain
+    chain: int | None  #: A para id; `None` for the leading chain itself
+    block: int  #: Block number on `chain`
     index: int  # type: ignore[assignment]  # EV-1 names the column as `tuple` names a method, which rows do not need
     """The event's place in its block."""
-    kind: str
-    """Pallet and variant as metadata spells them, `Broadcaster.DataPublished`."""
-    id: bytes
-    """32 bytes, equal in every log of the chain."""
-    time: int
-    """Milliseconds since 1970, from the chain."""
-    body: str
-    """The fields as canonical JSON, see `log.values`."""
+    kind: str  #: Pallet and variant as metadata spells them, `Broadcaster.DataPublished`
+    id: bytes  #: 32 bytes, equal in every log of the chain
+    time: int  #: Milliseconds since 1970, from the chain
+    body: str  #: The fields as canonical JSON, see `log.values`
 
     @property
     def fields(self) -> dict[str, Value]:
@@ -67,8 +59,7 @@ class Block:
     number: int
     hash: bytes
     parent: bytes
-    entries: tuple[Row, ...]
-    """Their `seq` is 0 until they are appended."""
+    entries: tuple[Row, ...]  #: Their `seq` is 0 until they are appended
     after_gap: bool = False
     """Whether blocks between it and the log's last, which is its `parent`, are left out: they have no rows."""
 

@@ -15,10 +15,9 @@ from typing import Final, Self
 
 from pubsub_emulator.events.errors import CursorAbandoned
 from pubsub_emulator.events.filters.algebra import OneOf
-from pubsub_emulator.events.log.follow import put
-from pubsub_emulator.events.log.rules import check_cursor
 from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
 from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events.log.store import check_cursor, put
 from pubsub_emulator.events.rows import ChainBlock, assemble
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -25,8 +25,8 @@ from support.told import alone
 from pubsub_emulator.client.errors import ClientError, UnknownBlock
 from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.events.errors import AnotherChain, CursorAbandoned, NotTheNextBlock, SourceError
-from pubsub_emulator.events.log.rules import Head, follows
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.log.store import Head, follows
 from pubsub_emulator.events.rows import ChainBlock, assemble
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.prism.client import NodeError

@@ -12,8 +12,7 @@ from support.prism_log import anchoring
 from support.told import Told, told
 
 from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
-from pubsub_emulator.events.log.follow import put
-from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.log.store import Store, put
 from pubsub_emulator.events.rows import Block
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
 from pubsub_emulator.events.subscriptions.grpc_server import Tls

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pubsub_emulator.database.database import Database
-from pubsub_emulator.events.log.follow import put
-from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.log.store import Store, put
 from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.make import atala_object

@@ -13,8 +13,7 @@ from support.events import block_hash, make_block
 from pubsub_emulator.events import CursorAbandoned, MemoryStore
 from pubsub_emulator.events.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not
 from pubsub_emulator.events.filters.predicate import any_of
-from pubsub_emulator.events.log.rules import check_cursor
-from pubsub_emulator.events.log.store import Page
+from pubsub_emulator.events.log.store import Page, check_cursor
 from pubsub_emulator.events.rows import ChainBlock, Row
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.hub import Hub, Request

@@ -35,8 +35,7 @@ MAX_INDEX: Final = 1_000_000
 MAX_TEXT: Final = 4_096
 MAX_LIST: Final = 1_000
 MAX_INTEGER_BITS: Final = 512
-MAX_FILTERS: Final = 100
-"""Filters of one subscription."""
+MAX_FILTERS: Final = 100  #: Filters of one subscription
 
 _SHOWN: Final = 80
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,128}")

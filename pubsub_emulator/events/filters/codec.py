@@ -26,8 +26,7 @@ from pubsub_emulator.events.filters.algebra import (
     check_limits,
 )
 
-MAX_BYTES: Final = 1_048_576
-"""Of the JSON of one subscription's filters."""
+MAX_BYTES: Final = 1_048_576  #: Of the JSON of one subscription's filters
 
 
 def to_json(part: Filter) -> dict[str, Json]:

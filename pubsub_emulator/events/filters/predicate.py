@@ -9,8 +9,7 @@ from pubsub_emulator.events.filters.algebra import All, Any, Chain, Field, Filte
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import Value
 
-Predicate: TypeAlias = Callable[[Row, Mapping[str, Value]], bool]
-"""Of a row and its decoded fields."""
+Predicate: TypeAlias = Callable[[Row, Mapping[str, Value]], bool]  #: Of a row and its decoded fields
 
 
 class Missing:

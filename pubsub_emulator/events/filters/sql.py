@@ -59,26 +59,23 @@ def where(part: Filter, columns: Columns) -> Clause:
             return columns.field(path, op, value)
 
 
-class LogColumns:
+class LogColumns(Columns):
     """The columns of a log: `chain`, `kind`, and `body` with the fields as JSON."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._field: type[_JsonField] = _SqliteField if dialect is Dialect.SQLITE else _PostgresField
 
     def chain(self, chain: int | None) -> Clause:
-        """Whether a row is of a chain."""
         if chain is None:
             return Clause("(chain IS NULL)")
         return Clause("(chain IS NOT NULL AND chain = ?)", (chain,))
 
     def kind(self, kind: str) -> Clause:
-        """Whether a row is of a kind, or of a pallet for `Pallet.*`."""
         if kind.endswith(".*"):  # names hold letters, digits and _, so `/`, which follows `.`, ends the range
             return Clause("(kind >= ? AND kind < ?)", (kind[:-1], f"{kind[:-2]}/"))
         return Clause("(kind = ?)", (kind,))
 
     def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
-        """Whether a field compares to a value."""
         return _leaf(self._field(path), op, value)
 
 

@@ -4,10 +4,8 @@
     store.append([block])                                  # `events.rows.assemble` makes a block
     page = store.read(after=0, limit=100, where=Kind("Broadcaster.*"))
 
-rules       which block may follow which (pure)
-store       the protocol `Store`: `append`, `rewind`, `read`, `wait`
+store       the protocol `Store`: `append`, `rewind`, `read`, `wait`; which block may follow which; blocks of a source
 memory      a store without a database, the reference of the contract suite
 sql_store   the log in such a database; another table prefix makes another log in it
-follow      carries blocks from a source into a store
 sources     where blocks come from: an emulated network, JSON-RPC, a written history
 """

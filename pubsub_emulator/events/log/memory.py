@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
 from pubsub_emulator.events.filters.algebra import ANY, Filter
 from pubsub_emulator.events.filters.predicate import compile_filter
-from pubsub_emulator.events.log.rules import Head, follows
-from pubsub_emulator.events.log.store import SPAN, Page
+from pubsub_emulator.events.log.store import SPAN, Head, Page, Store, follows
 from pubsub_emulator.events.rows import Block, Row
 
 
-class MemoryStore:
-    """A log that ends with the program. See `Store` for the methods."""
+class MemoryStore(Store):
+    """A log that ends with the program."""
 
     def __init__(self, network: str, identity: bytes | None = None) -> None:
         self.network = network
@@ -22,28 +21,24 @@ class MemoryStore:
         self._head = Head()
         self._rows: list[Row] = []
         self._blocks: dict[int, tuple[bytes, int]] = {}
-        self._rewinds: list[tuple[int, int]] = []  # the epoch that each began, and the last `seq` that it left
+        self._rewinds: list[tuple[int, int]] = []
         self._genesis: bytes | None = None
         self._closed = False
         self._changed = threading.Condition()
 
     def head(self) -> Head:
-        """The end of the log."""
         return self._head
 
     def hash_at(self, anchor: int) -> bytes | None:
-        """The hash of the leading block `anchor`, `None` if the log does not have it."""
         found = self._blocks.get(anchor)
         return None if found is None else found[0]
 
     def bind(self, genesis: bytes) -> None:
-        """Record the leading chain's genesis hash. Raises `AnotherChain` if the log has another one."""
         if self._genesis not in {None, genesis}:
             raise AnotherChain(f"the source's genesis is 0x{genesis.hex()}, not that of the log")
         self._genesis = genesis
 
     def append(self, blocks: Sequence[Block]) -> int:
-        """Append blocks in order, all or none. Returns how many were new. Raises `NotTheNextBlock`."""
         with self._changed:
             head = self._head
             fresh: dict[int, tuple[bytes, int]] = {}
@@ -61,7 +56,6 @@ class MemoryStore:
             return len(fresh)
 
     def rewind(self, anchor: int) -> Head:
-        """Take back all blocks after `anchor` and raise the epoch. Raises `NotTheNextBlock` if the log never had it."""
         with self._changed:
             if anchor == self._head.anchor:
                 return self._head
@@ -76,11 +70,12 @@ class MemoryStore:
             return self._head
 
     def common(self, epoch: int) -> int | None:
-        """The least `seq` that rewinds after `epoch` left, `None` if there were none."""
         return min((common for began, common in self._rewinds if began > epoch), default=None)
 
+    def epochs(self) -> list[tuple[int, int]]:
+        return [*self._rewinds]
+
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """Matching rows with `seq > after`: at most `limit` of them, among at most `span` rows."""
         with self._changed:
             head = self._head
             until = min(after + span, head.seq)
@@ -95,12 +90,10 @@ class MemoryStore:
         return Page(rows, max(until, after), head)
 
     def wait(self, known: Head, timeout: float) -> bool:
-        """Wait until the head differs from `known`, at most `timeout` seconds. Returns whether it does."""
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._head != known, timeout)
 
     def close(self) -> None:
-        """Release connections; waiting readers return."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -19,8 +19,7 @@ from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
 from pubsub_emulator.events.filters.algebra import ANY, Filter
 from pubsub_emulator.events.filters.sql import LogColumns
 from pubsub_emulator.events.filters.sql import where as compile_where
-from pubsub_emulator.events.log.rules import Head, follows
-from pubsub_emulator.events.log.store import SPAN, Page
+from pubsub_emulator.events.log.store import SPAN, Head, Page, Store, follows
 from pubsub_emulator.events.rows import Block, Row, row_of
 
 _META: Final = (
@@ -33,27 +32,11 @@ _ROW: Final = (
 )
 _COLUMNS: Final = "seq, anchor, chain, block, idx, kind, id, time, body"
 
-
 _NO_LOG: Final = "there is no log; `pubsub log follow` makes one"
 
 
-def _migrations(prefix: str) -> list[list[str]]:
-    return [
-        [
-            f"CREATE TABLE {prefix}_meta (one INTEGER PRIMARY KEY CHECK (one = 1), {_META})",
-            f"CREATE TABLE {prefix}_blocks (anchor {{INT}} PRIMARY KEY, hash {{BLOB}} NOT NULL, seq {{INT}} NOT NULL)",
-            f"CREATE TABLE {prefix}_rows (seq {{INT}} PRIMARY KEY, {_ROW})",
-            f"CREATE INDEX {prefix}_rows_kind ON {prefix}_rows (kind, seq)",
-            f"CREATE TABLE {prefix}_epochs (epoch {{INT}} PRIMARY KEY, common {{INT}} NOT NULL)",
-        ]
-    ]
-
-
-class SqlStore:
-    """The log `network`, `None` for any, in a database; another `prefix` is another log there. See `Store`.
-
-    Raises `AnotherChain` when the place holds the log of another network.
-    """
+class SqlStore(Store):
+    """The log `network`, `None` for any; another `prefix` is another log. Raises `AnotherChain` where another is."""
 
     def __init__(self, database: Database, network: str | None, *, prefix: str = "log") -> None:
         self.database = database
@@ -61,7 +44,14 @@ class SqlStore:
         self._columns = LogColumns(database.dialect)
         self._head_sql = f"SELECT epoch, seq, anchor, hash FROM {prefix}_meta"
         self._hash_sql = f"SELECT hash FROM {prefix}_blocks WHERE anchor = ?"
-        migrate(database, prefix, _migrations(prefix))
+        first = [
+            f"CREATE TABLE {prefix}_meta (one INTEGER PRIMARY KEY CHECK (one = 1), {_META})",
+            f"CREATE TABLE {prefix}_blocks (anchor {{INT}} PRIMARY KEY, hash {{BLOB}} NOT NULL, seq {{INT}} NOT NULL)",
+            f"CREATE TABLE {prefix}_rows (seq {{INT}} PRIMARY KEY, {_ROW})",
+            f"CREATE INDEX {prefix}_rows_kind ON {prefix}_rows (kind, seq)",
+            f"CREATE TABLE {prefix}_epochs (epoch {{INT}} PRIMARY KEY, common {{INT}} NOT NULL)",
+        ]
+        migrate(database, prefix, [first])
         with database.transaction(write=True) as session:
             found = session.run(f"SELECT network, id FROM {prefix}_meta")
             if not found and network is None:
@@ -69,24 +59,19 @@ class SqlStore:
             if not found:
                 found = [(network, secrets.token_bytes(16))]
                 session.run(f"INSERT INTO {prefix}_meta VALUES (1, ?, ?, NULL, 0, 0, NULL, NULL)", found[0])
-        self.network: str
-        self.id: bytes
         self.network, self.id = found[0]
         if network not in {None, self.network}:
             raise AnotherChain(f"{database.place} holds the log of {self.network!r}, not of {network!r}")
         self._channel = f"{prefix}_{self.id.hex()}"
 
     def head(self) -> Head:
-        """The end of the log."""
         return Head(*self.database.select(self._head_sql)[0])
 
     def hash_at(self, anchor: int) -> bytes | None:
-        """The hash of the leading block `anchor`, `None` if the log does not have it."""
         found = self.database.select(self._hash_sql, (anchor,))
         return found[0][0] if found else None
 
     def bind(self, genesis: bytes) -> None:
-        """Record the leading chain's genesis hash. Raises `AnotherChain` if the log has another one."""
         with self.database.transaction(write=True) as session:
             found = session.run(f"SELECT genesis FROM {self._prefix}_meta")[0][0]
             if found is None:
@@ -96,7 +81,6 @@ class SqlStore:
                 raise AnotherChain(f"the source's genesis is 0x{genesis.hex()}, {log}")
 
     def append(self, blocks: Sequence[Block]) -> int:
-        """Append blocks in order, all or none. Returns how many were new. Raises `NotTheNextBlock`."""
         with self.database.transaction(write=True) as session:
             head = before = self._head(session, lock=True)
             fresh: dict[int, Block] = {}
@@ -117,7 +101,6 @@ class SqlStore:
         return len(ends)
 
     def rewind(self, anchor: int) -> Head:
-        """Take back all blocks after `anchor` and raise the epoch. Raises `NotTheNextBlock` if the log never had it."""
         with self.database.transaction(write=True) as session:
             head = self._head(session, lock=True)
             if anchor == head.anchor:
@@ -134,18 +117,15 @@ class SqlStore:
         return back
 
     def common(self, epoch: int) -> int | None:
-        """The least `seq` that rewinds after `epoch` left, `None` if there were none."""
         found = self.database.select(f"SELECT min(common) FROM {self._prefix}_epochs WHERE epoch > ?", (epoch,))
         least: int | None = found[0][0]
         return least
 
     def epochs(self) -> list[tuple[int, int]]:
-        """Every rewind as (epoch that it began, last `seq` that it left)."""
         found = self.database.select(f"SELECT epoch, common FROM {self._prefix}_epochs ORDER BY epoch")
         return [(epoch, common) for epoch, common in found]
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """Matching rows with `seq > after`: at most `limit` of them, among at most `span` rows."""
         clause = compile_where(where, self._columns)
         matching = f"seq > ? AND seq <= ? AND {clause.sql}"
         statement = f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE {matching} ORDER BY seq LIMIT ?"
@@ -162,7 +142,6 @@ class SqlStore:
         return Page(rows, rows[-1].seq if len(rows) == limit else max(min(after + span, head.seq), after), head)
 
     def wait(self, known: Head, timeout: float) -> bool:
-        """Wait until the head differs from `known`, at most `timeout` seconds. Returns whether it does."""
         deadline = time.monotonic() + timeout
         while self.head() == known:
             left = deadline - time.monotonic()
@@ -172,14 +151,10 @@ class SqlStore:
         return True
 
     def close(self) -> None:
-        """Release connections; waiting readers return."""
         self.database.close()
 
     def _with_head(self, statement: str) -> str:
-        """The head as a row 0 before the statement's rows: one exchange with a server, where a transaction takes four.
-
-        SQLite has no exchanges to save, and takes longer for the two in one.
-        """
+        """The head as a row 0 before the rows: one exchange with a server, not four. SQLite would only be slower."""
         head = f"SELECT 0 AS seq, anchor, epoch, seq, 0, '', hash, 0, '' FROM {self._prefix}_meta"
         return f"{head} UNION ALL ({statement}) ORDER BY 1"
 

@@ -4,14 +4,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from pubsub_emulator.events.filters.codec import dump_filters
-from pubsub_emulator.events.log.store import Page
+from pubsub_emulator.events.log.store import LogReader
 from pubsub_emulator.events.rows import Row, row_digest
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.registry import Subscription
+from pubsub_emulator.events.subscriptions.service import Recorder
 from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_EPOCHS, EVENT_LOG, EVENT_STREAMS
 from pubsub_emulator.spark_audit.deliveries.tagged import tag_fields
 from pubsub_emulator.spark_audit.deliveries.writer import append_part
@@ -55,8 +56,8 @@ class TablesWriter:
             self.flush()
 
 
-class DeliveryRecorder(TablesWriter):
-    """A `Recorder`: of a killed program, the latest deliveries of each stream are lost, never one in between."""
+class DeliveryRecorder(TablesWriter, Recorder):
+    """Of a killed program, the latest deliveries of each stream are lost, never one in between."""
 
     def __init__(self, folder: Path, network: str, clock: Callable[[], int] = now) -> None:
         super().__init__(folder, (EVENT_DELIVERIES, EVENT_STREAMS), clock)
@@ -64,24 +65,21 @@ class DeliveryRecorder(TablesWriter):
         self._open: dict[str, tuple[Subscription, int]] = {}
 
     def opened(self, subscription: Subscription, stream: str, after: Cursor) -> None:
-        """Record that a stream begins after a cursor."""
         self._open[stream] = (subscription, 0)
         self._stream(subscription, stream, after, None)
 
     def delivered(self, stream: str, message: Message) -> None:
-        """Record rows that are handed to the client's connection."""
         subscription, position = self._open[stream]
-        at = self._clock()
-        for row in message.rows:
-            self._rows[EVENT_DELIVERIES].append(
-                delivery_row(self._network, subscription.name, stream, position, message.cursor.epoch, row, at)
-            )
-            position += 1
-        self._open[stream] = (subscription, position)
+        of_all: dict[str, object] = {"network": self._network, "stream": stream, "subscription": subscription.name}
+        of_all |= {"epoch": message.cursor.epoch, "at": self._clock()}
+        self._rows[EVENT_DELIVERIES] += (
+            of_all | {"position": at, "seq": row.seq, "id": row.id, "digest": row_digest(row)}
+            for at, row in enumerate(message.rows, position)
+        )
+        self._open[stream] = (subscription, position + len(message.rows))
         self.flush_if_many()
 
     def ended(self, stream: str, cursor: Cursor, how: str) -> None:
-        """Record that a stream ended; `cursor` is that of the last message handed over."""
         subscription, _ = self._open.pop(stream)
         self._stream(subscription, stream, cursor, how)
 
@@ -100,38 +98,7 @@ class DeliveryRecorder(TablesWriter):
         )
 
 
-def delivery_row(  # noqa: PLR0917  # the columns of the table
-    network: str, subscription: str, stream: str, position: int, epoch: int, row: Row, at: int
-) -> dict[str, object]:
-    """The row of `event_deliveries` for one event."""
-    return {
-        "network": network,
-        "stream": stream,
-        "subscription": subscription,
-        "position": position,
-        "epoch": epoch,
-        "seq": row.seq,
-        "id": row.id,
-        "digest": row_digest(row),
-        "at": at,
-    }
-
-
-class Exported(Protocol):
-    """A log that can be written beside deliveries of it."""
-
-    @property
-    def network(self) -> str:
-        """Its name in the tables."""
-
-    def read(self, after: int, limit: int) -> Page:
-        """Rows after `after`, at most `limit`."""
-
-    def epochs(self) -> list[tuple[int, int]]:
-        """Every rewind as (epoch that it began, last `seq` that it left)."""
-
-
-def export_log(store: Exported, folder: Path) -> int:
+def export_log(store: LogReader, folder: Path) -> int:
     """Write the log as `event_log`, and its rewinds as `event_epochs`; returns how many events."""
     rows, count = _all_rows(store), 0
     while part := list(islice(rows, 50_000)):
@@ -154,7 +121,7 @@ def _log_row(network: str, row: Row) -> dict[str, object]:
     }
 
 
-def _all_rows(store: Exported) -> Iterator[Row]:
+def _all_rows(store: LogReader) -> Iterator[Row]:
     after = 0
     while True:
         page = store.read(after, 10_000)

@@ -25,11 +25,9 @@ from pubsub_emulator.events.subscriptions.callers import Callers, UnknownCaller
 from pubsub_emulator.events.subscriptions.streams import Ended
 from pubsub_emulator.primitives.errors import PubsubError
 
-MOST_BYTES: Final = 256 << 10
-"""Of one request, where a front says nothing else."""
+MOST_BYTES: Final = 256 << 10  #: Of one request, where a front says nothing else
 KEEPALIVE_SECONDS: Final = 30
-PING_SECONDS: Final = 10
-"""How long a connection may be silent, and then a ping without an answer."""
+PING_SECONDS: Final = 10  #: How long a connection may be silent, and then a ping without an answer
 HANDSHAKE_SECONDS: Final = 10
 """How long a new connection may take to say that it speaks this protocol, with TLS first where there is some."""
 _GRACE_SECONDS: Final = 2.0

@@ -18,15 +18,12 @@ from typing import Final, NamedTuple
 from pubsub_emulator.events.errors import CursorAbandoned
 from pubsub_emulator.events.filters.algebra import Filter, OneOf
 from pubsub_emulator.events.filters.index import FilterIndex
-from pubsub_emulator.events.log.rules import Head
-from pubsub_emulator.events.log.store import Page
+from pubsub_emulator.events.log.store import Head, Page
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 
-BOUND: Final = 1_000
-"""Rows that wait for one client, at most."""
-BATCH: Final = 100
-"""Rows of one message, at most, where the client takes batches."""
+BOUND: Final = 1_000  #: Rows that wait for one client, at most
+BATCH: Final = 100  #: Rows of one message, at most, where the client takes batches
 
 
 class Message(NamedTuple):
@@ -34,8 +31,7 @@ class Message(NamedTuple):
 
     rows: tuple[Row, ...]
     cursor: Cursor
-    live: bool = False
-    """Whether the catch-up ended, of a stream with a seam."""
+    live: bool = False  #: Whether the catch-up ended, of a stream with a seam
 
 
 class Request(NamedTuple):
@@ -107,11 +103,12 @@ class Hub:
                 stream = self._streams[number]
                 if row.seq <= stream.through:
                     continue
-                if len(stream.queue) >= self._bound:
-                    self._fall_behind(number, stream, row.seq - 1)
-                    continue
-                stream.queue.append(row)
-                moved[number] = None
+                if len(stream.queue) < self._bound:
+                    stream.queue.append(row)
+                    moved[number] = None
+                else:  # it falls behind
+                    stream.live, stream.through = False, row.seq - 1
+                    self._index.remove(number)
         self.skip(through)
         return list(moved)
 
@@ -180,11 +177,6 @@ class Hub:
             return None
         stream.sent = stream.through
         return Message((), Cursor(self.head.epoch, stream.sent), stream.said)
-
-    def _fall_behind(self, number: int, stream: _Stream, through: int) -> None:
-        stream.live = False
-        stream.through = through
-        self._index.remove(number)
 
     def _settle(self, number: int, stream: _Stream) -> None:
         """A stream is live from when everything up to the hub's head was looked at for it."""

@@ -4,7 +4,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from pubsub_emulator.database.database import Database, Dialect, Session, check_prefix, migrate
 from pubsub_emulator.events.errors import LimitReached, UnknownToken
@@ -15,12 +15,11 @@ from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.primitives.hashing import token_hash
 
 F_contra = TypeVar("F_contra", contravariant=True)
+TokenAndBound: TypeAlias = tuple[str, Cursor]
 
 TOKEN_BYTES: Final = 24
-PER_CLIENT: Final = 100
-"""Subscriptions that one client may have."""
-KEEP_SECONDS: Final = 7 * 86_400.0
-"""How long a subscription stays that nobody uses."""
+PER_CLIENT: Final = 100  #: Subscriptions that one client may have
+KEEP_SECONDS: Final = 7 * 86_400.0  #: How long a subscription stays that nobody uses
 _NOTED: Final = 100
 """The time of use is written when it is older than so small a part of the time that an unused subscription stays."""
 
@@ -31,21 +30,17 @@ class Subscription:
 
     name: str
     filters: tuple[Filter, ...]
-    after: Cursor
-    """The lower bound: what was there when it was made."""
+    after: Cursor  #: The lower bound: what was there when it was made
     batches: bool
     reads_all: bool = False
     """Whether it selects so much that to read it from the start costs a reading of the whole log."""
-    client: str = ""
-    """Who made it, where that is stored."""
+    client: str = ""  #: Who made it, where that is stored
 
 
 class Registry(Protocol[F_contra]):
     """The store of subscriptions; clients give filters of type `F_contra`."""
 
-    def add(
-        self, filters: Iterable[F_contra], after: Cursor, client: str, *, batches: bool = False
-    ) -> tuple[str, Cursor]:
+    def add(self, filters: Iterable[F_contra], after: Cursor, client: str, *, batches: bool = False) -> TokenAndBound:
         """Make a subscription; returns its token and lower bound. Raises `BadFilter`, `LimitReached`.
 
         The bound is `after`, the log's end for most, or the end at the moment of writing where that is the same place.
@@ -61,7 +56,7 @@ class Registry(Protocol[F_contra]):
         """Note that these subscriptions have streams now, so that they do not expire."""
 
 
-class SqlRegistry:
+class SqlRegistry(Registry[Filter]):
     """The registry in a database, beside the log or elsewhere. What nobody uses for `keep_seconds` is forgotten."""
 
     def __init__(
@@ -86,10 +81,7 @@ class SqlRegistry:
         used = f"ALTER TABLE {prefix} ADD COLUMN used {{INT}} NOT NULL DEFAULT 0"
         migrate(database, prefix, [first, [used, self._use_all]])
 
-    def add(
-        self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False
-    ) -> tuple[str, Cursor]:
-        """Make a subscription. Returns its token and lower bound. Raises `BadFilter`, `LimitReached`."""
+    def add(self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False) -> TokenAndBound:
         text = dump_filters(normalize(check_limits(filters)))
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with self._database.transaction(write=True) as session:
@@ -107,7 +99,6 @@ class SqlRegistry:
         return token, after
 
     def get(self, token: str) -> Subscription:
-        """The subscription of a token. Raises `UnknownToken`."""
         name = name_of(token)
         now = self._clock()
         with self._database.transaction() as session:
@@ -125,7 +116,6 @@ class SqlRegistry:
         return Subscription(name, parsed, Cursor(epoch, seq), bool(batches), reads_all, client)
 
     def cancel(self, token: str) -> str:
-        """Forget a subscription. Returns its name. Raises `UnknownToken`."""
         name = name_of(token)
         with self._database.transaction(write=True) as session:
             if not session.run(f"DELETE FROM {self._prefix} WHERE name = ? RETURNING name", (name,)):
@@ -133,7 +123,6 @@ class SqlRegistry:
         return name
 
     def use(self, names: Collection[str]) -> None:
-        """Note that these subscriptions have streams now, so that they do not expire."""
         now = int(self._clock())
         with self._database.transaction(write=True) as session:
             session.run_many(f"UPDATE {self._prefix} SET used = ? WHERE name = ?", [(now, each) for each in names])

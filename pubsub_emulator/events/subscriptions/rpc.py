@@ -20,14 +20,13 @@ NAME: Final = "pubsub.events.v1.Events"
 _MOST_BYTES: Final = MAX_BYTES + 1_024  # of a request: its filters, and the rest
 
 
-class RpcFront:
+class _Front:
     """The methods of one service."""
 
     def __init__(self, service: EventService[Filter]) -> None:
         self._service = service
 
     def methods(self, callers: Callers) -> Methods:
-        """The methods by their names."""
         found = Methods(NAME, CODES, callers)
         found.unary("Subscribe", pb.SubscribeRequest, self.subscribe)
         found.unary("Cancel", pb.CancelRequest, self.cancel)
@@ -35,13 +34,11 @@ class RpcFront:
         return found
 
     async def subscribe(self, request: pb.SubscribeRequest, client: str) -> pb.SubscribeResponse:
-        """Make a subscription."""
         filters = parse_filters(request.filters_json)
         token, bound = await self._service.subscribe(filters, client, _after(request), batches=request.batches)
         return pb.SubscribeResponse(token=token, after=bound)
 
     async def stream(self, request: pb.StreamRequest, client: str) -> AsyncGenerator[pb.EventsMessage, None]:
-        """Stream events until the client leaves or the stream cannot go on."""
         try:
             async with self._service.stream(request.token, client, _after(request)) as messages:
                 async for message in messages:
@@ -53,7 +50,6 @@ class RpcFront:
             raise Refused(grpc.StatusCode.OUT_OF_RANGE, str(error), trailer) from None
 
     async def cancel(self, request: pb.CancelRequest, _client: str) -> pb.CancelResponse:
-        """Forget a subscription."""
         await self._service.cancel(request.token)
         return pb.CancelResponse()
 
@@ -66,7 +62,7 @@ def serve_grpc(
     service: EventService[Filter], host: str, port: int, callers: Callers = EVERYBODY
 ) -> AbstractAsyncContextManager[int]:
     """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
-    return serving([RpcFront(service).methods(callers)], host, port, most_bytes=_MOST_BYTES)
+    return serving([_Front(service).methods(callers)], host, port, most_bytes=_MOST_BYTES)
 
 
 def encode_event(row: Row) -> pb.Event:

@@ -20,8 +20,7 @@ from typing import Final, Generic, Protocol, Self, TypeVar
 
 from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.events.errors import BadCursor, CursorAbandoned, UnknownToken
-from pubsub_emulator.events.log.rules import Head, check_cursor
-from pubsub_emulator.events.log.store import LogReader
+from pubsub_emulator.events.log.store import Head, LogReader, check_cursor
 from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
 from pubsub_emulator.events.subscriptions.hub import Hub, Message, Request
 from pubsub_emulator.events.subscriptions.registry import Registry, Subscription
@@ -31,8 +30,7 @@ _LOG: Final = logging.getLogger("pubsub.events")
 
 F = TypeVar("F")
 
-START: Final = "start"
-"""As `after`: everything from the first row on."""
+START: Final = "start"  #: As `after`: everything from the first row on
 
 _PAGE: Final = 1_000
 _RETRY_SECONDS: Final = 0.5

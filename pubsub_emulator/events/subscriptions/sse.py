@@ -61,7 +61,7 @@ _GRACE_SECONDS: Final = 2.0
 _CACHED: Final = 2_048  # rows whose text is kept for the other clients of the same moment
 
 
-class SseFront:
+class _Front:
     """The routes of one service."""
 
     def __init__(self, service: EventService[Filter], names: Names, callers: Callers) -> None:
@@ -82,7 +82,6 @@ class SseFront:
         return app
 
     async def subscribe(self, request: web.Request) -> web.Response:
-        """Make a subscription."""
         client = self._client(request)  # before a stranger's body is waited for
         body = parse_json(await read_body(request), "the body", BadFilter)
         if not isinstance(body, dict) or "filters" not in body or body.keys() - {"filters", "after", "batches"}:
@@ -95,12 +94,10 @@ class SseFront:
         return web.json_response({"token": token, "after": cursor}, status=HTTPStatus.CREATED)
 
     async def cancel(self, request: web.Request) -> web.Response:
-        """Forget a subscription."""
         await self._service.cancel(_token(request))
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Stream events until the client leaves or the stream cannot go on."""
         after = request.headers.get("Last-Event-ID") or request.query.get("after")
         async with contextlib.AsyncExitStack() as stack:
             stream = self._service.stream(_token(request), None, after, dropped=lambda: _abort(request))
@@ -122,16 +119,13 @@ class SseFront:
             return response
 
     def _client(self, request: web.Request) -> str:
-        """The caller of a request, by whom limits are counted. Raises `UnknownCaller`."""
         return self._callers.name(request.headers.get("Authorization", ""), request.remote or "unknown")
 
     async def health(self, _request: web.Request) -> web.Response:
-        """Whether the log answers."""
         status = HTTPStatus.OK if self._service.available else HTTPStatus.SERVICE_UNAVAILABLE
         return web.json_response({"available": self._service.available, "seq": self._service.head_seq}, status=status)
 
     async def metrics(self, _request: web.Request) -> web.Response:
-        """Counters and gauges."""
         return web.Response(text=_prometheus(self._service), content_type="text/plain", charset="utf-8")
 
     def _text(self, message: Message) -> bytes:
@@ -155,7 +149,7 @@ def serve_http(
     service: EventService[Filter], names: Names, port: int, callers: Callers = EVERYBODY
 ) -> AbstractAsyncContextManager[tuple[str, int]]:
     """Serve the routes at a port, 0 for any; gives the address. A client that leaves ends its stream at once."""
-    app = SseFront(service, names, callers).application()
+    app = _Front(service, names, callers).application()
     return listening(app, names.host, port, _GRACE_SECONDS, cancels=True)
 
 

@@ -38,8 +38,7 @@ class Held:
     client: str
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     is_cancelled: bool = False
-    reads_all: bool = False
-    """Whether it reads the whole log from the start now."""
+    reads_all: bool = False  #: Whether it reads the whole log from the start now
     waits_since: float | None = None
     """When a message was handed over that its client has not taken yet, by the event loop's clock."""
     is_unread: bool = False

@@ -11,7 +11,7 @@ from typing import Final
 
 from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.events.errors import LimitReached
-from pubsub_emulator.events.log.rules import Head
+from pubsub_emulator.events.log.store import Head
 from pubsub_emulator.events.subscriptions.service import EventService, Recorder
 from pubsub_emulator.events.subscriptions.streams import Ended, Held, Limits, woken
 from pubsub_emulator.prism.core.errors import NothingAnchors, UnknownOperation

@@ -14,8 +14,7 @@ from pubsub_emulator.database.database import Database, Session
 from pubsub_emulator.events.errors import BadCursor, BadFilter
 from pubsub_emulator.events.filters.algebra import ANY, All, Field, Filter, Kind, OneOf, Scalar, Step
 from pubsub_emulator.events.filters.sql import Clause, where
-from pubsub_emulator.events.log.rules import Head
-from pubsub_emulator.events.log.store import SPAN, Page
+from pubsub_emulator.events.log.store import SPAN, Head, Page
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.prism.core.errors import Reason

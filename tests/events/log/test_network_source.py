@@ -11,10 +11,10 @@ from pubsub_emulator.client.node import decode_events
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.events import Chain, Field, Kind, MemoryStore
 from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock, SourceError
-from pubsub_emulator.events.log.follow import copy_all
 from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
 from pubsub_emulator.events.log.sources.history import history_blocks, history_networks
 from pubsub_emulator.events.log.sources.network import NetworkLog
+from pubsub_emulator.events.log.store import copy_all
 from pubsub_emulator.events.rows import event_id
 from pubsub_emulator.events.values import canonical
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError

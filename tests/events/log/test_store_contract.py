@@ -13,8 +13,7 @@ from support.events import block_hash, counted, make_block
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.events import Chain, Field, Kind, Not, open_store
 from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
-from pubsub_emulator.events.log.rules import Head
-from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.log.store import Head, Store
 from pubsub_emulator.events.rows import ChainBlock
 
 

@@ -20,8 +20,8 @@ from support.told import Told, alone, told
 from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.events import EventService, SqlRegistry
 from pubsub_emulator.events.filters.algebra import ANY
-from pubsub_emulator.events.log.rules import Head
 from pubsub_emulator.events.log.sql_store import SqlStore
+from pubsub_emulator.events.log.store import Head
 from pubsub_emulator.events.protocol import events_pb2 as pb
 from pubsub_emulator.events.rows import Block
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers

@@ -12,7 +12,7 @@ from support.stories import Story
 from pubsub_emulator.events.errors import BadCursor, CursorAbandoned
 from pubsub_emulator.events.filters.algebra import ANY
 from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.log.rules import Head, check_cursor
+from pubsub_emulator.events.log.store import Head, check_cursor
 from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
 from pubsub_emulator.events.subscriptions.hub import Hub
 

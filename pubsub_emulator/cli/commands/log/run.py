@@ -14,9 +14,9 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.events.errors import BadFilter, SourceError
 from pubsub_emulator.events.filters.algebra import ANY, All, Chain, Filter, Kind, OneOf, check_limits
 from pubsub_emulator.events.filters.codec import parse_filters
-from pubsub_emulator.events.log.follow import copy_all
 from pubsub_emulator.events.log.sources.network import NetworkLog
 from pubsub_emulator.events.log.sql_store import SqlStore, existing_store, open_store
+from pubsub_emulator.events.log.store import copy_all
 from pubsub_emulator.events.rows import row_json
 
 _PAGE: Final = 1_000

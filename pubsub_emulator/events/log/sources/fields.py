@@ -78,17 +78,9 @@ def value_of(value: object) -> Value:
             raise SourceError(f"an event field cannot be a {type(value).__name__}")
 
 
-def _queue_origin(para: int) -> Value:
-    return {"Ump": {"Para": int(para)}}
-
-
-def _dispatch_result(error: DispatchError | None) -> Value:
-    return {"Ok": None} if error is None else {"Err": _dispatch_error(error)}
-
-
 _BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
-    "AggregateMessageOrigin": _queue_origin,
-    "DispatchResult": _dispatch_result,
+    "AggregateMessageOrigin": lambda para: {"Ump": {"Para": int(para)}},
+    "DispatchResult": lambda error: {"Ok": None} if error is None else {"Err": _dispatch_error(error)},
 }  # codecs whose Python values leave out what the SCALE type says
 
 

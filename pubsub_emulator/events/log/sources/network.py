@@ -11,9 +11,8 @@ from typing import Self
 from pubsub_emulator.emulator.network.block_time import own_timestamp
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
-from pubsub_emulator.events.log.follow import put
 from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
-from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.log.store import Store, put
 from pubsub_emulator.events.rows import ChainBlock, assemble
 
 

@@ -25,8 +25,7 @@ from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.emulator.network.block_time import SLOT_MS
 from pubsub_emulator.events.errors import AnotherChain, SourceError
-from pubsub_emulator.events.log.follow import put
-from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.log.store import Store, put
 from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -48,8 +47,7 @@ class RpcSource:
     """A leading chain and parachains behind nodes; use it as an asynchronous context manager."""
 
     def __init__(self, url: str, paras: Mapping[int, str] | None = None, *, poll_seconds: float = 6.0) -> None:
-        self.node = SubstrateNode(connect(url))
-        """The leading chain."""
+        self.node = SubstrateNode(connect(url))  #: The leading chain
         self._paras = {para: SubstrateNode(connect(each)) for para, each in (paras or {}).items()}
         self._poll_seconds = poll_seconds
         self._stack = AsyncExitStack()
