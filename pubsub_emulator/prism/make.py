@@ -53,10 +53,8 @@ class Secret(NamedTuple):
 class Signed(NamedTuple):
     """A signed operation."""
 
-    raw: bytes
-    """The bytes of SignedAtalaOperation."""
-    operation: bytes
-    """The bytes of AtalaOperation."""
+    raw: bytes  #: The bytes of SignedAtalaOperation
+    operation: bytes  #: The bytes of AtalaOperation
 
     @property
     def id(self) -> bytes:
@@ -98,14 +96,12 @@ def create_did(
     signed_with: str | None = None,
 ) -> Signed:
     """CREATE_DID, signed with the named key, or with the first master key. Raises `PrismError`."""
-    first = next((name for name, (usage, _) in keys.items() if usage is m.Usage.MASTER_KEY), None)
-    signer = signed_with or first
+    signer = signed_with or next((name for name, (usage, _) in keys.items() if usage is m.Usage.MASTER_KEY), "")
     if signer not in keys:
         raise PrismError("CREATE_DID is signed with one of its own keys, a master key")
     listed = tuple(public_key(name, usage, secret) for name, (usage, secret) in keys.items())
-    return sign(
-        m.CreateDID(m.DIDCreationData(listed, tuple(services), tuple(context))), str(signer), keys[str(signer)][1]
-    )
+    data = m.DIDCreationData(listed, tuple(services), tuple(context))
+    return sign(m.CreateDID(data), signer, keys[signer][1])
 
 
 def update_did(did: str, previous: bytes, actions: Sequence[m.Action], signed_with: str, secret: Secret) -> Signed:

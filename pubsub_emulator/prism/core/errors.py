@@ -1,7 +1,6 @@
 """Why an operation is rejected, and errors of PRISM's own."""
 
 from enum import IntEnum
-from typing import NoReturn
 
 from pubsub_emulator.events.errors import EventsError
 
@@ -45,11 +44,6 @@ class Rejected(PrismError):
     def __init__(self, reason: Reason, words: str = "") -> None:
         super().__init__(f"{reason.name}: {words}" if words else reason.name)
         self.reason = reason
-
-
-def reject(reason: Reason, words: str = "") -> NoReturn:
-    """Raise `Rejected`."""
-    raise Rejected(reason, words)
 
 
 class BadRequest(PrismError):

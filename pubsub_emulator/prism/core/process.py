@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core import signatures
-from pubsub_emulator.prism.core.errors import Reason, Rejected, Undecodable, reject
+from pubsub_emulator.prism.core.errors import Reason, Rejected, Undecodable
 from pubsub_emulator.prism.core.identifiers import is_hex_hash, sha256
 from pubsub_emulator.prism.core.ledger import MemoryLedger
 from pubsub_emulator.prism.core.state import USAGES, Batch, Did, Key, created, deactivated, revoked, updated
@@ -66,11 +66,9 @@ class Examined(NamedTuple):
 
     signed: m.SignedAtalaOperation
     id: bytes
-    hash: bytes | None
-    """Of its AtalaOperation, if there is one."""
+    hash: bytes | None  #: Of its AtalaOperation, if there is one
     type: OperationType
-    batch_id: str | None
-    """The batch that it issues, or names for revocation."""
+    batch_id: str | None  #: The batch that it issues, or names for revocation
 
 
 class Outcome(NamedTuple):
@@ -79,14 +77,11 @@ class Outcome(NamedTuple):
     operation_id: bytes
     operation_hash: bytes | None
     type: OperationType
-    reason: Reason | None
-    """`None`: APPLIED."""
-    did_suffix: str | None
-    """The attributed DID; `None` for CREATE_DID too."""
+    reason: Reason | None  #: `None`: APPLIED
+    did_suffix: str | None  #: The attributed DID; `None` for CREATE_DID too
     created_did_suffix: str | None
     credential_batch_id: str | None
     revoked_hashes: tuple[bytes, ...]
-    """Those that REVOKE_CREDENTIALS lists, each once, in the order of their bytes."""
     content: bytes
 
     @property
@@ -137,11 +132,11 @@ def check_shape(examined: Examined) -> m.Operation:
     """The checks that need no state: 1 to 3. Raises `Rejected`."""
     signed = examined.signed
     if examined.type is _UNKNOWN and not m.is_canonical(signed):
-        reject(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
+        raise Rejected(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
     if signed.operation is None or signed.operation.operation is None:
-        reject(Reason.UNSUPPORTED_OPERATION)
+        raise Rejected(Reason.UNSUPPORTED_OPERATION)
     if not _is_shaped(signed.operation.operation):
-        reject(Reason.MALFORMED_OPERATION, "a DID suffix, a batch id or data is missing or malformed")
+        raise Rejected(Reason.MALFORMED_OPERATION, "a DID suffix, a batch id or data is missing or malformed")
     return signed.operation.operation
 
 
@@ -197,7 +192,7 @@ class _Judged:
             None if is_create else self._attributed,
             self._attributed if is_create else None,
             batch_id,
-            _listed(signed) if kind is _REVOKE else (),
+            revoked_hashes(signed) if kind is _REVOKE else (),
             signed.raw,
         )
 
@@ -206,19 +201,19 @@ class _Judged:
         signed, _, operation_hash, kind, _ = self._examined
         operation = check_shape(self._examined)  # 1 to 3
         if signed.operation is None or operation_hash is None:
-            reject(Reason.UNSUPPORTED_OPERATION)
+            raise Rejected(Reason.UNSUPPORTED_OPERATION)
         owner, did, batch = self._subject(ledger, operation)  # 4
         key = self._key(operation, did)  # 5
         if not signatures.verify(key.point, operation_hash, signed.signature):
-            reject(Reason.INVALID_SIGNATURE)  # 6
+            raise Rejected(Reason.INVALID_SIGNATURE)  # 6
         self._attributed = operation_hash.hex() if isinstance(operation, m.CreateDID) else owner
         if operation_hash in ledger.applied_hashes:
-            reject(Reason.DUPLICATE_OPERATION)  # 7
+            raise Rejected(Reason.DUPLICATE_OPERATION)  # 7
         check(operation)  # 8
         if key.usage != _USAGES[kind]:
-            reject(Reason.WRONG_KEY_USAGE)  # 9
+            raise Rejected(Reason.WRONG_KEY_USAGE)  # 9
         if not key.active:
-            reject(Reason.KEY_REVOKED)  # 10
+            raise Rejected(Reason.KEY_REVOKED)  # 10
         _check_previous(operation, did, batch)  # 11
         self._effect(ledger, operation, did, batch, operation_hash)  # 12
 
@@ -235,11 +230,11 @@ class _Judged:
             case m.RevokeCredentials(_, batch_id, _):
                 batch = ledger.batch(batch_id)
                 if batch is None:
-                    reject(Reason.UNKNOWN_BATCH)
+                    raise Rejected(Reason.UNKNOWN_BATCH)
                 suffix = batch.issuer
         did = ledger.did(suffix)
         if did is None:
-            reject(Reason.UNKNOWN_DID)
+            raise Rejected(Reason.UNKNOWN_DID)
         return suffix, did, batch
 
     def _key(self, operation: m.Operation, did: Did | None) -> Key:
@@ -254,7 +249,7 @@ class _Judged:
         elif did is not None:
             found = did.keys.get(name)
         if found is None or found.curve != SECP256K1:
-            reject(Reason.UNKNOWN_KEY)
+            raise Rejected(Reason.UNKNOWN_KEY)
         return found
 
     def _effect(
@@ -265,13 +260,14 @@ class _Judged:
         elif isinstance(operation, m.IssueCredentialBatch) and operation.credential_batch_data is not None:
             data, batch_id = operation.credential_batch_data, self._examined.batch_id or ""
             if ledger.batch(batch_id) is not None:
-                reject(Reason.BATCH_EXISTS)
+                raise Rejected(Reason.BATCH_EXISTS)
             ledger.batches[batch_id] = Batch(data.issuer_did, data.merkle_root, operation_hash)
         else:
             ledger.dids[self._attributed or ""] = effect(did, operation, operation_hash)
 
 
-def _listed(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
+def revoked_hashes(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
+    """Those that REVOKE_CREDENTIALS lists, each once, in the order of their bytes."""
     member = None if signed.operation is None else signed.operation.operation
     return tuple(sorted({*member.credentials_to_revoke})) if isinstance(member, m.RevokeCredentials) else ()
 
@@ -285,4 +281,4 @@ def _check_previous(operation: m.Operation, did: Did | None, batch: Batch | None
         case _:
             return
     if previous != last:
-        reject(Reason.WRONG_PREVIOUS_HASH)
+        raise Rejected(Reason.WRONG_PREVIOUS_HASH)

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pubsub_emulator.prism.core import messages as m
-from pubsub_emulator.prism.core.errors import Reason, reject
+from pubsub_emulator.prism.core.errors import Reason, Rejected
 from pubsub_emulator.prism.core.well_formed import MOST_ACTIVE, key_point
 
-USAGES: Final = {int(each): each for each in m.Usage}
-"""By their numbers."""
+USAGES: Final = {int(each): each for each in m.Usage}  #: By their numbers
 _MASTER: Final = m.Usage.MASTER_KEY  # named once: an enumeration looks its members up each time
 
 
@@ -56,7 +55,7 @@ def created(operation: m.CreateDID, operation_hash: bytes) -> Did:
     """The DID that CREATE_DID makes."""
     data = operation.did_data
     if data is None:
-        reject(Reason.MALFORMED_OPERATION)
+        raise Rejected(Reason.MALFORMED_OPERATION)
     keys = {each.id: _key(each) for each in data.public_keys}
     services = {each.id: DidService(each.type, each.service_endpoint) for each in data.services}
     return Did(operation_hash, keys, services, data.context)
@@ -70,11 +69,11 @@ def updated(did: Did, operation: m.UpdateDID, operation_hash: bytes) -> Did:
             _act(draft, each.action)
     active = [each for each in draft.keys.values() if each.active]
     if _MASTER not in [each.usage for each in active]:
-        reject(Reason.LAST_MASTER_KEY)
+        raise Rejected(Reason.LAST_MASTER_KEY)
     if len(active) > MOST_ACTIVE:
-        reject(Reason.TOO_MANY_KEYS)
+        raise Rejected(Reason.TOO_MANY_KEYS)
     if len(draft.services) > MOST_ACTIVE and sum(each.active for each in draft.services.values()) > MOST_ACTIVE:
-        reject(Reason.TOO_MANY_SERVICES)
+        raise Rejected(Reason.TOO_MANY_SERVICES)
     return Did(operation_hash, draft.keys, draft.services, draft.context)
 
 
@@ -88,7 +87,7 @@ def deactivated(did: Did, _operation: m.DeactivateDID, operation_hash: bytes) ->
 def revoked(batch: Batch, operation: m.RevokeCredentials) -> Batch:
     """The batch after REVOKE_CREDENTIALS. Raises `Rejected`."""
     if batch.revoked:
-        reject(Reason.BATCH_ALREADY_REVOKED)
+        raise Rejected(Reason.BATCH_ALREADY_REVOKED)
     if not operation.credentials_to_revoke:
         return batch._replace(revoked=True)
     return batch._replace(revoked_hashes=batch.revoked_hashes | {*operation.credentials_to_revoke})
@@ -107,16 +106,16 @@ def _act(did: _Draft, action: m.Action) -> None:
     match action:
         case m.AddKey(key):
             if key is None or key.id in did.keys:
-                reject(Reason.KEY_EXISTS)
+                raise Rejected(Reason.KEY_EXISTS)
             did.keys[key.id] = _key(key)
         case m.RemoveKey(key_id):
             found = did.keys.get(key_id)
             if found is None or not found.active:
-                reject(Reason.KEY_NOT_ACTIVE)
+                raise Rejected(Reason.KEY_NOT_ACTIVE)
             did.keys[key_id] = found._replace(active=False)
         case m.AddService(service):
             if service is None or service.id in did.services:
-                reject(Reason.SERVICE_EXISTS)
+                raise Rejected(Reason.SERVICE_EXISTS)
             did.services[service.id] = DidService(service.type, service.service_endpoint)
         case m.RemoveService(service_id):
             did.services[service_id] = _active_service(did, service_id)._replace(active=False)
@@ -125,19 +124,19 @@ def _act(did: _Draft, action: m.Action) -> None:
             did.services[service_id] = DidService(kind or old.type, endpoints or old.endpoint)
         case m.PatchContext(context):
             if not context and not did.context:
-                reject(Reason.CONTEXT_EMPTY)
+                raise Rejected(Reason.CONTEXT_EMPTY)
             did.context = context
 
 
 def _active_service(did: _Draft, service_id: str) -> DidService:
     found = did.services.get(service_id)
     if found is None or not found.active:
-        reject(Reason.SERVICE_NOT_ACTIVE)
+        raise Rejected(Reason.SERVICE_NOT_ACTIVE)
     return found
 
 
 def _key(key: m.PublicKey) -> Key:
     found = key_point(key)
     if found is None:
-        reject(Reason.MALFORMED_OPERATION)
+        raise Rejected(Reason.MALFORMED_OPERATION)
     return Key(USAGES[key.usage], *found)

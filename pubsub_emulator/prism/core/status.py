@@ -74,10 +74,8 @@ class Branch:
 
     def __init__(self) -> None:
         self.blocks: list[BestBlock] = []
-        self.number = 0
-        """Of the best block."""
-        self.version = 0
-        """Changes with the branch."""
+        self.number = 0  #: Of the best block
+        self.version = 0  #: Changes with the branch
         self.out_of_blocks: dict[bytes, int] = {}
         """Operations whose block left the branch, and that are in none since: the best block at that time."""
 

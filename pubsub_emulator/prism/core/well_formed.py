@@ -11,8 +11,7 @@ from pubsub_emulator.prism.core.errors import Reason, Rejected
 
 SECP256K1: Final = "secp256k1"
 RAW_CURVES: Final = ("Ed25519", "X25519")
-MOST_ACTIVE: Final = 50
-"""Keys, and services, that a DID may have at once."""
+MOST_ACTIVE: Final = 50  #: Keys, and services, that a DID may have at once
 _MOST_ID: Final = 50
 _MOST_TYPE: Final = 100
 _MOST_ENDPOINT: Final = 300
