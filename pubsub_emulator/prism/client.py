@@ -21,9 +21,8 @@ from google.protobuf import message as protobuf
 from pubsub_emulator.events.errors import EventsError
 from pubsub_emulator.events.subscriptions.grpc_server import KEEPALIVE_SECONDS, PING_SECONDS
 from pubsub_emulator.prism.core.filters import Filter
-from pubsub_emulator.prism.core.process import Status
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
-from pubsub_emulator.prism.service.rpc import NAME
+from pubsub_emulator.prism.service.rpc import NAME, OUTCOMES
 
 R = TypeVar("R")
 
@@ -163,13 +162,12 @@ class PrismClient:
 
 def encode_filter(each: Filter) -> pb.SubscriptionFilter:
     """A filter as protobuf."""
-    outcomes = {Status.APPLIED: pb.OUTCOME_APPLIED, Status.REJECTED: pb.OUTCOME_REJECTED}
     return pb.SubscriptionFilter(
         type=each.type.name,
         did_suffix=each.did_suffix or "",
         credential_hash=each.credential_hash or b"",
         credential_batch_id=each.credential_batch_id or "",
-        statuses=[] if each.status is None else [outcomes[each.status]],
+        statuses=[] if each.status is None else [OUTCOMES[each.status]],
     )
 
 

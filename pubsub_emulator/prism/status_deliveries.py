@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pubsub_emulator.events.subscriptions.deliveries import TablesWriter, now
 from pubsub_emulator.prism.core.status import Update
-from pubsub_emulator.prism.service.watch import FINISHED
+from pubsub_emulator.prism.service.service import FINISHED, StatusRecorder
 from pubsub_emulator.prism.tables.operations import NETWORK
 from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS_STREAMS, STATUS_TRUTHS
 
@@ -18,8 +18,8 @@ class _Stream:
         self.settled: int | None = None
 
 
-class StatusDeliveries(TablesWriter):
-    """A `StatusRecorder`. Truths are written before answers, and answers before ends, so no answer lacks its truth."""
+class StatusDeliveries(TablesWriter, StatusRecorder):
+    """Truths are written before answers, and answers before ends, so no answer lacks its truth."""
 
     def __init__(self, folder: Path, clock: Callable[[], int] = now) -> None:
         super().__init__(folder, (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS), clock)
@@ -28,15 +28,12 @@ class StatusDeliveries(TablesWriter):
         self._open: dict[str, _Stream] = {}
 
     def held(self, operation_id: bytes, update: Update) -> None:
-        """Record the status that an operation has from now on."""
         self._rows[STATUS_TRUTHS].append(self._row(operation_id) | self._next() | _columns(update))
 
     def began(self, stream: str, operation_id: bytes) -> None:
-        """Record that a stream begins."""
         self._open[stream] = _Stream(operation_id)
 
     def record(self, stream: str, update: Update) -> None:
-        """Record a status that is handed to the client's connection."""
         updates = self._open[stream]
         place = {"stream": stream, "position": updates.position}
         self._rows[STATUS_ANSWERS].append(self._row(updates.operation_id) | self._next() | place | _columns(update))
@@ -44,11 +41,9 @@ class StatusDeliveries(TablesWriter):
         self.flush_if_many()
 
     def waits(self, stream: str) -> None:
-        """Record that a stream looked just now and has nothing to report."""
         self._open[stream].settled = self._order
 
     def stopped(self, stream: str, how: str) -> None:
-        """Record that a stream ended, with `FINISHED` or another reason."""
         ended = self._open.pop(stream)
         settled = self._order if how == FINISHED else ended.settled
         row = self._row(ended.operation_id) | {"stream": stream, "settled": settled, "ended": how}

@@ -29,7 +29,7 @@ from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
 from pubsub_emulator.prism.make import atala_object
-from pubsub_emulator.prism.service.watch import FINISHED
+from pubsub_emulator.prism.service.service import FINISHED
 from pubsub_emulator.prism.status_deliveries import StatusDeliveries
 from pubsub_emulator.prism.tables.operations import NETWORK, Event, OperationLog, log_filter, read_events, row_of
 from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries

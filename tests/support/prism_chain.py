@@ -23,8 +23,7 @@ from pubsub_emulator.prism.make import atala_object
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
 from pubsub_emulator.prism.service.node import PrismNode
 from pubsub_emulator.prism.service.rpc import serve_prism
-from pubsub_emulator.prism.service.service import PrismLimits, PrismService
-from pubsub_emulator.prism.service.watch import StatusRecorder
+from pubsub_emulator.prism.service.service import PrismLimits, PrismService, StatusRecorder
 from pubsub_emulator.prism.tables.processor import Processor, Source
 
 

@@ -1,8 +1,6 @@
 """A chain behind a node's JSON-RPC, as the PRISM node needs it: best branch, final blocks, anchoring."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Final, NamedTuple, Protocol, Self
 
 from pubsub_emulator.client.errors import UnknownBlock
@@ -51,11 +49,8 @@ class AnchoringChain(Protocol):
         """The last block that the log looks at once `number` is the best block; -1 where the log's end says it."""
 
 
-class NodeChain:
-    """A chain behind a node at a URL; an asynchronous context manager.
-
-    `seed` is the Ed25519 secret of the account that anchors; `first` the block that an empty log begins with.
-    """
+class NodeChain(AnchoringChain):
+    """A chain behind a node at a URL. The account with the secret `seed` anchors; an empty log begins with `first`."""
 
     def __init__(self, url: str, source: Source, seed: bytes, first: int | None = 1) -> None:
         self._rpc_source = RpcSource(url)
@@ -80,32 +75,33 @@ class NodeChain:
         await self._rpc_source.catch_up(log, self._first)
 
     async def best(self) -> Head:
-        """The node's best block."""
         header = await self._node.header(await self._node.best_head())
         return Head(header.number, header.hash)
 
     async def hash_at(self, number: int) -> bytes | None:
-        """The hash of the best branch's block at that height, `None` if there is none."""
         return await self._node.block_hash(number)
 
     async def block(self, number: int) -> BestBlock:
-        """The best branch's block at that height, with the objects anchored in it."""
         found = await self._rpc_source.block(number)
         wanted = [row for row in found.rows(0) if row.chain is None and row.kind == self._source.kind]
         time = wanted[0].time if wanted else 0
         return best_block(number, found.hash, time, map(self._source.bytes_of, wanted))
 
     async def wait(self, known: bytes) -> None:
-        """Wait until the best block is not the one with hash `known`, at most `POLL_SECONDS`."""
         if self._node.rpc.url.startswith("http"):
             await asyncio.sleep(POLL_SECONDS)
             return
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(POLL_SECONDS):
                 updates = self._node.rpc.subscribe("chain_subscribeNewHeads", "chain_unsubscribeNewHeads")
                 async with updates as heads:
                     if await self._node.best_head() == known:
-                        await _wait_for_second(heads)
+                        for _ in range(2):  # the first notice is the present head, the second a new one
+                            await anext(heads)
+        except TimeoutError:
+            pass
+        except StopAsyncIteration:
+            raise UnknownBlock("the node ended the subscription to its heads") from None
 
     async def anchor(self, content: bytes) -> None:
         """Submit an object to be anchored, as a signed extrinsic of pallet `Prism` in the node's pool."""
@@ -123,13 +119,3 @@ class NodeChain:
     @property
     def _node(self) -> SubstrateNode:
         return self._rpc_source.node
-
-
-async def _wait_for_second(heads: AsyncIterator[object]) -> None:
-    """The first notice is the present head, the second a new one."""
-    seen = 0
-    async for _ in heads:
-        seen += 1
-        if seen == 2:
-            return
-    raise UnknownBlock("the node ended the subscription to its heads")

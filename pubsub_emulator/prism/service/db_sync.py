@@ -20,15 +20,14 @@ from pubsub_emulator.events.log.store import Store
 from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, object_of
 from pubsub_emulator.prism.core.status import BestBlock, best_block
-from pubsub_emulator.prism.service.chain import POLL_SECONDS, Head
+from pubsub_emulator.prism.service.chain import POLL_SECONDS, AnchoringChain, Head
 from pubsub_emulator.prism.tables.processor import Source
 
 T = TypeVar("T")
 
 _LOG: Final = logging.getLogger("pubsub.prism")
 
-DEPTH: Final = 112
-"""Blocks that PRISM nodes of Cardano wait for."""
+DEPTH: Final = 112  #: Blocks that PRISM nodes of Cardano wait for
 SOURCE: Final = Source("Cardano.Metadata")
 _BEGINNING: Final = "Cardano.LogBegins"
 """The event of the log's first block, which has one whether it has objects or not."""
@@ -60,8 +59,8 @@ _THERE: Final = (
 )
 
 
-class DbSyncChain:
-    """An `AnchoringChain` that anchors nothing. `first` is the block that an empty log begins with, or the next one.
+class DbSyncChain(AnchoringChain):
+    """A chain that anchors nothing. `first` is the block that an empty log begins with, or the next one.
 
     Methods raise `StoreUnavailable` while the database does not answer, `UnknownBlock` while it lacks blocks,
     `SourceError` where it is none of db-sync's that is known, `AnotherChain` where it is not the log's.
@@ -88,15 +87,12 @@ class DbSyncChain:
             pass
 
     async def best(self) -> Head:
-        """The newest block."""
         return await asyncio.to_thread(self._asked, _best)
 
     async def hash_at(self, number: int) -> bytes | None:
-        """The hash of the block at that height."""
         return await asyncio.to_thread(self._asked, partial(_hash_at, number=number))
 
     async def block(self, number: int) -> BestBlock:
-        """The block at that height, with the objects in it."""
         return await asyncio.to_thread(self._asked, partial(_block, number=number))
 
     async def wait(self, _known: bytes) -> None:
@@ -108,7 +104,6 @@ class DbSyncChain:
         raise ClientError("a chain that is read from db-sync anchors nothing")
 
     def settled(self, number: int) -> int:
-        """The last block that lies deep enough below block `number`."""
         return number - self._depth
 
     # In a thread

@@ -15,7 +15,6 @@ from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.process import read_object
 from pubsub_emulator.prism.service.chain import AnchoringChain
 from pubsub_emulator.prism.service.service import PrismService
-from pubsub_emulator.prism.tables.scheduled import Waiting
 
 _LOG: Final = logging.getLogger("pubsub.prism")
 _RETRY_SECONDS: Final = 1.0
@@ -138,12 +137,11 @@ class PrismNode:
             self._to_anchor.clear()
             try:
                 waiting = await asyncio.to_thread(self._service.scheduled.waiting)
-                kept = {each.object_id for each in waiting}
-                self._anchored = {name: number for name, number in self._anchored.items() if name in kept}
-                for each in waiting:
-                    if self._is_to_anchor(each):
-                        await self._chain.anchor(each.content)
-                        self._anchored[each.object_id] = self._service.branch.number
+                self._anchored = {name: number for name, number in self._anchored.items() if name in waiting}
+                for name, content in waiting.items():
+                    if self._is_to_anchor(name, content):
+                        await self._chain.anchor(content)
+                        self._anchored[name] = self._service.branch.number
                 said = ""
             except (ClientError, StoreUnavailable) as error:
                 if str(error) != said:
@@ -152,9 +150,9 @@ class PrismNode:
                 self._to_anchor.set()
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    def _is_to_anchor(self, each: Waiting) -> bool:
-        at, branch = self._anchored.get(each.object_id), self._service.branch
+    def _is_to_anchor(self, object_id: bytes, content: bytes) -> bool:
+        at, branch = self._anchored.get(object_id), self._service.branch
         if at is None:
             return True
-        operations = (sha256(signed.raw) for signed in read_object(each.content) or ())
+        operations = (sha256(signed.raw) for signed in read_object(content) or ())
         return branch.number - at >= _AGAIN_BLOCKS and not any(map(branch.place, operations))

@@ -39,10 +39,10 @@ _CODES: Final = {
     NothingAnchors: grpc.StatusCode.FAILED_PRECONDITION,
 }
 _STATUSES: Final = {pb.OUTCOME_APPLIED: Status.APPLIED, pb.OUTCOME_REJECTED: Status.REJECTED}
-_OUTCOMES: Final = {status: number for number, status in _STATUSES.items()}
+OUTCOMES: Final = {status: number for number, status in _STATUSES.items()}
 
 
-class PrismFront:
+class _Front:
     """The methods of one service."""
 
     def __init__(self, service: PrismService) -> None:
@@ -50,7 +50,6 @@ class PrismFront:
         self._events = service.events
 
     def methods(self, callers: Callers) -> Methods:
-        """The methods by their names."""
         found = Methods(NAME, _CODES, callers)
         found.unary("NewSubscription", pb.NewSubscriptionRequest, self.subscribe)
         found.unary("CancelSubscription", pb.CancelSubscriptionRequest, self.cancel)
@@ -79,19 +78,19 @@ class PrismFront:
                 code = grpc.StatusCode.ABORTED
                 async for message in messages:
                     if message.rows or before is None or message[1:] != before[1:]:
-                        yield self._encoded(message)
+                        events, cursor = map(encode_row, message.rows), self._events.text(message.cursor)
+                        yield pb.SubscriptionEvents(events=events, cursor=cursor, live=message.live)
                     before = message
         except CursorAbandoned as error:
-            last = await asyncio.to_thread(self._events.log.last_common, Cursor(error.epoch, error.common))
+            last, name = await asyncio.to_thread(self._events.log.last_common, Cursor(error.epoch, error.common))
             trailer = (
-                ("last-common-operation", last.operation_id.hex()),
-                ("last-common-seq-no", str(last.cursor.seq)),
-                ("last-common-cursor", self._events.text(last.cursor)),
+                ("last-common-operation", name.hex()),
+                ("last-common-seq-no", str(last.seq)),
+                ("last-common-cursor", self._events.text(last)),
             )
             raise Refused(code, str(error), trailer) from None
 
     async def cancel(self, request: pb.CancelSubscriptionRequest, _client: str) -> pb.CancelSubscriptionResponse:
-        """Forget a subscription."""
         await self._events.cancel(request.subscription_token)
         return pb.CancelSubscriptionResponse()
 
@@ -101,7 +100,6 @@ class PrismFront:
         return pb.ScheduleOperationsResponse(operation_ids=ids, cancel_token=token)
 
     async def cancel_operation(self, request: pb.CancelOperationRequest, _client: str) -> pb.CancelOperationResponse:
-        """Cancel an operation that was scheduled here."""
         _check_hash(request.operation_id, "operation_id")
         await self._service.cancel_operation(request.operation_id, request.cancel_token)
         return pb.CancelOperationResponse()
@@ -130,16 +128,12 @@ class PrismFront:
             return self._events.text(found)
         return START
 
-    def _encoded(self, message: Message) -> pb.SubscriptionEvents:
-        events = map(encode_row, message.rows)
-        return pb.SubscriptionEvents(events=events, cursor=self._events.text(message.cursor), live=message.live)
-
 
 def serve_prism(
     service: PrismService, host: str, port: int, callers: Callers = EVERYBODY, tls: Tls | None = None
 ) -> AbstractAsyncContextManager[int]:
     """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
-    return serving([PrismFront(service).methods(callers)], host, port, tls=tls)
+    return serving([_Front(service).methods(callers)], host, port, tls=tls)
 
 
 def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
@@ -185,7 +179,7 @@ def encode_row(row: Row) -> pb.SubscriptionEvent:
         operation_id=event.operation_id,
         seq_no=event.seq_no,
         type=event.type.name,
-        status=_OUTCOMES[event.status],
+        status=OUTCOMES[event.status],
         reason="NONE" if event.reason is None else event.reason.name,
         did_suffix=event.did_suffix or "",
         credential_batch_id=event.credential_batch_id or "",

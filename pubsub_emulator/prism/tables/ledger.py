@@ -17,9 +17,9 @@ from pubsub_emulator.prism.core.state import Batch, Did, revoked
 
 T = TypeVar("T")
 
-KEPT: Final = 20_000
-"""DIDs, and batches, that are kept in memory."""
+KEPT: Final = 20_000  #: DIDs, and batches, that are kept in memory
 _CHUNK: Final = 400
+_APPLIED: Final = "atala_operations WHERE atala_operation_status = 'APPLIED' AND"
 
 
 class Kept:
@@ -56,19 +56,15 @@ class SqlLedger(MemoryLedger):
     def look_up(self, operations: Sequence[Examined]) -> None:
         """Learn which of these operations were applied; only they may be asked about."""
         applied = self._chosen(
-            "SELECT signed_atala_operation_id, operation_hash FROM atala_operations "
-            "WHERE atala_operation_status = 'APPLIED' AND operation_hash IN ({})",
+            f"SELECT signed_atala_operation_id, operation_hash FROM {_APPLIED} operation_hash IN ({{}})",
             [each.hash for each in operations if each.hash is not None],
         )
         for operation_id, operation_hash in applied:
             self.note(bytes(operation_id), bytes(operation_hash), applied=True)
         named = {each.batch_id for each in operations if each.batch_id is not None}
         unknown = [each for each in sorted(named) if each not in self._kept.batches]
-        issued = self._chosen(
-            "SELECT DISTINCT credential_batch_id FROM atala_operations "
-            "WHERE credential_batch_id IN ({}) AND atala_operation_status = 'APPLIED'",
-            unknown,
-        )
+        batches = f"SELECT DISTINCT credential_batch_id FROM {_APPLIED} credential_batch_id IN ({{}})"
+        issued = self._chosen(batches, unknown)
         self._no_batches |= {*unknown} - {each for (each,) in issued}
 
     def _chosen(self, statement: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
@@ -78,11 +74,9 @@ class SqlLedger(MemoryLedger):
             yield from self._session.run(statement.format(", ".join("?" * len(chunk))), chunk)
 
     def did(self, suffix: str) -> Did | None:
-        """A DID by its suffix."""
         return self.dids.get(suffix) or self._load(self._kept.dids, load_did, suffix)
 
     def batch(self, batch_id: str) -> Batch | None:
-        """A batch by its id."""
         found = self.batches.get(batch_id)
         return found if found or batch_id in self._no_batches else self._load(self._kept.batches, load_batch, batch_id)
 
@@ -97,25 +91,18 @@ class SqlLedger(MemoryLedger):
 
     def is_rejected(self, operation_id: bytes) -> bool:
         """Whether this operation was rejected. It asks the tables; this is rare, since most operations are applied."""
-        asked = (
-            "SELECT 1 FROM atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status = 'REJECTED'"
-        )
-        return operation_id in self.rejected or bool(self._session.run(asked, (operation_id,)))
+        row = "atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status = 'REJECTED'"
+        return operation_id in self.rejected or bool(self._session.run(f"SELECT 1 FROM {row}", (operation_id,)))
 
 
 def load_did(session: Session, suffix: str) -> Did | None:
     """The DID of a suffix, by its applied operations; `None` when it was never created."""
-    rows = session.run(
-        "SELECT atala_operation_content FROM atala_operations "
-        "WHERE created_did_suffix = ? AND atala_operation_status = 'APPLIED'",
-        (suffix,),
-    )
+    rows = session.run(f"SELECT atala_operation_content FROM {_APPLIED} created_did_suffix = ?", (suffix,))
     if not rows:
         return None
     rows += session.run(
-        "SELECT atala_operation_content FROM atala_operations WHERE atala_operation_did_suffix = ? "
-        "AND atala_operation_status = 'APPLIED' AND atala_operation_type IN ('UPDATE_DID', 'DEACTIVATE_DID') "
-        "ORDER BY atala_operation_seq_no",
+        f"SELECT atala_operation_content FROM {_APPLIED} atala_operation_did_suffix = ? "
+        "AND atala_operation_type IN ('UPDATE_DID', 'DEACTIVATE_DID') ORDER BY atala_operation_seq_no",
         (suffix,),
     )
     did: Did | None = None
@@ -129,8 +116,8 @@ def load_did(session: Session, suffix: str) -> Did | None:
 def load_batch(session: Session, batch_id: str) -> Batch | None:
     """The batch of an id, by its applied operations; `None` when it was never issued."""
     rows = session.run(
-        "SELECT atala_operation_did_suffix, atala_operation_content FROM atala_operations "
-        "WHERE credential_batch_id = ? AND atala_operation_status = 'APPLIED' ORDER BY atala_operation_seq_no",
+        "SELECT atala_operation_did_suffix, atala_operation_content "
+        f"FROM {_APPLIED} credential_batch_id = ? ORDER BY atala_operation_seq_no",
         (batch_id,),
     )
     batch: Batch | None = None

@@ -13,21 +13,20 @@ from typing import Any, Final, NamedTuple
 from pubsub_emulator.database.database import Database, Session
 from pubsub_emulator.events.errors import BadCursor, BadFilter
 from pubsub_emulator.events.filters.algebra import ANY, All, Field, Filter, Kind, OneOf, Scalar, Step
-from pubsub_emulator.events.filters.sql import Clause, where
-from pubsub_emulator.events.log.store import SPAN, Head, Page
+from pubsub_emulator.events.filters.sql import Clause, Columns, where
+from pubsub_emulator.events.log.store import SPAN, Head, LogReader, Page
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.prism.core.errors import Reason
 from pubsub_emulator.prism.core.filters import OWNERS, TYPES, FilterType
 from pubsub_emulator.prism.core.filters import Filter as PrismFilter
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.messages import RevokeCredentials, SignedAtalaOperation, decode
-from pubsub_emulator.prism.core.process import OperationType, Status
+from pubsub_emulator.prism.core.messages import SignedAtalaOperation, decode
+from pubsub_emulator.prism.core.process import OperationType, Status, revoked_hashes
 from pubsub_emulator.prism.core.status import Place
 from pubsub_emulator.prism.tables.processor import CHANNEL, position
 
-NETWORK: Final = "prism"
-"""The name of the log in cursors and in the tables of deliveries."""
+NETWORK: Final = "prism"  #: The name of the log in cursors and in the tables of deliveries
 
 _COLUMNS: Final = (
     "atala_operation_seq_no, signed_atala_operation_id, atala_operation_type, atala_operation_status, "
@@ -38,8 +37,7 @@ _REVOKED: Final = "EXISTS (SELECT 1 FROM revoked_credentials AS r WHERE r.seq_no
 
 _TYPES: Final = {each: each.name for each in OperationType}
 _BY_TYPE: Final = OperationType.__members__
-_BY_STATUS: Final = Status.__members__
-"""Names and members, which enumerations look up each time."""
+_BY_STATUS: Final = Status.__members__  #: Names and members, which enumerations look up each time
 
 
 class Event(NamedTuple):
@@ -62,15 +60,8 @@ class OperationRow(Row):
     event: Event
 
 
-class LastCommon(NamedTuple):
-    """The last row that a cut left, of one moment; 0 and an empty id if none is left."""
-
-    cursor: Cursor
-    operation_id: bytes
-
-
-class OperationLog:
-    """The processed operations in a node's tables. A `LogReader`."""
+class OperationLog(LogReader):
+    """The processed operations in a node's tables."""
 
     network = NETWORK
 
@@ -79,24 +70,19 @@ class OperationLog:
         self.id = bytes(database.select("SELECT id FROM prism_meta")[0][0])
 
     def head(self) -> Head:
-        """The end of the operations."""
         with self._database.transaction() as session:
             at = position(session)
         return Head(at.epoch, at.seq_no)
 
     def common(self, epoch: int) -> int | None:
-        """The least `seq_no` that rewinds after `epoch` left, `None` if there were none."""
         found = self._database.select("SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (epoch,))
         least: int | None = found[0][0]
         return least
 
     def epochs(self) -> list[tuple[int, int]]:
-        """Every rewind as (epoch that it began, last row that it left)."""
-        found = self._database.select("SELECT epoch, last_seq_no FROM epochs ORDER BY epoch")
-        return [(epoch, last) for epoch, last in found]
+        return [(epoch, last) for epoch, last in self._database.select("SELECT * FROM epochs ORDER BY epoch")]
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """Matching rows with `seq_no > after`, at most `limit` of them, among at most `span` rows."""
         with self._database.transaction() as session:
             at = position(session)
             rows: list[Row] = [row_of(each) for each in read_events(session, after, limit, where, span)]
@@ -104,35 +90,31 @@ class OperationLog:
         return Page(rows, through, Head(at.epoch, at.seq_no))
 
     def wait(self, known: Head, timeout: float) -> bool:
-        """Wait until the head differs from `known`, at most `timeout` seconds; it may return early."""
         self._database.wait(CHANNEL, timeout)
         return self.head() != known
 
     def after_operation(self, operation_id: bytes) -> Cursor:
         """The cursor after the first processed row of an id. Raises `BadCursor`."""
         with self._database.transaction() as session:
-            found = session.run(
-                "SELECT min(atala_operation_seq_no) FROM atala_operations WHERE signed_atala_operation_id = ?",
-                (operation_id,),
-            )
+            rows = "atala_operations WHERE signed_atala_operation_id = ?"
+            found = session.run(f"SELECT min(atala_operation_seq_no) FROM {rows}", (operation_id,))
             if found[0][0] is None:
                 raise BadCursor("no processed operation has this id")
             return Cursor(position(session).epoch, found[0][0])
 
-    def last_common(self, cut: Cursor) -> LastCommon:
-        """The operations left at a cut, whatever was taken back since."""
+    def last_common(self, cut: Cursor) -> tuple[Cursor, bytes]:
+        """The last row left at a cut, whatever was taken back since, and its id: 0 and an empty one if none is left."""
         with self._database.transaction() as session:
             epoch = position(session).epoch
             least = session.run("SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (cut.epoch,))[0][0]
             seq_no = cut.seq if least is None else min(cut.seq, least)
-            return LastCommon(Cursor(epoch, seq_no), id_at(session, seq_no))
+            return Cursor(epoch, seq_no), id_at(session, seq_no)
 
 
-class _Columns:
+class _Columns(Columns):
     """The fields of operations by the columns that hold them, for `where`."""
 
     def chain(self, chain: int | None) -> Clause:
-        """All operations are of the leading chain."""
         return Clause("(1 = 1)" if chain is None else "(1 = 0)")
 
     def kind(self, kind: str) -> Clause:
@@ -180,7 +162,7 @@ def row_of(event: Event) -> OperationRow:
     body = f'"did":{_text(event.did_suffix)},"batch":{_text(event.credential_batch_id)},"reason":{_text(reason)}'
     body += f',"signed":"{sha256(event.content).hex()}"'
     if event.type is OperationType.REVOKE_CREDENTIALS:
-        listed = _listed(event.content)
+        listed = revoked_hashes(decode(SignedAtalaOperation, event.content))
         body += "".join((f',"whole":{"false" if listed else "true"}', *(f',"c{each.hex()}":true' for each in listed)))
     place = event.place
     row = OperationRow(
@@ -216,9 +198,8 @@ def log_filter(each: PrismFilter) -> Filter:
 
 def id_at(session: Session, seq_no: int) -> bytes:
     """The id of a row, empty if there is none."""
-    found = session.run(
-        "SELECT signed_atala_operation_id FROM atala_operations WHERE atala_operation_seq_no = ?", (seq_no,)
-    )
+    row = "atala_operations WHERE atala_operation_seq_no = ?"
+    found = session.run(f"SELECT signed_atala_operation_id FROM {row}", (seq_no,))
     return bytes(found[0][0]) if found else b""
 
 
@@ -240,9 +221,3 @@ def _event(row: Sequence[Any]) -> Event:
 def _text(value: str | None) -> str:
     """The JSON of a name or of hex digits."""
     return "null" if value is None else f'"{value}"'
-
-
-def _listed(content: bytes) -> tuple[bytes, ...]:
-    operation = decode(SignedAtalaOperation, content).operation
-    member = None if operation is None else operation.operation
-    return tuple(sorted({*member.credentials_to_revoke})) if isinstance(member, RevokeCredentials) else ()

@@ -6,7 +6,7 @@ processor.run()                # processes what is deep enough, follows rewinds;
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -25,8 +25,7 @@ from pubsub_emulator.prism.tables.schema import prepare
 DEPTH: Final = 2
 _PAGE: Final = 500
 _REMEMBERED: Final = 1_024  # blocks, deep enough, of which is known whether they are still the log's
-CHANNEL: Final = "prism_rows"
-"""Where databases say that rows came or went."""
+CHANNEL: Final = "prism_rows"  #: Where databases say that rows came or went
 _APPLIED: Final = Status.APPLIED.value
 _REJECTED: Final = Status.REJECTED.value
 _TYPES: Final = {int(each): each.name for each in OperationType}
@@ -63,15 +62,11 @@ class Source:
 class Position(NamedTuple):
     """The position of the tables."""
 
-    epoch: int
-    """Of the tables."""
-    seq_no: int
-    """Of the last row."""
+    epoch: int  #: Of the tables
+    seq_no: int  #: Of the last row
     log_epoch: int
-    log_seq: int
-    """Up to where the log was processed."""
-    block_number: int | None
-    """The last block that had objects."""
+    log_seq: int  #: Up to where the log was processed
+    block_number: int | None  #: The last block that had objects
 
 
 class _Object(NamedTuple):
@@ -96,8 +91,7 @@ class Processor:
         self.source = source or Source()
         self.depth = depth
         self.log = log
-        self.ignored = 0
-        """Objects that did not decode, since this processor was made (PR-20)."""
+        self.ignored = 0  #: Objects that did not decode, since this processor was made (PR-20)
         self._committed = committed
         self._kept = Kept()
         prepare(database)
@@ -109,8 +103,7 @@ class Processor:
         if bytes(found[0][2]) != log.id or found[0][1] != self.source.text():
             raise AnotherChain(f"{database.place} holds what was processed of another log, or of other events")
         self.id = bytes(found[0][0])
-        self.processed = -1
-        """The last block that is processed, of the branch that the log has."""
+        self.processed = -1  #: The last block that is processed, of the branch that the log has
         self._last_block = -1  # the last block with objects: a rewind leaves it, though it may be less deep then (PR-5)
         self._deep_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
         self._seen = 0  # up to where the log has nothing more for us, not stored
@@ -250,9 +243,8 @@ def position(session: Session, lock: Dialect | None = None) -> Position:
 
 def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
     """Remove what came of the log after `common`, and raise the epoch (PR-5); the last block with objects, or -1."""
-    kept = session.run(
-        "SELECT block_number, log_seq FROM processed_blocks WHERE log_seq <= ? ORDER BY log_seq DESC LIMIT 1", (common,)
-    )
+    last_kept = "processed_blocks WHERE log_seq <= ? ORDER BY log_seq DESC LIMIT 1"
+    kept = session.run(f"SELECT block_number, log_seq FROM {last_kept}", (common,))
     number, log_seq = kept[0] if kept else (None, 0)
     beyond = (-1 if number is None else number,)
     session.run("DELETE FROM atala_operations WHERE block_number > ?", beyond)
@@ -261,9 +253,8 @@ def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
     session.run("DELETE FROM processed_blocks WHERE block_number > ?", beyond)
     names_it = "EXISTS (SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"
     session.run(f"DELETE FROM atala_objects WHERE block_number > ? AND NOT {names_it}", beyond)
-    session.run(
-        "UPDATE atala_objects SET atala_object_status = 'PENDING', block_number = NULL WHERE block_number > ?", beyond
-    )
+    pending = "atala_object_status = 'PENDING', block_number = NULL"
+    session.run(f"UPDATE atala_objects SET {pending} WHERE block_number > ?", beyond)
     session.run("INSERT INTO epochs VALUES (?, ?)", (at.epoch + 1, last))
     session.run(
         "UPDATE prism_meta SET epoch = ?, seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
@@ -305,13 +296,7 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
             bytearray(content), seq_no, created, None if operation_hash is None else bytearray(operation_hash),
             batch_id, number, block, time, anchored.place, place,
         ))  # fmt: skip
-    session.run_many(
-        "INSERT INTO atala_operations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)", rows
-    )
-    session.run_many("INSERT INTO revoked_credentials VALUES (?, ?)", _revoked(outcomes, after))
-
-
-def _revoked(outcomes: Sequence[tuple[_Object, int, Outcome]], after: int) -> Iterator[tuple[bytes, int]]:
-    for seq_no, (_, _, outcome) in enumerate(outcomes, after + 1):
-        for each in outcome.revoked_hashes:
-            yield each, seq_no
+    session.run_many(f"INSERT INTO atala_operations VALUES ({'?, ' * 16} NULL, NULL)", rows)
+    numbered = enumerate((outcome.revoked_hashes for _, _, outcome in outcomes), after + 1)
+    revoked = [(each, seq_no) for seq_no, hashes in numbered for each in hashes]
+    session.run_many("INSERT INTO revoked_credentials VALUES (?, ?)", revoked)

@@ -9,18 +9,17 @@ from typing import Final
 from pubsub_emulator.database.database import Database
 from pubsub_emulator.events.errors import LimitReached, UnknownToken
 from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.registry import TOKEN_BYTES, Subscription
+from pubsub_emulator.events.subscriptions.registry import TOKEN_BYTES, Registry, Subscription, TokenAndBound
 from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.prism.core.filters import Filter, FilterType, normal_form
 from pubsub_emulator.prism.core.process import Status
 from pubsub_emulator.prism.tables.operations import id_at, log_filter
 from pubsub_emulator.prism.tables.processor import position
 
-PER_CLIENT: Final = 100
-"""Subscriptions that one client may have."""
+PER_CLIENT: Final = 100  #: Subscriptions that one client may have
 
 
-class PrismRegistry:
+class PrismRegistry(Registry[Filter]):
     """The registry of a node. Its clients' addresses are not stored (PR-54): they are counted while it runs."""
 
     def __init__(self, database: Database, per_client: int = PER_CLIENT) -> None:
@@ -30,13 +29,8 @@ class PrismRegistry:
         self._held: Counter[str] = Counter()
         self._holders: dict[str, str] = {}
 
-    def add(
-        self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False
-    ) -> tuple[str, Cursor]:
-        """Make a subscription; its token and lower bound, in one transaction with it (PR-50). Raises `LimitReached`.
-
-        Requests name no `after`, so the bound is the last operation at this moment.
-        """
+    def add(self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False) -> TokenAndBound:
+        """Make a subscription after the last operation, in one transaction (PR-50). Raises `LimitReached`."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
         key = token_hash(token)
         self._count(client)
@@ -50,14 +44,10 @@ class PrismRegistry:
         return token, after
 
     def get(self, token: str) -> Subscription:
-        """The subscription of a token. Raises `UnknownToken`."""
         key = token_hash(token)
         with self._database.transaction() as session:
-            found = session.run(
-                "SELECT operations_batching_allowed, epoch, after_seq_no FROM subscriptions "
-                "WHERE subscription_token = ?",
-                (key,),
-            )
+            columns = "operations_batching_allowed, epoch, after_seq_no"
+            found = session.run(f"SELECT {columns} FROM subscriptions WHERE subscription_token = ?", (key,))
             if not found:
                 raise UnknownToken("no subscription has this token")
             rows = session.run(
@@ -74,7 +64,6 @@ class PrismRegistry:
         return Subscription(key.hex(), tuple(map(log_filter, filters)), Cursor(epoch, after), bool(batches), reads_all)
 
     def cancel(self, token: str) -> str:
-        """Forget a subscription; returns its name. Raises `UnknownToken`."""
         key = token_hash(token)
         with self._database.transaction(write=True) as session:
             session.run("DELETE FROM subscription_filters WHERE subscription_token = ?", (key,))
@@ -92,25 +81,20 @@ class PrismRegistry:
 
     def after_operation(self, token: str) -> bytes:
         """The id of the last operation when a subscription was made, empty if there was none."""
-        found = self._database.select(
-            "SELECT after_operation FROM subscriptions WHERE subscription_token = ?", (token_hash(token),)
-        )
+        asked = "SELECT after_operation FROM subscriptions WHERE subscription_token = ?"
+        found = self._database.select(asked, (token_hash(token),))
         return bytes(found[0][0] or b"") if found else b""
 
     def _insert(self, key: bytes, filters: tuple[Filter, ...], batches: bool) -> Cursor:
         with self._database.transaction(write=True) as session:
             at = position(session, lock=self._database.dialect)
-            session.run(
-                "INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?)",
-                (key, id_at(session, at.seq_no) or None, batches, at.seq_no, at.epoch),
-            )
-            session.run_many(
-                "INSERT INTO subscription_filters VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    (key, number, kind.name, suffix, status and status.value, credential, batch)
-                    for number, (kind, suffix, credential, batch, status) in enumerate(filters)
-                ),
-            )
+            subscription = (key, id_at(session, at.seq_no) or None, batches, at.seq_no, at.epoch)
+            session.run("INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?)", subscription)
+            rows = [
+                (key, number, kind.name, suffix, status and status.value, credential, batch)
+                for number, (kind, suffix, credential, batch, status) in enumerate(filters)
+            ]
+            session.run_many("INSERT INTO subscription_filters VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         return Cursor(at.epoch, at.seq_no)
 
     def _count(self, client: str, by: int = 1) -> None:

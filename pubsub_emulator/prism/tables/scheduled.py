@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pubsub_emulator.database.database import Database, Session
 from pubsub_emulator.primitives.hashing import token_hash
@@ -24,16 +24,10 @@ from pubsub_emulator.prism.tables.processor import position
 from pubsub_emulator.prism.tables.schema import insert_scheduled
 from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
-PENDING_BLOCKS: Final = 64
-"""Best blocks that an operation may be out of blocks."""
+PENDING_BLOCKS: Final = 64  #: Best blocks that an operation may be out of blocks
 _TOKEN_BYTES: Final = 24
-
-
-class Waiting(NamedTuple):
-    """An object that is to be anchored."""
-
-    object_id: bytes
-    content: bytes
+_OF_ID: Final = "atala_operations WHERE signed_atala_operation_id = ?"
+_IS_RECEIVED: Final = "atala_operation_status = 'RECEIVED'"
 
 
 def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
@@ -71,14 +65,11 @@ class Scheduled:
         with self._database.transaction(write=True) as session:
             position(session, lock=self._database.dialect)
             for index, (operation_id, raw) in enumerate(zip(ids, signed, strict=True)):
-                there = session.run(
-                    "SELECT atala_operation_status FROM atala_operations WHERE signed_atala_operation_id = ? "
-                    "AND atala_operation_status IN ('RECEIVED', 'APPLIED') ORDER BY atala_operation_status DESC",
-                    (operation_id,),
-                )
-                if there:
-                    raise AlreadyThere(f"signed_operations[{index}]: the operation is {there[0][0]} here")
-                _forget_cancelled(session, operation_id)
+                there = session.run(f"SELECT atala_operation_status FROM {_OF_ID}", (operation_id,))
+                for each in (Status.RECEIVED, Status.APPLIED):
+                    if (each,) in there:
+                        raise AlreadyThere(f"signed_operations[{index}]: the operation is {each.value} here")
+                session.run(f"DELETE FROM {_OF_ID} AND atala_operation_status = 'CANCELLED'", (operation_id,))
                 insert_scheduled(session, object_id, raw, Status.RECEIVED, token_hash(token), best)
             session.run(
                 "INSERT INTO atala_objects VALUES (?, ?, 'PENDING', NULL) ON CONFLICT (atala_object_id) DO NOTHING",
@@ -95,10 +86,7 @@ class Scheduled:
         """Cancel an operation. Raises `UnknownOperation`, `NotCancellable`."""
         with self._database.transaction(write=True) as session:
             position(session, lock=self._database.dialect)
-            found = session.run(
-                "SELECT atala_operation_status, cancel_token FROM atala_operations WHERE signed_atala_operation_id = ?",
-                (operation_id,),
-            )
+            found = session.run(f"SELECT atala_operation_status, cancel_token FROM {_OF_ID}", (operation_id,))
             if not found:
                 raise UnknownOperation("no operation of this id was scheduled here")
             received = next((each for each in found if each[0] == Status.RECEIVED), None)
@@ -111,42 +99,33 @@ class Scheduled:
                 raise NotCancellable("the operation is in a block")
             _mark_cancelled(session, operation_id)
 
-    def waiting(self) -> list[Waiting]:
-        """The objects that hold an operation that is RECEIVED."""
+    def waiting(self) -> dict[bytes, bytes]:
+        """The objects, by their ids, that hold an operation that is RECEIVED."""
         with self._database.transaction() as session:
             found = session.run(
                 "SELECT atala_object_id, object_content FROM atala_objects WHERE atala_object_id IN "
-                "(SELECT atala_object_id FROM atala_operations WHERE atala_operation_status = 'RECEIVED')"
+                f"(SELECT atala_object_id FROM atala_operations WHERE {_IS_RECEIVED})"
             )
-        return [Waiting(bytes(object_id), bytes(content)) for object_id, content in found]
+        return {bytes(object_id): bytes(content) for object_id, content in found}
 
     def left_branch(self, operations: Iterable[bytes], best: int) -> None:
         """Blocks with these operations left the branch: their time starts again."""
         with self._database.transaction(write=True) as session:
-            session.run_many(
-                "UPDATE atala_operations SET pending_since = ? "
-                "WHERE signed_atala_operation_id = ? AND atala_operation_status = 'RECEIVED'",
-                [(best, each) for each in operations],
-            )
+            since = f"pending_since = ? WHERE signed_atala_operation_id = ? AND {_IS_RECEIVED}"
+            session.run_many(f"UPDATE atala_operations SET {since}", [(best, each) for each in operations])
 
     def expire(self, best: int, in_blocks: Iterable[bytes], most: int = PENDING_BLOCKS) -> list[bytes]:
         """Cancel what has been out of blocks for `most` best blocks; returns which."""
         inside = {*in_blocks}
         with self._database.transaction() as session:
-            if not session.run("SELECT 1 FROM atala_operations WHERE atala_operation_status = 'RECEIVED' LIMIT 1"):
+            if not session.run(f"SELECT 1 FROM atala_operations WHERE {_IS_RECEIVED} LIMIT 1"):
                 return []
         with self._database.transaction(write=True) as session:
             position(session, lock=self._database.dialect)
-            session.run(
-                "UPDATE atala_operations SET pending_since = ? "
-                "WHERE atala_operation_status = 'RECEIVED' AND pending_since IS NULL",
-                (best,),
-            )
-            found = session.run(
-                "SELECT signed_atala_operation_id FROM atala_operations "
-                "WHERE atala_operation_status = 'RECEIVED' AND pending_since <= ?",
-                (best - most,),
-            )
+            new = f"WHERE {_IS_RECEIVED} AND pending_since IS NULL"
+            session.run(f"UPDATE atala_operations SET pending_since = ? {new}", (best,))
+            old = f"WHERE {_IS_RECEIVED} AND pending_since <= ?"
+            found = session.run(f"SELECT signed_atala_operation_id FROM atala_operations {old}", (best - most,))
             gone = [bytes(each) for (each,) in found if bytes(each) not in inside]
             for each in gone:
                 _mark_cancelled(session, each)
@@ -157,7 +136,7 @@ class Scheduled:
         with self._database.transaction() as session:
             rows = session.run(
                 "SELECT atala_operation_status, status_details, block_number, block_hash, object_index, "
-                "operation_index, block_time FROM atala_operations WHERE signed_atala_operation_id = ?",
+                f"operation_index, block_time FROM {_OF_ID}",
                 (operation_id,),
             )
         by_status: dict[str, Sequence[Any]] = {row[0]: row for row in rows}
@@ -175,17 +154,8 @@ def _place(row: Sequence[Any]) -> Place:
     return Place(number, bytes(block_hash or b""), object_index, operation_index, time)
 
 
-def _forget_cancelled(session: Session, operation_id: bytes) -> None:
-    session.run(
-        "DELETE FROM atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status = 'CANCELLED'",
-        (operation_id,),
-    )
-
-
 def _mark_cancelled(session: Session, operation_id: bytes) -> None:
-    _forget_cancelled(session, operation_id)
-    session.run(
-        "UPDATE atala_operations SET atala_operation_status = 'CANCELLED', cancel_token = NULL, pending_since = NULL "
-        "WHERE signed_atala_operation_id = ? AND atala_operation_status = 'RECEIVED'",
-        (operation_id,),
-    )
+    session.run(f"DELETE FROM {_OF_ID} AND atala_operation_status = 'CANCELLED'", (operation_id,))
+    changes = "atala_operation_status = 'CANCELLED', cancel_token = NULL, pending_since = NULL"
+    of_id = f"signed_atala_operation_id = ? AND {_IS_RECEIVED}"
+    session.run(f"UPDATE atala_operations SET {changes} WHERE {of_id}", (operation_id,))

@@ -33,8 +33,7 @@ from pubsub_emulator.prism.service.db_sync import DEPTH as CARDANO_DEPTH
 from pubsub_emulator.prism.service.db_sync import SOURCE, DbSyncChain
 from pubsub_emulator.prism.service.node import PrismNode
 from pubsub_emulator.prism.service.rpc import serve_prism
-from pubsub_emulator.prism.service.service import PrismLimits, PrismService
-from pubsub_emulator.prism.service.watch import StatusRecorder
+from pubsub_emulator.prism.service.service import PrismLimits, PrismService, StatusRecorder
 from pubsub_emulator.prism.tables.operations import NETWORK
 from pubsub_emulator.prism.tables.processor import DEPTH, Processor, Source
 
