@@ -20,7 +20,6 @@ from pubsub_emulator.spark_audit.history.commit import encode_parquet
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES, CommitError, canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.migrate import migrate
 from pubsub_emulator.spark_audit.history.reader import History
-from pubsub_emulator.spark_audit.history.store import history_part
 
 
 def _outdate(history: Path, version: int) -> None:
@@ -118,7 +117,7 @@ def test_au15_a_history_that_went_on_in_the_present_format_is_migrated_whole(
     _outdate(tmp_path / "mixed", manifest.BY_CHAIN)
     end = segments[-1]
     parts = [
-        history_part(HISTORY_TABLES[name], rows, f"{end.segment:08d}", chain)
+        commit.HistoryPart(HISTORY_TABLES[name], rows, f"{end.segment:08d}", chain)
         for (name, chain), rows in end.parts.items()
     ]
     commit.write_commit(tmp_path / "mixed", end.network, end.segment, parts, end.positions)

@@ -39,9 +39,8 @@ def canonical_uri(uri: str) -> str:
         raise StorageError(f"{uri}: unknown storage {scheme}:; known are {', '.join(SCHEMES)} and paths")
     if "@" in parts.netloc or parts.query or parts.fragment:
         shown = f"{scheme}://{parts.netloc.rsplit('@', 1)[-1]}{parts.path}"
-        raise StorageError(
-            f"{shown}: an address must not contain credentials or options; they come from the environment"
-        )
+        said = "an address must not contain credentials or options; they come from the environment"
+        raise StorageError(f"{shown}: {said}")
     if scheme == "file":
         raise StorageError(f"{uri}: a file's URI is file:/// and its whole path")
     path = parts.path.strip("/")

@@ -7,20 +7,19 @@ digest  blake2_256 of (table name, version u32, compact number of rows, rows asc
 """
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.row import EPOCH, Row
 from pubsub_emulator.spark_audit.history.schema import Table, fitted
 
 Encoder = Callable[[Any], bytes]
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def encode_row(table: Table, row: Row) -> bytes:
@@ -45,7 +44,7 @@ def _encoders(columns: tuple[tuple[str, pa.DataType], ...]) -> tuple[tuple[str, 
 
 def milliseconds(value: datetime) -> int:
     """Milliseconds since 1970."""
-    return (value - _EPOCH) // timedelta(milliseconds=1)
+    return (value - EPOCH) // timedelta(milliseconds=1)
 
 
 def _row_encoders(table: Table) -> tuple[tuple[str, Encoder], ...]:

@@ -1,8 +1,7 @@
 """Sizes and times of a history's files, added up by network and segment: a cheap test of what may have changed.
 
-A file's network and segment are read from its path, as writers of this project name it. Sizes and times of all files
-of a segment are added up in one number, so the memory of a listing does not grow with the number of files. A path that
-says nothing of network and segment is kept by itself.
+Both are read from a file's path and all of a segment are one number, so a listing stays small. A path that says nothing
+of them is kept by itself.
 """
 
 import re
@@ -62,17 +61,13 @@ def _folder(path: str) -> tuple[str | None, int | None, int]:
 
 @dataclass(slots=True)
 class Listing:
-    """The files of a history as they were found.
-
-    Of a network that is known up to a segment, the files of those before that one are one number.
-    """
+    """A history's files as they were found; those before the segment up to which a network is known are one number."""
 
     known: Mapping[str, int] = field(default_factory=dict)
     """Networks by name, and the last segment up to which they are known."""
     odd: dict[str, Stamp] = field(default_factory=dict)
     """Files whose path does not say where they belong."""
-    _olds: dict[str, int] = field(default_factory=dict)
-    """The numbers of known networks."""
+    _olds: dict[str, int] = field(default_factory=dict)  # the numbers of known networks
     _sums: dict[tuple[str, int, int], int] = field(default_factory=dict)
     _counts: dict[tuple[str, int], int] = field(default_factory=dict)
 

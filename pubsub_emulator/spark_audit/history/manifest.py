@@ -11,8 +11,7 @@ A segment has one file of each table. Row groups of tables by chain are in the o
 and `chain` of such a file is null. In format 2, which is read as well, each chain has a file, and row groups have
 neither chain nor rows.
 
-A manifest is read as a stranger's: names, types, ranges and paths are checked before anything is done with them, and a
-path says nothing that the table, network, chain and segment beside it do not say. The head of a history is one digest
+A manifest is read as a stranger's: all is checked before anything is done with it. The head of a history is one digest
 over the last manifest of every network: who knows it knows that nothing was left out.
 """
 
@@ -21,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.primitives.errors import PubsubError
@@ -29,7 +28,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Kept
-from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.schema import I64_MAX, Table
 from pubsub_emulator.spark_audit.history.storage import Store
 
 FORMAT: Final = 3
@@ -41,25 +40,11 @@ COMMITS: Final = "_commits"
 MOST_BYTES: Final = 64 * 1_048_576
 """Of a manifest; some 200,000 files."""
 
-HISTORY_TABLES: Final[dict[str, Table]] = {
-    table.name: table
-    for table in (
-        schema.RELAY_HEADERS,
-        schema.AUTHORITIES,
-        schema.SUBSCRIPTIONS,
-        schema.CHECKPOINTS,
-        schema.BLOCKS,
-        schema.DELIVERIES,
-        schema.EVENTS,
-        schema.NODES,
-        schema.TRUTH,
-    )
-}
+HISTORY_TABLES: Final[dict[str, Table]] = {table.name: table for table in schema.OF_HISTORY}
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _FILE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,149}\.parquet")
-_I64_MAX: Final = 2**63 - 1
 _MOST_SHOWN: Final = 60
 
 T = TypeVar("T", str, int)
@@ -95,8 +80,7 @@ class Share:
 class FileEntry:
     """One file of a commit, or the `share` of it that one chain has; `rows` and `row_groups` are of that share.
 
-    `path` is relative to the history, `size` that of the whole file, `frame` the digest of all bytes outside of row
-    groups.
+    `path` is relative to the history, `size` that of the whole file, `frame` the digest of all outside of row groups.
     """
 
     table: str
@@ -201,6 +185,20 @@ def canonical_json(body: object) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
+def sealed(body: object) -> bytes:
+    """JSON behind its digest, for files that are written anew."""
+    data = canonical_json(body)
+    return digest_of(data).encode() + b"\n" + data
+
+
+def unsealed(file: bytes) -> Any:
+    """What `sealed` was given. Raises `ValueError` for a file that is not what was written."""
+    stated, _, data = file.partition(b"\n")
+    if stated != digest_of(data).encode():
+        raise ValueError("the file is not what was written")
+    return json.loads(data)
+
+
 def check_name(network: str) -> None:
     """Raises `CommitError` for a network name that cannot be part of a path."""
     if _NAME.fullmatch(network) is None:
@@ -257,10 +255,7 @@ def committed(store: Store, network: str) -> list[Commit]:
 
 
 def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tuple[Commit, str]]:
-    """The commits of one network that do not follow the one before, each with the reason. `commits` are by segment.
-
-    `before` is the one that they follow, `None` at the start of a history.
-    """
+    """A network's commits, by segment, that do not follow the one before, with the reason; first comes `before`."""
     out: list[tuple[Commit, str]] = []
     for commit in commits:
         if before is None:
@@ -316,19 +311,10 @@ def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
     due = folder_of(table, network) if found == FORMAT else _former_folder(table, network, chain, segment)
     if folder != due or _FILE.fullmatch(name) is None:
         raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
-    size = _whole(data, "size", _I64_MAX)
-    entry = FileEntry(
-        table=table.name,
-        version=_whole(data, "version", U32_MAX),
-        path=path,
-        network=network,
-        chain=chain,
-        segment=segment,
-        rows=_whole(data, "rows", _I64_MAX),
-        size=size,
-        frame=_digest(data, "frame"),
-        row_groups=_extents(data["row_groups"], size, found),
-    )
+    version, size, rows = _whole(data, "version", U32_MAX), _whole(data, "size", I64_MAX), _whole(data, "rows", I64_MAX)
+    groups = _extents(data["row_groups"], size, found)
+    frame = _digest(data, "frame")
+    entry = FileEntry(table.name, version, path, network, chain, segment, rows, size, frame, groups)
     if found == FORMAT:
         _check_groups(entry, has_chains=has_chains)
     return entry
@@ -361,7 +347,7 @@ def _extents(data: object, size: int, found: object) -> tuple[Extent, ...]:
         at = extent.offset + extent.length
         if found == FORMAT:
             chain = None if each["chain"] is None else _whole(each, "chain", U32_MAX)
-            extent = replace(extent, chain=chain, rows=_whole(each, "rows", _I64_MAX))
+            extent = replace(extent, chain=chain, rows=_whole(each, "rows", I64_MAX))
         out.append(extent)
     return tuple(out)
 
@@ -371,10 +357,15 @@ def _positions(data: object) -> dict[int, int]:
         raise CommitError("next_positions is no object")
     out: dict[int, int] = {}
     for chain in data:
-        if not (chain.isascii() and chain.isdigit() and len(chain) <= 10 and int(chain) <= U32_MAX):
+        if not is_chain(chain):
             raise CommitError(f"next_positions names the chain {_shown(chain)}")
         out[int(chain)] = _whole(data, chain, U64_MAX)
     return out
+
+
+def is_chain(text: str) -> bool:
+    """Whether a text is the number of a chain."""
+    return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= U32_MAX
 
 
 def _same_keys(what: str, data: Mapping[str, object], wanted: set[str]) -> None:

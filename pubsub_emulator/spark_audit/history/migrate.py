@@ -1,37 +1,23 @@
 """A history of an older format brought up to the present one, in its place.
 
-Format 1 has manifests that do not name each other, format 2 a file for each chain, and both have unsigned integers of
-64 bits. What has such a segment is written anew, segment by segment: every row is checked as it is read, new files and
-manifests are written beside the old ones, and the old ones are removed once all of a network is there. A migration
-that was ended early is taken up by the next one.
+Format 1 has manifests that do not name each other, format 2 a file for each chain, both unsigned integers of 64 bits.
+Such segments are read, checked and written anew beside the old ones, which are removed once all of a network is there.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pubsub_emulator.spark_audit.history import manifest
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.commit import write_files, write_manifest
-from pubsub_emulator.spark_audit.history.manifest import (
-    COMMITS,
-    FORMAT,
-    HISTORY_TABLES,
-    UNCHAINED,
-    Commit,
-    CommitError,
-    FileEntry,
-    head_of,
-    read_any_manifest,
-    unlinked,
-)
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_files, write_manifest
 from pubsub_emulator.spark_audit.history.reader import Fault, read_file
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
-from pubsub_emulator.spark_audit.history.store import history_part
 
 Advance = Callable[[int, int], None]
 """Told how many segments are written, of how many."""
 
-Found = tuple[str, Commit, int]
+Found = tuple[str, manifest.Commit, int]
 """The name of a manifest, what it says, and its format."""
 
 
@@ -48,21 +34,21 @@ def migrate(address: Address | Store, advance: Advance = lambda _done, _total: N
     """Bring a history up to the present format. Raises `CommitError` for one that is damaged, `OSError`."""
     store = open_store(address)
     networks: dict[str, list[Found]] = {}
-    names = [name for name in store.names(COMMITS) if name.endswith(".json")]
+    names = [name for name in store.names(manifest.COMMITS) if name.endswith(".json")]
     if not names:
-        raise CommitError(f"{store}: there is no history: it has no manifests")
+        raise manifest.CommitError(f"{store}: there is no history: it has no manifests")
     for name in names:
         try:
-            commit, version = read_any_manifest(store, name)
-        except CommitError as error:
-            raise CommitError(f"{store}/{COMMITS}/{name}: {error}") from None
+            commit, version = manifest.read_any_manifest(store, name)
+        except manifest.CommitError as error:
+            raise manifest.CommitError(f"{store}/{manifest.COMMITS}/{name}: {error}") from None
         networks.setdefault(commit.network, []).append((name, commit, version))
     whole = {network: _whole_chain(found) for network, found in networks.items()}
     todo = {name: _in_order(store, name, found) for name, found in networks.items() if not whole[name]}
     total = sum(map(len, todo.values()))
     done = 0
     for network, commits in todo.items():
-        before: Commit | None = None
+        before: manifest.Commit | None = None
         for commit in commits:
             advance(done, total)
             before = _write(store, commit, before)
@@ -71,19 +57,19 @@ def migrate(address: Address | Store, advance: Advance = lambda _done, _total: N
     for network, found in networks.items():
         _remove_others(store, whole[network], found)
     last = {network: commits[-1].digest for network, commits in whole.items()}
-    return Migrated(total, sum(map(len, whole.values())), head_of(last))
+    return Migrated(total, sum(map(len, whole.values())), manifest.head_of(last))
 
 
-def _whole_chain(found: Sequence[Found]) -> list[Commit]:
+def _whole_chain(found: Sequence[Found]) -> list[manifest.Commit]:
     """The manifests of the present format from the first segment to the last one; none if some are not there."""
-    after = {commit.previous: commit for _, commit, version in found if version == FORMAT}
-    out: list[Commit] = []
+    after = {commit.previous: commit for _, commit, version in found if version == manifest.FORMAT}
+    out: list[manifest.Commit] = []
     while (commit := after.get(out[-1].digest if out else None)) is not None and commit.segment == len(out):
         out.append(commit)
     return out if len(out) == 1 + max(commit.segment for _, commit, _ in found) else []
 
 
-def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[Commit]:
+def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[manifest.Commit]:
     """The segments that are to be written anew, the older format before what replaces it. Raises `CommitError`."""
     segments: dict[int, list[Found]] = {}
     for each in found:
@@ -91,39 +77,41 @@ def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[Commit
     ordered: list[Found] = []
     for segment in range(max(segments) + 1):
         if segment not in segments:
-            raise CommitError(f"{store}: segment {segment} of {network} is missing")
+            raise manifest.CommitError(f"{store}: segment {segment} of {network} is missing")
         oldest = min(version for *_, version in segments[segment])
         same = [each for each in segments[segment] if each[2] == oldest]
-        if len(same) > 1 and oldest != FORMAT:
-            raise CommitError(f"{store}: there are two manifests for segment {segment} of {network}")
+        if len(same) > 1 and oldest != manifest.FORMAT:
+            raise manifest.CommitError(f"{store}: there are two manifests for segment {segment} of {network}")
         before = ordered[-1][1].digest if ordered else None
         ordered.append(next((each for each in same if each[1].previous == before), same[0]))
-    chained = [commit for _, commit, version in ordered if version != UNCHAINED]
+    chained = [commit for _, commit, version in ordered if version != manifest.UNCHAINED]
     if len(chained) == len(ordered):
-        for commit, why in unlinked(chained):
-            raise CommitError(f"{store}: {commit.name}: {why}")
+        for commit, why in manifest.unlinked(chained):
+            raise manifest.CommitError(f"{store}: {commit.name}: {why}")
     return [commit for _, commit, _ in ordered]
 
 
-def _write(store: Store, commit: Commit, before: Commit | None) -> Commit:
+def _write(store: Store, commit: manifest.Commit, before: manifest.Commit | None) -> manifest.Commit:
     """A segment in the present format. Raises `CommitError` unless all of it can be read, `OSError`."""
     name = f"{commit.segment:08d}"
-    parts = [history_part(HISTORY_TABLES[each.table], _rows(store, each), name, each.chain) for each in commit.files]
+    parts = [
+        HistoryPart(manifest.HISTORY_TABLES[each.table], _rows(store, each), name, each.chain) for each in commit.files
+    ]
     files = write_files(store, commit.network, commit.segment, parts, [])
     previous = None if before is None else before.digest
     return write_manifest(store, commit.network, commit.segment, files, commit.next_positions, previous)
 
 
-def _rows(store: Store, entry: FileEntry) -> list[Row]:
+def _rows(store: Store, entry: manifest.FileEntry) -> list[Row]:
     out: list[Row] = []
     for unit in read_file(store, entry):
         if isinstance(unit, Fault):
-            raise CommitError(f"{store}/{unit.path}: {unit.error}; it was not migrated")
+            raise manifest.CommitError(f"{store}/{unit.path}: {unit.error}; it was not migrated")
         out += unit.to_pylist()
     return out
 
 
-def _remove_others(store: Store, kept: Sequence[Commit], found: Iterable[Found]) -> None:
+def _remove_others(store: Store, kept: Sequence[manifest.Commit], found: Iterable[Found]) -> None:
     """Remove manifests that were replaced, and before each the files that no other names."""
     names = {commit.name for commit in kept}
     paths = {entry.path for commit in kept for entry in commit.files}
@@ -131,4 +119,4 @@ def _remove_others(store: Store, kept: Sequence[Commit], found: Iterable[Found])
         if name not in names:
             for path in {entry.path for entry in commit.files} - paths:
                 store.remove(path)
-            store.remove(f"{COMMITS}/{name}")
+            store.remove(f"{manifest.COMMITS}/{name}")

@@ -2,16 +2,14 @@
 
     <history>/_names/<network>.json    {"chains": {"2000": "oracle"}, "format": 1}
 
-No manifest names the file, so neither head nor digest covers it: a name is a claim of whoever can write to the history.
-It comes from strangers, so it is bounded, has no letter that moves or hides others, and is only ever shown.
+Neither head nor digest covers it. It comes from strangers: it is bounded, hides no letters, and is only ever shown.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Final
 
-from pubsub_emulator.primitives.types import U32_MAX
-from pubsub_emulator.spark_audit.history.manifest import canonical_json, check_name
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, check_name, is_chain
 from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.storage import Store
 
@@ -20,10 +18,8 @@ MOST_LETTERS: Final = 100
 MOST_BYTES: Final = 4 * 1_048_576
 """Of the file of a network; some ten thousand of the longest names."""
 _FORMAT: Final = 1
-_DIGITS: Final = 10
 
 Names = dict[int, str]
-"""Names by chain."""
 
 
 def names_path(network: str) -> str:
@@ -44,8 +40,7 @@ def write_names(store: Store, network: str, names: Mapping[int, str]) -> None:
     there, _ = read_names(store, network)
     if fit.keys() <= there.keys():
         return
-    chains = fit | there
-    body = {"format": _FORMAT, "chains": {str(chain): chains[chain] for chain in chains}}
+    body = {"format": _FORMAT, "chains": {str(chain): name for chain, name in (fit | there).items()}}
     store.put(names_path(network), canonical_json(body))
 
 
@@ -68,9 +63,7 @@ def _names(body: object) -> Names:
         raise ValueError
     out: Names = {}
     for chain, name in body["chains"].items():
-        if not (chain.isascii() and chain.isdigit() and len(chain) <= _DIGITS and int(chain) <= U32_MAX):
-            raise ValueError
-        if not isinstance(name, str) or showable(name) != name:
+        if not is_chain(chain) or not isinstance(name, str) or showable(name) != name:
             raise ValueError
         out[int(chain)] = name
     return out

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import IO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +26,7 @@ from pubsub_emulator.spark_audit.history.manifest import (
     read_manifest,
     unlinked,
 )
-from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.row import Row, fields_of
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 from pubsub_emulator.spark_audit.history.storage import RefusedFile, Store, open_store
 from pubsub_emulator.spark_audit.history.unpack import MOST_UNPACKED, Spent, TooLarge, read_group
@@ -42,10 +42,7 @@ MOST_OUTSIDE: Final = 64 * 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A unit that could not be read or judged: a row of `quarantine`.
-
-    A `passing` one was met by a failed read, not by what was read: it may be gone at the next attempt.
-    """
+    """A unit that could not be read or judged: a row of `quarantine`; a `passing` one may be gone the next time."""
 
     path: str
     error: str
@@ -58,7 +55,7 @@ class Fault:
 
     def row(self) -> Row:
         """The row of the table."""
-        return {column.name: getattr(self, column.name) for column in schema.QUARANTINE.columns}
+        return fields_of(self, (column.name for column in schema.QUARANTINE.columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +76,17 @@ class History:
     @property
     def head(self) -> str | None:
         """One digest over the last manifest of each network; `None` where manifests are damaged or missing."""
-        if self.faults or not self.commits:
-            return None
-        return head_of({commit.network: commit.digest for commit in self.commits})
+        heads = {commit.network: commit.digest for commit in self.commits}
+        return head_of(heads) if heads and not self.faults else None
 
     def files(
         self, table: Table, network: str | None = None, chain: int | None = None, segment: int | None = None
     ) -> list[FileEntry]:
         """The files of a table, in commit order; an argument that is `None` leaves nothing out."""
-        return [
-            entry
-            for commit in self.commits
-            for entry in commit.files
-            if entry.table == table.name
-            and network in {None, entry.network}
-            and chain in {None, entry.chain}
-            and segment in {None, entry.segment}
-        ]
+        wanted = {"table": table.name, "network": network, "chain": chain, "segment": segment}
+        asked = [(name, value) for name, value in wanted.items() if value is not None]
+        every = (entry for commit in self.commits for entry in commit.files)
+        return [entry for entry in every if all(getattr(entry, name) == value for name, value in asked)]
 
     def read(self, entry: FileEntry) -> Iterator[pa.Table | Fault]:
         """The row groups of one file."""
@@ -123,10 +114,7 @@ def manifest_names(store: Store) -> list[str]:
 def read_commits(
     store: Store, names: Iterable[str], after: Mapping[str, Commit] | None = None
 ) -> tuple[list[Commit], list[Fault]]:
-    """The manifests of these names by network and segment, and their faults, wrong order included.
-
-    `after` is the last commit before them of each network that has one.
-    """
+    """Manifests by network and segment, and their faults, wrong order included; `after` are the commits before them."""
     by_network: dict[str, list[Commit]] = {}
     faults: list[Fault] = []
     for found in store.each(partial(_read_commit, store), names):
@@ -215,22 +203,11 @@ def _read_once(
         yield _fault(entry, f"{table.name} version {entry.version} is not known, only {table.versions}")
         return
     with store.open(entry.path) as file:
-        size = file.seek(0, 2)
-        if size != entry.size:
-            yield _fault(entry, f"the file has {size} bytes, not the {entry.size} that were committed")
-            return
-        stretches = list(entry.outside(size))
-        if sum(length for _, length in stretches) > MOST_OUTSIDE:
-            yield _fault(entry, f"the file has more than {MOST_OUTSIDE} bytes outside of its row groups")
-            return
-        frame = read_stretches(file, stretches)
-        if digest_of(frame) != entry.frame:
-            yield _fault(entry, "header or footer differ from what was committed")
-            return
-        verified = _VerifiedBytes(size)
+        verified = _VerifiedBytes(entry.size)
         try:
             # Header and footer alone are a Parquet file without row groups, from which metadata can be read.
-            parquet = pq.ParquetFile(verified, metadata=pq.read_metadata(pa.BufferReader(frame)), pre_buffer=False)
+            metadata = pq.read_metadata(pa.BufferReader(_frame(file, entry)))
+            parquet = pq.ParquetFile(verified, metadata=metadata, pre_buffer=False)
             known.check(parquet.schema_arrow)
             _check_shape(parquet.metadata, entry)
         except SchemaError as error:
@@ -261,6 +238,20 @@ def _read_once(
                 yield group
 
 
+def _frame(file: IO[bytes], entry: FileEntry) -> bytes:
+    """All bytes outside of row groups. Raises `SchemaError` unless they are what was committed, `OSError`."""
+    size = file.seek(0, 2)
+    if size != entry.size:
+        raise SchemaError(f"the file has {size} bytes, not the {entry.size} that were committed")
+    stretches = list(entry.outside(size))
+    if sum(length for _, length in stretches) > MOST_OUTSIDE:
+        raise SchemaError(f"the file has more than {MOST_OUTSIDE} bytes outside of its row groups")
+    frame = read_stretches(file, stretches)
+    if digest_of(frame) != entry.frame:
+        raise SchemaError("header or footer differ from what was committed")
+    return frame
+
+
 def _bounds(group: pq.RowGroupMetaData) -> Bounds:
     """The bounds in a footer; unsigned numbers beyond what their type has signed look negative, and are left out."""
     columns = [group.column(at) for at in range(group.num_columns)]
@@ -272,10 +263,7 @@ def _bounds(group: pq.RowGroupMetaData) -> Bounds:
 
 
 class _VerifiedBytes(io.RawIOBase):
-    """A file for Arrow over the bytes of a row group, which were read once and compared with the manifest.
-
-    So every byte is read once, and no byte that comes later than the comparison is parsed.
-    """
+    """A file for Arrow over the bytes of a row group, read once: what is parsed is what was compared."""
 
     def __init__(self, size: int) -> None:
         """`size` is that of the whole file."""
@@ -285,24 +273,19 @@ class _VerifiedBytes(io.RawIOBase):
         self._at = 0
 
     def hold(self, start: int, held: bytes) -> None:
-        """Take the bytes of a file from `start` on, in the place of those before."""
         self._start, self.held = start, held
 
     def readable(self) -> bool:
-        """Always."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place in the file."""
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         return self._at
 
     def tell(self) -> int:
-        """The place in the file."""
         return self._at
 
     def read(self, size: int = -1) -> bytes:

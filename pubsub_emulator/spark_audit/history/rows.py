@@ -1,7 +1,7 @@
 """Conversion of records to rows, and of rows back to the exact candidate and state."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.network.block_time import own_timestamp
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
@@ -21,7 +21,13 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.row import Row, fields_of
+
+POSITIONED: Final = ("network", "chain", "segment", "position", "number")
+BLOCK_PLACE: Final = (*POSITIONED, "block")
+"""The columns that place a block, as other tables repeat them."""
+
+DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 
 _CANDIDATE_HAS: Final = ("header", "block", "included_at", "slot_now")
 """Columns that only imported proofs may leave empty."""
@@ -34,6 +40,8 @@ def slot_of(header: Header) -> int | None:
 
 
 _items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
+
+M = TypeVar("M", InboundDownwardMessage, InboundHrmpMessage)
 
 
 class NodeTable:
@@ -69,13 +77,7 @@ class LostNode(RowError):
 
 def relay_row(network: str, record: RelayRecord) -> Row:
     """The row of a relay block."""
-    return {
-        "network": network,
-        "number": record.number,
-        "hash": record.hash,
-        "storage_root": record.storage_root,
-        "slot": record.slot,
-    }
+    return {"network": network, **fields_of(record, ("number", "hash", "storage_root", "slot"))}
 
 
 def relay_events_row(network: str, segment: int, record: RelayRecord) -> Row | None:
@@ -83,25 +85,17 @@ def relay_events_row(network: str, segment: int, record: RelayRecord) -> Row | N
     if record.parent is None:
         return None
     place = {"network": network, "segment": segment, "anchor": record.number, "place": 0, "chain": None}
-    block = {"number": record.number, "hash": record.hash, "parent": record.parent, "time": record.time}
+    block = fields_of(record, ("number", "hash", "parent", "time"))
     return {**place, **block, "events": encode_events(record.events)}
 
 
 def block_events_row(network: str, record: BlockRecord, outcome: BlockOutcome, place: int, relay_time: int) -> Row:
     """The row of an included parachain block's events."""
     header, time = record.candidate.header, own_timestamp(outcome.state)
-    return {
-        "network": network,
-        "segment": record.segment,
-        "anchor": record.included_at,
-        "place": place,
-        "chain": record.chain,
-        "number": header.number,
-        "hash": header.hash(),
-        "parent": header.parent_hash,
-        "time": relay_time if time is None else time,
-        "events": encode_events(each.event for each in outcome.events),
-    }
+    time = relay_time if time is None else time
+    at = {"network": network, **fields_of(record, ("segment", "chain")), "anchor": record.included_at, "place": place}
+    block = {"number": header.number, "hash": header.hash(), "parent": header.parent_hash, "time": time}
+    return {**at, **block, "events": encode_events(each.event for each in outcome.events)}
 
 
 def encode_events(events: Iterable[Event]) -> bytes:
@@ -121,13 +115,9 @@ def decode_events(data: bytes) -> list[Event]:
 def subscription_row(network: str, record: SubscriptionRecord) -> Row:
     """The row of a change of subscriptions."""
     items = {int(para): list(keys) for para, keys in record.items}
-    return {
-        "network": network,
-        "chain": record.chain,
-        "from_block": record.from_block,
-        "hash": blake2_256(encode_items(items)),
-        "items": [{"publisher": para, "keys": keys} for para, keys in items.items()],
-    }
+    published = [{"publisher": para, "keys": keys} for para, keys in items.items()]
+    place = {"network": network, **fields_of(record, ("chain", "from_block"))}
+    return {**place, "hash": blake2_256(encode_items(items)), "items": published}
 
 
 def encode_items(items: Mapping[int, list[bytes]]) -> bytes:
@@ -139,18 +129,16 @@ def checkpoint_row(network: str, record: CheckpointRecord, position: int) -> Row
     """The row of a checkpoint; `position` is that of the next candidate."""
     state = record.state
     top = ((k, v) for k, v in state.top_entries() if not k.startswith(CHILD_STORAGE_PREFIX))
+    children = ((child, state.child_entries(child)) for child in sorted(state.children))
     return {
         "network": network,
-        "chain": record.chain,
-        "segment": record.segment,
+        **fields_of(record, ("chain", "segment")),
         "position": position,
         "number": record.header.number,
         "header": record.header.encode(),
         "state_root": state.root(),
         "entries": _entry_rows(top),
-        "children": [
-            {"key": child, "entries": _entry_rows(state.child_entries(child))} for child in sorted(state.children)
-        ],
+        "children": [{"key": child, "entries": _entry_rows(entries)} for child, entries in children],
     }
 
 
@@ -169,8 +157,7 @@ def block_row(
     refusal = record.refusal
     return {
         "network": network,
-        "chain": record.chain,
-        "segment": record.segment,
+        **fields_of(record, ("chain", "segment", "included_at", "slot_now", "strategy")),
         "position": position,
         "number": header.number,
         "slot": slot_of(header),
@@ -178,8 +165,6 @@ def block_row(
         "status": "included" if refusal is None else "rejected",
         "verdict": None if refusal is None else refusal.verdict.value,
         "detail": None if refusal is None else str(refusal),
-        "included_at": record.included_at,
-        "slot_now": record.slot_now,
         "relay_parent": inherent.relay_parent_number,
         "relay_parent_root": inherent.relay_parent_storage_root,
         "relay_root": record.relay_storage_root,
@@ -194,7 +179,6 @@ def block_row(
         "messages_used": inherent.messages_used,
         "proof": [nodes.number(node) for node in inherent.proof],
         "unpruned": [{"publisher": para, "bytes": size} for para, size in record.unpruned],
-        "strategy": record.strategy,
         "source": None,
         "extrinsics": list(record.candidate.extrinsics),
     }
@@ -203,8 +187,8 @@ def block_row(
 def truth_row(row: Row, due: tuple[Verdict, ...]) -> Row:
     """The row of a cheat, `row` being its candidate's and `due` the verdicts that it must meet, at least one."""
     names = [verdict.value for verdict in due]
-    same = {name: row[name] for name in ("slot", "collator", "strategy")}
-    return {**block_place(row), **same, "verdict": names[0], "due": names}
+    same = columns_of(row, (*BLOCK_PLACE, "slot", "collator", "strategy"))
+    return {**same, "verdict": names[0], "due": names}
 
 
 def delivery_rows(place: Row, deliveries: tuple[Delivery, ...]) -> list[Row]:
@@ -213,12 +197,8 @@ def delivery_rows(place: Row, deliveries: tuple[Delivery, ...]) -> list[Row]:
         {
             **place,
             "sequence": sequence,
-            "publisher": delivery.publisher,
-            "key": delivery.key,
-            "kind": delivery.kind,
-            "entry_hash": delivery.entry_hash,
+            **fields_of(delivery, DELIVERED),
             "ttl_state": None if delivery.ttl_state is None else encode_ttl_state(delivery.ttl_state),
-            "failed": delivery.failed,
         }
         for sequence, delivery in enumerate(deliveries)
     ]
@@ -235,14 +215,8 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
         header = Header.decode(row["header"])
     except ScaleError as error:
         raise RowError(f"the header does not decode: {error}") from None
-    proof = proof_of(row, nodes)
-    inherent = Inherent(
-        RelayBlockNumber(row["relay_parent"]),
-        Hash(row["relay_parent_root"]),
-        proof,
-        messages_of(row),
-        row["messages_used"],
-    )
+    parent, root = RelayBlockNumber(row["relay_parent"]), Hash(row["relay_parent_root"])
+    inherent = Inherent(parent, root, proof_of(row, nodes), messages_of(row), row["messages_used"])
     if header.hash() != row["block"]:
         raise RowError("the header does not have the block's hash")
     return Candidate(header, inherent, tuple(row.get("extrinsics") or ()))
@@ -250,26 +224,19 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
 
 def message_columns(messages: InboundMessages) -> Row:
     """The columns of downward and horizontal messages."""
-    return {
-        "downward": [{"sent_at": each.sent_at, "data": each.msg} for each in messages.downward],
-        "horizontal": [
-            {"sender": sender, "messages": [{"sent_at": each.sent_at, "data": each.data} for each in sent]}
-            for sender, sent in messages.horizontal
-        ],
-    }
+    downward = [{"sent_at": each.sent_at, "data": each.msg} for each in messages.downward]
+    sent = [(sender, [fields_of(each, ("sent_at", "data")) for each in queue]) for sender, queue in messages.horizontal]
+    return {"downward": downward, "horizontal": [{"sender": sender, "messages": queue} for sender, queue in sent]}
 
 
 def messages_of(row: Row) -> InboundMessages:
     """The downward and horizontal messages of a row."""
-    downward = tuple(InboundDownwardMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in row["downward"])
-    horizontal = tuple(
-        (
-            ParaId(channel["sender"]),
-            tuple(InboundHrmpMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in channel["messages"]),
-        )
-        for channel in row["horizontal"]
-    )
-    return InboundMessages(downward, horizontal)
+
+    def read(kind: type[M], rows: Iterable[Row]) -> tuple[M, ...]:
+        return tuple(kind(RelayBlockNumber(each["sent_at"]), each["data"]) for each in rows)
+
+    sent = ((ParaId(each["sender"]), read(InboundHrmpMessage, each["messages"])) for each in row["horizontal"])
+    return InboundMessages(read(InboundDownwardMessage, row["downward"]), tuple(sent))
 
 
 def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:
@@ -289,31 +256,33 @@ def state_of(row: Row) -> tuple[Header, State]:
     named = [child["key"] for child in row["children"]]
     if len(set(named)) != len(named) or not all(child["entries"] for child in row["children"]):
         raise RowError("the checkpoint names a child trie twice, or one without entries")
-    state = build_state(
-        [(entry["key"], entry["value"]) for entry in row["entries"]],
-        {child["key"]: [(entry["key"], entry["value"]) for entry in child["entries"]] for child in row["children"]},
-    )
+    top = _entries(row["entries"])
+    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in top):
+        raise RowError("the entries contain child roots, which follow from the child tries")
+    state = State.from_entries(top, {child["key"]: _entries(child["entries"]) for child in row["children"]})
     if state.root() != header.state_root or header.state_root != row["state_root"]:
         raise RowError("the checkpoint's state does not have the root that its header commits to")
     return header, state
 
 
-def build_state(top: list[tuple[bytes, bytes]], children: Mapping[bytes, list[tuple[bytes, bytes]]]) -> State:
-    """A state from entries of uncertain origin. Raises `RowError` when they speak of child roots themselves."""
-    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in top):
-        raise RowError("the entries contain child roots, which follow from the child tries")
-    return State.from_entries(top, children)
+def columns_of(row: Row, names: Iterable[str]) -> Row:
+    """Some columns of a row."""
+    return {name: row[name] for name in names}
 
 
 def block_place(row: Row) -> Row:
-    """The columns that place a block, as other tables repeat them."""
-    return {name: row[name] for name in ("network", "chain", "segment", "position", "number", "block")}
+    """The columns that place a block."""
+    return columns_of(row, BLOCK_PLACE)
 
 
 def empty_row(table: schema.Table) -> Row:
     """A row of `table` without values."""
-    return {column.name: None for column in table.columns}
+    return dict.fromkeys(column.name for column in table.columns)
 
 
-def _entry_rows(entries: Any) -> list[Row]:
+def _entry_rows(entries: Iterable[tuple[bytes, bytes]]) -> list[Row]:
     return [{"key": key, "value": value} for key, value in entries]
+
+
+def _entries(rows: Iterable[Row]) -> list[tuple[bytes, bytes]]:
+    return [(row["key"], row["value"]) for row in rows]

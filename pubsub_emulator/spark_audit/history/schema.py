@@ -1,13 +1,12 @@
 """The tables of a history and of its audit: columns, units, versions and where their files are.
 
-A table's name and version are in the metadata of each of its Parquet files. Readers check them and the columns. Sizes
-are bytes, heights are block numbers of the chain that a column names.
+Readers check name and version, in the metadata of each file, and columns. Sizes are bytes, heights block numbers.
 
     history   relay_headers authorities subscriptions checkpoints blocks deliveries events nodes truth
     audit     block_measures publisher_measures waste proof_parts findings summaries chains quarantine
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -19,9 +18,9 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history.row import Row
 
 
-def _struct(**fields: pa.DataType) -> pa.DataType:
-    """A struct type none of whose fields may be null."""
-    return pa.struct([pa.field(name, kind, nullable=False) for name, kind in fields.items()])
+def _list_of(**fields: pa.DataType) -> pa.DataType:
+    """A list of structs none of whose fields may be null."""
+    return pa.list_(pa.struct([pa.field(name, kind, nullable=False) for name, kind in fields.items()]))
 
 
 _NAME: Final = b"pubsub.table"
@@ -40,8 +39,9 @@ BYTES: Final = pa.binary()
 TEXT: Final = pa.string()
 MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
 DAY: Final = pa.date32()
-MESSAGES: Final = pa.list_(_struct(sent_at=U32, data=BYTES))
-ENTRIES: Final = pa.list_(_struct(key=BYTES, value=BYTES))
+HASHES: Final = pa.list_(HASH)
+MESSAGES: Final = _list_of(sent_at=U32, data=BYTES)
+ENTRIES: Final = _list_of(key=BYTES, value=BYTES)
 
 
 class SchemaError(PubsubError):
@@ -57,14 +57,25 @@ class Column:
     doc: str
     nullable: bool = False
 
+    def signed(self, unsigned: Collection[pa.DataType]) -> "Column":
+        """The column with 64 bits and a sign for these types, also within lists and structs."""
+
+        def fit(kind: pa.DataType) -> pa.DataType:
+            if pa.types.is_list(kind):
+                return pa.list_(fit(kind.value_type))
+            if pa.types.is_struct(kind):
+                return pa.struct([field.with_type(fit(field.type)) for field in kind])
+            return INT if kind in unsigned else kind
+
+        return replace(self, type=fit(self.type))
+
 
 @dataclass(frozen=True)
 class Table:
     """One table; rows are unique by `key`, and a history's rows of one value of `partitions` are read by themselves.
 
-    A file has the columns of a list of `added`, and a later version, only where some row has something to put there:
-    without them it is byte for byte what it was before there were such columns. All these versions are read, and those
-    of `former`, this table with unsigned integers of 64 bits.
+    A file has the columns of a list of `added`, and a later version, only where some row has something to put there.
+    All these versions are read, and those of `former`, this table with unsigned integers of 64 bits.
     """
 
     name: str
@@ -75,6 +86,17 @@ class Table:
     partitions: tuple[str, ...] = ()
     added: tuple[tuple[Column, ...], ...] = ()
     former: "Table | None" = None
+
+    def signed(self, *unsigned: pa.DataType) -> "Table":
+        """The table with signed integers of 64 bits in the place of these types, or of all unsigned ones."""
+        columns, *added = (
+            tuple(each.signed(unsigned or (U32, U64)) for each in some) for some in (self.columns, *self.added)
+        )
+        return replace(self, columns=columns, added=tuple(added))
+
+    def since(self, version: int) -> "Table":
+        """The table in which integers of 64 bits have a sign, which it has from `version` on."""
+        return replace(self.signed(U64), version=version, former=self)
 
     @cached_property
     def stages(self) -> tuple["Table", ...]:
@@ -115,10 +137,9 @@ class Table:
         return found if found is not None or self.former is None else self.former.version_of(version)
 
     def present(self, rows: pa.Table, version: int) -> pa.Table:
-        """Rows that were read, of any version, in the types of this one.
+        """Rows that were read, of any version, in the types of this one; a claimed slot beyond 63 bits becomes empty.
 
-        A slot that a header claims beyond 63 bits becomes empty, as a writer of this version leaves it. Raises
-        `SchemaError` for any other number that is beyond 63 bits, or below 0.
+        Raises `SchemaError` for any other number that is beyond 63 bits, or below 0.
         """
         if self.former is None:
             return rows
@@ -164,10 +185,7 @@ class Table:
             raise SchemaError(f"the columns are not those of {self.name} version {stage.version}")
 
     def arrow(self, rows: list[Row], among: Iterable[Row] | None = None) -> pa.Table:
-        """The rows, in key order, as Arrow, in the version that all rows `among` which they are need.
-
-        Raises `SchemaError` for a missing, surplus or mistyped value.
-        """
+        """The rows in key order, in the version that all rows `among` which they are need. Raises `SchemaError`."""
         if self.added:
             version = replace(self.for_rows(rows if among is None else among), added=())
             return version.arrow(_fitted(version, self.added, rows))
@@ -220,51 +238,34 @@ _NUMBER: Final = Column("number", U32, "block number that the candidate claims")
 _BLOCK: Final = Column("block", HASH, "hash of the candidate's header, seal included")
 
 
-def _without_u64(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_list(kind):
-        return pa.list_(_without_u64(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_u64(field.type)) for field in kind])
-    return INT if kind == U64 else kind
+_OF_CHAIN: Final = (_NETWORK, _CHAIN)
+_STRETCH: Final = (*_OF_CHAIN, _SEGMENT)
+_POSITIONED: Final = (*_STRETCH, _POSITION, _NUMBER)
+_OF_BLOCK: Final = (*_POSITIONED, _BLOCK)
 
-
-def _since(version: int, former: Table) -> Table:
-    """The table in which integers of 64 bits have a sign, which it has from `version` on."""
-
-    def fit(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-        return tuple(replace(each, type=_without_u64(each.type)) for each in columns)
-
-    added = tuple(fit(columns) for columns in former.added)
-    return replace(former, version=version, columns=fit(former.columns), added=added, former=former)
-
-
-RELAY_HEADERS: Final = _since(
-    2,
-    Table(
-        "relay_headers",
-        1,
-        "One row per relay block: the trusted input of every proof.",
-        (
-            _NETWORK,
-            Column("number", U32, "relay block number"),
-            _optional("hash", HASH, "hash of its header; none where only the storage root is known"),
-            Column("storage_root", HASH, "state root against which relay proofs are opened"),
-            _optional("slot", U64, "slot that no candidate judged here may exceed; none where not known"),
-        ),
-        ("number", "storage_root"),
-        ("network",),
+RELAY_HEADERS: Final = Table(
+    "relay_headers",
+    1,
+    "One row per relay block: the trusted input of every proof.",
+    (
+        _NETWORK,
+        Column("number", U32, "relay block number"),
+        _optional("hash", HASH, "hash of its header; none where only the storage root is known"),
+        Column("storage_root", HASH, "state root against which relay proofs are opened"),
+        _optional("slot", U64, "slot that no candidate judged here may exceed; none where not known"),
     ),
-)
+    ("number", "storage_root"),
+    ("network",),
+).since(2)
 
 AUTHORITIES: Final = Table(
     "authorities",
     1,
     "One row per change of a chain's collator set.",
     (
-        _NETWORK,
-        _CHAIN,
+        *_OF_CHAIN,
         Column("from_block", U32, "first block number of the chain that the set is to author"),
-        Column("keys", pa.list_(HASH), "Ed25519 public keys in turn order"),
+        Column("keys", HASHES, "Ed25519 public keys in turn order"),
     ),
     ("chain", "from_block"),
     ("network",),
@@ -275,160 +276,120 @@ SUBSCRIPTIONS: Final = Table(
     1,
     "One row per change of a chain's subscriptions.",
     (
-        _NETWORK,
-        _CHAIN,
+        *_OF_CHAIN,
         Column("from_block", U32, "first block number of the chain under which they hold"),
         Column("hash", HASH, "blake2_256 of the SCALE of `items`"),
-        Column(
-            "items",
-            pa.list_(_struct(publisher=U32, keys=pa.list_(HASH))),
-            "publishers ascending, each with its keys ascending",
-        ),
+        Column("items", _list_of(publisher=U32, keys=HASHES), "publishers ascending, each with its keys ascending"),
     ),
     ("chain", "from_block"),
     ("network",),
 )
 
-CHECKPOINTS: Final = _since(
-    2,
-    Table(
-        "checkpoints",
-        1,
-        "One row per chain and segment: the state at which the segment starts, in full.",
-        (
-            _NETWORK,
-            _CHAIN,
-            _SEGMENT,
-            Column("position", U64, "position of the first candidate judged on top of it"),
-            Column("number", U32, "block whose post-state this is"),
-            Column("header", BYTES, "SCALE of that block's header, seal included"),
-            Column("state_root", HASH, "commitment to the state: the root of `entries` and `children`"),
-            Column("entries", ENTRIES, "top trie, child roots left out, keys ascending"),
-            Column(
-                "children",
-                pa.list_(_struct(key=BYTES, entries=ENTRIES)),
-                "child tries by storage key without its prefix, ascending",
-            ),
+CHECKPOINTS: Final = Table(
+    "checkpoints",
+    1,
+    "One row per chain and segment: the state at which the segment starts, in full.",
+    (
+        *_STRETCH,
+        Column("position", U64, "position of the first candidate judged on top of it"),
+        Column("number", U32, "block whose post-state this is"),
+        Column("header", BYTES, "SCALE of that block's header, seal included"),
+        Column("state_root", HASH, "commitment to the state: the root of `entries` and `children`"),
+        Column("entries", ENTRIES, "top trie, child roots left out, keys ascending"),
+        Column(
+            "children", _list_of(key=BYTES, entries=ENTRIES), "child tries by storage key without its prefix, ascending"
         ),
-        ("chain", "segment"),
-        ("network", "chain"),
     ),
-)
+    ("chain", "segment"),
+    ("network", "chain"),
+).since(2)
 
-BLOCKS: Final = _since(
-    5,
-    Table(
-        "blocks",
-        2,
-        "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from row and nodes. "
-        "Imported relay proofs stand here too, without what their source does not tell.",
-        (
-            _NETWORK,
-            _CHAIN,
-            _SEGMENT,
-            _POSITION,
-            _NUMBER,
-            _optional("slot", U64, _CLAIMED_SLOT),
-            replace(_BLOCK, nullable=True),
-            Column("status", TEXT, "`included`, `rejected`, or `imported` for a relay proof from elsewhere"),
-            _optional("verdict", TEXT, "why it was rejected, a name of PS-52"),
-            _optional("detail", TEXT, "the chain's words on the verdict"),
-            _optional("included_at", U32, "relay block in which the candidate was judged"),
-            _optional("slot_now", U64, "slot that it might not exceed then"),
-            Column("relay_parent", U32, "relay block number that the inherent claims"),
-            Column("relay_parent_root", HASH, "storage root that the inherent claims for it"),
-            _optional("relay_root", HASH, "storage root that the relay chain vouches for"),
-            _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
-            _optional("header", BYTES, "SCALE of the header, seal included"),
-            _optional("parent", HASH, "hash of the parent's header"),
-            _optional("parent_state_root", HASH, "state on which the candidate was judged"),
-            _optional("state_root", HASH, "post-state root that the header claims"),
-            _optional("max_pov", U64, "the runtime's `max_pov_size`"),
-            _optional("allowed_pov", U64, "bytes of it that messages and pub-sub share"),
-            Column("downward", MESSAGES, "downward messages, in queue order"),
-            Column(
-                "horizontal",
-                pa.list_(_struct(sender=U32, messages=MESSAGES)),
-                "horizontal messages by sender, ascending",
-            ),
-            Column("messages_used", U32, "bytes that the inherent states for its messages"),
-            Column(
-                "proof", pa.list_(U32), "numbers of its nodes in `nodes`, in the order of the proof, repetitions kept"
-            ),
-            _optional(
-                "unpruned",
-                pa.list_(_struct(publisher=U32, bytes=U64)),
-                "what the collator's full proof weighed: witnessed by the network, not verifiable",
-            ),
-            _optional("strategy", TEXT, "cheat that the author was told to follow; never read by the audit"),
-            _optional("source", TEXT, "where an imported proof came from"),
-        ),
-        ("segment", "position"),
-        ("network", "chain"),
-        (
-            (
-                Column(
-                    "extrinsics", pa.list_(BYTES), "signed extrinsics after the inherent, each with its length first"
-                ),
-            ),
-            (
-                _optional("block_time", MILLISECONDS, "what `Timestamp.set` of an imported block says"),
-                _optional("runtime", TEXT, "name and version of the runtime by whose metadata it was decoded"),
-                Column("descendants", pa.list_(BYTES), "SCALE of `relay_parent_descendants`, relay headers"),
-                _optional("collator_peer_id", BYTES, "what the inherent says of its collator's peer"),
-            ),
-        ),
-    ),
-)
-
-DELIVERIES: Final = _since(
+BLOCKS: Final = Table(
+    "blocks",
     2,
-    Table(
-        "deliveries",
-        1,
-        "One row per callback of a subscriber's handler, in order within its block.",
-        (
-            _NETWORK,
-            _CHAIN,
-            _SEGMENT,
-            _POSITION,
-            _NUMBER,
-            _BLOCK,
-            Column("sequence", U32, "order within the block, from 0"),
-            Column("publisher", U32, "ParaId of the publisher"),
-            Column("key", HASH, "published key"),
-            Column("kind", TEXT, "`updated` or `removed`"),
-            _optional("entry_hash", HASH, "blake2_256 of the entry; of the last one delivered when removed"),
-            _optional("ttl_state", BYTES, "SCALE of `TtlState` against the relay parent"),
-            Column("failed", pa.bool_(), "whether the handler refused it"),
+    "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from row and nodes. "
+    "Imported relay proofs stand here too, without what their source does not tell.",
+    (
+        *_POSITIONED,
+        _optional("slot", U64, _CLAIMED_SLOT),
+        replace(_BLOCK, nullable=True),
+        Column("status", TEXT, "`included`, `rejected`, or `imported` for a relay proof from elsewhere"),
+        _optional("verdict", TEXT, "why it was rejected, a name of PS-52"),
+        _optional("detail", TEXT, "the chain's words on the verdict"),
+        _optional("included_at", U32, "relay block in which the candidate was judged"),
+        _optional("slot_now", U64, "slot that it might not exceed then"),
+        Column("relay_parent", U32, "relay block number that the inherent claims"),
+        Column("relay_parent_root", HASH, "storage root that the inherent claims for it"),
+        _optional("relay_root", HASH, "storage root that the relay chain vouches for"),
+        _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
+        _optional("header", BYTES, "SCALE of the header, seal included"),
+        _optional("parent", HASH, "hash of the parent's header"),
+        _optional("parent_state_root", HASH, "state on which the candidate was judged"),
+        _optional("state_root", HASH, "post-state root that the header claims"),
+        _optional("max_pov", U64, "the runtime's `max_pov_size`"),
+        _optional("allowed_pov", U64, "bytes of it that messages and pub-sub share"),
+        Column("downward", MESSAGES, "downward messages, in queue order"),
+        Column("horizontal", _list_of(sender=U32, messages=MESSAGES), "horizontal messages by sender, ascending"),
+        Column("messages_used", U32, "bytes that the inherent states for its messages"),
+        Column("proof", pa.list_(U32), "numbers of its nodes in `nodes`, in the order of the proof, repetitions kept"),
+        _optional(
+            "unpruned",
+            _list_of(publisher=U32, bytes=U64),
+            "what the collator's full proof weighed: witnessed by the network, not verifiable",
         ),
-        ("segment", "position", "sequence"),
-        ("network", "chain"),
+        _optional("strategy", TEXT, "cheat that the author was told to follow; never read by the audit"),
+        _optional("source", TEXT, "where an imported proof came from"),
     ),
-)
+    ("segment", "position"),
+    ("network", "chain"),
+    (
+        (Column("extrinsics", pa.list_(BYTES), "signed extrinsics after the inherent, each with its length first"),),
+        (
+            _optional("block_time", MILLISECONDS, "what `Timestamp.set` of an imported block says"),
+            _optional("runtime", TEXT, "name and version of the runtime by whose metadata it was decoded"),
+            Column("descendants", pa.list_(BYTES), "SCALE of `relay_parent_descendants`, relay headers"),
+            _optional("collator_peer_id", BYTES, "what the inherent says of its collator's peer"),
+        ),
+    ),
+).since(5)
 
-EVENTS: Final = _since(
-    2,
-    Table(
-        "events",
-        1,
-        "One row per relay block and per parachain block that it included, with its events: what a log is made of.",
-        (
-            _NETWORK,
-            _SEGMENT,
-            Column("anchor", U32, "relay block number"),
-            Column("place", U32, "0 for the relay block itself, then the blocks it included in their order"),
-            _optional("chain", U32, "ParaId; none for the relay chain"),
-            Column("number", U32, "block number on the chain"),
-            Column("hash", HASH, "hash of the block's header"),
-            Column("parent", HASH, "hash of its parent's header"),
-            Column("time", U64, "milliseconds since 1970: the block's timestamp, or its relay block's slot x 6,000"),
-            Column("events", BYTES, "SCALE of its events in order, `Vec<RuntimeEvent>`"),
-        ),
-        ("anchor", "place"),
-        ("network",),
+DELIVERIES: Final = Table(
+    "deliveries",
+    1,
+    "One row per callback of a subscriber's handler, in order within its block.",
+    (
+        *_OF_BLOCK,
+        Column("sequence", U32, "order within the block, from 0"),
+        Column("publisher", U32, "ParaId of the publisher"),
+        Column("key", HASH, "published key"),
+        Column("kind", TEXT, "`updated` or `removed`"),
+        _optional("entry_hash", HASH, "blake2_256 of the entry; of the last one delivered when removed"),
+        _optional("ttl_state", BYTES, "SCALE of `TtlState` against the relay parent"),
+        Column("failed", pa.bool_(), "whether the handler refused it"),
     ),
-)
+    ("segment", "position", "sequence"),
+    ("network", "chain"),
+).since(2)
+
+EVENTS: Final = Table(
+    "events",
+    1,
+    "One row per relay block and per parachain block that it included, with its events: what a log is made of.",
+    (
+        _NETWORK,
+        _SEGMENT,
+        Column("anchor", U32, "relay block number"),
+        Column("place", U32, "0 for the relay block itself, then the blocks it included in their order"),
+        _optional("chain", U32, "ParaId; none for the relay chain"),
+        Column("number", U32, "block number on the chain"),
+        Column("hash", HASH, "hash of the block's header"),
+        Column("parent", HASH, "hash of its parent's header"),
+        Column("time", U64, "milliseconds since 1970: the block's timestamp, or its relay block's slot x 6,000"),
+        Column("events", BYTES, "SCALE of its events in order, `Vec<RuntimeEvent>`"),
+    ),
+    ("anchor", "place"),
+    ("network",),
+).since(2)
 
 NODES: Final = Table(
     "nodes",
@@ -445,41 +406,22 @@ NODES: Final = Table(
     ("network", "segment"),
 )
 
-TRUTH: Final = _since(
-    2,
-    Table(
-        "truth",
-        1,
-        "One row per cheat that an author was told to try: what an audit must find and nothing else. None reads it.",
-        (
-            _NETWORK,
-            _CHAIN,
-            _SEGMENT,
-            _POSITION,
-            _NUMBER,
-            _BLOCK,
-            _optional("slot", U64, _CLAIMED_SLOT),
-            _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
-            Column("strategy", TEXT, "the cheat, a name of `pubsub_emulator.collator.cheats`"),
-            Column("verdict", TEXT, "the verdict due, a name of PS-52"),
-            Column("due", pa.list_(TEXT), "every verdict that holds, in the order of PS-52; the first is `verdict`"),
-        ),
-        ("chain", "segment", "position"),
-        ("network",),
+TRUTH: Final = Table(
+    "truth",
+    1,
+    "One row per cheat that an author was told to try: what an audit must find and nothing else. None reads it.",
+    (
+        *_OF_BLOCK,
+        _optional("slot", U64, _CLAIMED_SLOT),
+        _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
+        Column("strategy", TEXT, "the cheat, a name of `pubsub_emulator.collator.cheats`"),
+        Column("verdict", TEXT, "the verdict due, a name of PS-52"),
+        Column("due", pa.list_(TEXT), "every verdict that holds, in the order of PS-52; the first is `verdict`"),
     ),
-)
-
-
-def _signed(table: Table) -> Table:
-    """The table with signed integers of 64 bits alone, which every reader has."""
-
-    def fit(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-        return tuple(replace(each, type=INT) if each.type in {U32, U64} else each for each in columns)
-
-    return replace(table, columns=fit(table.columns), added=tuple(fit(columns) for columns in table.added))
-
-
-_LEDGER: Final = (
+    ("chain", "segment", "position"),
+    ("network",),
+).since(2)
+_COSTS: Final = (
     Column("top_path_bytes", INT, "cost of top-trie nodes that prove child roots, static ones not counted"),
     Column("child_node_bytes", INT, "cost of child-trie nodes in the proof"),
     Column("value_bytes", INT, "cost of detached values in the proof"),
@@ -487,246 +429,218 @@ _LEDGER: Final = (
     Column("row_charges", INT, "charged for `LastDelivered` rows"),
     Column("cached_bytes", INT, "what cached nodes would have cost in the proof"),
 )
+LEDGER: Final = tuple(column.name for column in _COSTS)
+"""Columns that say what publishers cost."""
 
-BLOCK_MEASURES: Final = _signed(
-    Table(
-        "block_measures",
-        3,
-        "One row per candidate: where its bytes went (PS-70). What only executing tells is none when rejected.",
-        (
-            _NETWORK,
-            _CHAIN,
-            _SEGMENT,
-            _POSITION,
-            _NUMBER,
-            replace(_BLOCK, nullable=True),
-            _optional(
-                "block_time",
-                MILLISECONDS,
-                "when it was judged, by the relay chain's slot of 6 seconds; of an imported block its own word",
-            ),
-            _optional("day", DAY, "of `block_time`, UTC"),
-            Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
-            _optional("verdict", TEXT, "as found by this audit, none for a valid block"),
-            Column("judged", pa.bool_(), "whether this audit executed or opened it"),
-            _optional("slot", U64, _CLAIMED_SLOT),
-            _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
-            _optional("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong"),
-            Column("relay_parent", INT, "relay block number that the inherent claims"),
-            Column("vouched", pa.bool_(), "whether the relay chain's own headers tell the relay parent's root"),
-            _optional("relay_lag", INT, "relay blocks from the relay parent to the judgement"),
-            Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
-            Column("proof_bytes", INT, "their cost"),
-            _optional(
-                "repeated_bytes",
-                INT,
-                "of it, nodes that the chain's block before in the segment had proven already; none "
-                "where it was not judged or was refused",
-            ),
-            _optional("junk_bytes", INT, "of it, nodes that a refused block had no use for, repetitions included"),
-            Column("messages_bytes", INT, "SCALE size of the messages"),
-            _optional("max_pov", INT, "the runtime's `max_pov_size`"),
-            _optional("budget", INT, "what pub-sub might use"),
-            _optional("used", INT, "what it used"),
-            _optional("unused", INT, "what was left"),
-            _optional("stopped", pa.bool_(), "whether the stop rule fired"),
-            _optional("static_bytes", INT, "cost of nodes that static keys need"),
-            _optional("map_charges", INT, "charged for the pre-state maps"),
-            *(replace(column, nullable=True) for column in _LEDGER),
-            _optional("own_state_bytes", INT, "what reading its own state adds to the chain's storage proof"),
-            _optional("cache_state_bytes", INT, "the part of it that only the cache causes"),
-            _optional("cache_net", INT, "`cached_bytes` less `cache_state_bytes`: negative where the cache costs"),
-            _optional("unpruned_bytes", INT, "full proof of all subscribed keys, as the collator witnessed it"),
-            _optional("saved_unchanged", INT, "of it, what publishers with an unchanged root did not cost"),
-            _optional("saved_pruned", INT, "of it and the static nodes, all that the proof leaves out"),
-            _optional("publishers", INT, "publishers met"),
-            _optional("unchanged", INT, "of them, with an unchanged root"),
-            _optional("complete", INT, "of them, resolved to the end under a new root"),
-            _optional("deliveries", INT, "callbacks"),
-            _optional("timed_out", INT, "of them, of entries already expired"),
-            _optional("expired_valid", INT, "of them, delivered as valid and expired when judged"),
-            _optional("cursor_before", BYTES, "SCALE of the cursor before the block: (ParaId, key)"),
-            _optional("cursor_after", BYTES, "and after it"),
+BLOCK_MEASURES: Final = Table(
+    "block_measures",
+    3,
+    "One row per candidate: where its bytes went (PS-70). What only executing tells is none when rejected.",
+    (
+        *_POSITIONED,
+        replace(_BLOCK, nullable=True),
+        _optional(
+            "block_time",
+            MILLISECONDS,
+            "when it was judged, by the relay chain's slot of 6 seconds; of an imported block its own word",
         ),
-        ("segment", "position"),
-        ("network", "chain"),
-        (
-            (
-                _optional("extrinsics_bytes", INT, "signed extrinsics, with their lengths"),
-                _optional("extrinsics_state_bytes", INT, "what running them adds to the storage proof"),
-            ),
-            (
-                _optional("ref_time", INT, "weight: picoseconds of its reads and writes, and of hashing its proof"),
-                _optional("proof_size", INT, "weight: bytes of its proof and of the chain's storage proof"),
-            ),
+        _optional("day", DAY, "of `block_time`, UTC"),
+        Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
+        _optional("verdict", TEXT, "as found by this audit, none for a valid block"),
+        Column("judged", pa.bool_(), "whether this audit executed or opened it"),
+        _optional("slot", U64, _CLAIMED_SLOT),
+        _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
+        _optional("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong"),
+        Column("relay_parent", INT, "relay block number that the inherent claims"),
+        Column("vouched", pa.bool_(), "whether the relay chain's own headers tell the relay parent's root"),
+        _optional("relay_lag", INT, "relay blocks from the relay parent to the judgement"),
+        Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
+        Column("proof_bytes", INT, "their cost"),
+        _optional(
+            "repeated_bytes",
+            INT,
+            "of it, nodes that the chain's block before in the segment had proven already; none "
+            "where it was not judged or was refused",
         ),
-    )
-)
+        _optional("junk_bytes", INT, "of it, nodes that a refused block had no use for, repetitions included"),
+        Column("messages_bytes", INT, "SCALE size of the messages"),
+        _optional("max_pov", INT, "the runtime's `max_pov_size`"),
+        _optional("budget", INT, "what pub-sub might use"),
+        _optional("used", INT, "what it used"),
+        _optional("unused", INT, "what was left"),
+        _optional("stopped", pa.bool_(), "whether the stop rule fired"),
+        _optional("static_bytes", INT, "cost of nodes that static keys need"),
+        _optional("map_charges", INT, "charged for the pre-state maps"),
+        *(replace(column, nullable=True) for column in _COSTS),
+        _optional("own_state_bytes", INT, "what reading its own state adds to the chain's storage proof"),
+        _optional("cache_state_bytes", INT, "the part of it that only the cache causes"),
+        _optional("cache_net", INT, "`cached_bytes` less `cache_state_bytes`: negative where the cache costs"),
+        _optional("unpruned_bytes", INT, "full proof of all subscribed keys, as the collator witnessed it"),
+        _optional("saved_unchanged", INT, "of it, what publishers with an unchanged root did not cost"),
+        _optional("saved_pruned", INT, "of it and the static nodes, all that the proof leaves out"),
+        _optional("publishers", INT, "publishers met"),
+        _optional("unchanged", INT, "of them, with an unchanged root"),
+        _optional("complete", INT, "of them, resolved to the end under a new root"),
+        _optional("deliveries", INT, "callbacks"),
+        _optional("timed_out", INT, "of them, of entries already expired"),
+        _optional("expired_valid", INT, "of them, delivered as valid and expired when judged"),
+        _optional("cursor_before", BYTES, "SCALE of the cursor before the block: (ParaId, key)"),
+        _optional("cursor_after", BYTES, "and after it"),
+    ),
+    ("segment", "position"),
+    ("network", "chain"),
+    (
+        (
+            _optional("extrinsics_bytes", INT, "signed extrinsics, with their lengths"),
+            _optional("extrinsics_state_bytes", INT, "what running them adds to the storage proof"),
+        ),
+        (
+            _optional("ref_time", INT, "weight: picoseconds of its reads and writes, and of hashing its proof"),
+            _optional("proof_size", INT, "weight: bytes of its proof and of the chain's storage proof"),
+        ),
+    ),
+).signed()
 
-PUBLISHER_MEASURES: Final = _signed(
-    Table(
-        "publisher_measures",
-        3,
-        "One row per executed block and publisher met in it.",
-        (
-            _NETWORK,
-            _CHAIN,
-            _SEGMENT,
-            _POSITION,
-            _NUMBER,
-            Column("publisher", U32, "ParaId of the publisher"),
-            Column("unchanged", pa.bool_(), "its root was the one processed last"),
-            Column("complete", pa.bool_(), "all its items were resolved under the new root"),
-            *_LEDGER,
-            _optional("unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it"),
-            Column("deliveries", INT, "callbacks for its keys"),
-            Column(
-                "delays", pa.list_(INT), "relay blocks from publish to judgement, of each entry delivered, ascending"
-            ),
-        ),
-        ("segment", "position", "publisher"),
-        ("network", "chain"),
-    )
-)
+PUBLISHER_MEASURES: Final = Table(
+    "publisher_measures",
+    3,
+    "One row per executed block and publisher met in it.",
+    (
+        *_POSITIONED,
+        Column("publisher", U32, "ParaId of the publisher"),
+        Column("unchanged", pa.bool_(), "its root was the one processed last"),
+        Column("complete", pa.bool_(), "all its items were resolved under the new root"),
+        *_COSTS,
+        _optional("unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it"),
+        Column("deliveries", INT, "callbacks for its keys"),
+        Column("delays", pa.list_(INT), "relay blocks from publish to judgement, of each entry delivered, ascending"),
+    ),
+    ("segment", "position", "publisher"),
+    ("network", "chain"),
+).signed()
 
-WASTE: Final = _signed(
-    Table(
-        "waste",
-        1,
-        "One row per segment, day and cause of bytes that a chain paid for and need not have.",
-        (
-            _NETWORK,
-            _CHAIN,
-            _SEGMENT,
-            _optional("day", DAY, "of the blocks, UTC; none where their time is not known"),
-            Column(
-                "cause",
-                TEXT,
-                "`refused`: the proof of a refused block; `junk`: the part of it that no block could use; `repeated`: "
-                "nodes that the block before had proven; `static`: nodes of static keys; `cache`: charges for nodes "
-                "read from the cache; `unread`: nodes that no key needs. The last four may be about the same bytes",
-            ),
-            Column("blocks", INT, "blocks with such bytes"),
-            Column("bytes", INT, "the bytes"),
+WASTE: Final = Table(
+    "waste",
+    1,
+    "One row per segment, day and cause of bytes that a chain paid for and need not have.",
+    (
+        *_STRETCH,
+        _optional("day", DAY, "of the blocks, UTC; none where their time is not known"),
+        Column(
+            "cause",
+            TEXT,
+            "`refused`: the proof of a refused block; `junk`: the part of it that no block could use; `repeated`: "
+            "nodes that the block before had proven; `static`: nodes of static keys; `cache`: charges for nodes "
+            "read from the cache; `unread`: nodes that no key needs. The last four may be about the same bytes",
         ),
-        ("network", "chain", "segment", "day", "cause"),
-    )
-)
+        Column("blocks", INT, "blocks with such bytes"),
+        Column("bytes", INT, "the bytes"),
+    ),
+    ("network", "chain", "segment", "day", "cause"),
+).signed()
 
-FINDINGS: Final = _signed(
-    Table(
-        "findings",
-        2,
-        "One row per finding; the evidence can be checked again from the row alone.",
-        (
-            Column("id", HASH, "blake2_256 over network, chain, code and the finding's subject: equal in every run"),
-            _NETWORK,
-            _CHAIN,
-            _optional("segment", U32, "segment in which it was found"),
-            _optional("position", U64, "position of the candidate"),
-            _optional("number", U32, "block number that the candidate claims"),
-            _optional("block", HASH, "hash of the candidate's header"),
-            _optional("collator", HASH, "Ed25519 key that answers for it"),
-            Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.judge.findings`"),
-            Column("severity", TEXT, "`info`, `warning` or `error`"),
-            Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.judge.evidence`"),
-            Column("detail", TEXT, "the facts in words"),
-            Column("verifier", TEXT, "version of this program that found it"),
-        ),
-        ("network", "chain", "id"),
-    )
-)
+FINDINGS: Final = Table(
+    "findings",
+    2,
+    "One row per finding; the evidence can be checked again from the row alone.",
+    (
+        Column("id", HASH, "blake2_256 over network, chain, code and the finding's subject: equal in every run"),
+        *_OF_CHAIN,
+        _optional("segment", U32, "segment in which it was found"),
+        _optional("position", U64, "position of the candidate"),
+        _optional("number", U32, "block number that the candidate claims"),
+        _optional("block", HASH, "hash of the candidate's header"),
+        _optional("collator", HASH, "Ed25519 key that answers for it"),
+        Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.judge.findings`"),
+        Column("severity", TEXT, "`info`, `warning` or `error`"),
+        Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.judge.evidence`"),
+        Column("detail", TEXT, "the facts in words"),
+        Column("verifier", TEXT, "version of this program that found it"),
+    ),
+    ("network", "chain", "id"),
+).signed()
 
-PROOF_PARTS: Final = _signed(
-    Table(
-        "proof_parts",
-        2,
-        "One row per part of an imported relay proof: together the parts weigh what the proof weighs.",
-        (
-            _NETWORK,
-            _CHAIN,
-            _SEGMENT,
-            _POSITION,
-            _NUMBER,
-            Column(
-                "kind",
-                TEXT,
-                "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, `absence` (leads to no entry), "
-                "`unplaced` (below nodes that the chain may have stored), or `unread`",
-            ),
-            Column("name", TEXT, "the key in words; of `shared` the number of keys, of `unread` nothing"),
-            _optional("key", BYTES, "relay key that the part belongs to alone"),
-            _optional("state", TEXT, "of a key: `value`, `absent` or `not proven`"),
-            _optional("value_bytes", INT, "bytes of the value that the key has"),
-            Column("nodes", INT, "distinct nodes of this part, detached values included"),
-            Column("bytes", INT, "their cost: bytes and length prefixes"),
-            _optional("path_bytes", INT, "cost of all nodes on the way to the key, shared ones included"),
+PROOF_PARTS: Final = Table(
+    "proof_parts",
+    2,
+    "One row per part of an imported relay proof: together the parts weigh what the proof weighs.",
+    (
+        *_POSITIONED,
+        Column(
+            "kind",
+            TEXT,
+            "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, `absence` (leads to no entry), "
+            "`unplaced` (below nodes that the chain may have stored), or `unread`",
         ),
-        ("segment", "position", "kind", "name"),
-        ("network", "chain"),
-    )
-)
+        Column("name", TEXT, "the key in words; of `shared` the number of keys, of `unread` nothing"),
+        _optional("key", BYTES, "relay key that the part belongs to alone"),
+        _optional("state", TEXT, "of a key: `value`, `absent` or `not proven`"),
+        _optional("value_bytes", INT, "bytes of the value that the key has"),
+        Column("nodes", INT, "distinct nodes of this part, detached values included"),
+        Column("bytes", INT, "their cost: bytes and length prefixes"),
+        _optional("path_bytes", INT, "cost of all nodes on the way to the key, shared ones included"),
+    ),
+    ("segment", "position", "kind", "name"),
+    ("network", "chain"),
+).signed()
 
-SUMMARIES: Final = _signed(
-    Table(
-        "summaries",
-        2,
-        "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact, nearest-rank.",
-        (
-            _NETWORK,
-            _CHAIN,
-            Column("scope", TEXT, "`chain`, `collator` or `publisher`"),
-            Column("subject", TEXT, "the collator's key in hex, the publisher's ParaId, or nothing"),
-            Column("measure", TEXT, "a column of `block_measures` or `publisher_measures`, or `budget_ppm`"),
-            Column("count", INT, "blocks that have it"),
-            Column("total", INT, "sum"),
-            Column("least", INT, "smallest"),
-            Column("p50", INT, "median"),
-            Column("p90", INT, "9 in 10 are not above it"),
-            Column("p99", INT, "99 in 100 are not above it"),
-            Column("most", INT, "largest"),
-        ),
-        ("network", "chain", "scope", "subject", "measure"),
-    )
-)
+SUMMARIES: Final = Table(
+    "summaries",
+    2,
+    "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact, nearest-rank.",
+    (
+        *_OF_CHAIN,
+        Column("scope", TEXT, "`chain`, `collator` or `publisher`"),
+        Column("subject", TEXT, "the collator's key in hex, the publisher's ParaId, or nothing"),
+        Column("measure", TEXT, "a column of `block_measures` or `publisher_measures`, or `budget_ppm`"),
+        Column("count", INT, "blocks that have it"),
+        Column("total", INT, "sum"),
+        Column("least", INT, "smallest"),
+        Column("p50", INT, "median"),
+        Column("p90", INT, "9 in 10 are not above it"),
+        Column("p99", INT, "99 in 100 are not above it"),
+        Column("most", INT, "largest"),
+    ),
+    ("network", "chain", "scope", "subject", "measure"),
+).signed()
 
-CHAINS: Final = _signed(
-    Table(
-        "chains",
-        2,
-        "One row per chain: whether its history is verified, from where to where.",
-        (
-            _NETWORK,
-            _CHAIN,
-            Column("status", TEXT, "`verified`, `not verified`, or `opened` for imported relay proofs"),
-            Column("reasons", pa.list_(TEXT), "why it is not verified"),
-            Column("segments", INT, "segments in the history"),
-            Column("complete", INT, "of them, judged to the end"),
-            Column("candidates", INT, "candidates or imported proofs"),
-            Column("judged", INT, "of them, judged"),
-            Column("proof_bytes", INT, "cost of all their proofs"),
-            _optional("end_number", INT, "last block reached"),
-            _optional("end", HASH, "hash of its header"),
-        ),
-        ("network", "chain"),
-        added=((_optional("name", TEXT, "what its history calls it, a claim; in no digest"),),),
-    )
-)
+CHAINS: Final = Table(
+    "chains",
+    2,
+    "One row per chain: whether its history is verified, from where to where.",
+    (
+        *_OF_CHAIN,
+        Column("status", TEXT, "`verified`, `not verified`, or `opened` for imported relay proofs"),
+        Column("reasons", pa.list_(TEXT), "why it is not verified"),
+        Column("segments", INT, "segments in the history"),
+        Column("complete", INT, "of them, judged to the end"),
+        Column("candidates", INT, "candidates or imported proofs"),
+        Column("judged", INT, "of them, judged"),
+        Column("proof_bytes", INT, "cost of all their proofs"),
+        _optional("end_number", INT, "last block reached"),
+        _optional("end", HASH, "hash of its header"),
+    ),
+    ("network", "chain"),
+    added=((_optional("name", TEXT, "what its history calls it, a claim; in no digest"),),),
+).signed()
 
-QUARANTINE: Final = _signed(
-    Table(
-        "quarantine",
-        2,
-        "One row per unit that could not be read or judged.",
-        (
-            Column("path", TEXT, "file, relative to the history"),
-            _optional("row_group", INT, "row group in it, none for the whole file"),
-            _optional("network", TEXT, "network it belongs to, where known"),
-            _optional("chain", U32, "chain it belongs to, where known"),
-            _optional("segment", U32, "segment it belongs to, where known"),
-            _optional("position", U64, "candidate that cannot be judged for it, where one"),
-            Column("error", TEXT, "the reason"),
-        ),
-        ("path", "error"),
-    )
-)
+QUARANTINE: Final = Table(
+    "quarantine",
+    2,
+    "One row per unit that could not be read or judged.",
+    (
+        Column("path", TEXT, "file, relative to the history"),
+        _optional("row_group", INT, "row group in it, none for the whole file"),
+        _optional("network", TEXT, "network it belongs to, where known"),
+        _optional("chain", U32, "chain it belongs to, where known"),
+        _optional("segment", U32, "segment it belongs to, where known"),
+        _optional("position", U64, "candidate that cannot be judged for it, where one"),
+        Column("error", TEXT, "the reason"),
+    ),
+    ("path", "error"),
+).signed()
+
+OF_HISTORY: Final = (RELAY_HEADERS, AUTHORITIES, SUBSCRIPTIONS, CHECKPOINTS, BLOCKS, DELIVERIES, EVENTS, NODES, TRUTH)
+OF_SEGMENT: Final = (BLOCK_MEASURES, PUBLISHER_MEASURES, WASTE, PROOF_PARTS, FINDINGS, QUARANTINE)
+"""The tables that judging a segment fills."""
+OF_AUDIT: Final = (*OF_SEGMENT, SUMMARIES, CHAINS)

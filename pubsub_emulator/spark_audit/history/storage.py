@@ -1,14 +1,12 @@
 """Storage of histories and audits: a folder here or a place in an object store, addressed by path or URI (AU-12).
 
-    runs/history                   a path, relative to the working directory or absolute
-    file:///data/history           the same as a URI
-    s3://bucket/key  s3a://…       Amazon S3 and servers that speak its protocol
-    gs://bucket/key                Google Cloud Storage
-    hdfs://host:port/path          Hadoop; needs libhdfs
+    runs/history  file:///data/history    a path, relative to the working directory or absolute, or its URI
+    s3://bucket/key  s3a://…              Amazon S3 and servers that speak its protocol
+    gs://bucket/key                       Google Cloud Storage
+    hdfs://host:port/path                 Hadoop; needs libhdfs
 
-Nothing is renamed. A file appears whole: by a hard link here, by the end of an upload elsewhere. Files that are to stay
-are named by their content, so two writers of one name write the same bytes. Credentials come from the environment
-(`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`, `GOOGLE_APPLICATION_CREDENTIALS` …) and are refused in an address.
+Nothing is renamed, and a file appears whole: by a hard link here, by the end of an upload elsewhere. Files that stay
+are named by their content. Credentials come from the environment (`AWS_PROFILE` …) and are refused in an address.
 """
 
 import contextlib
@@ -30,10 +28,8 @@ from pyarrow import fs
 
 from pubsub_emulator.spark_audit.history.address import Address, StorageError, canonical_uri, is_remote, local_path
 
-_MOST_HELD: Final = 32 * 1_048_576
-"""Bytes of files that a task holds."""
-_REQUESTS: Final = 16
-"""Requests that wait for a server at the same time."""
+_MOST_HELD: Final = 32 * 1_048_576  # bytes of files that a task holds
+_REQUESTS: Final = 16  # requests that wait for a server at the same time
 _RETRY_SECONDS: Final = 15
 """For a request to Google's storage, which Arrow would repeat for a quarter of an hour, deaf to interrupts."""
 
@@ -136,7 +132,7 @@ class LocalStore(Store):
     def open(self, path: str) -> IO[bytes]:
         """A regular file; one that a symbolic link leads to outside of the folder is not there."""
         full = self.folder / path
-        if not full.resolve().is_relative_to(self._real()):
+        if not full.resolve().is_relative_to(_resolved(self.uri)):
             raise RefusedFile(f"{path} leads out of {self.folder} by a symbolic link")
         # Opening a named pipe would wait for a writer.
         handle = os.open(full, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -163,7 +159,24 @@ class LocalStore(Store):
 
     def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
         """All files below a folder, as they are met."""
-        return _scan(self.uri, folder)
+        left = [folder]
+        while left:
+            at = left.pop()
+            files: list[Seen] = []
+            inside: list[str] = []
+            try:
+                with os.scandir(f"{self.uri}/{at}") as found:
+                    for entry in found:
+                        if entry.is_file(follow_symlinks=False):
+                            seen = entry.stat(follow_symlinks=False)
+                            files.append((entry.name, seen.st_size, seen.st_mtime_ns))
+                        elif entry.is_dir(follow_symlinks=False):
+                            inside.append(f"{at}/{entry.name}" if at else entry.name)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if files:
+                yield at, files
+            left += sorted(inside, reverse=True)
 
     def names(self, folder: str) -> list[str]:
         """The names of files in a folder."""
@@ -204,9 +217,6 @@ class LocalStore(Store):
     def exists(self, folder: str = "") -> bool:
         """Whether the folder is there."""
         return (self.folder / folder).is_dir()
-
-    def _real(self) -> Path:
-        return _resolved(self.uri)
 
     @contextlib.contextmanager
     def _written(self, target: Path, data: bytes) -> Iterator[Path]:
@@ -290,9 +300,8 @@ class RemoteStore(Store):
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """All files below a folder."""
-        root = self._full(folder) if folder else self._base
         with _plain_errors(folder):
-            found = self._fs.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True))
+            found = self._fs.get_file_info(fs.FileSelector(self._full(folder), allow_not_found=True, recursive=True))
         return {
             info.path[len(self._base) + 1 :]: _stamp(info)
             for info in sorted(found, key=lambda info: info.path)
@@ -328,14 +337,14 @@ class RemoteStore(Store):
 
     def exists(self, folder: str = "") -> bool:
         """Whether anything is below the folder."""
-        root = self._full(folder) if folder else self._base
+        root = self._full(folder)
         with _plain_errors(folder):
             if self._fs.get_file_info(root).type == fs.FileType.Directory:
                 return True
             return bool(self._fs.get_file_info(fs.FileSelector(root, allow_not_found=True)))
 
     def _full(self, path: str) -> str:
-        return f"{self._base}/{path}"
+        return f"{self._base}/{path}" if path else self._base
 
 
 def open_store(address: Address | Store) -> Store:
@@ -385,27 +394,6 @@ def _plain_errors(path: str) -> Iterator[None]:
 
 def _stamp(info: fs.FileInfo) -> Stamp:
     return Stamp(info.size, info.mtime_ns if info.mtime_ns is not None else 0)
-
-
-def _scan(root: str, folder: str) -> Iterator[tuple[str, list[Seen]]]:
-    left = [folder]
-    while left:
-        at = left.pop()
-        files: list[Seen] = []
-        inside: list[str] = []
-        try:
-            with os.scandir(f"{root}/{at}") as found:
-                for entry in found:
-                    if entry.is_file(follow_symlinks=False):
-                        seen = entry.stat(follow_symlinks=False)
-                        files.append((entry.name, seen.st_size, seen.st_mtime_ns))
-                    elif entry.is_dir(follow_symlinks=False):
-                        inside.append(f"{at}/{entry.name}" if at else entry.name)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if files:
-            yield at, files
-        left += sorted(inside, reverse=True)
 
 
 def _sync_directory(path: Path) -> None:

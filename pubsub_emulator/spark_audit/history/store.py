@@ -1,55 +1,30 @@
 """The history writer: an observer of a network that turns its records into committed segments."""
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
-from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
-    BlockRecord,
-    CheckpointRecord,
-    Observer,
-    RelayRecord,
-    SubscriptionRecord,
-)
+from pubsub_emulator.emulator.network import records
 from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
-from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history import rows, schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
-from pubsub_emulator.spark_audit.history.manifest import Commit, CommitError, check_name, committed
+from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, Commit, CommitError, check_name, committed
 from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import (
-    NodeTable,
-    block_events_row,
-    block_place,
-    block_row,
-    checkpoint_row,
-    delivery_rows,
-    relay_events_row,
-    relay_row,
-    subscription_row,
-    truth_row,
-)
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
-_CODE: Final = b":code"
-_ROWS_PER_GROUP: Final = {
-    **dict.fromkeys(("relay_headers", "deliveries", "events", "nodes", "truth"), 4096),
-    "checkpoints": 1,
-}
-"""Of the tables that have others than usual."""
 
-
-class HistoryWriter(Observer):
+class HistoryWriter(records.Observer):
     """Writes what a network tells into the history at `path`, one commit a segment; use it as a context manager.
 
-    A segment is committed when every chain's next checkpoint is there, the last one on leaving. Leaving by an exception
-    drops the open segment: what is committed stays. One writer a network at a time. A writer that is to `resume` is
-    told the same account once more, from its start, and leaves what is committed of it as it is. `names` are what
-    chains are called in tables and reports. Raises `CommitError`.
+    A segment is committed when every chain's next checkpoint is there, the last one on leaving, unless by an exception.
+    One writer a network at a time. A writer that is to `resume` is told the same account once more, and leaves what is
+    committed of it. `names` are what chains are called in tables and reports. Raises `CommitError`.
     """
 
     def __init__(
@@ -67,94 +42,83 @@ class HistoryWriter(Observer):
         self._names = dict(names or {})
         self._segment: int | None = None
         self._ending = False
-        self._relay: list[Row] = []
-        self._authorities: list[Row] = []
-        self._subscriptions: list[Row] = []
-        self._checkpoints: dict[int, list[Row]] = {}
-        self._blocks: dict[int, list[Row]] = {}
-        self._deliveries: dict[int, list[Row]] = {}
-        self._events: list[Row] = []
+        self._rows: defaultdict[tuple[str, int | None], list[Row]] = defaultdict(list)
+        """By table, and chain where the table's row groups are of one chain each."""
         self._place = 0
         self._relay_time = 0
-        self._nodes = NodeTable()
-        self._truth: list[Row] = []
-        self._chains: dict[int, _Chain] = {}
+        self._nodes = rows.NodeTable()
+        self._chains: defaultdict[int, _Chain] = defaultdict(_Chain)
         self._committed = {commit.segment: commit for commit in committed(self.store, network)}
         if self._committed and not resume:
-            raise CommitError(
-                f"the history at {self.store} already holds {network} up to segment {max(self._committed)}; "
-                "write to another place or under another network name"
-            )
+            held = f"already holds {network} up to segment {max(self._committed)}"
+            way_out = "write to another place or under another network name"
+            raise CommitError(f"the history at {self.store} {held}; {way_out}")
 
     # An observer
 
-    def relay_block(self, record: RelayRecord) -> None:
+    def relay_block(self, record: records.RelayRecord) -> None:
         """A relay block was built."""
         self._proceed()
-        self._relay.append(relay_row(self.network, record))
+        self._of(schema.RELAY_HEADERS).append(rows.relay_row(self.network, record))
         self._place, self._relay_time = 0, record.time
-        events = relay_events_row(self.network, self._segment or 0, record)
+        events = rows.relay_events_row(self.network, self._segment or 0, record)
         if events is not None:
-            self._events.append(events)
+            self._of(schema.EVENTS).append(events)
 
-    def authorities(self, record: AuthorityRecord) -> None:
+    def authorities(self, record: records.AuthorityRecord) -> None:
         """A chain has a new collator set."""
-        self._chain(record.chain).authorities = record.keys
-        self._authorities.append(
-            {"network": self.network, "chain": record.chain, "from_block": record.from_block, "keys": list(record.keys)}
-        )
+        self._chains[record.chain].authorities = record.keys
+        place = {"network": self.network, "chain": record.chain, "from_block": record.from_block}
+        self._of(schema.AUTHORITIES).append({**place, "keys": list(record.keys)})
 
-    def subscriptions(self, record: SubscriptionRecord) -> None:
+    def subscriptions(self, record: records.SubscriptionRecord) -> None:
         """A chain's subscriptions changed."""
-        self._subscriptions.append(subscription_row(self.network, record))
+        self._of(schema.SUBSCRIPTIONS).append(rows.subscription_row(self.network, record))
 
-    def checkpoint(self, record: CheckpointRecord) -> None:
+    def checkpoint(self, record: records.CheckpointRecord) -> None:
         """A segment of a chain's history starts, or would start, here."""
         if self._segment is None:
             self._segment = record.segment
         elif record.segment > self._segment:
             self._ending = True
-        chain = self._chain(record.chain)
+        chain = self._chains[record.chain]
         chain.state_root = record.header.state_root
         chain.spec = runtime_spec(record.state.top)
-        row = checkpoint_row(self.network, record, chain.position)
-        self._checkpoints.setdefault(record.chain, []).append(row)
+        self._of(schema.CHECKPOINTS, record.chain).append(rows.checkpoint_row(self.network, record, chain.position))
 
-    def candidate(self, record: BlockRecord) -> None:
+    def candidate(self, record: records.BlockRecord) -> None:
         """A candidate was judged. Raises `CommitError` before the chain's first checkpoint."""
         self._proceed()
-        chain = self._chain(record.chain)
+        chain = self._chains[record.chain]
         if chain.spec is None:
             raise CommitError(f"chain {record.chain} has candidates before its first checkpoint")
         header = record.candidate.header
         slot = header.aura_slot()
         author = None if slot is None or not chain.authorities else turn_of(slot, chain.authorities)
-        row = block_row(
-            self.network,
-            record,
-            chain.position,
-            self._nodes,
-            collator=author,
-            parent_root=chain.state_root,
-            spec=chain.spec,
+        root, spec = chain.state_root, chain.spec
+        row = rows.block_row(
+            self.network, record, chain.position, self._nodes, collator=author, parent_root=root, spec=spec
         )
         chain.position += 1
-        self._blocks.setdefault(record.chain, []).append(row)
+        self._of(schema.BLOCKS, record.chain).append(row)
         if record.due:
-            self._truth.append(truth_row(row, record.due))
+            self._of(schema.TRUTH).append(rows.truth_row(row, record.due))
         if record.outcome is not None:
             chain.state_root = header.state_root
             chain.spec = runtime_spec(record.outcome.state.top)
             self._place += 1
-            self._events.append(block_events_row(self.network, record, record.outcome, self._place, self._relay_time))
-            rows = delivery_rows(block_place(row), record.outcome.deliveries)
-            self._deliveries.setdefault(record.chain, []).extend(rows)
+            events = rows.block_events_row(self.network, record, record.outcome, self._place, self._relay_time)
+            self._of(schema.EVENTS).append(events)
+            self._of(schema.DELIVERIES, record.chain).extend(
+                rows.delivery_rows(rows.block_place(row), record.outcome.deliveries)
+            )
 
     # Committing
 
     def close(self) -> None:
         """Commit the open segment. Raises `CommitError`."""
-        if self._segment is not None and (self._relay or self._blocks or self._checkpoints):
+        begun = {schema.RELAY_HEADERS.name, schema.BLOCKS.name, schema.CHECKPOINTS.name}
+        if self._segment is not None and any(table in begun for table, _ in self._rows):
             self._commit(self._segment)
 
     def __enter__(self) -> Self:
@@ -174,18 +138,13 @@ class HistoryWriter(Observer):
             self._ending = False
 
     def _commit(self, segment: int) -> None:
-        name = f"{segment:08d}"
         positions = {int(chain): state.position for chain, state in self._chains.items()}
+        self._of(schema.NODES).extend(self._nodes.rows(self.network, segment))
         parts = [
-            history_part(schema.RELAY_HEADERS, self._relay, name),
-            history_part(schema.AUTHORITIES, self._authorities, name),
-            history_part(schema.SUBSCRIPTIONS, self._subscriptions, name),
-            *_by_chain(schema.CHECKPOINTS, self._checkpoints, name),
-            *_by_chain(schema.BLOCKS, self._blocks, name),
-            *_by_chain(schema.DELIVERIES, self._deliveries, name),
-            history_part(schema.EVENTS, self._events, name),
-            history_part(schema.NODES, self._nodes.rows(self.network, segment), name),
-            history_part(schema.TRUTH, self._truth, name),
+            HistoryPart(table, held, f"{segment:08d}", chain)
+            for name, table in HISTORY_TABLES.items()
+            for (of, chain), held in sorted(self._rows.items())
+            if of == name
         ]
         commit = self._committed.get(segment)
         if commit is None:
@@ -193,11 +152,8 @@ class HistoryWriter(Observer):
             self._write_names()
             commit = write_commit(self.store, self.network, segment, parts, positions, before)
         self.commits.append(commit)
-        for rows in (self._relay, self._authorities, self._subscriptions, self._events, self._truth):
-            rows.clear()
-        for tables in (self._checkpoints, self._blocks, self._deliveries):
-            tables.clear()
-        self._nodes = NodeTable()
+        self._rows.clear()
+        self._nodes = rows.NodeTable()
 
     def _write_names(self) -> None:
         names, self._names = self._names, {}
@@ -207,26 +163,15 @@ class HistoryWriter(Observer):
             except OSError as error:
                 raise CommitError(f"nothing was added to {self.store}: {error.strerror or error}") from error
 
-    def _chain(self, chain: ParaId) -> "_Chain":
-        return self._chains.setdefault(chain, _Chain())
+    def _of(self, table: schema.Table, chain: int | None = None) -> list[Row]:
+        return self._rows[table.name, chain]
 
 
+@dataclass(slots=True)
 class _Chain:
     """The writer's state of one chain between records."""
 
-    __slots__ = ("authorities", "position", "spec", "state_root")
-
-    def __init__(self) -> None:
-        self.position = 0
-        self.authorities: tuple[bytes, ...] = ()
-        self.state_root = Hash(bytes(32))
-        self.spec: RuntimeSpec | None = None
-
-
-def history_part(table: schema.Table, rows: list[Row], name: str, chain: int | None = None) -> HistoryPart:
-    """Rows of one chain, or of none, with as many in a row group as their table has."""
-    return HistoryPart(table, rows, name, chain, _ROWS_PER_GROUP.get(table.name, 256))
-
-
-def _by_chain(table: schema.Table, rows: Mapping[int, list[Row]], name: str) -> list[HistoryPart]:
-    return [history_part(table, rows[chain], name, chain) for chain in sorted(rows)]
+    position: int = 0
+    authorities: tuple[bytes, ...] = ()
+    state_root: Hash = Hash(bytes(32))  # noqa: RUF009  # not changed in place
+    spec: RuntimeSpec | None = None

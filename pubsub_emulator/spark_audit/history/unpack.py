@@ -1,8 +1,7 @@
 """Parquet that a stranger may have made, unpacked within bounds.
 
-A footer says how large row groups are, and may lie. What Arrow goes by are the headers of the pages, so these are read
-before any page is unpacked: bytes after unpacking, and how many values a page has. A dictionary holds a long value once
-and a page refers to it many times in a few bytes; where that could be too much, the references are added up.
+A footer may lie. What Arrow goes by are the headers of the pages, so these are read before any page is unpacked: bytes
+after unpacking, and how many values. References to long values of a dictionary are added up where they could be many.
 
 Page headers are structs in Thrift's compact protocol (https://github.com/apache/parquet-format, `parquet.thrift`).
 """
@@ -18,10 +17,7 @@ import pyarrow.parquet as pq
 from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_UNPACKED: Final = 1_073_741_824
-"""Bytes that the row groups of a file, read for one chain or for all, may take once unpacked, together.
-
-Who wrote them had a whole segment in memory.
-"""
+"""Bytes that a file's row groups that are read may take once unpacked: who wrote them had a segment in memory."""
 MOST_VALUES: Final = 1 << 23
 """Values of a row group, those within lists and empty ones included: a Python object each, sooner or later."""
 MOST_FILE_VALUES: Final = 1 << 25
@@ -80,10 +76,7 @@ class Spent:
 def read_group(
     parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None = None, spent: Spent | None = None
 ) -> pa.Table:
-    """A row group, all columns or some, within what a file may unpack to and `spent` leaves; that grows.
-
-    Raises `TooLarge`, `ArrowException`.
-    """
+    """A row group, or columns of it, within what `spent`, which grows, leaves. Raises `TooLarge`, `ArrowException`."""
     spent = spent or Spent()
     values = check_group(parquet, source, at, columns, spent=spent)
     # Arrow's threads gain nothing here, and one that still winds up when a program ends aborts it.
@@ -101,10 +94,7 @@ def check_group(  # noqa: PLR0917  # as `read_group`
     most: int | None = None,
     spent: Spent | None = None,
 ) -> int:
-    """The number of values of a row group that, with `spent`, unpacks to `most` bytes or less.
-
-    `None` is `MOST_UNPACKED`. Raises `TooLarge`, `ArrowException`.
-    """
+    """The values of a row group that, with `spent`, unpacks to `most` or less. Raises `TooLarge`, `ArrowException`."""
     spent = spent or Spent()
     most = (MOST_UNPACKED if most is None else most) - spent.size
     chunks = list(_chunks(parquet, source, at, columns))
@@ -168,8 +158,7 @@ def _chunks(parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[
         yield out
 
 
-_Fields = dict[tuple[int, ...], int]
-"""The numbers of a struct, by the ids of the fields that lead to each."""
+_Fields = dict[tuple[int, ...], int]  # the numbers of a struct, by the ids of the fields that lead to each
 
 
 def _pages(source: Source, at: int, end: int) -> Iterator[_Fields]:
