@@ -1,12 +1,14 @@
 """Units of work given out and their receipts collected: by this process, by processes beside it, or by Spark.
 
-A unit is a function of a module, so that it travels by name; its task is text, and its receipt is JSON. Units know
-nothing of each other, so what comes out is the same whoever runs them and however they are cut.
+A unit is a function of a module, which travels by name; its task is text, its receipt JSON. They know nothing of each
+other, so what comes out is the same whoever runs them.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from pubsub_emulator.primitives.errors import PubsubError
@@ -54,6 +56,15 @@ def check_form(master: str) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class UnitTask:
+    """What a unit is to do; the unit knows how to read the text."""
+
+    def to_json(self) -> str:
+        """The task as text for a worker."""
+        return json.dumps(asdict(self))
+
+
 class Mapper(Protocol):
     """Runs units of work, here or on workers."""
 
@@ -66,10 +77,7 @@ class Mapper(Protocol):
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
-        """The receipts of all tasks, in their order, heavy tasks first.
-
-        Raises `EngineLost`, and what the unit raises in this process.
-        """
+        """All receipts in the order of tasks, heavy ones first. Raises `EngineLost`, and what a unit here raises."""
 
     def close(self) -> None:
         """Stop all workers."""
@@ -82,14 +90,10 @@ class PythonMapper:
     cores = 1
 
     def map(
-        self,
-        unit: Unit,
-        tasks: Sequence[str],
-        out: str,
-        report: Report,
-        weights: Sequence[int] | None = None,  # noqa: ARG002  # all are done by one
+        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
         """The receipts of all tasks, in their order."""
+        del weights  # all are done by one
         receipts: list[Answer] = []
         with heard_by(lambda share: report(len(receipts) + share)):
             for text in tasks:

@@ -1,7 +1,6 @@
 """Settings that keep the memory of an audit's processes small.
 
-Arrow imports pandas at the first list that it makes an array of, 26 MiB for each process, only to see whether the list
-is one of its own; nothing here hands it pandas. Arrow's usual allocator keeps what was freed; the system's returns it.
+Arrow imports pandas, 26 MiB, at its first list; nothing here hands it pandas. Its usual allocator keeps what was freed.
 """
 
 import sys
@@ -13,10 +12,7 @@ import pyarrow as pa
 
 
 def spare() -> None:
-    """Have Arrow go without pandas in this process, and use the system's memory.
-
-    For processes that are this program's own: a host whose tables become data frames has to be left alone.
-    """
+    """Have Arrow go without pandas and use the system's memory, in a process that is this program's own."""
     without = _Without()
     sys.meta_path.insert(0, without)
     try:

@@ -1,8 +1,4 @@
-"""Progress within a unit: units report it, and engines that listen pass it on.
-
-A unit calls `told` with the share that it has done. Nobody listens on Spark, where a unit's process cannot speak to the
-driver; the call then does nothing.
-"""
+"""Progress within a unit: units report it, and engines that listen pass it on; on Spark nobody does."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -70,13 +70,11 @@ class _Batch:
         self._rules = named_rules()
         self._waiting = deque((at, 1) for at in order)
         self._done: dict[int, Answer] = {}
-        self._shares: dict[int, float] = {}
-        """Of the tasks under way, how much of them is done."""
+        self._shares: dict[int, float] = {}  # of the tasks under way, how much of them is done
         self._error: str | None = None
         self._changed = Condition()
 
     def serve(self, worker: "_Worker") -> None:
-        """Have a worker do tasks until there are none."""
         while (taken := self._take()) is not None:
             at, attempt = taken
             try:
@@ -113,25 +111,22 @@ class _Batch:
             self._changed.notify_all()
 
     def stop(self, why: str) -> None:
-        """Give out nothing more."""
         with self._changed:
             self._error = self._error or why
             self._changed.notify_all()
 
     def receipts(self) -> list[Answer]:
-        """The results of all tasks, in their order."""
         return [self._done[at] for at in range(len(self._tasks))]
 
     def _take(self) -> tuple[int, int] | None:
         """A task that no worker has. Waits while a running one may still fail."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._error is not None or self._all_given())
+            self._changed.wait_for(
+                lambda: self._waiting or self._error is not None or len(self._done) == len(self._tasks)
+            )
             if self._error is not None or not self._waiting:
                 return None
             return self._waiting.popleft()
-
-    def _all_given(self) -> bool:
-        return len(self._done) == len(self._tasks)
 
     def _answered(self, at: int, answer: Answer) -> None:
         with self._changed:
@@ -159,10 +154,7 @@ class _Worker:
         self._process = _start()
 
     def ask(self, request: Answer, heard: Callable[[float], None]) -> Answer:
-        """Have one task done; `heard` is told how much of it is.
-
-        Raises `OSError`, `ValueError` or `EOFError` when the process is gone.
-        """
+        """Have one task done; `heard` is told its shares. Raises `OSError`, `ValueError`, `EOFError` if it is gone."""
         pipes = self._process.stdin, self._process.stdout
         if pipes[0] is None or pipes[1] is None:
             raise EOFError
@@ -185,7 +177,6 @@ class _Worker:
         return code
 
     def stop(self) -> None:
-        """End the process at once."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

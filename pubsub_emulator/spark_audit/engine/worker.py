@@ -1,9 +1,7 @@
 """A worker process of the pool: a task a line on its standard input, an answer a line on what was its standard output.
 
-    {"unit": "module:function", "task": text, "out": address, "rules": [path, digest]}
-        ►   {"receipt": …} or {"error": "…"}
-
-and before that, at times, {"share": …}: how much of the task is done. "rules" are those that `engine.rules` names.
+    {"unit": "module:function", "task": text, "out": address, "rules": as `engine.rules` names them}
+        ►   {"share": …} at times, how much is done, then {"receipt": …} or {"error": "…"}
 
 It ends when its input does, so it never outlives who started it. What a unit prints goes to standard error.
 """
