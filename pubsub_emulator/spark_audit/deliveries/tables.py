@@ -126,15 +126,5 @@ STATUS_STREAMS: Final = Table(
     ("network", "run", "stream"),
 )
 
-TABLES: Final = {
-    table.name: table
-    for table in (
-        EVENT_LOG,
-        EVENT_EPOCHS,
-        EVENT_STREAMS,
-        EVENT_DELIVERIES,
-        STATUS_TRUTHS,
-        STATUS_ANSWERS,
-        STATUS_STREAMS,
-    )
-}
+_ALL: Final = (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES, STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS)
+TABLES: Final = {table.name: table for table in _ALL}

@@ -20,9 +20,7 @@ from pubsub_emulator.spark_audit.spark.ship import build_archive, source_root
 
 LOCAL: Final = "local[*]"
 LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For every JVM of an audit, driver or executor: it starts, gives out units and stops, and no unit runs in it.
-
-Compiling for hours to come would double what that costs."""
+"""For every JVM of an audit: no unit runs in it, and compiling for hours to come would double what it costs."""
 
 ATTEMPTS: Final = 4
 """Of a task, in local mode as on a cluster."""
@@ -30,8 +28,7 @@ ATTEMPTS: Final = 4
 _LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LAST_WORDS: Final = 2000
 _CAUSE: Final = re.compile(r"(: )?(Caused by: )?[\w.$]*(Exception|Error): \S")
-_PY4J: Final = ("java_gateway", "clientserver")
-"""Modules of py4j that log to the root logger."""
+_PY4J: Final = ("java_gateway", "clientserver")  # modules of py4j that log to the root logger
 _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
 """Settings by which whoever submits brings the packages; see `ship`."""
 
@@ -40,10 +37,7 @@ _jvm_log: list[IO[bytes]] = []
 
 
 def start_context(master: str | None = None, name: str = "pubsub-audit") -> SparkContext:
-    """A new context (AU-8); the caller stops it. Raises `SparkUnavailable`, `JavaNotFound`.
-
-    Under `spark-submit` its settings hold, the master among them unless one is given.
-    """
+    """A new context (AU-8) that the caller stops. Raises `SparkUnavailable`, `JavaNotFound`."""
     hush_py4j()
     if master is not None:
         check_form(master)
@@ -119,12 +113,8 @@ def _with_retries(url: str) -> str:
 
 def _settings(*, local: bool) -> dict[str, str]:
     """The settings that hold unless whoever submits says otherwise."""
-    settings = {
-        "spark.ui.enabled": str(not local).lower(),
-        "spark.ui.showConsoleProgress": "false",
-        "spark.python.worker.reuse": "true",
-        "spark.log.level": "ERROR",
-    }
+    settings = {"spark.ui.enabled": str(not local).lower(), "spark.ui.showConsoleProgress": "false"}
+    settings |= {"spark.python.worker.reuse": "true", "spark.log.level": "ERROR"}
     if local:
         return {**settings, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {**settings, "spark.executor.extraJavaOptions": LIGHT_JVM}

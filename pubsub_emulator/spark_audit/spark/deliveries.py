@@ -7,14 +7,13 @@ not asked for  an event of the log that no filter of the subscription matches
 altered        an event of the log with other contents
 invented       an event that the log does not have
 
-Only what happened between cursors is judged: whoever resumes from an old cursor is rightly sent events again. What was
-delivered of a branch that was taken back later cannot be compared any more; it is counted, and no finding.
+Only what happened between cursors is judged. What was delivered of a branch that was taken back is counted.
 """
 
 import json
 from collections.abc import Callable, Sequence
 from functools import reduce
-from operator import and_, or_
+from operator import and_, ge, gt, le, lt, or_
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,12 +33,7 @@ _FILTERS_AT_ONCE: Final = 100
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PARTITIONS_A_CORE: Final = 2
 _TYPES: Final = {"string": "string", "int64": "bigint", "binary": "binary", "fixed_size_binary[32]": "binary"}
-_OPS: Final[dict[str, Callable[[Column, str], Column]]] = {
-    "<": lambda found, value: found < value,
-    "<=": lambda found, value: found <= value,
-    ">": lambda found, value: found > value,
-    ">=": lambda found, value: found >= value,
-}
+_OPS: Final[dict[str, Callable[[Column, str], Column]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 class DeliveriesError(PubsubError):
@@ -80,17 +74,20 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
         _of(judged.where((F.col("true_id") == F.col("id")) & (F.col("true_digest") != F.col("digest"))), "altered"),
         _of(judged.where(F.col("true_id").isNull() | (F.col("true_id") != F.col("id"))), "invented"),
     ]
-    every = reduce(DataFrame.unionByName, found)
-    grouped = every.groupBy("network", "subscription", "day", "finding").agg(
-        F.count("*").alias("count"), F.min("seq").alias("first_seq"), F.min("stream").alias("stream")
-    )
-    rows = grouped.orderBy("network", "subscription", "day", "finding").collect()
-    findings = [{**row.asDict(), "day": str(row["day"])} for row in rows]
+    findings = counted(found, "subscription", "seq")
     counts = marked.agg(F.count("*"), F.coalesce(F.sum(F.col("taken_back").cast("int")), F.lit(0))).collect()[0]
     audited = Audited(findings, begun.count(), counts[0], counts[1])
     for frame in (marked, begun, wanted, judged):
         frame.unpersist()
     return audited
+
+
+def counted(found: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
+    """Findings by network, subject, day and kind, in this order: how many, the first one, and a stream."""
+    keys = ["network", subject, "day", "finding"]
+    counts = F.count("*").alias("count"), F.min(first).alias(f"first_{first}"), F.min("stream").alias("stream")
+    rows = reduce(DataFrame.unionByName, found).groupBy(*keys).agg(*counts).orderBy(*keys).collect()
+    return [{**row.asDict(), "day": str(row["day"])} for row in rows]
 
 
 def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
@@ -104,8 +101,9 @@ def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
     return session.read.schema(schema).parquet(spark_path(f"file://{place.absolute()}"))
 
 
-def _day(at: str = "at") -> Column:
-    return F.to_date(F.timestamp_millis(F.col(at)))
+def day() -> Column:
+    """The day of the column `at`."""
+    return F.to_date(F.timestamp_millis(F.col("at")))
 
 
 def _least_common(frame: DataFrame, epochs: DataFrame) -> DataFrame:
@@ -123,14 +121,12 @@ def _mark_branch(deliveries: DataFrame, epochs: DataFrame) -> DataFrame:
 
 def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
     """One row per stream: what it subscribed to, the cursor it began after, and where it got to on this branch."""
-    limited = streams.join(_least_common(streams, epochs), ["network", "epoch"], "left").withColumn(
-        "seq", F.least(F.col("seq"), F.coalesce(F.col("common"), F.col("seq")))
-    )
+    branch = streams.join(_least_common(streams, epochs), ["network", "epoch"], "left")
+    limited = branch.withColumn("seq", F.least(F.col("seq"), F.coalesce(F.col("common"), F.col("seq"))))
     ends = limited.where(F.col("ended").isNotNull()).select("network", "stream", F.col("seq").alias("end"))
     last = kept.groupBy("network", "stream").agg(F.max("seq").alias("last"))
-    began = limited.where(F.col("ended").isNull()).select(
-        "network", "stream", "subscription", "filters", F.col("seq").alias("after"), _day().alias("day")
-    )
+    since = F.col("seq").alias("after"), day().alias("day")
+    began = limited.where(F.col("ended").isNull()).select("network", "stream", "subscription", "filters", *since)
     joined = began.join(ends, ["network", "stream"], "left").join(last, ["network", "stream"], "left")
     return joined.withColumn("reached", F.coalesce(F.col("end"), F.col("last"), F.col("after"))).drop("end", "last")
 
@@ -139,8 +135,7 @@ def _wanted(log: DataFrame, filters: Sequence[str]) -> DataFrame:
     """(network, seq, filters): which events each set of filters matches."""
     parts = []
     for start in range(0, len(filters), _FILTERS_AT_ONCE):
-        some = filters[start : start + _FILTERS_AT_ONCE]
-        tests = [F.when(_any_of(text), F.lit(text)) for text in some]
+        tests = [F.when(_any_of(text), F.lit(text)) for text in filters[start : start + _FILTERS_AT_ONCE]]
         matched = F.explode(F.array_compact(F.array(*tests)))
         parts.append(log.select("network", "seq", matched.alias("filters")))
     empty = log.select("network", "seq", F.lit("").alias("filters")).limit(0)
@@ -173,13 +168,11 @@ def _not_asked_for(judged: DataFrame, wanted: DataFrame) -> DataFrame:
 
 
 def _of(frame: DataFrame, finding: str) -> DataFrame:
-    return frame.withColumn("day", _day()).select(*_columns(finding))
+    return frame.withColumn("day", day()).select(*_columns(finding))
 
 
 def _columns(finding: str) -> list[Column]:
-    return [F.col(name) for name in ("network", "subscription", "stream", "day", "seq")] + [
-        F.lit(finding).alias("finding")
-    ]
+    return [*map(F.col, ("network", "subscription", "stream", "day", "seq")), F.lit(finding).alias("finding")]
 
 
 # Filters as columns: the JSON of `events.filters.codec` over the tagged fields

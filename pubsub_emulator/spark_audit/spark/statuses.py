@@ -7,11 +7,9 @@ invented      any other status that was not in force
 withheld      the status in force when a stream last looked, or when the node ended it, that was never told; or a stream
               that the node ended before a final status
 
-A stream may leave out statuses between two that it tells (PR-61). One that a client left, or that still runs, is judged
-up to the last time it looked.
+A stream may leave out statuses (PR-61). One that a client left, or that still runs, is judged up to its last look.
 """
 
-from functools import reduce
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,9 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS_STREAMS, STATUS_TRUTHS
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.spark.deliveries import read_table
+from pubsub_emulator.spark_audit.spark.deliveries import counted, day, read_table
 
-STATUS_FINDINGS: Final = ("doubled", "out of order", "altered", "invented", "withheld")
 _OPERATION: Final = ["network", "run", "operation"]
 _STREAM: Final = [*_OPERATION, "stream"]
 _TOLD: Final = ("position", "status", "answer")
@@ -47,25 +44,14 @@ def audit_statuses(context: SparkContext, folder: Path) -> StatusesAudited:
         read_table(session, folder, table) for table in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS)
     )
     truths = truths.withColumn("answer", _answer()).select(*_OPERATION, "order", "status", "answer").cache()
-    answers = answers.withColumn("answer", _answer()).withColumn("day", _day()).cache()
+    answers = answers.withColumn("answer", _answer()).withColumn("day", day()).cache()
     found = [_judged(answers, truths), _withheld(streams, answers, truths)]
-    grouped = (
-        reduce(DataFrame.unionByName, found)
-        .groupBy("network", F.lower(F.hex("operation")).alias("operation"), "day", "finding")
-        .agg(F.count("*").alias("count"), F.min("position").alias("first_position"), F.min("stream").alias("stream"))
-    )
-    rows = grouped.orderBy("network", "operation", "day", "finding").collect()
+    named = [each.withColumn("operation", F.lower(F.hex("operation"))) for each in found]
     names = answers.select(*_STREAM).union(streams.select(*_STREAM)).distinct()
-    audited = StatusesAudited(
-        [{**row.asDict(), "day": str(row["day"])} for row in rows], names.count(), answers.count()
-    )
+    audited = StatusesAudited(counted(named, "operation", "position"), names.count(), answers.count())
     for frame in (truths, answers):
         frame.unpersist()
     return audited
-
-
-def _day() -> Column:
-    return F.to_date(F.timestamp_millis(F.col("at")))
 
 
 def _answer() -> Column:
@@ -75,17 +61,11 @@ def _answer() -> Column:
 
 def _in_force(questions: DataFrame, truths: DataFrame, order: str) -> DataFrame:
     """`questions` with `true_status` and `true_answer`, of the last truth up to `order`; `None` without one."""
-    truth = truths.select(
-        *_OPERATION, F.struct("order", "status", "answer").alias("truth"), F.col("order").alias("since")
-    )
+    columns = F.struct("order", "status", "answer").alias("truth"), F.col("order").alias("since")
+    truth = truths.select(*_OPERATION, *columns)
     keys = [*_STREAM, order]
-    last = (
-        questions.select(*keys)
-        .join(truth, _OPERATION)
-        .where(F.col("since") <= F.col(order))
-        .groupBy(*keys)
-        .agg(F.max("truth").alias("truth"))
-    )
+    earlier = questions.select(*keys).join(truth, _OPERATION).where(F.col("since") <= F.col(order))
+    last = earlier.groupBy(*keys).agg(F.max("truth").alias("truth"))
     joined = questions.join(last, keys, "left")
     return joined.select("*", F.col("truth.status").alias("true_status"), F.col("truth.answer").alias("true_answer"))
 
@@ -97,19 +77,17 @@ def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
     judged = judged.join(earliest, [*_OPERATION, "answer"], "left")
     # Only a status with a place can be told from another operation's; those of all that wait are equal.
     others = truths.select("network", "run", F.col("operation").alias("other"), "answer").distinct()
-    others = judged.select("network", "run", "stream", "order", "operation", "answer", "block").join(
-        others, ["network", "run", "answer"]
-    )
+    mine = judged.select("network", "run", "stream", "order", "operation", "answer", "block")
+    others = mine.join(others, ["network", "run", "answer"])
     others = others.where(F.col("block").isNotNull() & (F.col("other") != F.col("operation")))
     others = others.select("network", "run", "order").distinct().withColumn("is_others", F.lit(True))
     judged = judged.join(others, ["network", "run", "order"], "left")
+    is_altered = F.col("true_status").eqNullSafe(F.col("status")) | (F.col("is_others") & F.col("first").isNull())
     finding = (
         F.when(F.col("before").eqNullSafe(F.col("answer")), "doubled")
         .when(F.col("true_answer").eqNullSafe(F.col("answer")), None)
         .when(F.col("first") < F.col("order"), "out of order")
-        .when(
-            F.col("true_status").eqNullSafe(F.col("status")) | (F.col("is_others") & F.col("first").isNull()), "altered"
-        )
+        .when(is_altered, "altered")
         .otherwise("invented")
     )
     wrong = judged.withColumn("finding", finding).where(F.col("finding").isNotNull())
@@ -118,25 +96,15 @@ def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
 
 def _withheld(streams: DataFrame, answers: DataFrame, truths: DataFrame) -> DataFrame:
     """Streams that settled after a truth that they never told, or that the node ended before a final status."""
-    settled = _in_force(streams.where(F.col("settled").isNotNull()).withColumn("day", _day()), truths, "settled")
+    settled = _in_force(streams.where(F.col("settled").isNotNull()).withColumn("day", day()), truths, "settled")
     told = answers.select(*_STREAM, F.col("order").alias("at_order"), F.struct("order", *_TOLD).alias("told"))
-    last = (
-        settled.select(*_STREAM, "settled")
-        .join(told, _STREAM)
-        .where(F.col("at_order") <= F.col("settled"))
-        .groupBy(*_STREAM)
-        .agg(F.max("told").alias("told"))
-    )
+    earlier = settled.select(*_STREAM, "settled").join(told, _STREAM).where(F.col("at_order") <= F.col("settled"))
+    last = earlier.groupBy(*_STREAM).agg(F.max("told").alias("told"))
     joined = settled.join(last, _STREAM, "left")
     # A false answer to the same truth is found for what it is.
     is_newer = F.col("told").isNull() | (F.col("truth.order") > F.col("told.order"))
     is_untold = ~F.col("told.answer").eqNullSafe(F.col("true_answer")) & is_newer
     is_cut = (F.col("ended") == _FINISHED) & ~F.coalesce(F.col("told.status").isin(*_FINAL), F.lit(False))
-    return joined.where(is_untold | is_cut).select(
-        "network",
-        "operation",
-        "stream",
-        "day",
-        F.coalesce(F.col("told.position") + 1, F.lit(0)).cast("bigint").alias("position"),
-        F.lit("withheld").alias("finding"),
-    )
+    place = F.coalesce(F.col("told.position") + 1, F.lit(0)).cast("bigint").alias("position")
+    wrong = joined.where(is_untold | is_cut)
+    return wrong.select("network", "operation", "stream", "day", place, F.lit("withheld").alias("finding"))

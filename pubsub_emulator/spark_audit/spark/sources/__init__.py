@@ -1,7 +1,6 @@
 """Data sources of Spark: a history, its audit and a running node as DataFrames, streams and SQL tables.
 
-They use nothing but a `SparkSession`, so they work over Spark Connect and in notebooks of others, wherever the workers
-have this package and its extra `audit` (the source of nodes also needs `client`).
+They work over Spark Connect too, where the workers have this package and its extra `audit`, `client` for nodes.
 """
 
 from pyspark.sql import SparkSession

@@ -20,17 +20,15 @@ class SourceError(PubsubError):
 
 
 class Source(api.DataSource, api.DataSourceStreamReader):
-    """A data source of Spark and the reader of its stream: options that a user gives, and rows that they ask for.
+    """A data source of Spark and the reader of its stream. Making one raises `SourceError` for senseless options.
 
-    Making one raises `SourceError` for options that mean nothing. `filters` are those that Spark applies to what is
-    read: partitions in which no row passes them can be left out.
+    `filters` are those that Spark applies to rows: partitions in which no row passes them can be left out.
     """
 
     format: ClassVar[str]
     known: ClassVar[tuple[str, ...]]
     """The options beside `path` and `columns`."""
     columns: pa.Schema
-    """The columns of the rows."""
     filters: Sequence[api.Filter] = ()
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
