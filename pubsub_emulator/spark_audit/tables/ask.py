@@ -24,7 +24,6 @@ from pubsub_emulator.spark_audit.tables.pack import empty_part
 MOST_BYTES: Final = 1_073_741_824
 """Bytes of memory that answering a question may take."""
 MOST_ANSWER: Final = 256 * 1_048_576
-"""Bytes of an answer."""
 
 
 class AskError(PubsubError):
@@ -41,10 +40,9 @@ class Answer:
 
 @contextmanager
 def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
-    """The tables of an audit or a history: the paths of each one's files on this machine, as they were written.
+    """The tables of an audit or a history: the paths of each one's files here, as they were written, for as long.
 
-    Those that are elsewhere are here as long as this lasts. Each file of a history is compared with its manifest first.
-    Raises `AskError` for one that differs, `ResultError`, `CommitError`, `OSError`.
+    Each file of a history is compared with its manifest. Raises `AskError`, `ResultError`, `CommitError`, `OSError`.
     """
     store = open_store(place)
     if store.stamp(REPORT) is None and store.names(COMMITS):
@@ -58,10 +56,9 @@ def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
                 here[name] = [f"{store.uri}/{path}" for path in files]
                 continue
             parts = (store.read(path) for path in files) if files else (empty_part(schemas[name]),)
-            here[name] = []
-            for data in parts:
-                here[name].append(str(Path(folder) / f"{name}-{len(here[name])}.parquet"))
-                Path(here[name][-1]).write_bytes(data)
+            here[name] = [f"{folder}/{name}-{at}.parquet" for at in range(len(files) or 1)]
+            for path, data in zip(here[name], parts, strict=True):
+                Path(path).write_bytes(data)
         yield here
 
 
@@ -106,7 +103,6 @@ def _rows(found: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
 
 
 def _weight(cell: object) -> int:
-    """Bytes that a cell takes, about."""
     if isinstance(cell, str | bytes):
         return 64 + len(cell)
     inside = (*cell, *cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list | tuple) else ()

@@ -3,9 +3,8 @@
     <table>/_delta_log/00000000000000000000.json   a line per action: protocol, metaData, add, remove, commitInfo
     <table>/_delta_log/00000000000000000020.checkpoint.parquet, _last_checkpoint   all of it up to a version
 
-Protocol 1 for readers, 2 for writers: plain Parquet, nothing that a reader of the first Delta would not know
-(https://github.com/delta-io/delta/blob/master/PROTOCOL.md). A log on which another engine has written goes on after its
-last version, or is refused; nothing of it is removed before its time.
+Protocol 1 for readers, 2 for writers (https://github.com/delta-io/delta/blob/master/PROTOCOL.md): plain Parquet. A log
+on which another engine has written goes on after its last version, or is refused.
 """
 
 import io
@@ -28,45 +27,36 @@ LOG: Final = "_delta_log"
 CHECKPOINT_EVERY: Final = 20
 """Versions from one checkpoint to the next; a reader lists and reads no more than these."""
 
-_MOST_BYTES: Final = 64 * 1_048_576
-"""Of a version, or of a checkpoint."""
+_MOST_BYTES: Final = 64 * 1_048_576  # of a version, or of a checkpoint
 _VERSION: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT_FILE: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NAMES: Final = uuid.UUID("6f1a4b7e-51d6-5b0c-9c5e-0f6a3f0d7a10")
 _PROTOCOL: Final = {"minReaderVersion": 1, "minWriterVersion": 2}
-_STRINGS: Final = pa.map_(pa.string(), pa.string())
+_TEXT, _INT, _LONG, _STRINGS = pa.string(), pa.int32(), pa.int64(), pa.map_(pa.string(), pa.string())
+_DESCRIBED: Final = {
+    "id": _TEXT,
+    "name": _TEXT,
+    "description": _TEXT,
+    "format": pa.struct({"provider": _TEXT, "options": _STRINGS}),
+    "schemaString": _TEXT,
+    "partitionColumns": pa.list_(_TEXT),
+    "configuration": _STRINGS,
+    "createdTime": _LONG,
+}
+_ADDED: Final = {
+    "path": _TEXT,
+    "partitionValues": _STRINGS,
+    "size": _LONG,
+    "modificationTime": _LONG,
+    "dataChange": pa.bool_(),
+    "stats": _TEXT,
+}
 _CHECKPOINT: Final = pa.schema(
-    [
-        pa.field("protocol", pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])),
-        pa.field(
-            "metaData",
-            pa.struct(
-                [
-                    ("id", pa.string()),
-                    ("name", pa.string()),
-                    ("description", pa.string()),
-                    ("format", pa.struct([("provider", pa.string()), ("options", _STRINGS)])),
-                    ("schemaString", pa.string()),
-                    ("partitionColumns", pa.list_(pa.string())),
-                    ("configuration", _STRINGS),
-                    ("createdTime", pa.int64()),
-                ]
-            ),
-        ),
-        pa.field(
-            "add",
-            pa.struct(
-                [
-                    ("path", pa.string()),
-                    ("partitionValues", _STRINGS),
-                    ("size", pa.int64()),
-                    ("modificationTime", pa.int64()),
-                    ("dataChange", pa.bool_()),
-                    ("stats", pa.string()),
-                ]
-            ),
-        ),
-    ]
+    {
+        "protocol": pa.struct({"minReaderVersion": _INT, "minWriterVersion": _INT}),
+        "metaData": pa.struct(_DESCRIBED),
+        "add": pa.struct(_ADDED),
+    }
 )
 
 
@@ -76,32 +66,27 @@ class DeltaError(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of a table: its name in the table's folder, bytes and rows."""
+    """A file of a table: its name in the table's folder, bytes, rows and milliseconds since 1970 of its writing."""
 
     name: str
     size: int
     rows: int
     time: int
-    """Of its writing, milliseconds since 1970."""
     bounds: Mapping[str, Sequence[object]] = field(default_factory=dict)
     """Least value, largest value and number of empty ones by column: a reader skips files by them."""
 
     def add(self) -> dict[str, object]:
         """The action that makes it part of the table."""
+        least, most = ({name: each[at] for name, each in self.bounds.items() if each[at] is not None} for at in (0, 1))
+        empty = {name: each[2] for name, each in self.bounds.items()}
         return {
             "path": self.name,
             "partitionValues": {},
             "size": self.size,
             "modificationTime": self.time,
             "dataChange": True,
-            "stats": json.dumps(self._stats()),
+            "stats": json.dumps({"numRecords": self.rows, "minValues": least, "maxValues": most, "nullCount": empty}),
         }
-
-    def _stats(self) -> dict[str, object]:
-        least = {name: each[0] for name, each in self.bounds.items() if each[0] is not None}
-        most = {name: each[1] for name, each in self.bounds.items() if each[1] is not None}
-        empty = {name: each[2] for name, each in self.bounds.items()}
-        return {"numRecords": self.rows, "minValues": least, "maxValues": most, "nullCount": empty}
 
 
 @dataclass(slots=True)
@@ -120,11 +105,9 @@ class Log:
         if (removed := action.get("remove")) is not None:
             self.files.pop(unquote(removed["path"]), None)
         if (protocol := action.get("protocol")) is not None:
-            needed = protocol["minReaderVersion"], protocol["minWriterVersion"]
-            if needed > (_PROTOCOL["minReaderVersion"], _PROTOCOL["minWriterVersion"]):
-                raise DeltaError(
-                    f"it needs version {needed[0]} of the protocol to be read and {needed[1]} to be written"
-                )
+            reader, writer = protocol["minReaderVersion"], protocol["minWriterVersion"]
+            if (reader, writer) > (_PROTOCOL["minReaderVersion"], _PROTOCOL["minWriterVersion"]):
+                raise DeltaError(f"it needs version {reader} of the protocol to be read and {writer} to be written")
         if (described := action.get("metaData")) is not None:
             self.columns = [each["name"] for each in json.loads(described["schemaString"])["fields"]]
             if described["partitionColumns"]:
@@ -132,10 +115,7 @@ class Log:
 
 
 def read_log(store: Store, folder: str) -> Log:
-    """The log of the table in `folder`, whoever wrote it.
-
-    Raises `DeltaError` for one that cannot be read, or that only a later protocol can go on with; `OSError`.
-    """
+    """A table's log, whoever wrote it. Raises `DeltaError` for one that cannot be read or continued here, `OSError`."""
     names = store.names(f"{folder}/{LOG}")
     versions = sorted(int(found[1]) for name in names if (found := _VERSION.fullmatch(name)))
     checkpoints = sorted(int(found[1]) for name in names if (found := _CHECKPOINT_FILE.fullmatch(name)))
@@ -149,7 +129,8 @@ def read_log(store: Store, folder: str) -> Log:
             out.version = checkpoints[-1]
         for version in (each for each in versions if each > out.version):
             at = f"{version:020d}.json"
-            _follows(version, out.version)
+            if version != out.version + 1:
+                raise DeltaError(f"version {out.version + 1} is missing")  # noqa: TRY301  # as what `apply` raises
             for line in store.read(f"{folder}/{LOG}/{at}", _MOST_BYTES).splitlines():
                 out.apply(json.loads(line) if line.strip() else {})
             out.version = version
@@ -158,11 +139,6 @@ def read_log(store: Store, folder: str) -> Log:
     except (pa.ArrowException, TooLarge, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DeltaError(f"{store}/{folder}/{LOG}: {at} is no version of a Delta log") from None
     return out
-
-
-def _follows(version: int, before: int) -> None:
-    if version != before + 1:
-        raise DeltaError(f"version {before + 1} is missing")
 
 
 def _checkpointed(data: bytes) -> Iterator[dict[str, object]]:
@@ -186,25 +162,21 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
     reshaped: bool = False,
     since: int = 0,
 ) -> None:
-    """Write version `version` of the table in `folder`: `now` in the place of `before`; `reshaped` if columns changed.
+    """Write version `version` of a table: `now` in the place of `before`; `reshaped` if columns changed.
 
-    Versions from the time `since` on stay readable; times are milliseconds since 1970. Raises `DeltaError` when that
-    version is there, `OSError`.
+    Versions since the time `since`, in milliseconds, stay readable. Raises `DeltaError` if it is there, `OSError`.
     """
     gone = {each.name: each for each in before}
     fresh = [each for each in now if gone.pop(each.name, None) is None]
     metadata = _metadata(folder, doc, schema)
-    actions: list[dict[str, object]] = [
-        {"commitInfo": {"timestamp": time, "operation": "WRITE", "engineInfo": "pubsub-emulator"}}
-    ]
+    removal = {"deletionTimestamp": time, "dataChange": True}
+    writer = {"timestamp": time, "operation": "WRITE", "engineInfo": "pubsub-emulator"}
+    actions: list[dict[str, object]] = [{"commitInfo": writer}]
     if version == 0:
         actions.append({"protocol": _PROTOCOL})
     if version == 0 or reshaped:
         actions.append({"metaData": metadata})
-    actions += [
-        {"remove": {"path": each.name, "deletionTimestamp": time, "dataChange": True, "size": each.size}}
-        for each in gone.values()
-    ]
+    actions += [{"remove": {"path": each.name, **removal, "size": each.size}} for each in gone.values()]
     actions += [{"add": each.add()} for each in fresh]
     lines = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
     if not store.put_new(f"{folder}/{LOG}/{version:020d}.json", lines.encode()):
@@ -246,8 +218,7 @@ def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, object]:
 
 
 def _comment(field: pa.Field) -> dict[str, str]:
-    metadata: dict[bytes, bytes] = field.metadata or {}
-    found = metadata.get(b"doc")
+    found = (field.metadata or {}).get(b"doc")
     return {} if found is None else {"comment": found.decode()}
 
 

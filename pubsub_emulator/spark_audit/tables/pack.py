@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pubsub_emulator.spark_audit.engine.engine import Answer
+from pubsub_emulator.spark_audit.engine.engine import Answer, UnitTask
 from pubsub_emulator.spark_audit.history.columns import in_schema, plain_schema
-from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.manifest import digest_of, sealed
+from pubsub_emulator.spark_audit.history.row import fields_of
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, TABLES, Rows, put_whole, read_some
@@ -63,15 +64,20 @@ class TablePart:
 
     def to_json(self) -> dict[str, object]:
         """As it travels and is kept; `asdict` would copy every source."""
-        return {name: getattr(self, name) for name in TablePart.__slots__}
+        return fields_of(self, TablePart.__slots__)
 
     def file(self) -> DataFile:
         """The file's entry in the log."""
         return DataFile(self.name, self.size, self.rows, self.time, self.bounds)
 
+    @property
+    def note(self) -> str:
+        """Where its sources are noted once it is full."""
+        return f"{SOURCES}/{self.name.removesuffix('.parquet')}.json"
+
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(UnitTask):
     """The task of a unit: rows of one table that become parts of it."""
 
     table: str
@@ -79,10 +85,6 @@ class Packing:
     """Milliseconds since 1970."""
     replaced: bool
     rows: tuple[tuple[Source, Rows], ...]
-
-    def to_json(self) -> str:
-        """The task as text for a worker."""
-        return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> "Packing":
@@ -133,23 +135,14 @@ def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[
 
 def _write_part(store: Store, name: str, draft: "_Draft", now: int, *, replaced: bool) -> TablePart:
     full, data = draft.is_full(), draft.close()
-    path = f"{TABLES}/{name}/part-{digest_of(data)[:32]}.parquet"
-    put_whole(store, path, data)
-    stamp = store.stamp(path)
-    part = TablePart(
-        path.rpartition("/")[2],
-        len(data),
-        sum(count for _, count in draft.sources),
-        now,
-        0 if stamp is None else stamp.time,
-        full or len(data) >= LARGE,
-        replaced,
-        draft.sources,
-        draft.bounds,
-    )
+    full = full or len(data) >= LARGE
+    file = f"part-{digest_of(data)[:32]}.parquet"
+    put_whole(store, f"{TABLES}/{name}/{file}", data)
+    stamp = store.stamp(f"{TABLES}/{name}/{file}")
+    changed, rows = 0 if stamp is None else stamp.time, sum(count for _, count in draft.sources)
+    part = TablePart(file, len(data), rows, now, changed, full, replaced, draft.sources, draft.bounds)
     if part.full and not replaced:
-        body = canonical_json(draft.sources)
-        store.put(f"{SOURCES}/{stem_of(part)}.json", digest_of(body).encode() + b"\n" + body)
+        store.put(part.note, sealed(draft.sources))
         part.sources = None
     return part
 
@@ -167,7 +160,6 @@ class _Draft:
         self._written = 0
 
     def add(self, source: Source, rows: pa.Table) -> None:
-        """Add the rows of a result."""
         self.sources.append([source, rows.num_rows])
         self._held.append(rows)
         self._weight += rows.nbytes
@@ -175,11 +167,9 @@ class _Draft:
             self._pack()
 
     def is_full(self) -> bool:
-        """Whether the part is full."""
         return self._written >= UNPACKED or self._sink.tell() >= LARGE
 
     def close(self) -> bytes:
-        """The file."""
         self._pack()
         self._writer.close()
         return bytes(self._sink.getvalue().to_pybytes())
@@ -197,11 +187,10 @@ class _Draft:
 def _wider(known: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
     """Least and largest value of a column and what is known, and how many are empty; days as text."""
     ends = pc.min_max(column).as_py()
-    found = [None if end is None else end.isoformat() if isinstance(end, date) else end for end in ends.values()]
-    least, most = (
-        [end for end in pair if end is not None] for pair in zip(found, (known or [None] * 3)[:2], strict=True)
-    )
-    return [min(least, default=None), max(most, default=None), column.null_count + (known[2] if known else 0)]
+    found = [end.isoformat() if isinstance(end, date) else end for end in ends.values()]
+    before = known or [None, None, 0]
+    least, most = ([end for end in pair if end is not None] for pair in zip(found, before[:2], strict=True))
+    return [min(least, default=None), max(most, default=None), column.null_count + before[2]]
 
 
 def empty_part(table: Table) -> bytes:
@@ -212,8 +201,3 @@ def empty_part(table: Table) -> bytes:
 def published_schema(table: Table) -> pa.Schema:
     """A table's columns, those of later versions too, in types that every engine knows."""
     return plain_schema(table.wider.schema)
-
-
-def stem_of(part: TablePart) -> str:
-    """The name of a part without its ending."""
-    return part.name.removesuffix(".parquet")

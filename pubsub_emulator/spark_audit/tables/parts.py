@@ -4,16 +4,12 @@
     <out>/tables/<table>/_delta_log/             which parts are the table, version by version
     <out>/ledger/parts/<digest>.json             which results a full part holds rows of
 
-What was a part stays for a time, so that a reader of an older version finds its files; all files of a folder together
-are therefore no table. A table without rows has a part without rows.
-
-A part is full once it is large, and is not touched again while its results are what they were. Of parts that are not
-full there are a few: more than `MOST_SMALL` become one. So one more result costs the same however many there are. Rows
-that are replaced from run to run, such as those about whole chains, are in parts of their own.
+What was a part stays for a time, for readers of an older version. A full part is not touched again while its results
+are what they were; of others there are at most `MOST_SMALL`, so one more result costs the same however many there are.
+Rows that are replaced from run to run are in parts of their own.
 """
 
 import contextlib
-import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,24 +17,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of, unsealed
+from pubsub_emulator.spark_audit.history.row import fields_of
 from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, TABLES, ResultError, Rows, read_file
+from pubsub_emulator.spark_audit.tables import pack
 from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table, read_log
-from pubsub_emulator.spark_audit.tables.pack import (
-    SOURCES,
-    UNIT,
-    Packed,
-    Packing,
-    Runner,
-    Source,
-    Sources,
-    TablePart,
-    pack_here,
-    published_schema,
-    stem_of,
-    write_parts,
-)
 
 MOST_SMALL: Final = 8
 RETAIN: Final = 24 * 3_600_000
@@ -49,19 +33,15 @@ RETAIN: Final = 24 * 3_600_000
 class _State:
     """A table: its parts now, and the last version of its log with the parts that this names."""
 
-    parts: list[TablePart] = field(default_factory=list)
+    parts: list[pack.TablePart] = field(default_factory=list)
     version: int = -1
     logged: list[list[Any]] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)
-    """Those that the log names."""
-    removed: dict[str, int] = field(default_factory=dict)
-    """What was a part, and since when it is none."""
+    columns: list[str] = field(default_factory=list)  # those that the log names
+    removed: dict[str, int] = field(default_factory=dict)  # what was a part, and since when it is none
 
     def to_json(self) -> dict[str, object]:
         """As it is kept."""
-        parts = [part.to_json() for part in self.parts]
-        log = {"version": self.version, "logged": self.logged, "columns": self.columns}
-        return {"parts": parts, **log, "removed": self.removed}
+        return {**fields_of(self, _State.__slots__), "parts": [part.to_json() for part in self.parts]}
 
 
 @dataclass(slots=True)
@@ -70,10 +50,9 @@ class Tables:
 
     store: Store
     retain: int = RETAIN
-    """Milliseconds for which files stay that are no part any more."""
     states: dict[str, _State] = field(default_factory=lambda: {name: _State() for name in RESULT_TABLES})
-    _fresh: list[tuple[str, Source, Rows | pa.Table, bool]] = field(default_factory=list)
-    _dropped: tuple[set[Source], set[Source]] = field(default_factory=lambda: (set(), set()))
+    _fresh: list[tuple[str, pack.Source, Rows | pa.Table, bool]] = field(default_factory=list)
+    _dropped: tuple[set[pack.Source], set[pack.Source]] = field(default_factory=lambda: (set(), set()))
 
     @staticmethod
     def open(store: Store, kept: Any, retain: int = RETAIN) -> "Tables":
@@ -84,11 +63,9 @@ class Tables:
         try:
             if kept["shape"] != _shape():
                 raise ResultError(f"{store}/{TABLES}: tables of another version")
-            for name, state in out.states.items():
+            for name in out.states:
                 body = kept["tables"][name]
-                state.parts = [TablePart(**part) for part in body["parts"]]
-                state.version, state.logged = body["version"], body["logged"]
-                state.columns, state.removed = body["columns"], body["removed"]
+                out.states[name] = _State(**{**body, "parts": [pack.TablePart(**part) for part in body["parts"]]})
         except (TypeError, KeyError, AttributeError):
             raise ResultError(f"{store}/{TABLES}: tables of another version") from None
         return out
@@ -97,64 +74,61 @@ class Tables:
         """The state that the next run opens them with."""
         return {"shape": _shape(), "tables": {name: state.to_json() for name, state in self.states.items()}}
 
-    def lost(self) -> set[Source]:
+    def lost(self) -> set[pack.Source]:
         """Leave out parts that are not what was written, and name the results of which rows are gone."""
-        out: set[Source] = set()
+        out: set[pack.Source] = set()
         for name, state in self.states.items():
             for part in [part for part in state.parts if not self._is_whole(name, part)]:
                 state.parts.remove(part)
                 out.update(source for source, _ in self._sources(part))
         return out
 
-    def sources(self, *, replaced: bool) -> set[Source]:
+    def sources(self, *, replaced: bool) -> set[pack.Source]:
         """The results that have rows in a table: those that are replaced from run to run, or those that stay."""
         parts = (part for state in self.states.values() for part in state.parts if part.replaced == replaced)
         return {source for part in parts for source, _ in self._sources(part)}
 
-    def find(self, table: str, wanted: Iterable[Source]) -> dict[Source, Rows]:
+    def find(self, table: str, wanted: Iterable[pack.Source]) -> dict[pack.Source, Rows]:
         """The files that hold the rows of results."""
         names = set(wanted)
-        out: dict[Source, Rows] = {}
+        out: dict[pack.Source, Rows] = {}
         for part in self.states[table].parts:
             out.update((source, rows) for source, rows in self._rows(table, part) if source in names)
         return out
 
-    def add(self, table: str, source: Source, rows: Rows | pa.Table, *, replaced: bool = False) -> None:
+    def add(self, table: str, source: pack.Source, rows: Rows | pa.Table, *, replaced: bool = False) -> None:
         """Add the rows of a result that has none in the table yet."""
         self._fresh.append((table, source, rows, replaced))
 
-    def drop(self, sources: Iterable[Source], *, replaced: bool = False) -> None:
+    def drop(self, sources: Iterable[pack.Source], *, replaced: bool = False) -> None:
         """Leave out the rows of results, before those that are added."""
         self._dropped[replaced].update(sources)
 
-    def flush(self, run: Runner = pack_here) -> None:
-        """Write what was added, and without what was dropped, by units that `run` does.
-
-        Raises `ResultError`, `OSError`, and what `run` raises.
-        """
+    def flush(self, run: pack.Runner = pack.pack_here) -> None:
+        """Write what was added, leave out what was dropped. Raises `ResultError`, `OSError`, and what `run` raises."""
         now = time.time_ns() // 1_000_000
-        made: list[tuple[_State, list[TablePart]]] = []
-        tasks: list[Packing] = []
-        owners: list[list[TablePart]] = []
+        made: list[tuple[_State, list[pack.TablePart]]] = []
+        tasks: list[pack.Packing] = []
+        owners: list[list[pack.TablePart]] = []
         for name, state in self.states.items():
             for replaced in (False, True):
                 fresh = [each[1:3] for each in self._fresh if (each[0], each[3]) == (name, replaced)]
                 rows = self._renew(name, state, fresh, replaced=replaced)
-                parts: list[TablePart] = []
+                parts: list[pack.TablePart] = []
                 made.append((state, parts))
                 if any(isinstance(held, pa.Table) for _, held in rows):
-                    parts += write_parts(self.store, name, rows, now, replaced=replaced)
+                    parts += pack.write_parts(self.store, name, rows, now, replaced=replaced)
                     continue
-                for at in range(0, len(rows), UNIT):
-                    tasks.append(Packing(name, now, replaced, tuple(rows[at : at + UNIT])))
+                for at in range(0, len(rows), pack.UNIT):
+                    tasks.append(pack.Packing(name, now, replaced, tuple(rows[at : at + pack.UNIT])))
                     owners.append(parts)
         for parts, answer in zip(owners, run([task.to_json() for task in tasks], self.store), strict=True):
-            parts += [TablePart(**part) for part in answer["parts"]]
+            parts += [pack.TablePart(**part) for part in answer["parts"]]
         for state, parts in made:
             state.parts += parts
         for name, state in self.states.items():
             filled = [part for part in state.parts if part.rows]
-            state.parts = filled or state.parts[:1] or list(write_parts(self.store, name, (), now, replaced=False))
+            state.parts = filled or state.parts[:1] or list(pack.write_parts(self.store, name, (), now, replaced=False))
         self._fresh.clear()
         for dropped in self._dropped:
             dropped.clear()
@@ -169,7 +143,7 @@ class Tables:
             if not _is_logged(self.store, folder, state.version):  # another engine wrote, or this one was killed
                 log = read_log(self.store, folder)
                 state.version, state.columns, logged = log.version, log.columns, list(log.files.values())
-            shape = published_schema(table)
+            shape = pack.published_schema(table)
             reshaped = state.columns != shape.names
             gone = {each.name for each in logged} - {each.name for each in here}
             if state.version < 0 or reshaped or gone or len(logged) != len(here):
@@ -183,10 +157,10 @@ class Tables:
     def sweep(self) -> None:
         """Remove files that are no part and have not been one for a while, and notes on parts that are gone."""
         since = time.time_ns() // 1_000_000 - self.retain
-        stems: set[str] = set()
+        notes: set[str] = set()
         for name, state in self.states.items():
             parts = {part.name for part in state.parts}
-            stems.update(f"{stem_of(part)}.json" for part in state.parts if part.sources is None)
+            notes.update(part.note for part in state.parts if part.sources is None)
             state.removed = {each: at for each, at in state.removed.items() if at > since and each not in parts}
             for found in self.store.names(f"{TABLES}/{name}"):
                 if found not in parts and found not in state.removed:
@@ -194,9 +168,9 @@ class Tables:
             for found in self.store.names(f"{TABLES}/{name}/{LOG}"):
                 if found.startswith("."):  # what a killed run was at
                     self._remove(f"{TABLES}/{name}/{LOG}/{found}")
-        for found in self.store.names(SOURCES):
-            if found not in stems:
-                self._remove(f"{SOURCES}/{found}")
+        for found in self.store.names(pack.SOURCES):
+            if f"{pack.SOURCES}/{found}" not in notes:
+                self._remove(f"{pack.SOURCES}/{found}")
 
     def files(self) -> dict[str, list[str]]:
         """The paths of each table's files."""
@@ -204,7 +178,7 @@ class Tables:
 
     # Parts
 
-    def _renew(self, name: str, state: _State, fresh: Sequence[Packed], *, replaced: bool) -> list[Packed]:
+    def _renew(self, name: str, state: _State, fresh: Sequence[pack.Packed], *, replaced: bool) -> list[pack.Packed]:
         """Take away the parts that are to be written anew; their rows that stay, and the fresh ones."""
         dropped = self._dropped[replaced]
         mine = [part for part in state.parts if part.replaced == replaced]
@@ -213,34 +187,30 @@ class Tables:
             return []
         small = [part for part in mine if not part.full and part not in hit]
         again = [*hit, *(small if len(small) >= MOST_SMALL else ())]
-        rows: list[Packed] = []
+        rows: list[pack.Packed] = []
         for part in again:
             rows += [(source, held) for source, held in self._rows(name, part) if source not in dropped]
         state.parts = [part for part in state.parts if part not in again]
         return [*rows, *fresh]
 
-    def _rows(self, table: str, part: TablePart) -> Iterator[tuple[Source, Rows]]:
+    def _rows(self, table: str, part: pack.TablePart) -> Iterator[tuple[pack.Source, Rows]]:
         """The rows of each result of a part."""
         at = 0
         for source, count in self._sources(part):
             yield source, Rows(f"{TABLES}/{table}/{part.name}", at, count)
             at += count
 
-    def _sources(self, part: TablePart) -> Sources:
+    def _sources(self, part: pack.TablePart) -> pack.Sources:
         """The results of a part; none when its note is gone, and then it is no part any more. Raises `ResultError`."""
         if part.sources is not None:
             return part.sources
-        path = f"{SOURCES}/{stem_of(part)}.json"
         try:
-            stated, _, data = self.store.read(path).partition(b"\n")
-        except OSError as error:
-            raise ResultError(f"{self.store}/{path}: {error.strerror or error}") from None
-        if stated != digest_of(data).encode():
-            raise ResultError(f"{self.store}/{path}: the file is not what was written")
-        found: Sources = json.loads(data)
+            found: pack.Sources = unsealed(self.store.read(part.note))
+        except (OSError, ValueError) as error:
+            raise ResultError(f"{self.store}/{part.note}: {getattr(error, 'strerror', None) or error}") from None
         return found
 
-    def _is_whole(self, name: str, part: TablePart) -> bool:
+    def _is_whole(self, name: str, part: pack.TablePart) -> bool:
         path = f"{TABLES}/{name}/{part.name}"
         stamp = self.store.stamp(path)
         if stamp is None or stamp.size != part.size:
@@ -260,14 +230,11 @@ class Tables:
 
 def _shape() -> str:
     """One digest over the columns of all tables."""
-    shapes = [
-        [name, published_schema(table).to_string(show_field_metadata=False)] for name, table in RESULT_TABLES.items()
-    ]
-    return digest_of(canonical_json(shapes))
+    shapes = ((name, pack.published_schema(table)) for name, table in RESULT_TABLES.items())
+    return digest_of(canonical_json([[name, shape.to_string(show_field_metadata=False)] for name, shape in shapes]))
 
 
 def _is_logged(store: Store, folder: str, version: int) -> bool:
-    """Whether the log ends with this version."""
     if version < 0:
         return not store.names(f"{folder}/{LOG}")
     here = store.stamp(f"{folder}/{LOG}/{version:020d}.json")
