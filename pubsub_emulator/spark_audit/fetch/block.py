@@ -11,7 +11,6 @@ from pubsub_emulator.spark_audit.real_proofs.values import RawHeader, Values
 from pubsub_emulator.trie import ordered_root, state_root
 
 VALUES: Final = Values(WrongBlock)
-"""What a source of blocks says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,5 @@ def read_block(place: str, data: object, wanted: Hash | None) -> RawBlock:
 
 def _roots(extrinsics: Sequence[bytes]) -> tuple[Hash, ...]:
     """The root in layout 0, and in layout 1, which runtimes with state version 1 for extrinsics have."""
-    return (
-        ordered_root(extrinsics),
-        state_root([(encode_compact(at), each) for at, each in enumerate(extrinsics)], version=1),
-    )
+    entries = [(encode_compact(at), each) for at, each in enumerate(extrinsics)]
+    return ordered_root(extrinsics), state_root(entries, version=1)

@@ -13,8 +13,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
@@ -30,13 +29,11 @@ from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
 _CHUNK: Final = re.compile(r"(\d+)/(\d+)-(\d+)-([0-9a-zA-Z]+)/blocks\.jsonl\.gz")
 _RUNTIME: Final = re.compile(r"metadata/(\d+)-([0-9a-f]+)--(.+)@(\d+)--(.+)@(\d+)\.gz")
-_MOST_LINE: Final = 64 * 1_048_576
-"""Bytes of a block's line."""
+_MOST_LINE: Final = 64 * 1_048_576  # bytes of a block's line
 _MOST_METADATA: Final = 16 * 1_048_576
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(NamedTuple):
     """Blocks `first` to `last` in one file."""
 
     first: int
@@ -97,9 +94,8 @@ class ChunkSource:
                 runtimes.setdefault(f"{found[3]}/{int(found[4])}", path)
         chunks.sort(key=lambda chunk: chunk.first)
         if not chunks:
-            raise FetchError(
-                f"{self._store}: no chunks found, which are folders like 0000001000/0000001000-0000001999-ab12c"
-            )
+            like = "0000001000/0000001000-0000001999-ab12c"
+            raise FetchError(f"{self._store}: no chunks found, which are folders like {like}")
         for before, chunk in itertools.pairwise(chunks):
             if chunk.first <= before.last:
                 raise FetchError(f"{self._store}: {before.path} and {chunk.path} overlap")

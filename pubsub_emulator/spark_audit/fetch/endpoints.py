@@ -1,8 +1,7 @@
 """Several nodes of one chain: which is asked, how often, and what happens when one fails.
 
-A request goes to the node with the least to do. A node that does not answer, or says that it is asked too often, rests,
-each time twice as long, or as long as it says; the request goes to another. A node that refuses, lacks a block or tells
-a wrong one is asked again a few times, because behind an address there may be many nodes, and then no more.
+A request goes to the node with the least to do. One that does not answer or is asked too often rests, each time twice
+as long, or as it says. One that refuses or tells a wrong block is asked a few times more: it may be many nodes.
 """
 
 import asyncio
@@ -23,8 +22,7 @@ REFUSALS: Final = 3
 LOSSES: Final = 8
 """A question is asked so often while no node answers."""
 _MOST_REST: Final = 60.0
-_LONG_REST: Final = 2.0
-"""Seconds from which a rest of all nodes is told."""
+_LONG_REST: Final = 2.0  # seconds from which a rest of all nodes is told
 _BUSY: Final = frozenset({-32005, -32029, 429})
 _BUSY_WORDS: Final = ("rate limit", "too many", "limit exceeded", "slow down")
 
@@ -51,8 +49,7 @@ class _Endpoint:
     busy: int = 0
     until: float = 0.0
     rests: int = 0
-    said: str = ""
-    """Why it rests."""
+    said: str = ""  # why it rests
     next_at: float = 0.0
 
     async def call(self, method: str, params: Sequence[object]) -> object:
@@ -75,7 +72,6 @@ class _Endpoint:
         await asyncio.sleep(start - now)
 
     def give_rest(self, seconds: float | None) -> None:
-        """Ask nothing for a while."""
         wait = self.limits.rest * 2**self.rests if seconds is None else seconds
         self.rests = min(self.rests + 1, 8)
         self.until = max(self.until, asyncio.get_running_loop().time() + min(wait, _MOST_REST))
@@ -91,10 +87,7 @@ class _Question:
 
 
 class Endpoints:
-    """The nodes of one chain; use it as an asynchronous context manager. Raises `ClientError` for an odd URL.
-
-    `resting` is told what nodes said last when all of them rest for longer than a moment.
-    """
+    """Nodes of a chain, an asynchronous context manager; `resting` hears why all rest. Raises `ClientError`."""
 
     def __init__(
         self, urls: Sequence[str], limits: RequestRate, resting: Callable[[str], None] = lambda _said: None
@@ -103,10 +96,8 @@ class Endpoints:
             raise FetchError("no node is given")
         self.limits = limits
         self._stack = contextlib.AsyncExitStack()
-        self._nodes = [
-            _Endpoint(connect(url, answer_seconds=limits.timeout), limits, asyncio.Semaphore(limits.connections))
-            for url in dict.fromkeys(urls)
-        ]
+        nodes = [connect(url, answer_seconds=limits.timeout) for url in dict.fromkeys(urls)]
+        self._nodes = [_Endpoint(node, limits, asyncio.Semaphore(limits.connections)) for node in nodes]
         self.requests = 0
         self._resting = resting
 
@@ -167,11 +158,8 @@ class Endpoints:
 
     async def _choose(self, question: _Question, only: str | None, method: str) -> _Endpoint:
         """The node to ask now; waits while all rest."""
-        fit = [
-            node
-            for node in self._nodes
-            if only in {None, node.rpc.url} and question.refusals.get(node.rpc.url, 0) < REFUSALS
-        ]
+        asked = (node for node in self._nodes if only in {None, node.rpc.url})
+        fit = [node for node in asked if question.refusals.get(node.rpc.url, 0) < REFUSALS]
         if not fit:
             raise WrongBlock("; ".join(question.said.values()) or f"no node answers {method}")
         loop = asyncio.get_running_loop()

@@ -57,15 +57,13 @@ class ExportSource:
         self.chain = chain
         self._store = open_store(base)
         self._relay = RelayHeaders(relay)
-        self._files = [
-            _File(table, path)
-            for path in self._store.walk()
-            for table in _COLUMNS
-            if path.endswith(_ENDINGS) and any(part.startswith(table) for part in path.split("/"))
-        ]
+        paths = [path for path in self._store.walk() if path.endswith(_ENDINGS)]
+        self._files: list[_File] = []
         for table in _COLUMNS:
-            if not any(file.table == table for file in self._files):
+            mine = [path for path in paths if any(part.startswith(table) for part in path.split("/"))]
+            if not mine:
                 raise FetchError(f"{self._store}: there is no file or folder whose name begins with {table}")
+            self._files += [_File(table, path) for path in mine]
 
     async def newest(self) -> int:
         """The highest block of the export."""
@@ -127,11 +125,8 @@ class ExportSource:
         root = VALUES.hash(f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot"))
         stated = head["relay_block_number"], head["relay_state_root"]
         if all(each is not None and each != "" for each in stated):
-            reads = (
-                VALUES.number(f"{place}: relay_block_number", stated[0]),
-                VALUES.hex(f"{place}: relay_state_root", stated[1]),
-            )
-            if reads != (relay_parent, root):
+            stated_parent = VALUES.number(f"{place}: relay_block_number", stated[0])
+            if (stated_parent, VALUES.hex(f"{place}: relay_state_root", stated[1])) != (relay_parent, root):
                 raise WrongBlock(f"{place}: relay block and root of block {number} differ from its inherent")
         nodes = _inside(data, "trieNodes")
         if not isinstance(nodes, list):

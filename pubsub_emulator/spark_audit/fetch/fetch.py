@@ -1,12 +1,12 @@
 """Ranges of real blocks become segments of a history; what is there already is not fetched again.
 
-A range is fetched in units that begin at multiples of the unit's size, so that the same blocks make the same units
-whichever range they were asked for with. Each is committed once it is whole: a run that ended early, for whatever
-reason, goes on with the same command.
+Units begin at multiples of their size, whichever range was asked for. Each is committed once it is whole, so the same
+command goes on where a run ended.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, Protocol
 
 from pubsub_emulator.primitives.types import Hash, ParaId
@@ -75,17 +75,22 @@ async def fetch(source: Source, wanted: Range, address: Address | Store, advance
         raise FetchError(f"block {wanted.first} comes after block {newest}, the last of the range")
     out = open_store(address)
     present = Present.of(out)
-    known = _known(present, source)
+    rows = present.imported(["number", "block", "parent"], source.network, source.chain)
+    known: Known = {row["number"]: (row["block"], row["parent"]) for row in rows}
     last = newest
-    if wanted.last is not None and _gaps(known, wanted.first, last):
+    missing = list(_units(known, wanted.first, last, wanted.unit))
+    if wanted.last is not None and missing:
         final = await source.newest()
         if final < last:
             raise FetchError(f"block {last} is not final yet; the newest final block is {final}")
-    missing = list(_units(_gaps(known, wanted.first, last), wanted.unit))
     total = sum(end - begin + 1 for begin, end in missing)
     done = nodes = proof_bytes = differing = 0
+
+    def tell(count: int) -> None:
+        advance(done + count, total)
+
     for begin, end in missing:
-        proofs = await source.blocks(begin, end, _after(done, total, advance))
+        proofs = await source.blocks(begin, end, tell)
         _check_joins(source, proofs, known)
         nodes += write_segment(out, present, proofs)
         if not done and (name := await source.name()) is not None:
@@ -100,59 +105,30 @@ async def fetch(source: Source, wanted: Range, address: Address | Store, advance
     return Fetched(wanted.first, last, done, last - wanted.first + 1 - total, nodes, proof_bytes, differing)
 
 
-def _after(before: int, total: int, advance: Advance) -> Callable[[int], None]:
-    return lambda count: advance(before + count, total)
-
-
 Known = dict[int, tuple[Hash | None, Hash | None]]
 """Hash and parent of each block that the history holds, by number."""
 
 
-def _known(present: Present, source: Source) -> Known:
-    rows = present.imported(["number", "block", "parent"], source.network, source.chain)
-    return {row["number"]: (row["block"], row["parent"]) for row in rows}
-
-
-def _gaps(known: Known, first: int, last: int) -> list[tuple[int, int]]:
-    """The stretches of a range that are not there."""
-    out: list[tuple[int, int]] = []
-    start: int | None = None
-    for number in range(first, last + 1):
-        if number not in known:
-            start = number if start is None else start
-        elif start is not None:
-            out.append((start, number - 1))
-            start = None
-    if start is not None:
-        out.append((start, last))
-    return out
-
-
-def _units(gaps: list[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
-    for first, last in gaps:
-        begin = first
-        while begin <= last:
-            end = min(last, begin - begin % size + size - 1)
-            yield begin, end
-            begin = end + 1
+def _units(known: Known, first: int, last: int, size: int) -> Iterator[tuple[int, int]]:
+    """The stretches of a range that are not there, cut at multiples of `size`."""
+    missing = (number for number in range(first, last + 1) if number not in known)
+    # What follows each other is as far from its place among all that is missing.
+    for _, group in groupby(enumerate(missing), lambda each: (each[1] - each[0], each[1] // size)):
+        numbers = [number for _, number in group]
+        yield numbers[0], numbers[-1]
 
 
 def _check_joins(source: Source, proofs: list[RelayProof], known: Known) -> None:
     """Each block names the one before it, also where that is in the history already. Raises `WrongBlock`."""
     hashes = {proof.number: proof.block for proof in proofs}
     named = {proof.number: proof.parent for proof in proofs}
-    for number, parent in named.items():
+    after = max(named) + 1
+    joins = [(number, f"block {number}", parent) for number, parent in named.items()]
+    joins.append((after, f"block {after} of the history", known.get(after, (None, None))[1]))
+    for number, child, parent in joins:
         before = hashes.get(number - 1) or known.get(number - 1, (None, None))[0]
         if before is not None and parent is not None and before != parent:
             raise WrongBlock(
-                f"{source.network} {source.chain}: block {number} names 0x{parent.hex()} as its parent, and block "
+                f"{source.network} {source.chain}: {child} names 0x{parent.hex()} as its parent, and block "
                 f"{number - 1} is 0x{before.hex()}: two forks; {_OTHER_PLACE}"
             )
-    last = max(named)
-    after = known.get(last + 1, (None, None))[1]
-    mine = hashes[last]
-    if after is not None and mine is not None and after != mine:
-        raise WrongBlock(
-            f"{source.network} {source.chain}: block {last + 1} of the history names 0x{after.hex()} as its parent, "
-            f"and block {last} is 0x{mine.hex()}: two forks; {_OTHER_PLACE}"
-        )

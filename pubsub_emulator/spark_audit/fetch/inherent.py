@@ -11,7 +11,7 @@ Runtimes differ in how the call is cut; its parts are found by their names, wher
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeGuard
 
 from pubsub_emulator.client.decode import MAX_DEPTH, Walk, read
@@ -25,14 +25,12 @@ from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNu
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
 from pubsub_emulator.spark_audit.fetch.block import RawBlock
 from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
+from pubsub_emulator.spark_audit.history.row import EPOCH
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
-_BARE: Final = (4, 5)
-"""First bytes of extrinsics without a signature: the format version."""
+_BARE: Final = (4, 5)  # first bytes of extrinsics without a signature: the format version
 _MESSAGES: Final = ("downward_messages", "horizontal_messages")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_TIME: Final = 253_402_300_799_000
-"""Milliseconds at the end of the year 9999."""
+_LAST_TIME: Final = 253_402_300_799_000  # milliseconds at the end of the year 9999
 
 Parts = dict[str, tuple[object, bytes]]
 """Values and their SCALE bytes, by the names of the fields that lead to them, joined by dots."""
@@ -66,7 +64,6 @@ class _Call:
         return next((each for path, each in self.parts.items() if _last(path) == name), None)
 
     def under(self, name: str) -> Parts:
-        """The parts inside of `name`."""
         return {_last(path): each for path, each in self.parts.items() if name in path.split(".")}
 
 
@@ -241,4 +238,4 @@ def _time(call: _Call | None) -> datetime | None:
     found = None if call is None else next(iter(call.parts.values()), None)
     if found is None or not isinstance(found[0], int) or not 0 <= found[0] <= _LAST_TIME:
         return None
-    return _EPOCH + timedelta(milliseconds=found[0])
+    return EPOCH + timedelta(milliseconds=found[0])

@@ -16,13 +16,12 @@ from pubsub_emulator.spark_audit.fetch.block import VALUES, RawBlock, read_block
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
 from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
-from pubsub_emulator.spark_audit.fetch.relay import RelayHeaders, ask_header, each, read_hash
+from pubsub_emulator.spark_audit.fetch.relay import RelayHeaders, ask_hash, ask_header, each
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
 T = TypeVar("T")
 
-_RUNTIMES: Final = 8
-"""Runtimes whose metadata is kept: a range rarely has more than two."""
+_RUNTIMES: Final = 8  # runtimes whose metadata is kept: a range rarely has more than two
 
 
 class NodeSource:
@@ -37,9 +36,7 @@ class NodeSource:
 
     async def newest(self) -> int:
         """The height of the last final block. Raises `SourceLost`, `WrongBlock`."""
-        head = await self.nodes.ask(
-            lambda url, found: read_hash(url, "the final head", found), "chain_getFinalizedHead"
-        )
+        head = await ask_hash(self.nodes, "the final head", "chain_getFinalizedHead")
         return (await ask_header(self.nodes, head, "the final head")).number
 
     async def name(self) -> str | None:
@@ -76,45 +73,28 @@ class NodeSource:
             if found is None or found.header.hash != wanted:  # a node on a fork, or one that lies, was asked
                 blocks[number] = await self._block(number, wanted)
         ordered = [blocks[number] for number in range(first, last + 1)]
-        runtimes = await self._runtimes(ordered)
-        proofs = [
-            relay_proof(
-                f"block {block.header.number} of runtime {name}",
-                self._metadata[name],
-                block,
-                self.network,
-                self.chain,
-                name,
-                json.dumps({"rpc": "chain_getBlock"}),
-            )
-            for block, name in zip(ordered, runtimes, strict=True)
-        ]
+        source = json.dumps({"rpc": "chain_getBlock"})
+        proofs: list[RelayProof] = []
+        for block, name in zip(ordered, await self._runtimes(ordered), strict=True):
+            place = f"block {block.header.number} of runtime {name}"
+            proofs.append(relay_proof(place, self._metadata[name], block, self.network, self.chain, name, source))
         return await self._relay.vouched(proofs)
 
     # Blocks
 
     async def _anchor(self, number: int) -> Hash:
         """The hash of a block, the same at every node that answers."""
-
-        async def of(url: str) -> Hash:
-            what = f"block {number}"
-            return await self.nodes.ask(
-                lambda at, found: read_hash(at, what, found), "chain_getBlockHash", number, only=url
-            )
-
+        urls = self.nodes.urls
+        asked = (ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number, only=url) for url in urls)
         said: dict[Hash, list[str]] = {}
         problems: list[str] = []
-        for url, answer in zip(
-            self.nodes.urls, await asyncio.gather(*map(of, self.nodes.urls), return_exceptions=True), strict=True
-        ):
-            if isinstance(answer, WrongBlock):
-                problems.append(str(answer))
-            elif isinstance(answer, BaseException):
-                if len(self.nodes.urls) == 1:
-                    raise answer
-                problems.append(str(answer))
-            else:
+        for url, answer in zip(urls, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+            if not isinstance(answer, BaseException):
                 said.setdefault(answer, []).append(url)
+            elif len(urls) == 1 and not isinstance(answer, WrongBlock):
+                raise answer
+            else:
+                problems.append(str(answer))
         if len(said) > 1:
             words = "; ".join(f"0x{found.hex()} at {', '.join(urls)}" for found, urls in said.items())
             raise WrongBlock(f"the nodes disagree about block {number}: {words}")
@@ -125,9 +105,7 @@ class NodeSource:
     async def _numbered(self, number: int) -> RawBlock | None:
         """A block by its height, whichever fork the node that was asked is on; `None` where that goes wrong."""
         try:
-            found = await self.nodes.ask(
-                lambda url, answer: read_hash(url, f"block {number}", answer), "chain_getBlockHash", number
-            )
+            found = await ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number)
             return await self._block(number, found)
         except WrongBlock:
             return None  # it is asked for again by the hash that the block after it names
@@ -136,9 +114,8 @@ class NodeSource:
         def check(url: str, answer: object) -> RawBlock:
             place = f"{url}: block {number}"
             if answer is None:
-                raise WrongBlock(
-                    f"{place}, 0x{wanted.hex()}, is unknown to the node: it pruned the block or is on another fork"
-                )
+                why = "is unknown to the node: it pruned the block or is on another fork"
+                raise WrongBlock(f"{place}, 0x{wanted.hex()}, {why}")
             block = read_block(place, answer, wanted)
             if block.header.number != number:
                 raise WrongBlock(f"{place} has the number {block.header.number}")

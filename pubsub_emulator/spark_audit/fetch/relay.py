@@ -32,7 +32,7 @@ class RelayHeaders:
 
         async def one(number: int) -> None:
             what = f"relay block {number}"
-            block = await nodes.ask(lambda url, found: read_hash(url, what, found), "chain_getBlockHash", number)
+            block = await ask_hash(nodes, what, "chain_getBlockHash", number)
             header = await ask_header(nodes, block, what)
             if header.number != number:
                 raise WrongBlock(f"{what} has the number {header.number}")
@@ -71,8 +71,12 @@ async def each(work: Callable[[U], Awaitable[None]], items: Iterable[U], width: 
         raise failed.exceptions[0] from None
 
 
-def read_hash(url: str, what: str, answer: object) -> Hash:
-    """The hash that a node gives something. Raises `WrongBlock`."""
-    if answer is None:
-        raise WrongBlock(f"{url}: {what} is not there")
-    return VALUES.hash(f"{url}: the hash of {what}", answer)
+async def ask_hash(nodes: Endpoints, what: str, method: str, *params: object, only: str | None = None) -> Hash:
+    """The hash that a node gives something. Raises `SourceLost`, `WrongBlock`."""
+
+    def check(url: str, answer: object) -> Hash:
+        if answer is None:
+            raise WrongBlock(f"{url}: {what} is not there")
+        return VALUES.hash(f"{url}: the hash of {what}", answer)
+
+    return await nodes.ask(check, method, *params, only=only)

@@ -11,7 +11,7 @@ unread      nodes that nothing needs, or that are listed again
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
@@ -60,8 +60,7 @@ class Attribution:
     unplaced: tuple[Hash, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
+class _Path(NamedTuple):
     nodes: tuple[Hash, ...]
     requested: bool
     state: str
@@ -101,10 +100,9 @@ def attribute(
 ) -> Attribution:
     """Tell a proof apart without knowing what was asked: `usual` keys count as asked, entries like them too.
 
-    Child tries whose root node is there are opened. With `absences`, nodes that lead to no entry are taken to prove
-    that some key is absent; otherwise they are unread. With `cached`, the chain may store nodes of child tries itself:
-    nodes that nothing leads to are unplaced, if a child trie's root is proven and they can be below it. Raises
-    `ProofError`.
+    With `absences`, nodes that lead to no entry are taken to prove that some key is absent; otherwise they are unread.
+    With `cached`, the chain may store nodes of child tries itself: nodes that nothing leads to are unplaced, if they
+    can be below a child trie's root that is proven. Raises `ProofError`.
     """
     listed = list(proof)
     ledger = _Ledger({blake2_256(node): node for node in listed})
@@ -126,10 +124,7 @@ def attribute(
 
 
 def attribute_reads(root: Hash, proof: Iterable[bytes], requested: Mapping[bytes, Iterable[bytes]]) -> Attribution:
-    """Attribute the bytes of a proof to the keys that it was made for, by trie. Nodes that no key needs are unread.
-
-    Raises `ProofError` if it does not prove the value of one of them, naming the key and the missing node.
-    """
+    """Attribute a proof's bytes to the keys that it was made for, by trie. Raises `ProofError` if it lacks one."""
     listed = list(proof)
     ledger = _Ledger({blake2_256(node): node for node in listed})
     for child, keys in requested.items():
@@ -212,17 +207,8 @@ def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], cost
     trie, key = place
     own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
     kind = "neighbour" if not path.requested else "child trie" if trie == TOP and is_child_root(key) else "key"
-    return ProofShare(
-        kind,
-        place_name(trie, key),
-        len(own),
-        sum(costs[node_hash] for node_hash in own),
-        trie,
-        key,
-        path.state,
-        path.value,
-        sum(costs[node_hash] for node_hash in path.nodes),
-    )
+    weight, whole = (sum(costs[node_hash] for node_hash in nodes) for nodes in (own, path.nodes))
+    return ProofShare(kind, place_name(trie, key), len(own), weight, trie, key, path.state, path.value, whole)
 
 
 def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> ProofShare:

@@ -1,26 +1,29 @@
 """Real inherents as rows: what one says, how many of them make a segment, and which of them a history holds."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
-
-import pyarrow as pa
+from itertools import islice
+from typing import Any, Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
-from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, FileEntry
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError
 from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.reader import Fault, History
-from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.row import Row, fields_of
 from pubsub_emulator.spark_audit.history.rows import NodeTable, empty_row, message_columns
 from pubsub_emulator.spark_audit.history.storage import Store
 
 UNIT_BLOCKS: Final = 1000
 """Imported blocks in a segment, which is what a worker is given: a million blocks are a thousand units."""
+_SAME: Final = (
+    *("network", "chain", "number", "block", "relay_parent", "header", "parent", "state_root", "max_pov", "source"),
+)
+"""Columns of `blocks` that are called as in `RelayProof`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +100,19 @@ class Present:
                 present.positions[place] = max(present.positions.get(place, 0), at)
         return present
 
-    def places(self) -> set[tuple[str, int, int, bytes]]:
+    def places(self) -> set[tuple[Any, ...]]:
         """Every imported block: network, chain, number, relay root. Unreadable ones are left out."""
         wanted = ["network", "chain", "number", "relay_parent_root"]
-        return {
-            (row["network"], row["chain"], row["number"], row["relay_parent_root"]) for row in self.imported(wanted)
-        }
+        return {tuple(row[name] for name in wanted) for row in self.imported(wanted)}
 
     def imported(self, columns: list[str], network: str | None = None, chain: int | None = None) -> Iterator[Row]:
         """Some columns of all imported blocks, by row groups, so that no history is too long."""
         if self.history is None:
             return
         for entry in self.history.files(schema.BLOCKS, network, chain):
-            for part in self._parts(entry):
-                rows = part.select([*columns, "status"]).to_pylist()
+            for part in self.history.read(entry):
+                rows = [] if isinstance(part, Fault) else part.select([*columns, "status"]).to_pylist()
                 yield from (row for row in rows if row["status"] == "imported")
-
-    def _parts(self, entry: FileEntry) -> Iterator[pa.Table]:
-        if self.history is not None:
-            yield from (part for part in self.history.read(entry) if not isinstance(part, Fault))
 
 
 def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int:
@@ -134,9 +131,9 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
         present.positions[place] = position + 1
         blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes))
     name = f"{segment:08d}"
-    parts = [HistoryPart(schema.RELAY_HEADERS, list(headers.values()), name, rows_per_group=4096)]
+    parts = [HistoryPart(schema.RELAY_HEADERS, list(headers.values()), name)]
     parts += [HistoryPart(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
-    parts.append(HistoryPart(schema.NODES, nodes.rows(network, segment), name, rows_per_group=4096))
+    parts.append(HistoryPart(schema.NODES, nodes.rows(network, segment), name))
     write_names(out, network, {int(each.chain): each.chain_name for each in reversed(proofs) if each.chain_name})
     after = {chain: at for (where, chain), at in present.positions.items() if where == network}
     present.newest[network] = write_commit(out, network, segment, parts, after, before)
@@ -145,60 +142,32 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
 
 def in_units(proofs: Iterable[RelayProof], size: int = UNIT_BLOCKS) -> Iterator[list[RelayProof]]:
     """Proofs of one network, so many at a time."""
-    group: list[RelayProof] = []
-    for proof in proofs:
-        group.append(proof)
-        if len(group) == size:
-            yield group
-            group = []
-    if group:
+    left = iter(proofs)
+    while group := list(islice(left, size)):
         yield group
 
 
 def _relay_row(proof: RelayProof) -> Row:
     """The relay parent: by its own header where that is known, else by the inherent's word, which has no hash."""
     known = proof.relay_header
-    return {
-        "network": proof.network,
-        "number": proof.relay_parent,
-        "hash": None if known is None else known.hash,
-        "storage_root": proof.relay_root if known is None else known.storage_root,
-        "slot": None,
-    }
+    block, root = (None, proof.relay_root) if known is None else (known.hash, known.storage_root)
+    number = proof.relay_parent
+    return {"network": proof.network, "number": number, "hash": block, "storage_root": root, "slot": None}
 
 
 def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> Row:
-    row: dict[str, object] = empty_row(schema.BLOCKS)
     used, messages = proof.messages_used, InboundMessages(proof.downward, proof.horizontal)
-    row.update(
-        network=proof.network,
-        chain=proof.chain,
-        segment=segment,
-        position=position,
-        number=proof.number,
-        block=proof.block,
-        status="imported",
-        relay_parent=proof.relay_parent,
-        relay_parent_root=proof.relay_root,
-        relay_root=_relay_row(proof)["storage_root"],
-        header=proof.header,
-        parent=proof.parent,
-        state_root=proof.state_root,
-        max_pov=proof.max_pov,
+    later = fields_of(proof, ("block_time", "runtime", "collator_peer_id"))
+    later["descendants"] = list(proof.descendants)
+    place = {"segment": segment, "position": position, "status": "imported"}
+    return {
+        **empty_row(schema.BLOCKS),
+        **fields_of(proof, _SAME),
+        **place,
+        "relay_parent_root": proof.relay_root,
+        "relay_root": _relay_row(proof)["storage_root"],
         **message_columns(messages),
-        messages_used=messages.weight if used is None else used,
-        proof=[nodes.number(node) for node in proof.proof],
-        source=proof.source,
-    )
-    return {**row, **_later(proof)}
-
-
-def _later(proof: RelayProof) -> Mapping[str, object]:
-    """The columns of later versions of the table; none if all are empty."""
-    later = {
-        "block_time": proof.block_time,
-        "runtime": proof.runtime,
-        "descendants": list(proof.descendants),
-        "collator_peer_id": proof.collator_peer_id,
+        "messages_used": messages.weight if used is None else used,
+        "proof": [nodes.number(node) for node in proof.proof],
+        **(later if any(later.values()) else {}),  # columns of later versions of the table
     }
-    return later if any(later.values()) else {}

@@ -74,10 +74,7 @@ def read_node_data(files: Iterable[Path]) -> NodeData:
 
 
 def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
-    """The state root of the block that a proof is of, by the header with its hash.
-
-    A proof that names no block takes the only header there is. Raises `NodeDataError`.
-    """
+    """The state root of a proof's block, by the header with its hash, or the only header. Raises `NodeDataError`."""
     known = list(headers)
     if not known:
         raise NodeDataError(f"{proof.place}: no header names the state root of the proof")
@@ -104,14 +101,10 @@ def _documents(path: Path) -> list[tuple[str, object]]:
         lines = [(f"{path}:{at}", line) for at, line in enumerate(text.splitlines(), start=1) if line.strip()]
         if len(lines) < 2:
             raise
-        return [(place, _json(place, line)) for place, line in lines]
+        return [(place, parse_json(line.encode(), place, NodeDataError)) for place, line in lines]
     if isinstance(whole, list) and whole and all(isinstance(each, dict) for each in whole):
         return [(f"{path}[{at}]", each) for at, each in enumerate(whole)]
     return [(str(path), whole)]
-
-
-def _json(place: str, line: str) -> object:
-    return parse_json(line.encode(), place, NodeDataError)
 
 
 def _is_request(document: object) -> TypeGuard[dict[str, object]]:

@@ -1,7 +1,6 @@
 """A proof opened without knowing what it was made for: every entry and every node that its root leads to.
 
-Readers who know their keys use `trie.step`; this enumerates, so that no byte of a real proof stays unexplained. The
-work is bounded by the nodes given: each is entered once for each place that refers to it, at most `_MOST_VISITS`.
+Each node is entered once for each place that refers to it, at most `_MOST_VISITS` in all.
 """
 
 from collections.abc import Mapping
@@ -56,22 +55,16 @@ def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
                 raise ProofError(f"a key of half a byte: {path}")
             out.entries[bytes.fromhex(path)] = value
         for nibble, reference in node.references:
-            child = reference
-            if len(reference) == 32:
-                child_hash = Hash(reference)
-                if child_hash not in nodes:
-                    continue
-                out.reached.add(child_hash)
-                child = nodes[child_hash]
-            stack.append((child, f"{path}{nibble:x}"))
+            child: bytes | None = reference
+            if len(reference) == 32 and (child := nodes.get(Hash(reference))) is not None:
+                out.reached.add(Hash(reference))
+            if child is not None:
+                stack.append((child, f"{path}{nibble:x}"))
     return out
 
 
 def path_nodes(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> tuple[dict[Hash, None], bool]:
-    """The nodes (and detached value) on the path to `key`, and whether the proof shows its value or absence.
-
-    False means that a node on the way is missing. Raises `ProofError` for malformed nodes.
-    """
+    """Nodes, and detached value, on the path to `key`, and whether none is missing. Raises `ProofError`."""
     out: dict[Hash, None] = {}
     wanted, depth = root, 0
     while True:

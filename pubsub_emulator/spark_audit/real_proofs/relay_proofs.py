@@ -21,7 +21,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import check_name
-from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.row import Row, fields_of
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution, attribute
 from pubsub_emulator.spark_audit.real_proofs.imported import Present, RelayProof, in_units, write_segment
@@ -55,11 +55,10 @@ class Imported:
 def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Imported:
     """Add the proofs of `files` (directories mean their `*.json`) to the history at `address`, made if need be.
 
-    A block that is there already, by network, chain, number and relay root, is left alone. All files are checked before
-    anything is written, and are read again when they are: memory does not grow with their number. Raises
-    `ImportRefused`, `CommitError`.
+    What is there already, by network, chain, number and relay root, is left alone. All files are checked before
+    anything is written, and read again then. Raises `ImportRefused`, `CommitError`.
     """
-    paths = _expand(files)
+    paths = [each for path in files for each in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not paths:
         raise ImportRefused("there are no files to import")
     out = open_store(address)
@@ -138,9 +137,8 @@ def _compare_reads(path: Path, proof: RelayProof, reads: Mapping[str, object]) -
 def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attribution:
     """A relay proof's bytes by what they prove, as far as can be told without the parachain's state.
 
-    What a parachain's collator commonly proves counts as asked. Which further keys it asked for, which of them are
-    absent, and which nodes it has stored itself is not known: nodes that can be explained so are not unread. Raises
-    `ProofError`.
+    What a collator commonly proves counts as asked. What else it asked for or has stored itself is not known: nodes
+    that can be explained so are not unread. Raises `ProofError`.
     """
     usual = expected_keys(para)
     return attribute(root, proof, usual, lambda key: is_channel_of(key, para), absences=True, cached=True)
@@ -148,18 +146,11 @@ def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attr
 
 def proof_parts(found: Attribution) -> list[Row]:
     """The rows of `proof_parts`: every node counts once, see `attribution`."""
+    same = "kind", "name", "key", "state", "nodes", "path_bytes"
+    sizes = (None if part.value is None else len(part.value) for part in found.parts)
     return [
-        {
-            "kind": part.kind,
-            "name": part.name,
-            "key": part.key,
-            "state": part.state,
-            "value_bytes": None if part.value is None else len(part.value),
-            "nodes": part.nodes,
-            "bytes": part.weight,
-            "path_bytes": part.path_bytes,
-        }
-        for part in found.parts
+        {**fields_of(part, same), "bytes": part.weight, "value_bytes": size}
+        for part, size in zip(found.parts, sizes, strict=True)
     ]
 
 
@@ -170,10 +161,3 @@ def _agrees(place: str, read: Mapping[str, object], found: bytes | None, *, prov
     if read.get("value") is not None:
         return found == _VALUES.hex(f"{place}.value", read["value"])
     return proven and found is None
-
-
-def _expand(files: Iterable[Path]) -> list[Path]:
-    out: list[Path] = []
-    for path in files:
-        out += sorted(path.glob("*.json")) if path.is_dir() else [path]
-    return out

@@ -94,13 +94,11 @@ class Values:
 
     def horizontal(self, place: str, value: object) -> Horizontal:
         """Horizontal messages of an inherent, empty where there is no value."""
-        out = {
-            self.number(f"{place}: sender", sender): tuple(
-                InboundHrmpMessage(*self._message(f"{place}.{sender}[{at}]", each, "data"))
-                for at, each in enumerate(self.list(f"{place}.{sender}", messages))
-            )
-            for sender, messages in self.mapping(place, {} if value is None else value).items()
-        }
+        out: dict[int, tuple[InboundHrmpMessage, ...]] = {}
+        for sender, sent in self.mapping(place, {} if value is None else value).items():
+            number, at = self.number(f"{place}: sender", sender), f"{place}.{sender}"
+            messages = (self._message(f"{at}[{n}]", each, "data") for n, each in enumerate(self.list(at, sent)))
+            out[number] = tuple(InboundHrmpMessage(*message) for message in messages)
         return tuple((ParaId(sender), out[sender]) for sender in sorted(out))
 
     def _message(self, place: str, value: object, body: str) -> tuple[RelayBlockNumber, bytes]:

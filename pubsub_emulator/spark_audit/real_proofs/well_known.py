@@ -3,18 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from pubsub_emulator.primitives.storage_keys import (
-    ACTIVE_CONFIG,
-    CHILD_STORAGE_PREFIX,
-    dmq_mqc_head,
-    hrmp_egress_channel_index,
-    hrmp_ingress_channel_index,
-    item_prefix,
-    para_head,
-    relay_dispatch_queue_remaining_capacity,
-    upgrade_go_ahead_signal,
-    upgrade_restriction_signal,
-)
+from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.types import ParaId
 
 _ITEMS: Final[dict[str, tuple[str, ...]]] = {
@@ -59,13 +48,15 @@ _ITEMS: Final[dict[str, tuple[str, ...]]] = {
 }
 _STORAGE_VERSION: Final = ":__STORAGE_VERSION__:"
 _CAPACITY: Final = b":relay_dispatch_queue_remaining_capacity"
-_PUBLISHER: Final = CHILD_STORAGE_PREFIX + b"pubsub"
+_PUBLISHER: Final = storage_keys.CHILD_STORAGE_PREFIX + b"pubsub"
 
 
 @lru_cache(maxsize=1)
 def _names() -> dict[bytes, str]:
-    names = {item_prefix(pallet, item): f"{pallet}.{item}" for pallet, items in _ITEMS.items() for item in items}
-    names.update({item_prefix(pallet, _STORAGE_VERSION): f"{pallet}.StorageVersion" for pallet in _ITEMS})
+    names = {
+        storage_keys.item_prefix(pallet, item): f"{pallet}.{item}" for pallet, items in _ITEMS.items() for item in items
+    }
+    names.update({storage_keys.item_prefix(pallet, _STORAGE_VERSION): f"{pallet}.StorageVersion" for pallet in _ITEMS})
     return names
 
 
@@ -73,8 +64,8 @@ def key_name(key: bytes) -> str:
     """A relay key in words: `Hrmp.HrmpChannels(1000, 2004)`, `child trie 1000`, or `unknown 0x…`."""
     if key.startswith(_PUBLISHER) and len(key) == len(_PUBLISHER) + 4:
         return f"child trie {int.from_bytes(key[-4:], 'little')}"
-    if key.startswith(CHILD_STORAGE_PREFIX):
-        return f"child trie 0x{key[len(CHILD_STORAGE_PREFIX) :].hex()}"
+    if key.startswith(storage_keys.CHILD_STORAGE_PREFIX):
+        return f"child trie 0x{key[len(storage_keys.CHILD_STORAGE_PREFIX) :].hex()}"
     if key.startswith(_CAPACITY):
         return f"relay_dispatch_queue_remaining_capacity({int.from_bytes(key[len(_CAPACITY) :], 'little')})"
     name = _names().get(key[:32])
@@ -90,27 +81,27 @@ def key_name(key: bytes) -> str:
 
 def expected_keys(para: ParaId) -> tuple[bytes, ...]:
     """The keys that a parachain's collator commonly proves, those that are absent included."""
-    legacy_queue_size = item_prefix("Ump", "RelayDispatchQueueSize") + dmq_mqc_head(para)[32:]
+    legacy_queue_size = storage_keys.item_prefix("Ump", "RelayDispatchQueueSize") + storage_keys.dmq_mqc_head(para)[32:]
     return (
-        *(item_prefix("Babe", item) for item in _ITEMS["Babe"]),
-        ACTIVE_CONFIG,
-        dmq_mqc_head(para),
-        hrmp_ingress_channel_index(para),
-        hrmp_egress_channel_index(para),
-        para_head(para),
-        upgrade_go_ahead_signal(para),
-        upgrade_restriction_signal(para),
-        relay_dispatch_queue_remaining_capacity(para),
+        *(storage_keys.item_prefix("Babe", item) for item in _ITEMS["Babe"]),
+        storage_keys.ACTIVE_CONFIG,
+        storage_keys.dmq_mqc_head(para),
+        storage_keys.hrmp_ingress_channel_index(para),
+        storage_keys.hrmp_egress_channel_index(para),
+        storage_keys.para_head(para),
+        storage_keys.upgrade_go_ahead_signal(para),
+        storage_keys.upgrade_restriction_signal(para),
+        storage_keys.relay_dispatch_queue_remaining_capacity(para),
         legacy_queue_size,
     )
 
 
 def is_channel_of(key: bytes, para: ParaId) -> bool:
     """Whether `key` is that of a horizontal channel from or to `para`."""
-    prefix = item_prefix("Hrmp", "HrmpChannels")
+    prefix = storage_keys.item_prefix("Hrmp", "HrmpChannels")
     return key.startswith(prefix) and para.to_bytes(4, "little") in {key[40:44], key[44:48]}
 
 
 def is_child_root(key: bytes) -> bool:
     """Whether `key` holds the root of a child trie."""
-    return key.startswith(CHILD_STORAGE_PREFIX)
+    return key.startswith(storage_keys.CHILD_STORAGE_PREFIX)
