@@ -1,7 +1,6 @@
 """A generated network: twelve parachains that publish to and read from one another, drawn from a seed and a number.
 
-Every chain subscribes to five publishers or more; most of them publish something large in most relay blocks, so that
-the usual proof is more than 10 KiB. The chains differ in what cheats need to have something to cheat with:
+Usual proofs are more than 10 KiB. The chains differ in what cheats need to have something to cheat with:
 
     nodes, none   cache policies other than `slots`: cached nodes, and nothing remembered
     tight         a budget that runs out, so that there is a cursor and a stop

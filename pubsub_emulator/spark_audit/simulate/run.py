@@ -32,8 +32,7 @@ class SimulationRefused(PubsubError):
 class Simulation:
     """A simulation: `networks` of `blocks` parachain candidates each, cheats in `cheat_rate` millionths of turns.
 
-    A network ends with the relay block in which its candidate number `blocks` is judged, so it has a few more. Networks
-    follow from `seed` and their number alone: a simulation with more of them contains the one with fewer.
+    A network ends with the relay block that judges its candidate number `blocks`. It follows from `seed` and number.
     """
 
     networks: int
@@ -45,21 +44,13 @@ class Simulation:
 
     def plan(self) -> Answer:
         """The settings that must be equal for a simulation to go on."""
-        return {
-            "format": _FORMAT,
-            "version": VERSION,
-            "seed": self.seed,
-            "blocks": self.blocks,
-            "cheat_rate": self.cheat_rate,
-            "segment": SEGMENT,
-        }
+        mine = {"seed": self.seed, "blocks": self.blocks, "cheat_rate": self.cheat_rate}
+        return {"format": _FORMAT, "version": VERSION, **mine, "segment": SEGMENT}
 
     def tasks(self) -> list[NetworkTask]:
         """One task per network."""
-        return [
-            NetworkTask(self.seed, number, self.blocks, self.cheat_rate, self.unjudged)
-            for number in range(self.networks)
-        ]
+        settings = self.blocks, self.cheat_rate, self.unjudged
+        return [NetworkTask(self.seed, number, *settings) for number in range(self.networks)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +80,15 @@ class Simulated:
 def simulate(
     simulation: Simulation, address: Address | Store, engine: Callable[[], Mapper], progress: OnProgress | None = None
 ) -> Simulated:
-    """Make the networks that are not whole at `address` yet; `engine` is opened only if there are any, and closed.
+    """Make the networks that are not whole at `address` yet; `engine` is opened for these, and closed.
 
-    Raises `SimulationRefused` when it holds something else, and what the engine raises. One simulation at a time may
-    write to a folder.
+    One simulation at a time may write to a folder. Raises `SimulationRefused`, and what the engine raises.
     """
-    _check(simulation)
+    for name in ("networks", "blocks"):
+        if getattr(simulation, name) < 1:
+            raise SimulationRefused(f"{name} must be 1 or more")
+    if not 0 <= simulation.cheat_rate <= MILLION // 2:
+        raise SimulationRefused("at most half of the turns can be cheats: half of the collators are honest")
     out = open_store(address)
     _prepare(simulation, out)
     tasks = simulation.tasks()
@@ -116,14 +110,6 @@ def simulate(
     return Simulated(receipts, len(fresh))
 
 
-def _check(simulation: Simulation) -> None:
-    for name in ("networks", "blocks"):
-        if getattr(simulation, name) < 1:
-            raise SimulationRefused(f"{name} must be 1 or more")
-    if not 0 <= simulation.cheat_rate <= MILLION // 2:
-        raise SimulationRefused("at most half of the turns can be cheats: half of the collators are honest")
-
-
 def _prepare(simulation: Simulation, out: Store) -> None:
     """Claim the folder for this simulation, and clear away what a killed one was about to write."""
     path = f"{RECEIPTS}/{PLAN}"
@@ -135,9 +121,8 @@ def _prepare(simulation: Simulation, out: Store) -> None:
             raise SimulationRefused(f"{out}/{path}: not JSON; remove {out} and begin again") from None
         other = [name for name in plan if not isinstance(found, dict) or found.get(name) != plan[name]]
         if other:
-            raise SimulationRefused(
-                f"{out} holds a simulation with another {', '.join(other)}; name another folder or remove it"
-            )
+            said = f"holds a simulation with another {', '.join(other)}; name another folder or remove it"
+            raise SimulationRefused(f"{out} {said}")
         return
     if out.exists(COMMITS):
         raise SimulationRefused(f"{out} holds a history that was not simulated; name another folder")
@@ -145,7 +130,6 @@ def _prepare(simulation: Simulation, out: Store) -> None:
 
 
 def _receipt(out: Store, task: NetworkTask) -> Answer | None:
-    """The receipt of a network that is whole, none otherwise."""
     try:
         receipt = json.loads(out.read(receipt_path(task)))
     except (OSError, ValueError):

@@ -10,11 +10,12 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE
 from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS
 
-_PLACE: Final = ("network", "chain", "segment", "position", "number", "block", "collator")
+_PLACE: Final = (*BLOCK_PLACE, "collator")
 
 Charge = tuple[Any, ...]
 """Place of a block, its hash, its collator, and the verdict."""
@@ -51,10 +52,7 @@ class Score:
 
 
 def score(history: Address, audit: Address) -> Score:
-    """Hold the findings of the audit at `audit` against the truth in `history`.
-
-    Raises `NoTruth` for a history that does not say which cheats were planted, `CommitError`, `ResultError`.
-    """
+    """Hold an audit's findings against the truth in its history. Raises `NoTruth`, `CommitError`, `ResultError`."""
     out = Score()
     due: dict[Charge, str] = {}
     opened = History.open(history)
@@ -84,8 +82,5 @@ def _truth(history: History, faults: list[Fault]) -> Iterator[Row]:
 
 
 def _findings(results: Results) -> Iterator[Row]:
-    columns = [*_PLACE, "code", "severity"]
-    for group in results.groups(schema.FINDINGS, columns):
-        for row in group.to_pylist():
-            if row["severity"] != Severity.INFO.value:
-                yield row
+    for group in results.groups(schema.FINDINGS, [*_PLACE, "code", "severity"]):
+        yield from (row for row in group.to_pylist() if row["severity"] != Severity.INFO.value)

@@ -1,15 +1,13 @@
 """One generated network, from its first block to its receipt: what either engine runs, one a task.
 
-A network's segments join the history one commit each, its truth with them; the receipt comes last and says that the
-network is whole. What was killed before that is made again from its start, and the segments that are there stay: the
-same seed and number give the same account.
+The receipt comes last and says that the network is whole. What was killed before is made again, to the same account.
 """
 
 import gc
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Final
@@ -17,26 +15,22 @@ from typing import Final
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
-from pubsub_emulator.spark_audit.engine.engine import Answer
+from pubsub_emulator.spark_audit.engine.engine import Answer, UnitTask
 from pubsub_emulator.spark_audit.engine.pace import told
-from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import canonical_json
-from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.history.row import fields_of
+from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.simulate.population import Population
 
 RECEIPTS: Final = "_simulation"
 """Folder beside the tables: what is simulated, and a receipt for each network that is whole."""
 
-_ALLOCATIONS: Final = 200_000
-"""Between two collections; a relay block with its candidates allocates about as much."""
-
-OnBlocks = Callable[[int], None]
-"""Called with the candidates judged so far."""
+_ALLOCATIONS: Final = 200_000  # between two collections; a relay block with its candidates allocates about as much
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkTask:
+class NetworkTask(UnitTask):
     """One network of a simulation: it ends with the relay block in which candidate number `blocks` is judged."""
 
     seed: str
@@ -49,10 +43,6 @@ class NetworkTask:
     def population(self) -> Population:
         """The network of this task."""
         return Population(self.seed, self.number, self.cheat_rate)
-
-    def to_json(self) -> str:
-        """The task as text for a worker."""
-        return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> "NetworkTask":
@@ -89,13 +79,8 @@ class Tally(Observer):
 
 
 def simulate_unit(text: str, history: str) -> Answer:
-    """`simulate_network` as engines run it."""
+    """The unit that makes one network, and adds it to the history. Raises `CommitError`, `OSError`."""
     task = NetworkTask.from_json(text)
-    return simulate_network(task, history, lambda done: told(done, task.blocks))
-
-
-def simulate_network(task: NetworkTask, history: Address | Store, on_blocks: OnBlocks | None = None) -> Answer:
-    """Make one network, add it to the history and return its receipt. Raises `CommitError`, `OSError`."""
     began = time.process_time()
     population = task.population
     store = open_store(history)
@@ -107,15 +92,12 @@ def simulate_network(task: NetworkTask, history: Address | Store, on_blocks: OnB
         while tally.candidates < task.blocks:
             population.feed(network)
             network.step()
-            if on_blocks is not None:
-                on_blocks(tally.candidates)
+            told(tally.candidates, task.blocks)
         network.finish()
     receipt = {
         **asdict(task),
         "network": population.name,
-        "relay_blocks": tally.relay_blocks,
-        "candidates": tally.candidates,
-        "rejected": tally.rejected,
+        **fields_of(tally, ("relay_blocks", "candidates", "rejected")),
         "cheats": dict(sorted(tally.strategies.items())),
         "proof_bytes": sum(tally.proofs),
         "median_proof": _median(tally.proofs),
