@@ -1,7 +1,4 @@
-"""The report of an audit: one page that opens offline, and its charts as pictures, from the audit's tables alone.
-
-tables › columns › numbers (series, breakdown, savings, delays, culprits) › charts (axes, style) › drawing › page
-"""
+"""The report of an audit: one page that opens offline, and its charts as pictures, from the audit's tables alone."""
 
 from typing import Final
 

@@ -17,11 +17,9 @@ Spec = dict[str, object]
 
 LETTER: Final = 6.4
 """Pixels of an average letter."""
-_LEGEND: Final = 13
-"""Pixels between a legend's entries, symbol included, beside their letters."""
+_LEGEND: Final = 13  # pixels between a legend's entries, symbol included, beside their letters
 MARGIN: Final = 8
-_LEAST_NAME: Final = 4
-"""Letters below which a name that is cut tells nothing."""
+_LEAST_NAME: Final = 4  # letters below which a name that is cut tells nothing
 SIZE_LABEL: Final = (
     "abs(datum.value) >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB'"
     " : abs(datum.value) >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB'"
@@ -33,22 +31,13 @@ SIZE_LABEL: Final = (
 def finished(chart: Any, width: int, height: int, **datasets: list[Row]) -> Spec:
     """With size, colours, font, and the rows by the names that the chart has for them; `width` counts all."""
     text = {"labelColor": DAY["muted"], "titleColor": DAY["muted"], "labelFontSize": 11, "titleFontSize": 11}
-    lines = {
-        "domainColor": DAY["soft"],
-        "tickColor": DAY["soft"],
-        "gridColor": DAY["line"],
-        "titleFontWeight": "normal",
-    }
+    lines = {"domainColor": DAY["soft"], "tickColor": DAY["soft"], "gridColor": DAY["line"]}
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     spec: Spec = (
-        chart.properties(
-            height=height,
-            padding=MARGIN,
-            background=DAY["paper"],
-            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-        )
+        chart.properties(height=height, padding=MARGIN, background=DAY["paper"], autosize=fit)
         .configure(font=FONT)
         .configure_view(stroke=None)
-        .configure_axis(**text, **lines)
+        .configure_axis(**text, **lines, titleFontWeight="normal")
         .configure_legend(labelColor=DAY["ink"], labelFontSize=11, symbolStrokeWidth=2, symbolSize=90)
         .to_dict()
     )
@@ -60,18 +49,15 @@ def height_of(width: int) -> int:
     return 240 if width > NARROW else 200
 
 
-def scale(names: Sequence[str], colors: Sequence[str]) -> alt.Scale:
-    """A colour of `style` for each name."""
-    return alt.Scale(domain=list(names), range=[DAY[color] for color in colors])
-
-
-def legend(names: Sequence[str], width: int, *, lines: bool = False) -> alt.Legend:
-    """On top, in as many columns as there is room for."""
+def colored(field: str, names: Sequence[str], colors: Sequence[str], width: int, *, lines: bool = False) -> alt.Color:
+    """A colour of `style` for each name, and a legend on top in as many columns as there is room for."""
     cell = max(map(len, names), default=1) * LETTER + 2 * _LEGEND
     room = max(int((width - 2 * MARGIN) // cell), 1)
     symbol = "stroke" if lines else "square"
     columns = min(room, max(len(names), 1))
-    return alt.Legend(orient="top", title=None, columns=columns, labelLimit=220, symbolType=symbol)
+    legend = alt.Legend(orient="top", title=None, columns=columns, labelLimit=220, symbolType=symbol)
+    scale = alt.Scale(domain=list(names), range=[DAY[color] for color in colors])
+    return alt.Color(field, scale=scale, legend=legend)
 
 
 def blocks_axis(width: int) -> alt.Axis:

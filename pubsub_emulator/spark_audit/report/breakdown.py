@@ -50,10 +50,7 @@ class ByteShare:
 
 
 def where_bytes_go(results: Results, chain: Chain, names: Names) -> ByteShare:
-    """The tree of a chain's valid blocks, largest parts first; its root weighs what their proofs weigh.
-
-    Raises `ResultError`.
-    """
+    """A chain's proof bytes in valid blocks as a tree, largest parts first. Raises `ResultError`."""
     wanted = ("status", "verdict", "proof_bytes", "static_bytes")
     blocks = columns(results, schema.BLOCK_MEASURES, chain, wanted)
     sums = [("proof_bytes", "sum"), ("static_bytes", "sum")]
@@ -89,12 +86,9 @@ def _publisher(row: Row, name: str | None) -> ByteShare:
         ("bytes charged for reading the cache", row["cache_charges_sum"]),
         ("bytes charged for rows of what was delivered", row["row_charges_sum"]),
     )
-    return ByteShare(
-        f"publisher {row['publisher']}" + (f" {name}" if name else ""),
-        sum(sizes.values()),
-        tuple(ByteShare(kind, weight) for kind, weight in sizes.items()),
-        tuple((name, figure) for name, figure in facts if figure is not None),
-    )
+    title = f"publisher {row['publisher']}" + (f" {name}" if name else "")
+    parts = tuple(ByteShare(kind, weight) for kind, weight in sizes.items())
+    return ByteShare(title, sum(sizes.values()), parts, tuple(fact for fact in facts if fact[1] is not None))
 
 
 def _imported(results: Results, chain: Chain) -> list[ByteShare]:
@@ -104,10 +98,8 @@ def _imported(results: Results, chain: Chain) -> list[ByteShare]:
     for row in by_name:
         facts = (("proofs that have it", row["bytes_count"]), ("nodes", row["nodes_sum"]))
         found.setdefault(row["kind"], []).append(ByteShare(row["name"] or "nodes", row["bytes_sum"], (), facts))
-    return [
-        ByteShare(_KEYS.get(kind, kind), sum(part.bytes for part in parts), _largest(parts, "others"))
-        for kind, parts in found.items()
-    ]
+    sums = ((kind, sum(part.bytes for part in parts), _largest(parts, "others")) for kind, parts in found.items())
+    return [ByteShare(_KEYS.get(kind, kind), weight, parts) for kind, weight, parts in sums]
 
 
 def _largest(parts: list[ByteShare], rest: str) -> tuple[ByteShare, ...]:

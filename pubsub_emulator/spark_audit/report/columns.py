@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
-from pubsub_emulator.spark_audit.judge.results import Results, read_groups
+from pubsub_emulator.spark_audit.judge.results import Results
 
 Chain = tuple[str, int]
 """Network and ParaId."""
@@ -34,22 +34,21 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
     wanted = list(dict.fromkeys((*PLACE, *names)))
 
     def parts() -> Iterator[pa.Table]:
-        for path in results.files(table):
-            for group in read_groups(results.store, path, table, wanted):
-                mine = group.filter(pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para)))
-                for name in names:
-                    if name not in mine.column_names:  # added to the table later
-                        mine = mine.append_column(name, pa.nulls(mine.num_rows, table.wider.schema.field(name).type))
-                if mine.num_rows:
-                    yield mine.select(list(names))
+        for group in results.groups(table, wanted):
+            mine = group.filter(pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para)))
+            for name in names:
+                if name not in mine.column_names:  # added to the table later
+                    mine = mine.append_column(name, pa.nulls(mine.num_rows, table.wider.schema.field(name).type))
+            if mine.num_rows:
+                yield mine.select(list(names))
 
     return parts
 
 
 def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple[str, str]]) -> list[Row]:
-    """Rows added up by `keys`, ascending; `sums` are (column, `sum`, `max`, `min` or `count`) and name what they give.
+    """Rows added up by `keys`, ascending; `sums` are (column, `sum`, `max`, `min` or `count`).
 
-    A column of the result is called like `proof_bytes_sum`. Integers stay exact; what has no value is not counted.
+    A result is called like `proof_bytes_sum`. Integers stay exact; what has no value is not counted.
     """
     small = [part.group_by(list(keys)).aggregate(list(sums)) for part in parts]
     if not small:

@@ -68,26 +68,18 @@ def culprits(results: Results) -> Culprits:
                 blamed.setdefault(place, Collator(*place)).findings[row["code"]] += 1
     _count_candidates(results, blamed)
     ranked = sorted(blamed.values(), key=lambda each: (-each.findings.total(), each.chain, each.key))
-    return Culprits(
-        tuple(ranked[:MOST_COLLATORS]),
-        max(len(ranked) - MOST_COLLATORS, 0),
-        tuple(
-            (severity, code, count)
-            for (severity, code), count in sorted(
-                codes.items(), key=lambda each: (_badness(each[0][0]), -each[1], each[0])
-            )
-        ),
-        tuple(worst),
-        total - len(worst),
-    )
+    shown, left_out = tuple(ranked[:MOST_COLLATORS]), max(len(ranked) - MOST_COLLATORS, 0)
+    counts = sorted(codes.items(), key=lambda each: (_badness(each[0][0]), -each[1], each[0]))
+    return Culprits(shown, left_out, tuple((*of, count) for of, count in counts), tuple(worst), total - len(worst))
 
 
 def unread(results: Results) -> Unread:
     """Raises `ResultError`."""
-    units = sorted(
-        results.rows(schema.QUARANTINE),
-        key=lambda row: (row["path"], -1 if row["row_group"] is None else row["row_group"], row["error"]),
-    )
+
+    def rank(row: Row) -> tuple[object, ...]:
+        return row["path"], -1 if row["row_group"] is None else row["row_group"], row["error"]
+
+    units = sorted(results.rows(schema.QUARANTINE), key=rank)
     return Unread(tuple(units[:MOST_UNREAD]), max(len(units) - MOST_UNREAD, 0))
 
 
@@ -104,13 +96,5 @@ def _badness(severity: str) -> int:
 
 
 def _rank(row: Row) -> tuple[object, ...]:
-    position = -1 if row["position"] is None else row["position"]
-    return (
-        _badness(row["severity"]),
-        row["network"],
-        row["chain"],
-        row["segment"] or 0,
-        position,
-        row["code"],
-        row["id"],
-    )
+    place = row["network"], row["chain"], row["segment"] or 0, -1 if row["position"] is None else row["position"]
+    return _badness(row["severity"]), *place, row["code"], row["id"]

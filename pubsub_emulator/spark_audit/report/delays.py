@@ -46,12 +46,9 @@ def delays(results: Results, chain: Chain) -> Delays | None:
     bars: Counter[int] = Counter()
     for delay, count in found.items():
         bars[delay // width] += count
-    return Delays(
-        found.total(),
-        tuple((percent, _percentile(found, percent)) for percent in PERCENTILES),
-        max(found),
-        tuple(Bar(at * width, at * width + width - 1, bars[at]) for at in sorted(bars)),
-    )
+    percentiles = tuple((percent, _percentile(found, percent)) for percent in PERCENTILES)
+    drawn = tuple(Bar(at * width, at * width + width - 1, bars[at]) for at in sorted(bars))
+    return Delays(found.total(), percentiles, max(found), drawn)
 
 
 def _percentile(found: Counter[int], percent: int) -> int:

@@ -1,7 +1,4 @@
-"""Charts as pictures: SVG and PNG files, and SVG within a page that follows the page's colours.
-
-Nothing is fetched and no browser is needed: the drawing library brings engine and font.
-"""
+"""Charts as pictures, drawn offline: SVG and PNG files, and SVG within a page that follows the page's colours."""
 
 import re
 from dataclasses import dataclass
@@ -32,11 +29,7 @@ class Picture:
         return vl_convert.svg_to_png(self.svg, scale=2)
 
     def inline(self, label: str) -> str:
-        """The picture as an element of a page: `label` says what it shows.
-
-        What a mark stands for becomes its `title`, which browsers show; colours become the page's variables, and places
-        are told to a hundredth of a pixel.
-        """
+        """The picture as an element of a page that says `label`: marks have titles, colours are variables."""
         root = ET.fromstring(self.svg)  # noqa: S314  # drawn here a moment ago
         for element in root.iter():
             description = element.get("aria-label") if element.get("role") in _KEPT_ROLES else None

@@ -1,7 +1,6 @@
 """The page: numbers and charts of an audit put into one HTML file that needs nothing else.
 
-Whatever came from a history is text here and never markup: the template escapes it, and the page's policy lets no
-script run but its own.
+What came from a history is text, which the template escapes, and the page's policy lets no script run but its own.
 """
 
 import base64
@@ -88,11 +87,10 @@ class ChainPart:
 
 
 def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _done, _total: None) -> list[Path]:
-    """Write the report of the audit at `audit` into an empty folder: the page, and its charts as SVG and PNG.
+    """Write the report of an audit into an empty folder: the page, always the same, and its charts as SVG and PNG.
 
-    `progress` is told how many chains of how many are drawn, where writing a chain's charts counts as another one. The
-    same audit gives the same page to the byte. Raises `ResultError` where there is no audit or its tables cannot be
-    read, `OSError`.
+    `progress` is told how many chains of how many are drawn, each twice: its charts are written as well. Raises
+    `ResultError` where there is no audit or its tables cannot be read, `OSError`.
     """
     results = Results.open(audit)
     chains = _ranked(results)
@@ -156,12 +154,8 @@ def _place(row: Row) -> Chain:
 
 def _ranked(results: Results) -> list[Row]:
     """Chains that are not verified first, then those with attributed bytes, then others; each by bytes of proofs."""
-    rows = {
-        _place(row)
-        for table in _DRAWN_FIRST
-        for part in results.groups(table, PLACE)
-        for row in part.group_by(list(PLACE)).aggregate([]).to_pylist()
-    }
+    parts = (part for table in _DRAWN_FIRST for part in results.groups(table, PLACE))
+    rows = {_place(row) for part in parts for row in part.group_by(list(PLACE)).aggregate([]).to_pylist()}
 
     def rank(row: Row) -> tuple[bool, bool, int, Chain]:
         return row["status"] != "not verified", _place(row) not in rows, -row["proof_bytes"], _place(row)
@@ -218,12 +212,10 @@ def _variables() -> str:
 
 
 def _total(rows: Iterable[object], name: str) -> int:
-    """The sum of a field over rows; what has no value is not counted."""
     return sum(getattr(row, name) or 0 for row in rows)
 
 
 def _verdict(chains: Sequence[Row]) -> str:
-    """One sentence on whether the chains are verified."""
     verified = sum(row["status"] == "verified" for row in chains)
     doubtful = sum(row["status"] == "not verified" for row in chains)
     opened = len(chains) - verified - doubtful

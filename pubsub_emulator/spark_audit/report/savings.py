@@ -8,15 +8,8 @@ from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, grouped, valid
 
-_FIGURES: Final = (
-    "proof_bytes",
-    "unpruned_bytes",
-    "saved_unchanged",
-    "saved_pruned",
-    "cached_bytes",
-    "cache_state_bytes",
-    "cache_net",
-)
+_PROOF: Final = ("proof_bytes", "unpruned_bytes", "saved_unchanged", "saved_pruned")
+_FIGURES: Final = (*_PROOF, "cached_bytes", "cache_state_bytes", "cache_net")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +41,7 @@ def savings(results: Results) -> dict[Chain, Savings]:
 
 
 def _savings(row: Row) -> Savings:
-    sums = {name: row[f"{name}_sum"] or 0 for name in _FIGURES}
-    return Savings(
-        (row["network"], row["chain"]),
-        row["proof_bytes_count"],
-        sums["proof_bytes"] + sums["saved_pruned"],
-        sums["proof_bytes"],
-        sums["saved_unchanged"],
-        sums["cached_bytes"],
-        sums["saved_pruned"] - sums["saved_unchanged"] - sums["cached_bytes"],
-        sums["cache_state_bytes"],
-        sums["cache_net"],
-    )
+    proven, _, unchanged, left_out, cached, state, net = (row[f"{name}_sum"] or 0 for name in _FIGURES)
+    chain, blocks = (row["network"], row["chain"]), row["proof_bytes_count"]
+    pruned = left_out - unchanged - cached
+    return Savings(chain, blocks, proven + left_out, proven, unchanged, cached, pruned, state, net)

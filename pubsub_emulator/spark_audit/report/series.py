@@ -14,20 +14,8 @@ from pubsub_emulator.spark_audit.report.columns import Chain, Columns, columns, 
 
 MOST_BINS: Final = 64
 
-_READ: Final = (
-    "status",
-    "verdict",
-    "relay_parent",
-    "relay_lag",
-    "proof_bytes",
-    "used",
-    "budget",
-    "cached_bytes",
-    "cache_state_bytes",
-    "cache_net",
-    "ref_time",
-    "proof_size",
-)
+_SUMMED: Final = ("proof_bytes", "cached_bytes", "cache_state_bytes", "cache_net", "ref_time", "proof_size")
+_READ: Final = (*_SUMMED, "status", "verdict", "relay_parent", "relay_lag", "used", "budget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,31 +69,18 @@ class Series:
 def bytes_over_time(results: Results, chain: Chain) -> Series:
     """The series of a chain. Raises `ResultError`."""
     parts = columns(results, schema.BLOCK_MEASURES, chain, _READ)
-    first, last = _span(parts)
-    if first is None or last is None:
+    ends = [pc.min_max(_judged_at(part)).as_py() for part in parts()]
+    if not ends:
         return Series(1, ())
+    first, last = min(each["min"] for each in ends), max(each["max"] for each in ends)
     width = bin_width(last - first + 1, MOST_BINS)
-    sums = [
-        ("proof_bytes", "sum"),
-        ("proof_bytes", "count"),
-        ("proof_bytes", "max"),
-        ("used", "max"),
-        ("budget", "min"),
-        ("cached_bytes", "sum"),
-        ("cache_state_bytes", "sum"),
-        ("cache_net", "sum"),
-        ("ref_time", "sum"),
-        ("proof_size", "sum"),
-    ]
+    ends = [("proof_bytes", "count"), ("proof_bytes", "max"), ("used", "max"), ("budget", "min")]
+    sums = [*((name, "sum") for name in _SUMMED), *ends]
     good = {row["bin"]: row for row in grouped(map(valid, _binned(parts, first, width)), ["bin"], sums)}
-    bad = {row["bin"]: row for row in grouped(map(_faulty, _binned(parts, first, width)), ["bin"], [("at", "count")])}
-    return Series(
-        width,
-        tuple(
-            _bin(first + at * width, width, good.get(at, {}), bad.get(at, {}))
-            for at in sorted(good.keys() | bad.keys())
-        ),
-    )
+    faulty = (part.filter(pc.is_valid(part["verdict"])) for part in _binned(parts, first, width))
+    bad = {row["bin"]: row for row in grouped(faulty, ["bin"], [("at", "count")])}
+    places = sorted(good.keys() | bad.keys())
+    return Series(width, tuple(_bin(first + at * width, width, good.get(at, {}), bad.get(at, {})) for at in places))
 
 
 def bin_width(span: int, most: int) -> int:
@@ -116,17 +91,6 @@ def bin_width(span: int, most: int) -> int:
             if -(-span // (step * scale)) <= most:
                 return step * scale
         scale *= 10
-
-
-def _span(parts: Columns) -> tuple[int | None, int | None]:
-    first: int | None = None
-    last: int | None = None
-    for part in parts():
-        if part.num_rows:
-            found = pc.min_max(_judged_at(part)).as_py()
-            first = found["min"] if first is None else min(first, found["min"])
-            last = found["max"] if last is None else max(last, found["max"])
-    return first, last
 
 
 def _judged_at(part: pa.Table) -> object:
@@ -141,23 +105,7 @@ def _binned(parts: Columns, first: int, width: int) -> Iterator[pa.Table]:
         yield part.append_column("at", at).append_column("bin", number)
 
 
-def _faulty(part: pa.Table) -> pa.Table:
-    return part.filter(pc.is_valid(part["verdict"]))
-
-
 def _bin(first: int, width: int, good: Row, bad: Row) -> Bin:
-    return Bin(
-        first=first,
-        last=first + width - 1,
-        blocks=good.get("proof_bytes_count", 0),
-        faulty=bad.get("at_count", 0),
-        proof_bytes=good.get("proof_bytes_sum", 0),
-        largest=good.get("proof_bytes_max"),
-        used=good.get("used_max"),
-        budget=good.get("budget_min"),
-        cached=good.get("cached_bytes_sum"),
-        cache_state=good.get("cache_state_bytes_sum"),
-        cache_net=good.get("cache_net_sum"),
-        ref_time=good.get("ref_time_sum"),
-        proof_size=good.get("proof_size_sum"),
-    )
+    counts = good.get("proof_bytes_count", 0), bad.get("at_count", 0), good.get("proof_bytes_sum", 0)
+    ends = map(good.get, ("proof_bytes_max", "used_max", "budget_min"))
+    return Bin(first, first + width - 1, *counts, *ends, *(good.get(f"{name}_sum") for name in _SUMMED[1:]))
