@@ -1,12 +1,8 @@
 """The first block in which two records of what happened differ: histories, fixture sets, or one of each.
 
-A record gives blocks one after the other, each as it was judged: what the candidate says, what the relay chain vouched
-for, and what came of it. Two blocks at the same position are compared field by field; where they differ, both are
-executed, and their states are compared key by key and down to the trie node.
-
-    history × history      chain by chain, position by position
-    history × fixtures     each fixture with the block of its hash, or of its chain, number and slot
-    fixtures × fixtures    by name
+Two blocks at the same position are compared field by field, as they were judged; where they differ, both are executed,
+and their states are compared key by key and down to the trie node. Chains of histories are compared by position,
+fixtures with a history by block hash, or else by chain, number and slot, and sets of fixtures by name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,9 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final
 
-from pubsub_emulator.emulator.fixtures import Fixture, FixtureError
+from pubsub_emulator.emulator.fixtures import DeliveryModel, Fixture, FixtureError
 from pubsub_emulator.emulator.state_diff import StateDifference, diff_states, differing_fields, shown
 from pubsub_emulator.laboratory.fixture_set import read_vectors
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -29,10 +24,8 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, FileEntry
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import RowError, candidate_of, state_of
+from pubsub_emulator.spark_audit.history.rows import DELIVERED, RowError, candidate_of, state_of
 from pubsub_emulator.spark_audit.judge.task import ChainFiles, Task, make_tasks
-
-_DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 
 Occasion = tuple[int, int, int | None, int, Hash | None]
 """Chain, block number, slot, relay parent and its storage root."""
@@ -108,9 +101,8 @@ class BlockDifference:
     def lines(self) -> list[str]:
         """The difference in words, one line each."""
         if self.a is None or self.b is None:
-            return [
-                f"A ends here; B goes on with {self.b}" if self.a is None else f"B ends here; A goes on with {self.a}"
-            ]
+            ended, other = ("A", "B") if self.a is None else ("B", "A")
+            return [f"{ended} ends here; {other} goes on with {self.a or self.b}"]
         out = [f"A: {self.a}", f"B: {self.b}"]
         for name, mine, theirs in self.fields:
             out += _field_lines(name, mine, theirs)
@@ -123,9 +115,8 @@ class BlockDifference:
 def _field_lines(name: str, a: object, b: object) -> list[str]:
     if isinstance(a, tuple) and isinstance(b, tuple):
         at = next((i for i, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
-        mine, theirs = (
-            f"{len(each)} in all; at {at}: {_text(each[at]) if at < len(each) else 'nothing'}" for each in (a, b)
-        )
+        found = (_text(each[at]) if at < len(each) else "nothing" for each in (a, b))
+        mine, theirs = (f"{len(each)} in all; at {at}: {text}" for each, text in zip((a, b), found, strict=True))
         out = [f"{name} differ", f"  A: {mine}", f"  B: {theirs}"]
         if name == "proof":
             only_a, only_b = (len(set(x) - set(y)) for x, y in ((a, b), (b, a)))
@@ -183,7 +174,6 @@ def compare(a: Path, b: Path) -> Comparison:
 
 
 FixtureRecord = Mapping[str, Judged]
-"""Fixtures by name."""
 
 
 def _open(path: Path) -> "HistoryRecord | FixtureRecord":
@@ -209,32 +199,24 @@ def judged_fixture(fixture: Fixture) -> Judged:
     except ScaleError as error:
         raise FixtureError(f"{fixture.name}: {error}") from error
     state = State.from_entries([(_bytes(key), _bytes(value)) for key, value in fixture.pre_state])
-    root = fixture.relay.storage_root
+    relay = fixture.relay
+    root = None if relay.storage_root is None else Hash(_bytes(relay.storage_root))
     return Judged(
         f"fixture {fixture.name}, chain {fixture.chain}, block {candidate.header.number}",
         fixture.chain,
         candidate,
-        RelayContext(
-            RelayBlockNumber(fixture.relay.number),
-            None if root is None else Hash(_bytes(root)),
-            Slot(fixture.relay.slot_now),
-        ),
+        RelayContext(RelayBlockNumber(relay.number), root, Slot(relay.slot_now)),
         fixture.expected.verdict,
         state.root(),
         Hash(_bytes(fixture.expected.post_state_root)),
-        tuple(
-            (
-                each.publisher,
-                _bytes(each.key),
-                each.kind,
-                _bytes(each.entry_hash),
-                None if each.ttl_state is None else _bytes(each.ttl_state),
-                each.failed,
-            )
-            for each in fixture.expected.deliveries
-        ),
+        tuple(map(_delivered, fixture.expected.deliveries)),
         lambda: (parent, state),
     )
+
+
+def _delivered(each: DeliveryModel) -> tuple[object, ...]:
+    ttl = None if each.ttl_state is None else _bytes(each.ttl_state)
+    return each.publisher, _bytes(each.key), each.kind, _bytes(each.entry_hash), ttl, each.failed
 
 
 class HistoryRecord:
@@ -271,23 +253,21 @@ class HistoryRecord:
         return rows
 
 
+@dataclass
 class _Segment:
     """One segment of one chain, read when it is asked for."""
 
-    def __init__(self, record: HistoryRecord, task: Task, files: ChainFiles) -> None:
-        self.record = record
-        self.task = task
-        self.files = files
+    record: HistoryRecord
+    task: Task
+    files: ChainFiles
 
     @cached_property
     def candidates(self) -> list[Row]:
-        """Rows of judged candidates, in order."""
         rows = [row for row in self.record.rows(self.files.blocks) if row["status"] != "imported"]
         return sorted(rows, key=lambda row: row["position"])
 
     @cached_property
     def nodes(self) -> dict[int, bytes]:
-        """All proof nodes of the network's segment, by number."""
         return {row["number"]: row["data"] for row in self.record.rows(self.task.nodes)}
 
     def blocks(self) -> Iterator[Judged]:
@@ -306,7 +286,7 @@ class _Segment:
                 None if included else row["verdict"],
                 Hash(row["parent_state_root"]),
                 Hash(row["state_root"] if included else row["parent_state_root"]),
-                tuple(tuple(each[name] for name in _DELIVERED) for each in found),
+                tuple(tuple(each[name] for name in DELIVERED) for each in found),
                 lambda position=row["position"]: self.before(position),  # type: ignore[misc]  # a default binds the value of now
             )
         self.__dict__.pop("nodes", None)
@@ -316,9 +296,8 @@ class _Segment:
         try:
             return candidate_of(row, self.nodes)
         except RowError as error:
-            raise CompareError(
-                f"{self.record.path}: chain {row['chain']}, position {row['position']}: {error}"
-            ) from error
+            place = f"chain {row['chain']}, position {row['position']}"
+            raise CompareError(f"{self.record.path}: {place}: {error}") from error
 
     def before(self, position: int) -> tuple[Header, State]:
         """Parent and state on which the candidate at a position was judged: executed again from the checkpoint."""
@@ -335,10 +314,8 @@ class _Segment:
             if row["status"] == "included":
                 candidate = self.candidate(row)
                 try:
-                    parent, state = (
-                        candidate.header,
-                        validate_block(ChainHead(parent, state), candidate, _relay(row)).state,
-                    )
+                    state = validate_block(ChainHead(parent, state), candidate, _relay(row)).state
+                    parent = candidate.header
                 except InvalidBlock as invalid:
                     where = f"chain {row['chain']}, position {row['position']}"
                     raise CompareError(f"{self.record.path}: {where} is included and not valid: {invalid}") from invalid
@@ -346,10 +323,8 @@ class _Segment:
 
 
 def _relay(row: Row) -> RelayContext:
-    root = row["relay_root"]
-    return RelayContext(
-        RelayBlockNumber(row["relay_parent"]), None if root is None else Hash(root), Slot(row["slot_now"])
-    )
+    root = None if row["relay_root"] is None else Hash(row["relay_root"])
+    return RelayContext(RelayBlockNumber(row["relay_parent"]), root, Slot(row["slot_now"]))
 
 
 def difference(a: Judged, b: Judged) -> BlockDifference | None:
@@ -376,9 +351,8 @@ def _executed(label: str, block: Judged, notes: list[str]) -> State:
     verdict = None if refusal is None else refusal.verdict.value
     state = state if outcome is None else outcome.state
     if verdict != block.verdict:
-        notes.append(
-            f"{label} says {block.verdict or 'accepted'}; judging its block here gives {verdict or 'accepted'}"
-        )
+        said, given = block.verdict or "accepted", verdict or "accepted"
+        notes.append(f"{label} says {said}; judging its block here gives {given}")
     elif state.root() != block.post_root:
         notes.append(f"{label} says post-state root {shown(block.post_root)}; here it is {shown(state.root())}")
     return state
@@ -404,10 +378,10 @@ def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
             continue
         for mine, other in zip_longest(a.blocks(*place), b.blocks(*theirs[place])):
             out.compared += mine is not None and other is not None
+            found: BlockDifference | None
             if mine is None or other is None:
-                found: BlockDifference | None = BlockDifference(
-                    None if mine is None else mine.place, None if other is None else other.place
-                )
+                places = [None if each is None else each.place for each in (mine, other)]
+                found = BlockDifference(places[0], places[1])
             else:
                 found = difference(mine, other)
             if found is not None:
