@@ -3,8 +3,7 @@
     <out>/ledger.json                                  networks, tables, and what their files looked like
     <out>/ledger/network=…/<first>-<digest>.z          receipts, `PAGE` at most
 
-A network whose files look as they did is taken as a whole: nothing of its segments is read, so a run costs what is new.
-One of whose files any looks otherwise is gone through from its start, with the receipts of the pages at hand.
+Of a network whose files look as they did no segment is read; another one is gone through from its start.
 """
 
 import json
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of, sealed, unsealed
 from pubsub_emulator.spark_audit.history.row import Kept
 from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge.account import NetworkAccount
@@ -36,27 +35,22 @@ class NetworkLedger:
 
     def close_page(self, store: Store, receipts: Sequence[SegmentReceipt]) -> None:
         """Add more receipts, in order of their segments. Raises `OSError`."""
-        held = [*self._take_last(store), *receipts]
+        last = _read_page(store, self.pages[-1]) if self.pages else []
+        has_room = 0 < len(last) < PAGE
+        if has_room:
+            self.pages.pop()
+        held = [*(last if has_room else ()), *receipts]
         for at in range(0, len(held), PAGE):
             page = held[at : at + PAGE]
             data = zlib.compress(canonical_json(page), 1)
             place = f"{PAGES}/network={self.account.network}"
-            path = f"{place}/{page[0]['segment']:08d}-{digest_of(data)[:32]}.z"
-            put_whole(store, path, data)
-            self.pages.append(path)
+            self.pages.append(f"{place}/{page[0]['segment']:08d}-{digest_of(data)[:32]}.z")
+            put_whole(store, self.pages[-1], data)
 
     def receipts(self, store: Store) -> Iterator[SegmentReceipt]:
         """All receipts by segment; nothing of a page that is not what was written."""
         for path in self.pages:
             yield from _read_page(store, path)
-
-    def _take_last(self, store: Store) -> list[SegmentReceipt]:
-        """The last page, if there is room on it."""
-        last = _read_page(store, self.pages[-1]) if self.pages else []
-        if not 0 < len(last) < PAGE:
-            return []
-        self.pages.pop()
-        return last
 
 
 @dataclass(slots=True)
@@ -76,17 +70,13 @@ class AuditLedger:
             for name, kept in self.networks.items()
         }
         body = {"format": _FORMAT, "basis": self.basis, "networks": networks, "tables": self.tables}
-        data = canonical_json({**body, "whole": self.whole})
-        store.put(LEDGER, digest_of(data).encode() + b"\n" + data)
+        store.put(LEDGER, sealed({**body, "whole": self.whole}))
 
     @staticmethod
     def read(store: Store, basis: str) -> "AuditLedger":
         """That of the last run; an empty one where there is none, or a damaged one, or one of another version."""
         try:
-            stated, _, data = store.read(LEDGER).partition(b"\n")
-            if stated != digest_of(data).encode():
-                return AuditLedger(basis)
-            body: Kept = json.loads(data)
+            body: Kept = unsealed(store.read(LEDGER))
             if body["format"] != _FORMAT:
                 return AuditLedger(basis)
             networks = {

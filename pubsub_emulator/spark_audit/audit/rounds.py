@@ -1,8 +1,7 @@
 """The segments of a history that the last run did not know, judged and folded round by round.
 
-A round is some hundred segments, more where an engine has many cores: their manifests are read and their tasks judged.
-They are folded while the segments of the next round are judged; then all of the round is in tables and ledger. So a run
-takes as much memory at a million segments as at a thousand, and one that was killed goes on behind its last round.
+A round is some hundred segments: they are folded while those of the next round are judged, then they are in tables and
+ledger. So memory does not grow with the history, and a run that was killed goes on behind its last round.
 """
 
 import contextlib
@@ -10,8 +9,8 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
-from typing import Any, Final, cast
+from itertools import groupby, starmap
+from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -32,22 +31,9 @@ from pubsub_emulator.spark_audit.history.manifest import (
 from pubsub_emulator.spark_audit.history.reader import Fault, check_file, manifest_names, read_commits
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Stamp, Store, open_store
+from pubsub_emulator.spark_audit.judge import results
 from pubsub_emulator.spark_audit.judge.account import NetworkAccount
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
-from pubsub_emulator.spark_audit.judge.results import (
-    FOLDERS,
-    ITEMS,
-    RECEIPT,
-    REPORT,
-    FoldReceipt,
-    ResultError,
-    Rows,
-    SegmentReceipt,
-    Written,
-    files_are_whole,
-    read_receipt,
-    read_rows,
-)
 from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, make_tasks
 from pubsub_emulator.spark_audit.judge.units import BLOCK_WEIGHT, Fold, fold_fingerprint, judge_or_fold
 from pubsub_emulator.spark_audit.tables.pack import SOURCES, UNIT, pack, pack_here
@@ -63,21 +49,12 @@ FOLDED: Final = 256
 REPLACED: Final = {"open": schema.FINDINGS.name, "summaries": schema.SUMMARIES.name}
 """What each fold of a network puts in the place of what the fold before gave: its files, and their tables."""
 
-_GATHERED: Final = (
-    schema.BLOCK_MEASURES.name,
-    schema.PUBLISHER_MEASURES.name,
-    schema.WASTE.name,
-    schema.PROOF_PARTS.name,
-    schema.FINDINGS.name,
-)
+_GATHERED: Final = tuple(table.name for table in schema.OF_SEGMENT if table != schema.QUARANTINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a phase in units of work: `start` of the engine, `verify`, `chains`, `summary`, `tables`.
-
-    `done` has the shares of the units under way, where the engine knows them.
-    """
+    """Units done, with the shares of those under way, of a phase: `start`, `verify`, `chains`, `summary`, `tables`."""
 
     phase: str
     done: float
@@ -87,14 +64,12 @@ class Progress:
 Watcher = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(NamedTuple):
     """A round whose segments are judged and not folded yet."""
 
     commits: Sequence[Commit]
-    receipts: Sequence[SegmentReceipt]
-    claimed: set[str]
-    """The files that its tasks have read."""
+    receipts: Sequence[results.SegmentReceipt]
+    claimed: set[str]  # the files that its tasks have read
 
 
 @dataclass(slots=True)
@@ -107,7 +82,6 @@ class Rounds:
     watch: Watcher
     limits: Thresholds
     retain: int = RETAIN
-    """Milliseconds for which files of tables stay that are no part any more."""
     ledger: AuditLedger = field(init=False)
     tables: Tables = field(init=False)
     listing: Listing = field(init=False)
@@ -121,30 +95,29 @@ class Rounds:
     candidates: int = 0
     seconds: float = 0.0
     """Of judging."""
-    _names: list[str] = field(default_factory=list)
-    """Manifests of segments that the last run did not know, in order."""
+    _names: list[str] = field(default_factory=list)  # manifests of segments that the last run did not know, in order
     _after: dict[str, Commit] = field(default_factory=dict)
-    _receipts: dict[str, SegmentReceipt] = field(default_factory=dict)
+    _receipts: dict[str, results.SegmentReceipt] = field(default_factory=dict)
     """Of the last run, by folder, of networks that are gone through again."""
     _stale: set[str] = field(default_factory=set)
     """Results of the last run whose rows are in the tables and may not belong there any more."""
     _unsure: set[str | None] = field(default_factory=set)
     """Networks of which not all is sure: the next run goes through them again. `None` means all."""
-    _there: dict[str, Stamp] = field(default_factory=dict)
-    """Files of results."""
-    _gathered: list[str] = field(default_factory=list)
-    """Files whose rows are about to be in the tables."""
+    _there: dict[str, Stamp] = field(default_factory=dict)  # files of results
+    _gathered: list[str] = field(default_factory=list)  # files whose rows are about to be in the tables
 
     def prepare(self) -> None:
         """Find out what is known and what is new. Raises `CommitError`, `OSError`."""
         names = manifest_names(self.history)
         self.ledger = AuditLedger.read(self.out, basis_of(CHECK_VERSION, asdict(self.limits)))
-        for folder in FOLDERS:
+        for folder in results.FOLDERS:
             self._there.update(self.out.walk(folder))
         try:
             self.tables = Tables.open(self.out, self.ledger.tables, self.retain)
             self._take_known()
-        except ResultError:  # tables of other columns, or a note on them is damaged: nothing is known of their rows
+        except (
+            results.ResultError
+        ):  # tables of other columns, or a note on them is damaged: nothing is known of their rows
             self.ledger, self.tables = AuditLedger(self.ledger.basis), Tables(self.out, self.retain)
             self.networks, self._receipts, self._stale = {}, {}, set()
             self.listing = Listing.of(self.history, {})
@@ -169,7 +142,8 @@ class Rounds:
         names = list(self._names)
         judged: _Judged | None = None
         while names or judged is not None:
-            folded, judged = judged, self._round(_take(names, self._size()), len(names), judged)
+            cores = 0 if self.opened is None else self.opened.cores
+            folded, judged = judged, self._round(_take(names, max(ROUND, ROUND_OF_CORE * cores)), len(names), judged)
             if folded is not None and judged is not None:
                 self._keep(whole=False)
         if not self._names:
@@ -178,11 +152,8 @@ class Rounds:
         if not is_remote(self.out.uri):
             self.close()  # what is left is done here, and takes memory itself
 
-    def keep(self, replaced: Mapping[str, Iterable[tuple[str, Rows | pa.Table]]]) -> None:
-        """Have everything in tables and ledger, with these rows by table and result in the place of the last run's.
-
-        Raises `OSError`, `ResultError`, `DeltaError`.
-        """
+    def keep(self, replaced: Mapping[str, Iterable[tuple[str, results.Rows | pa.Table]]]) -> None:
+        """Keep everything, these rows instead of the last run's. Raises `OSError`, `ResultError`, `DeltaError`."""
         wanted = {source for rows in replaced.values() for source, _ in rows}
         there = self.tables.sources(replaced=True)
         self.tables.drop(there - wanted, replaced=True)
@@ -197,11 +168,11 @@ class Rounds:
     def tidy(self) -> None:
         """Remove what nothing names any more. Raises `OSError`."""
         self.tables.sweep()
-        half_written = (f".{LEDGER}.", f".{REPORT}.")  # by a run that was killed
+        half_written = (f".{LEDGER}.", f".{results.REPORT}.")  # by a run that was killed
         self._remove(name for name in self.out.names("") if name.startswith(half_written))
         folds = [fold for kept in self.networks.values() for fold in kept.account.folds]
         states = {fold["files"]["state.json"][0] for fold in folds}
-        for folder in FOLDERS:
+        for folder in results.FOLDERS:
             self._remove(path for path in self.out.walk(folder) if path not in states)
         pages = {path for kept in self.networks.values() for path in kept.pages}
         self._remove(path for path in self.out.walk(PAGES) if path not in pages and not path.startswith(SOURCES))
@@ -227,11 +198,11 @@ class Rounds:
     def _remove_gathered(self) -> None:
         """Remove the files of results whose rows are in the tables: all at once where there are no others."""
         gathered, self._gathered = self._gathered, []
-        others = {path for path in self._there if path.startswith(f"{ITEMS}/")} - set(gathered)
+        others = {path for path in self._there if path.startswith(f"{results.ITEMS}/")} - set(gathered)
         if others or not gathered:
             self._remove(gathered)
             return
-        self.out.clear(ITEMS)
+        self.out.clear(results.ITEMS)
         for path in gathered:
             self._there.pop(path, None)
 
@@ -249,10 +220,8 @@ class Rounds:
 
     def quarantine(self) -> list[Row]:
         """Add what could not be read or judged; the same may be added more than once."""
-        return [
-            *(row for kept in self.networks.values() for row in kept.account.quarantine),
-            *(fault.row() for fault in self.faults),
-        ]
+        rows = [row for kept in self.networks.values() for row in kept.account.quarantine]
+        return rows + [fault.row() for fault in self.faults]
 
     def uncommitted(self) -> int:
         """Data files that no manifest names."""
@@ -266,7 +235,7 @@ class Rounds:
     def _take_known(self) -> None:
         """Take the networks whose files look as they did; of the others, the receipts. Raises `ResultError`."""
         lost = self.tables.lost()
-        gone = {_network_of(source) for source in lost}
+        gone = {source.partition("/network=")[2].partition("/")[0] for source in lost}
         replaced = self.tables.sources(replaced=True)
         for name, kept in self.ledger.networks.items():
             if kept.listing and name not in gone and self._has_fold(kept.account, replaced):
@@ -278,12 +247,9 @@ class Rounds:
                 self._receipts.update((receipt["folder"], receipt) for receipt in receipts)
         if self.ledger.whole and len(self.networks) == len(self.ledger.networks):
             return
-        spoken_for = {
-            source
-            for kept in self.networks.values()
-            for source in (*(receipt["folder"] for receipt in kept.receipts(self.out)), *kept.account.settled_in)
-        }
-        self._stale = self.tables.sources(replaced=False) - spoken_for
+        self._stale = self.tables.sources(replaced=False)
+        for kept in self.networks.values():
+            self._stale -= {*(receipt["folder"] for receipt in kept.receipts(self.out)), *kept.account.settled_in}
 
     def _list(self) -> None:
         """List the history. A network whose files changed is listed segment by segment."""
@@ -309,10 +275,6 @@ class Rounds:
         return bool(account.folds) or account.tasks == 0
 
     # A round
-
-    def _size(self) -> int:
-        """Segments of the next round."""
-        return ROUND if self.opened is None else max(ROUND, ROUND_OF_CORE * self.opened.cores)
 
     def _round(self, names: Sequence[str], left: int, before: _Judged | None) -> _Judged | None:
         """Judge the segments of these manifests and fold those of the round before, which is accounted for then."""
@@ -360,8 +322,7 @@ class Rounds:
 
     def _work(
         self, tasks: Sequence[Task], folds: Sequence[Fold], left: int
-    ) -> tuple[list[SegmentReceipt], list[FoldReceipt]]:
-        """The receipts of all tasks and folds."""
+    ) -> tuple[list[results.SegmentReceipt], list[results.FoldReceipt]]:
         known = [*map(self._known_fold, folds), *map(self._known, tasks)]
         every: list[Task | Fold] = [*folds, *tasks]
         todo = [each for each, receipt in zip(every, known, strict=True) if receipt is None]
@@ -372,43 +333,36 @@ class Rounds:
         receipts: list[Any] = [next(made) if receipt is None else receipt for receipt in known]
         judged = receipts[len(folds) :]
         self.seconds += time.monotonic() - began if fresh else 0.0
-        self.candidates += sum(
-            chain["candidates"]
-            for receipt, before in zip(judged, known[len(folds) :], strict=True)
-            for chain in receipt["chains"]
-            if before is None
-        )
+        new = (receipt for receipt, before in zip(judged, known[len(folds) :], strict=True) if before is None)
+        self.candidates += sum(chain["candidates"] for receipt in new for chain in receipt["chains"])
         return judged, receipts[: len(folds)]
 
-    def _known(self, task: Task) -> SegmentReceipt | None:
+    def _known(self, task: Task) -> results.SegmentReceipt | None:
         """The receipt of a task's result that is there and whole."""
         receipt = self._receipts.get(task.name)
         if receipt is not None and receipt["kept"]:
             self._stale.discard(task.name)
             return receipt
-        if f"{task.name}/{RECEIPT}" not in self._there:
-            return None
-        receipt = cast("SegmentReceipt | None", read_receipt(self.out, task.name))
-        return receipt if receipt and receipt["kept"] and files_are_whole(self.out, receipt, self._there) else None
+        return cast("results.SegmentReceipt | None", self._whole(task.name))
 
-    def _known_fold(self, fold: Fold) -> FoldReceipt | None:
-        """The receipt of a fold's result that is there and whole."""
-        if not fold.keep or f"{fold.name}/{RECEIPT}" not in self._there:
-            return None
-        receipt = cast("FoldReceipt | None", read_receipt(self.out, fold.name))
-        return receipt if receipt and files_are_whole(self.out, receipt, self._there) else None
+    def _known_fold(self, fold: Fold) -> results.FoldReceipt | None:
+        return cast("results.FoldReceipt | None", self._whole(fold.name)) if fold.keep else None
+
+    def _whole(self, folder: str) -> results.Written | None:
+        """The receipt in a folder of results, if all is there."""
+        found = results.read_receipt(self.out, folder) if f"{folder}/{results.RECEIPT}" in self._there else None
+        receipt = cast("results.Written | None", found)
+        is_whole = receipt and receipt["kept"] and results.files_are_whole(self.out, receipt, self._there)
+        return receipt if is_whole else None
 
     def _forget(self, tasks: Iterable[Task | Fold]) -> None:
         """Remove the receipts of results that are to be made anew, because they are damaged."""
         for task in tasks:
-            if f"{task.name}/{RECEIPT}" in self._there:
-                self.out.remove(f"{task.name}/{RECEIPT}")
+            if f"{task.name}/{results.RECEIPT}" in self._there:
+                self.out.remove(f"{task.name}/{results.RECEIPT}")
 
     def _map(self, tasks: Sequence[Task | Fold], left: int, fresh: int) -> list[Answer]:
-        """Have an engine do tasks, of which `fresh` judge; `left` segments come later.
-
-        Raises `ResultError` when what a worker wrote is not to be seen from here.
-        """
+        """Have tasks done, of which `fresh` judge; `left` segments come later. Raises `ResultError` for lost output."""
         phase, before = ("verify", self.judged) if fresh or left else ("chains", 0)
         total = before + len(tasks) + left
         self.watch(Progress(phase, before, total))
@@ -421,13 +375,11 @@ class Rounds:
             self.watch(Progress(phase, before, total))
         texts = [task.to_json() for task in tasks]
         weights = [task.weight for task in tasks]
-        done = self.opened.map(
-            judge_or_fold,
-            texts,
-            self.out.uri,
-            lambda count: self.watch(Progress(phase, before + count, total)),
-            weights,
-        )
+
+        def tell(count: float) -> None:
+            self.watch(Progress(phase, before + count, total))
+
+        done = self.opened.map(judge_or_fold, texts, self.out.uri, tell, weights)
         self.judged += fresh
         for folder in {task.name.partition("/")[0] for task in tasks}:
             self._there.update(self.out.walk(folder))  # one listing for all files
@@ -435,96 +387,80 @@ class Rounds:
             for path, size in receipt["files"].values():
                 stamp = self._there.get(path)
                 if stamp is None or stamp.size != size:
-                    raise ResultError(
-                        f"{self.out}/{path} is missing although a worker wrote it: "
-                        "driver and workers must share the output, for example an s3:// address"
-                    )
+                    said = "driver and workers must share the output, for example an s3:// address"
+                    raise results.ResultError(f"{self.out}/{path} is missing although a worker wrote it: {said}")
         return done
 
-    def _plan_folds(self, receipts: Sequence[SegmentReceipt]) -> list[Fold]:
+    def _plan_folds(self, receipts: Sequence[results.SegmentReceipt]) -> list[Fold]:
         """The folds of a round: of each network some chains in one, so that cores have work whatever it has most of."""
-        return [
-            self._plan_fold(network, mine, chains)
-            for network, group in groupby(receipts, lambda each: each["network"])
-            for mine in [list(group)]
-            for chains in self._fold_groups(network, mine)
-        ]
+        groups = ((network, list(group)) for network, group in groupby(receipts, lambda each: each["network"]))
+        planned = ((network, mine, chains) for network, mine in groups for chains in self._fold_groups(network, mine))
+        return list(starmap(self._plan_fold, planned))
 
-    def _fold_groups(self, network: str, receipts: Sequence[SegmentReceipt]) -> Iterator[tuple[int, ...]]:
+    def _fold_groups(self, network: str, receipts: Sequence[results.SegmentReceipt]) -> Iterator[tuple[int, ...]]:
         before = [int(chain) for fold in self._folds_of(network) for chain in fold["chains"]]
         chains = sorted({*before, *(chain["chain"] for receipt in receipts for chain in receipt["chains"])})
         segments = len({receipt["segment"] for receipt in receipts})
         size = max(FOLDED // segments, 1)
         yield from (tuple(chains[at : at + size]) for at in range(0, max(len(chains), 1), size))
 
-    def _folds_of(self, network: str) -> list[FoldReceipt]:
+    def _folds_of(self, network: str) -> list[results.FoldReceipt]:
         kept = self.networks.get(network)
         return [] if kept is None else kept.account.folds
 
-    def _plan_fold(self, network: str, receipts: Sequence[SegmentReceipt], chains: tuple[int, ...]) -> Fold:
+    def _plan_fold(self, network: str, receipts: Sequence[results.SegmentReceipt], chains: tuple[int, ...]) -> Fold:
         befores = [fold for fold in self._folds_of(network) if not {*chains}.isdisjoint(map(int, fold["chains"]))]
         names = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
         packed = [each["folder"] for each in receipts if "unread" in each]
         found = {name: self.tables.find(name, packed) if packed else {} for name in names}
 
-        def rows(receipt: SegmentReceipt, name: str) -> Rows | None:
+        def rows(receipt: results.SegmentReceipt, name: str) -> results.Rows | None:
             if name not in receipt["files"]:
                 return None
-            return found[name].get(receipt["folder"]) or Rows(receipt["files"][name][0])
+            return found[name].get(receipt["folder"]) or results.Rows(receipt["files"][name][0])
 
         mine = [each for each in receipts if any(chain["chain"] in chains for chain in each["chains"])]
         blocks = sum(chain["candidates"] for each in mine for chain in each["chains"] if chain["chain"] in chains)
-        return Fold(
-            root=self.history.uri,
-            network=network,
-            chains=chains,
-            first=receipts[0]["segment"],
-            last=receipts[-1]["segment"],
-            segments=tuple((rows(each, names[0]), rows(each, names[1])) for each in mine),
-            befores=tuple(fold["files"]["state.json"][0] for fold in befores),
-            limits=self.limits,
-            keep=all(each["kept"] for each in (*receipts, *befores)),
-            weight=blocks * BLOCK_WEIGHT,
-            fingerprint=fold_fingerprint(
-                [fold["fingerprint"] for fold in befores], network, chains, receipts, self.limits
-            ),
-        )
+        seals = [fold["fingerprint"] for fold in befores]
+        place = self.history.uri, network, chains, receipts[0]["segment"], receipts[-1]["segment"]
+        segments = tuple((rows(each, names[0]), rows(each, names[1])) for each in mine)
+        states = tuple(fold["files"]["state.json"][0] for fold in befores)
+        keep = all(each["kept"] for each in (*receipts, *befores))
+        fingerprint = fold_fingerprint(seals, network, chains, receipts, self.limits)
+        return Fold(*place, segments, states, self.limits, keep, blocks * BLOCK_WEIGHT, fingerprint)
 
-    def _account(self, judged: _Judged, folds: Sequence[FoldReceipt]) -> None:
-        """Add a round, folded, to accounts, pages and tables."""
-        by_segment: dict[tuple[str, int], list[SegmentReceipt]] = {}
-        for receipt in judged.receipts:
-            by_segment.setdefault((receipt["network"], receipt["segment"]), []).append(receipt)
+    def _account(self, judged: _Judged, folds: Sequence[results.FoldReceipt]) -> None:
         for name, group in groupby(judged.commits, lambda commit: commit.network):
-            self._account_network(name, list(group), by_segment, judged.claimed)
+            self._account_network(name, group, judged)
             mine = [fold for fold in folds if fold["network"] == name]
             for fold in mine:
-                self._gather_fold(fold)
+                self._gather(fold, (schema.FINDINGS.name,))
             if mine:
                 self.networks[name].account.close_folds(mine)
 
-    def _account_network(
-        self,
-        network: str,
-        commits: Sequence[Commit],
-        receipts: Mapping[tuple[str, int], list[SegmentReceipt]],
-        claimed: set[str],
-    ) -> None:
+    def _account_network(self, network: str, commits: Iterable[Commit], judged: _Judged) -> None:
         kept = self.networks.setdefault(network, NetworkLedger(NetworkAccount(network)))
-        page: list[SegmentReceipt] = []
+        page: list[results.SegmentReceipt] = []
+        receipts: dict[int, list[results.SegmentReceipt]] = {}
+        for receipt in judged.receipts:
+            if receipt["network"] == network:
+                receipts.setdefault(receipt["segment"], []).append(receipt)
         for commit in commits:
-            mine = receipts.get((network, commit.segment), [])
+            mine = receipts.get(commit.segment, [])
             for receipt in mine:
-                self._gather(receipt)
+                if "unread" in receipt:  # it is from the last run's pages
+                    self._stale.discard(receipt["folder"])
+                    continue
+                self._gather(receipt, _GATHERED)
+                self._gathered += [
+                    f"{receipt['folder']}/{results.RECEIPT}",
+                    *(path for path, _ in receipt["files"].values()),
+                ]
             kept.account.add(commit, mine)
             kept.account.surplus += self.listing.surplus(commit)
             kept.account.odd += sum(place_of(path) is None for path in {entry.path for entry in commit.files})
-            faults = [
-                fault
-                for entry in commit.files
-                if entry.path not in claimed
-                for fault in check_file(self.history, entry)
-            ]
+            left = [entry for entry in commit.files if entry.path not in judged.claimed]
+            faults = [fault for entry in left for fault in check_file(self.history, entry)]
             kept.account.quarantine += [fault.row() for fault in faults]
             usual = all((place_of(entry.path) or ())[:2] == (network, commit.segment) for entry in commit.files)
             if not usual or any(fault.passing for fault in faults) or not all(each["kept"] for each in mine):
@@ -532,32 +468,17 @@ class Rounds:
             page += mine
         kept.close_page(self.out, page)
 
-    def _gather(self, receipt: SegmentReceipt) -> None:
-        """Add the rows of a result to the tables, unless they are there."""
-        folder = receipt["folder"]
-        if "unread" in receipt:  # it is from the last run's pages
-            self._stale.discard(folder)
-            return
-        receipt["unread"] = self._unread(receipt)
+    def _gather(self, receipt: results.Written, names: Sequence[str]) -> None:
+        """Add the rows of a result to these tables, in the place of any that are stale."""
+        folder, files = receipt["folder"], receipt["files"]
+        named = files.get(schema.QUARANTINE.name)
+        receipt["unread"] = [] if named is None else list(results.read_rows(self.out, named[0], schema.QUARANTINE))
         if folder in self._stale:
             self._stale.remove(folder)
             self.tables.drop([folder])
-        for name in _GATHERED:
-            if name in receipt["files"]:
-                self.tables.add(name, folder, Rows(receipt["files"][name][0]))
-        self._gathered += [f"{folder}/{RECEIPT}", *(path for path, _ in receipt["files"].values())]
-
-    def _gather_fold(self, receipt: FoldReceipt) -> None:
-        receipt["unread"] = self._unread(receipt)
-        if schema.FINDINGS.name in receipt["files"]:
-            if receipt["folder"] in self._stale:
-                self._stale.remove(receipt["folder"])
-                self.tables.drop([receipt["folder"]])
-            self.tables.add(schema.FINDINGS.name, receipt["folder"], Rows(receipt["files"][schema.FINDINGS.name][0]))
-
-    def _unread(self, receipt: Written) -> list[Row]:
-        named = receipt["files"].get(schema.QUARANTINE.name)
-        return [] if named is None else list(read_rows(self.out, named[0], schema.QUARANTINE))
+        for name in names:
+            if name in files:
+                self.tables.add(name, folder, results.Rows(files[name][0]))
 
 
 def read_manifests(text: str, history: str) -> Answer:
@@ -599,7 +520,3 @@ def _take(names: list[str], count: int) -> list[str]:
         taken += group
     del names[: len(taken)]
     return taken
-
-
-def _network_of(source: str) -> str:
-    return source.partition("/network=")[2].partition("/")[0]

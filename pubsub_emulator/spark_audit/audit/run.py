@@ -1,9 +1,6 @@
 """The audit of a history: what changed since the last run is judged, the rest is taken from its output.
 
-rounds     segments judged and folded, see `rounds`
-summary    whether chains are verified, findings about them, quarantine
-tables     the rows of all of it
-report     `run_report.json`, written last
+Rounds judge and fold segments, see `rounds`; then come findings about whole chains, tables, and `run_report.json`.
 """
 
 import time
@@ -16,8 +13,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.version import VERSION
-from pubsub_emulator.runtime.rules import RulesError
+from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
+from pubsub_emulator.runtime.rules import RulesError, chosen
 from pubsub_emulator.spark_audit.audit.completeness import judge_chain
 from pubsub_emulator.spark_audit.audit.ledger import NetworkLedger
 from pubsub_emulator.spark_audit.audit.rounds import REPLACED, Progress, Rounds, Watcher
@@ -26,11 +25,10 @@ from pubsub_emulator.spark_audit.engine.engine import ENGINES, EngineLost, Mappe
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address, StorageError
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
-from pubsub_emulator.spark_audit.history.manifest import CommitError, canonical_json, digest_of, head_of
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, CommitError, canonical_json, digest_of, head_of
 from pubsub_emulator.spark_audit.history.names import read_names
-from pubsub_emulator.spark_audit.history.reader import Fault
+from pubsub_emulator.spark_audit.history.reader import Fault, manifest_names, read_commits, read_file
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rules import ensure_rules
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store, open_store
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds
 from pubsub_emulator.spark_audit.judge.results import ResultError, Results, Rows, write_report
@@ -44,13 +42,11 @@ INCOMPLETE: Final = 3
 INFRASTRUCTURE: Final = 4
 BOTH: Final = 5
 """Findings, and not everything could be read or verified: neither hides the other."""
+_NO_HEAD: Final = "not known: manifests are damaged or missing"
 
 
 class AuditFailed(PubsubError):
-    """The audit could not be carried out; `exit_code` is 2 when it was asked wrongly, 4 when the machine failed it.
-
-    It is 3 when the history has another head than was demanded.
-    """
+    """No audit; `exit_code`: 2 asked wrongly, 3 another head than was demanded, 4 the machine failed."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -130,7 +126,7 @@ def audit(
         kept_for = retain // timedelta(milliseconds=1)
         rounds = Rounds(open_store(history), open_store(out), start, watch, limits, kept_for)
         rounds.prepare()
-        ensure_rules(rounds.history)
+        _ensure_rules(rounds.history)
     except (CommitError, RulesError, StorageError, WrongMaster) as error:
         raise AuditFailed(str(error), USAGE) from None
     except OSError as error:
@@ -146,6 +142,31 @@ def audit(
         raise AuditFailed(str(error), INFRASTRUCTURE) from error
     finally:
         rounds.close()
+
+
+def _rules_in(store: Store) -> bytes | None:
+    """The digest of a history's rules, empty for the shipped ones; `None` where it has no runtime that can be read."""
+    commits, _ = read_commits(store, sorted(manifest_names(store))[:1]) if store.exists(COMMITS) else ([], [])
+    files = [entry for commit in commits for entry in commit.files if entry.table == schema.CHECKPOINTS.name]
+    unit = next(read_file(store, files[0]), None) if files else None
+    if unit is None or isinstance(unit, Fault) or not unit.num_rows:
+        return None
+    entries = unit.column("entries")[0].as_py()
+    try:
+        return decode_spec(next((each["value"] for each in entries if each["key"] == CODE), b"")).rules
+    except PubsubError:
+        return None
+
+
+def _ensure_rules(store: Store) -> None:
+    """Raise `RulesError` unless the chosen rules are those of the history."""
+    found, given = _rules_in(store), chosen()
+    if found is None or found == given.digest:
+        return
+    made = f"the rules 0x{found.hex()}" if found else "the shipped rules"
+    digest = given.digest
+    mine = f"{given.path} is 0x{digest.hex()}" if digest else "no rules are given; `--rules` names their file"
+    raise RulesError(f"{store}: the history was made with {made}, and {mine}")
 
 
 def _demand(rounds: Rounds, head: str) -> None:
@@ -217,28 +238,28 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
     whole = not summary.quarantine and all(row["status"] != "not verified" for row in summary.chains)
     lost = summary.quarantine or summary.incomplete
     heads = {name: kept.account.head or "" for name, kept in rounds.networks.items()}
+    head = None if rounds.faults or not heads else head_of(heads)
     figures = {
-        "candidates": sum(row["candidates"] for row in summary.chains),
-        "judged": sum(row["judged"] for row in summary.chains),
-        "proof_bytes": sum(row["proof_bytes"] for row in summary.chains),
+        **{name: sum(row[name] for row in summary.chains) for name in ("candidates", "judged", "proof_bytes")},
         "quarantined": len(summary.quarantine),
         "exit_code": (BOTH if lost else FINDINGS) if bad else CLEAN if whole else INCOMPLETE,
         "digest": _digest(rounds.networks, digests),
         "engine": rounds.engine,
         "findings": severities,
         "codes": dict(sorted(codes.items())),
-        "head": None if rounds.faults or not heads else head_of(heads),
+        "head": head,
     }
-    tasks = sum(kept.account.tasks for kept in rounds.networks.values())
+    units = {"judged": rounds.judged, "skipped": sum(kept.account.tasks for kept in rounds.networks.values())}
+    units["skipped"] -= rounds.judged
     seconds = time.monotonic() - started
     report = {
         **figures,
         "verifier": VERSION,
         "history": rounds.history.uri,
-        "complete_up_to": _reach(figures["head"]),
+        "complete_up_to": f"head 0x{head}, as the history itself says" if head else _NO_HEAD,
         "segments": sum(kept.account.segments for kept in rounds.networks.values()),
         "seconds": round(seconds, 3),
-        "units": {"judged": rounds.judged, "skipped": tasks - rounds.judged},
+        "units": units,
         "candidates_per_second": round(rounds.candidates / max(rounds.seconds, 1e-3), 1) if rounds.judged else None,
         "uncommitted_files": rounds.uncommitted(),
         "chains": [{**row, "end": None if row["end"] is None else row["end"].hex()} for row in summary.chains],
@@ -252,8 +273,8 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
         **figures,
         chains=tuple(summary.chains),
         store=rounds.out,
-        units_judged=rounds.judged,
-        units_skipped=tasks - rounds.judged,
+        units_judged=units["judged"],
+        units_skipped=units["skipped"],
         seconds=seconds,
         report=report,
     )
@@ -288,15 +309,6 @@ def _findings(networks: Mapping[str, NetworkLedger], summary: _Summary) -> Itera
 def _digest(networks: Mapping[str, NetworkLedger], digests: Mapping[str, str]) -> str:
     """One digest over the canonical rows of all tables, however they were cut."""
     accounts = [networks[name].account for name in sorted(networks)]
-    body = [
-        [each.network, each.rows, sorted(chain for fold in each.folds for chain in fold["chains"].items())]
-        for each in accounts
-    ]
+    folds = [sorted(chain for fold in each.folds for chain in fold["chains"].items()) for each in accounts]
+    body = [[each.network, each.rows, chains] for each, chains in zip(accounts, folds, strict=True)]
     return digest_of(canonical_json([body, digests]))
-
-
-def _reach(head: str | None) -> str:
-    """The completeness of a chain's history, in words."""
-    if head is None:
-        return "not known: manifests are damaged or missing"
-    return f"head 0x{head}, as the history itself says"

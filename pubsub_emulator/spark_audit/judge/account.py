@@ -1,5 +1,6 @@
 """Totals of a network's judged segments, added up so that no run looks at all of them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
@@ -54,13 +55,10 @@ class ChainAccount:
             setattr(self, name, getattr(self, name) + receipt[name])
         self.segments += 1
         self.imported = self.imported and receipt["kind"] == "imported"
-        for holds, segments in (
-            (not receipt["complete"], self.incomplete),
-            (receipt["seam"] == "mismatch", self.mismatched),
-            (receipt["seam"] == "open", self.untied),
-        ):
-            if holds:
-                segments.append(receipt["segment"])
+        segment = [receipt["segment"]]
+        self.incomplete += segment if not receipt["complete"] else []
+        self.mismatched += segment if receipt["seam"] == "mismatch" else []
+        self.untied += segment if receipt["seam"] == "open" else []
         if receipt["end"] is not None:
             self.end, self.end_number = receipt["end"], receipt["end_number"]
         self.errors += sum(count for severity, _, count in receipt["findings"] if severity == Severity.ERROR.value)
@@ -125,10 +123,10 @@ class NetworkAccount:
 
     def count(self, found: Counts) -> None:
         """Add findings."""
-        totals = {(severity, code): count for severity, code, count in self.counts}
-        for severity, code, count in found:
-            totals[severity, code] = totals.get((severity, code), 0) + count
-        self.counts = [[*name, totals[name]] for name in sorted(totals)]
+        totals: Counter[tuple[str, str]] = Counter()
+        for severity, code, count in (*self.counts, *found):
+            totals[severity, code] += count
+        self.counts = [[*name, count] for name, count in sorted(totals.items())]
 
     def to_json(self) -> dict[str, object]:
         """JSON that is kept between runs."""

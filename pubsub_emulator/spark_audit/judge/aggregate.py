@@ -1,55 +1,26 @@
 """Sizes by chain, collator and publisher: totals and nearest-rank percentiles over integers, folded (AU-3, AU-16).
 
-What is kept of a figure is how often each value came. Counts and totals, smallest and largest are exact always,
-percentiles as long as a figure has at most `MOST_VALUES` different values; from then on values are kept to `DIGITS`
-binary digits, rounded down, so a percentile is at most 1 part in 128 below the exact one. What is kept then no longer
-grows with the history, and depends on the values alone, not on how they were cut.
+Kept is how often each value came. Counts, totals, smallest and largest are exact; percentiles are as long as a figure
+has at most `MOST_VALUES` values. From then on values are kept to `DIGITS` binary digits, rounded down: at most 1 part
+in 128 below the exact one, and whatever the cuts.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.schema import LEDGER
 
-BLOCK_FIGURES: Final = (
-    "proof_bytes",
-    "proof_nodes",
-    "messages_bytes",
-    "used",
-    "unused",
-    "static_bytes",
-    "map_charges",
-    "top_path_bytes",
-    "child_node_bytes",
-    "value_bytes",
-    "cache_charges",
-    "row_charges",
-    "cached_bytes",
-    "own_state_bytes",
-    "cache_state_bytes",
-    "cache_net",
-    "unpruned_bytes",
-    "saved_unchanged",
-    "saved_pruned",
-    "relay_lag",
-    "deliveries",
-)
+PUBLISHER_FIGURES: Final = (*LEDGER, "unpruned_bytes", "deliveries")
+_PROOF: Final = ("proof_bytes", "proof_nodes", "messages_bytes", "used", "unused", "static_bytes", "map_charges")
+_STATE: Final = ("own_state_bytes", "cache_state_bytes", "cache_net", "saved_unchanged", "saved_pruned", "relay_lag")
+BLOCK_FIGURES: Final = (*_PROOF, *_STATE, *PUBLISHER_FIGURES)
 """Columns of `block_measures` that are summed up, beside `budget_ppm`, the share of the budget used."""
-
-PUBLISHER_FIGURES: Final = (
-    "top_path_bytes",
-    "child_node_bytes",
-    "value_bytes",
-    "cache_charges",
-    "row_charges",
-    "cached_bytes",
-    "unpruned_bytes",
-    "deliveries",
-)
 
 BLOCK_COLUMNS: Final = (*BLOCK_FIGURES, "status", "verdict", "collator", "budget")
 PUBLISHER_COLUMNS: Final = (*PUBLISHER_FIGURES, "publisher")
@@ -101,15 +72,15 @@ class Sizes:
                 self._figures.setdefault((scope, subject, name), Figure()).add(values)
 
 
+@dataclass(slots=True)
 class Figure:
     """Counts of a figure's values; see the module for what is exact."""
 
-    def __init__(self) -> None:
-        self.total = 0
-        self.least = 0
-        self.most = 0
-        self.counts: Counter[int] = Counter()
-        self.coarse = False
+    total: int = 0
+    least: int = 0
+    most: int = 0
+    coarse: bool = False
+    counts: Counter[int] = field(default_factory=Counter)
 
     def add(self, values: list[int]) -> None:
         """Count some values, at least one."""
@@ -144,10 +115,8 @@ class Figure:
     @staticmethod
     def from_json(data: list[Any]) -> "Figure":
         """The inverse of `to_json`."""
-        out = Figure()
-        out.total, out.least, out.most, out.coarse, counts = data
-        out.counts = Counter(dict(counts))
-        return out
+        total, least, most, coarse, counts = data
+        return Figure(total, least, most, coarse, Counter(dict(counts)))
 
 
 def rounded(value: int) -> int:

@@ -15,17 +15,15 @@ from pubsub_emulator.spark_audit.history.rows import encode_items
 class Announced:
     """One segment's rows of `authorities` and `subscriptions` about one chain.
 
-    A row says what holds from a block on, so it is compared with the state before that block. Every change within the
-    segment needs its row, and where the chain's history begins (`first`) both tables do; rows about blocks before the
-    segment cannot be checked here.
+    A row is compared with the state before the block from which it holds. Each change within the segment needs its
+    row, and both tables do where the chain's history begins (`first`); rows about earlier blocks cannot be checked.
     """
 
     def __init__(self, rows: Sequence[Row], start: Header, state: State, *, first: bool) -> None:
         self._keys = {row["from_block"]: row for row in rows if "keys" in row}
         self._items = {row["from_block"]: row for row in rows if "items" in row}
-        self._errors = [f"authorities or subscriptions have two rows for one block, of {len(rows)} rows"] * (
-            len(self._keys) + len(self._items) != len(rows)
-        )
+        said = f"authorities or subscriptions have two rows for one block, of {len(rows)} rows"
+        self._errors = [said] if len(self._keys) + len(self._items) != len(rows) else []
         self._start = start.number
         self._last = start.number
         self._code, self._authorities = _code(state), AUTHORITIES.get(Storage(state))
@@ -46,9 +44,8 @@ class Announced:
         """The contradictions found, once the segment is at its end."""
         yield from self._errors
         for number in sorted({*self._keys, *self._items}):
-            if not self._start < number:
-                continue  # told before the segment began
-            yield f"authorities or subscriptions have a row for block {number}, which the segment does not reach"
+            if number > self._start:  # others were told before the segment began
+                yield f"authorities or subscriptions have a row for block {number}, which the segment does not reach"
 
     def _compare(self, number: int, state: State, *, changed: bool, new_keys: bool) -> None:
         keys, items = self._keys.pop(number, None), self._items.pop(number, None)
@@ -58,9 +55,8 @@ class Announced:
             self._errors.append(f"authorities and the state have different collators from block {number} on")
         subscribed = _subscriptions(_code(state))
         if items is None and changed:
-            self._errors.append(
-                f"subscriptions has no row for block {number}, from which the chain has other subscriptions"
-            )
+            said = f"subscriptions has no row for block {number}, from which the chain has other subscriptions"
+            self._errors.append(said)
         if items is not None:
             stated = {row["publisher"]: row["keys"] for row in items["items"]}
             right = stated == subscribed and list(stated) == list(subscribed) and len(stated) == len(items["items"])

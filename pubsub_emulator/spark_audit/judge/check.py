@@ -1,18 +1,13 @@
 """One chain's segment, judged again in plain Python by the function that the chain itself runs (AU-1, AU-4).
 
 The checkpoint gives the state; each candidate is rebuilt from its row and judged on it; what is valid moves the state
-on, what is not leaves it; the end must be where the next segment starts. Whatever cannot be read or rebuilt ends the
-judgement of the segment, because no later block could be told valid from invalid; it never ends the audit.
-
-A column that repeats what header, state, manifest or another table says is compared with it. A difference is a fault of
-the history and nobody's cheat: the block is judged by its header, and the segment is not complete.
+on; the end must be where the next segment starts. What cannot be rebuilt ends the judgement of the segment, never the
+audit. A column that says otherwise than header, state, manifest or another table is a fault of the history.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, field
 
-from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
@@ -25,7 +20,7 @@ from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import LostNode, RowError, block_place, delivery_rows, state_of
+from pubsub_emulator.spark_audit.history.rows import DELIVERED, LostNode, RowError, block_place, delivery_rows, state_of
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.announced import Announced
 from pubsub_emulator.spark_audit.judge.evidence import (
@@ -33,6 +28,8 @@ from pubsub_emulator.spark_audit.judge.evidence import (
     block_evidence,
     callback_bytes,
     figures_evidence,
+    hexed,
+    is_sealed,
     seam_evidence,
 )
 from pubsub_emulator.spark_audit.judge.findings import Severity
@@ -45,10 +42,6 @@ from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.judge.task import ChainFiles, Task
 from pubsub_emulator.spark_audit.judge.waste import Repeated, junk_bytes
 
-_DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
-
-Nodes = Mapping[int, bytes]
-
 
 def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
     """Judge all candidates of a chain's segment; never raises for what the history holds."""
@@ -59,29 +52,29 @@ def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
     except Exception as error:  # noqa: BLE001  # whatever a stranger's history brings about is its own fault (AU-11)
         out.note([place.fault(f"judging it failed with {type(error).__name__}: {short(error)}")])
         out.passing = out.passing or isinstance(error, (MemoryError, OSError))
-        out.receipt = replace(out.receipt, complete=False, seam="none")
+        out.receipt.complete, out.receipt.seam = False, "none"
     return out
 
 
 def _check(out: ChainResult, place: Place, shared: Shared) -> None:
-    read = read_rows(place, shared.store, schema.BLOCKS, place.files.blocks)
+    read = read_rows(place, shared.store, place.files.blocks)
     out.note(read.faults)
     rows = sorted(read.rows, key=lambda row: row["position"])
     nodes = shared.nodes()
     imported = [row for row in rows if row["status"] == "imported"]
     candidates = [row for row in rows if row["status"] != "imported"]
-    kind = "imported" if imported and not candidates else "candidates"
-    out.receipt = replace(out.receipt, candidates=len(rows), kind=kind)
+    out.receipt.kind = "imported" if imported and not candidates else "candidates"
+    out.receipt.candidates = len(rows)
     repeated = Repeated()
     for row in imported:
         out.add(judge_imported(place, shared, row, nodes, repeated.weigh(row, nodes)))
         shared.count()
     if candidates or not imported:
-        _check_candidates(out, place, shared, candidates, nodes, repeated, unread=read.unread)
+        _Candidates(place, shared, candidates, nodes, repeated, read.unread).check(out)
     else:
         out.note(_misplaced(place, imported))
-    weight = sum(row["proof_bytes"] for row in out.block_measures)
-    out.receipt = replace(out.receipt, complete=out.whole, proof_bytes=weight)
+    out.receipt.complete = out.whole
+    out.receipt.proof_bytes = sum(row["proof_bytes"] for row in out.block_measures)
     out.passing = out.passing or shared.passing
 
 
@@ -92,98 +85,153 @@ def _misplaced(place: Place, imported: list[Row]) -> Iterator[Note]:
             yield place.fault(f"the row says position {row['position']}, its manifest {at}", row["position"])
 
 
-def _check_candidates(  # noqa: PLR0917  # what a segment is judged from
-    out: ChainResult, place: Place, shared: Shared, rows: list[Row], nodes: Nodes, repeated: Repeated, *, unread: bool
-) -> None:
-    """Judge the candidates (not imported proofs) from checkpoint to checkpoint."""
-    points = read_checkpoints(place, shared.store)
-    out.note(points.faults)
-    start, unread = points.start, unread or points.unread
-    if start is None:
-        if place.segment and not any(
-            each.segment < place.segment for files in shared.task.chains for each in files.checkpoints
-        ):
-            shared.lack_before()
+@dataclass(slots=True)
+class _Candidates:
+    """The candidates (not imported proofs) of a segment, judged from checkpoint to checkpoint."""
+
+    place: Place
+    shared: Shared
+    rows: list[Row]
+    nodes: Mapping[int, bytes]
+    repeated: Repeated
+    unread: bool  # whether a part of the segment could not be read
+    recorded: dict[int, list[Row]] = field(default_factory=dict)  # callbacks on record, by position
+    unrecorded: int = 0  # callbacks that executing gives, and of which the segment records none
+
+    def check(self, out: ChainResult) -> None:
+        place, shared = self.place, self.shared
+        points = read_checkpoints(place, shared.store)
+        out.note(points.faults)
+        start, self.unread = points.start, self.unread or points.unread
+        if start is None:
+            files = (each for chain in shared.task.chains for each in chain.checkpoints)
+            if place.segment and not any(each.segment < place.segment for each in files):
+                shared.lack_before()
+                out.whole = False
+            elif not self.unread:
+                out.note([place.fault("the segment's checkpoint is not in the history")])
+            out.block_measures += [row_measures(row, self.nodes, judged=False) for row in self.rows]
+            return
+        out.receipt.genesis, out.receipt.start = start["number"] == 0, blake2_256(start["header"]).hex()
+        if not shared.has_headers:
+            out.note([place.fault("the history holds no relay headers of this segment")])
+        before = len(out.block_measures)
+        reached: ChainHead | None = None
+        for judged in self.walk(start, first=points.first):
+            out.add(judged)
+            reached = judged.head
+        left = self.rows[len(out.block_measures) - before :]
+        out.block_measures += [row_measures(row, self.nodes, judged=False) for row in left]
+        if reached is None:
             out.whole = False
-        elif not unread:
-            out.note([place.fault("the segment's checkpoint is not in the history")])
-        out.block_measures += [row_measures(row, nodes, judged=False) for row in rows]
-        return
-    genesis = start["number"] == 0
-    out.receipt = replace(out.receipt, genesis=genesis, start=blake2_256(start["header"]).hex())
-    if not shared.has_headers:
-        out.note([place.fault("the history holds no relay headers of this segment")])
-    before = len(out.block_measures)
-    reached: ChainHead | None = None
-    for judged in _walk(place, shared, start, rows, nodes, repeated, first=points.first, unread=unread):
-        out.add(judged)
-        reached = judged.head
-    judged_rows = len(out.block_measures) - before
-    out.block_measures += [row_measures(row, nodes, judged=False) for row in rows[judged_rows:]]
-    if reached is None:
-        out.whole = False
-        return
-    header = reached.header
-    out.receipt = replace(out.receipt, end=header.hash().hex(), end_number=header.number)
-    if out.whole:
-        seam, notes = _seam(place, header, points.end, start["position"] + len(rows))
-        out.note(notes)
-        out.receipt = replace(out.receipt, seam=seam)
-
-
-# Judging
-
-
-def _walk(  # noqa: PLR0917  # what a segment is judged from
-    place: Place,
-    shared: Shared,
-    start: Row,
-    rows: list[Row],
-    nodes: Nodes,
-    repeated: Repeated,
-    *,
-    first: bool,
-    unread: bool,
-) -> Iterator[Judged]:
-    """Every candidate judged in order, and the end of the segment; without a head from where none can be judged."""
-    begun = _begin(place, start)
-    if isinstance(begun, str):
-        yield Judged(notes=[place.fault(begun, table=schema.CHECKPOINTS)])
-        return
-    head = begun
-    read = read_rows(place, shared.store, schema.DELIVERIES, place.files.deliveries)
-    by_position: dict[int, list[Row]] = {}
-    for each in read.rows:
-        by_position.setdefault(each["position"], []).append(each)
-    recorded = None if read.unread else by_position
-    yield Judged(head, read.faults)
-    changes = shared.changes(place.chain)
-    announced = Announced(changes or (), head.header, head.state, first=first)
-    judged_at = unrecorded = 0
-    for position, row in enumerate(rows, start["position"]):
-        if row["position"] != position:
-            yield Judged(notes=[place.fault(f"candidate {position} is not in the history", position)])
             return
-        included_at = row["included_at"] or 0
-        if row["included_at"] is not None and included_at < judged_at:
-            said = f"it was judged in relay block {included_at}, but the one before it in {judged_at}"
-            yield Judged(head, [place.fault(said, position)])
-        judged_at = max(judged_at, included_at)
-        judged = judge_candidate(place, shared, row, nodes, head, recorded, repeated)
-        yield judged
-        if judged.head is None:
+        header = reached.header
+        out.receipt.end, out.receipt.end_number = header.hash().hex(), header.number
+        if out.whole:
+            out.receipt.seam, notes = _seam(place, header, points.end, start["position"] + len(self.rows))
+            out.note(notes)
+
+    def walk(self, start: Row, *, first: bool) -> Iterator[Judged]:
+        """Every candidate judged in order, and the end of the segment; without a head from where none can be judged."""
+        place, shared = self.place, self.shared
+        head = _begin(place, start)
+        if isinstance(head, str):
+            yield Judged(notes=[place.fault(head, table=schema.CHECKPOINTS)])
             return
-        head = judged.head
-        unrecorded += judged.unrecorded
-        announced.reach(head.header, head.state)
-        shared.count()
-    # What is not there is told once, and not again as what it would have shown.
-    if unread or read.unread or changes is None:
-        yield Judged()
-        return
-    notes: list[Note] = [place.fault(error, table=schema.AUTHORITIES) for error in announced.errors()]
-    notes += _miscounted(place, start["position"] + len(rows), unrecorded, recorded or {})
-    yield Judged(head, notes)
+        read = read_rows(place, shared.store, place.files.deliveries)
+        for each in read.rows:
+            self.recorded.setdefault(each["position"], []).append(each)
+        yield Judged(head, read.faults)
+        changes = shared.changes(place.chain)
+        announced = Announced(changes or (), head.header, head.state, first=first)
+        judged_at = 0
+        for position, row in enumerate(self.rows, start["position"]):
+            if row["position"] != position:
+                yield Judged(notes=[place.fault(f"candidate {position} is not in the history", position)])
+                return
+            included_at = row["included_at"] or 0
+            if row["included_at"] is not None and included_at < judged_at:
+                said = f"it was judged in relay block {included_at}, but the one before it in {judged_at}"
+                yield Judged(head, [place.fault(said, position)])
+            judged_at = max(judged_at, included_at)
+            judged = self.judge(row, head, has_callbacks=not read.unread)
+            yield judged
+            if judged.head is None:
+                return
+            head = judged.head
+            announced.reach(head.header, head.state)
+            shared.count()
+        # What is not there is told once, and not again as what it would have shown.
+        if self.unread or read.unread or changes is None:
+            yield Judged()
+            return
+        notes: list[Note] = [place.fault(error, table=schema.AUTHORITIES) for error in announced.errors()]
+        notes += _miscounted(place, start["position"] + len(self.rows), self.unrecorded, self.recorded)
+        yield Judged(head, notes)
+
+    def judge(self, row: Row, head: ChainHead, *, has_callbacks: bool) -> Judged:
+        """Judge one candidate on a head: what it costs, what is wrong with it, and what the next one builds on."""
+        place, shared, position = self.place, self.shared, row["position"]
+        try:
+            candidate, row, faults = rebuild(place, row, self.nodes, head)
+        except LostNode as error:
+            return Judged(notes=[] if shared.lacks(schema.NODES) else [place.fault(str(error), position)])
+        except Unusable as error:
+            return Judged(notes=[place.fault(str(error), position)])
+        relay, notes = _relay_context(place, shared, row)
+        notes[:0] = faults
+        if relay is None:
+            return Judged(notes=notes)
+        try:
+            outcome, refusal = judge_block(head, candidate, relay)
+        except (MemoryError, OSError):  # of the machine
+            raise
+        except Exception as error:  # noqa: BLE001  # a state that is consistent and senseless (AU-5)
+            notes.append(place.fault(f"judging it failed with {type(error).__name__}: {short(error)}", position))
+            return Judged(notes=notes)
+        found = None if refusal is None else refusal.verdict.value
+        included = row["status"] == "included"
+        if found is not None or not included:
+            stated = None if included else row["verdict"] or ""
+            code, severity, detail = _weigh(row, found, refusal, stated)
+            evidence = block_evidence(head.header, head.state, candidate, relay, Recorded(stated))
+            notes.append(place.finding(row, code, severity, evidence, detail))
+        measures = row_measures(row, self.nodes, judged=True)
+        measures["verdict"] = found
+        # Any other verdict, and none, means that the seal was found good.
+        measures["sealed"] = found != Verdict.BAD_SEAL.value or is_sealed(row["collator"], candidate.header)
+        if refusal is not None:
+            measures["junk_bytes"] = junk_bytes(candidate.inherent.proof, refusal)
+        if outcome is None or not included:
+            # Of a block that the chain took although it is invalid, no state is known from which it went on.
+            return Judged(None if included else head, notes, measures)
+        repeated = self.repeated.weigh(row, self.nodes)
+        measures |= {**executed_measures(row, head.state, outcome), "repeated_bytes": repeated}
+        if has_callbacks:
+            notes += self.compare(row, head, candidate, relay, outcome)
+        return Judged(ChainHead(candidate.header, outcome.state), notes, measures, publisher_rows(row, outcome))
+
+    def compare(
+        self, row: Row, head: ChainHead, candidate: Candidate, relay: RelayContext, outcome: BlockOutcome
+    ) -> list[Note]:
+        """Callbacks on record against those that executing the block gives."""
+        on_record = self.recorded.pop(row["position"], [])
+        given = delivery_rows(block_place(row), outcome.deliveries)
+        if given and not self.place.files.deliveries:  # none of the segment's are on record: that is no block's doing
+            self.unrecorded += len(given)
+            return []
+        on_record.sort(key=lambda each: each["sequence"])
+        for sequence, each in enumerate(on_record):
+            if each["sequence"] != sequence or (each["number"], each["block"]) != (row["number"], row["block"]):
+                said = f"callback {each['sequence']} is of another block, or not in order"
+                return [self.place.fault(said, row["position"], schema.DELIVERIES)]
+        stated = [[each[name] for name in DELIVERED] for each in on_record]
+        if stated == [[each[name] for name in DELIVERED] for each in given]:
+            return []
+        callbacks = tuple(callback_bytes(*each) for each in stated)
+        evidence = block_evidence(head.header, head.state, candidate, relay, Recorded(None, callbacks))
+        detail = f"{len(on_record)} callbacks on record, executing gives {len(given)}"
+        return [self.place.finding(row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence, detail)]
 
 
 def _begin(place: Place, start: Row) -> ChainHead | str:
@@ -199,60 +247,6 @@ def _begin(place: Place, start: Row) -> ChainHead | str:
     if spec.para_id != place.chain:
         return f"the checkpoint's state is that of chain {spec.para_id}"
     return ChainHead(header, state) if keys else "the checkpoint's state has no collators"
-
-
-def judge_candidate(  # noqa: PLR0917  # what a candidate is judged from
-    place: Place,
-    shared: Shared,
-    row: Row,
-    nodes: Nodes,
-    head: ChainHead,
-    recorded: dict[int, list[Row]] | None,
-    repeated: Repeated,
-) -> Judged:
-    """Judge one candidate on a head: what it costs, what is wrong with it, and what the next one builds on."""
-    position = row["position"]
-    try:
-        candidate, row, faults = rebuild(place, row, nodes, head)
-    except LostNode as error:
-        return Judged(notes=[] if shared.lacks(schema.NODES) else [place.fault(str(error), position)])
-    except Unusable as error:
-        return Judged(notes=[place.fault(str(error), position)])
-    relay, notes = _relay_context(place, shared, row)
-    notes[:0] = faults
-    if relay is None:
-        return Judged(notes=notes)
-    try:
-        outcome, refusal = judge_block(head, candidate, relay)
-    except (MemoryError, OSError):  # of the machine
-        raise
-    except Exception as error:  # noqa: BLE001  # a state that is consistent and senseless (AU-5)
-        notes.append(place.fault(f"judging it failed with {type(error).__name__}: {short(error)}", position))
-        return Judged(notes=notes)
-    found = None if refusal is None else refusal.verdict.value
-    included = row["status"] == "included"
-    if found is not None or not included:
-        stated = None if included else row["verdict"] or ""
-        code, severity, detail = _weigh(row, found, refusal, stated)
-        evidence = block_evidence(head.header, head.state, candidate, relay, Recorded(stated))
-        notes.append(place.finding(row, code, severity, evidence, detail))
-    measures = row_measures(row, nodes, judged=True)
-    measures["verdict"] = found
-    # Any other verdict, and none, means that the seal was found good.
-    measures["sealed"] = found != Verdict.BAD_SEAL.value or _is_sealed(row["collator"], candidate.header)
-    if refusal is not None:
-        measures["junk_bytes"] = junk_bytes(candidate.inherent.proof, refusal)
-    if outcome is None or not included:
-        # Of a block that the chain took although it is invalid, no state is known from which it went on.
-        return Judged(None if included else head, notes, measures)
-    measures |= {**executed_measures(row, head.state, outcome), "repeated_bytes": repeated.weigh(row, nodes)}
-    unrecorded = 0
-    if recorded is not None:
-        on_record = recorded.pop(position, [])
-        unrecorded, compared = _compare_deliveries(place, row, on_record, head, candidate, relay, outcome)
-        notes += compared
-    publishers = publisher_rows(row, outcome)
-    return Judged(ChainHead(candidate.header, outcome.state), notes, measures, publishers, unrecorded=unrecorded)
 
 
 def _relay_context(place: Place, shared: Shared, row: Row) -> tuple[RelayContext | None, list[Note]]:
@@ -273,43 +267,12 @@ def _relay_context(place: Place, shared: Shared, row: Row) -> tuple[RelayContext
         notes.append(place.fault(f"relay block {judged_at} has no slot", position))
         slot = row["slot_now"]
     if (root, slot) != (row["relay_root"], row["slot_now"]):
-        figures = {
-            "relay_parent": number,
-            "row": [_hex(row["relay_root"]), row["slot_now"]],
-            "relay_headers": [_hex(root), slot],
-        }
+        stated, found = [hexed(row["relay_root"]), row["slot_now"]], [hexed(root), slot]
+        evidence = figures_evidence({"relay_parent": number, "row": stated, "relay_headers": found})
         detail = "the row states another relay storage root or slot than the relay headers"
         nobodys = {**row, "collator": None}
-        evidence = figures_evidence(figures)
         notes.append(place.finding(nobodys, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, evidence, detail))
     return RelayContext(RelayBlockNumber(number), root, Slot(slot)), notes
-
-
-def _compare_deliveries(  # noqa: PLR0917  # all that evidence is made of
-    place: Place,
-    row: Row,
-    on_record: list[Row],
-    head: ChainHead,
-    candidate: Candidate,
-    relay: RelayContext,
-    outcome: BlockOutcome,
-) -> tuple[int, list[Note]]:
-    """Callbacks on record against those that executing the block gives, and how many the segment does not record."""
-    given = delivery_rows(block_place(row), outcome.deliveries)
-    if given and not place.files.deliveries:
-        return len(given), []  # none of the segment's are on record: that is no block's doing
-    on_record.sort(key=lambda each: each["sequence"])
-    for sequence, each in enumerate(on_record):
-        if each["sequence"] != sequence or (each["number"], each["block"]) != (row["number"], row["block"]):
-            said = f"callback {each['sequence']} is of another block, or not in order"
-            return 0, [place.fault(said, row["position"], schema.DELIVERIES)]
-    stated = [[each[name] for name in _DELIVERED] for each in on_record]
-    if stated == [[each[name] for name in _DELIVERED] for each in given]:
-        return 0, []
-    callbacks = tuple(callback_bytes(*each) for each in stated)
-    evidence = block_evidence(head.header, head.state, candidate, relay, Recorded(None, callbacks))
-    detail = f"{len(on_record)} callbacks on record, executing gives {len(given)}"
-    return 0, [place.finding(row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence, detail)]
 
 
 # The end of a segment
@@ -344,16 +307,6 @@ def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tupl
     detail = f"the segment ends at block {reached.number}, {reached.hash().hex()}; the next starts elsewhere"
     at = {"segment": place.segment, "number": reached.number, "block": reached.hash()}
     return "mismatch", [place.shown(findings.SEAM_MISMATCH, Severity.ERROR, subject, evidence, detail, at)]
-
-
-def _hex(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()
-
-
-def _is_sealed(author: bytes | None, header: Header) -> bool:
-    """Whether the author made the seal."""
-    seal = header.aura_seal()
-    return author is not None and seal is not None and verify(author, header.pre_hash(), seal)
 
 
 def _weigh(

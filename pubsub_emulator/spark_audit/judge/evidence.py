@@ -12,19 +12,17 @@
                    bool failed
 
 The storage proof holds, strictly ascending, the nodes and detached values of the parent's state that judging the block
-asks for, no more and no less: those on the way to what it reads, absences included, and to what it writes. They are
-opened from the state root in the parent's header, so they prove themselves. The recorded verdict is what the history
-says the block was refused for, and `None` if it was included. `callbacks` is there if the callbacks are in doubt.
+asks for, no more and no less, opened from the state root in the parent's header. The recorded verdict is what the
+history says the block was refused for, `None` if it was included. `callbacks` is there if the callbacks are in doubt.
 
-What evidence cannot prove is told with every judgement: what the relay chain vouches for, and that the parent is the
-chain's. This module needs no Spark and no Arrow.
+What evidence cannot prove is told with every judgement. This module needs no Spark and no Arrow.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.ed25519 import verify
@@ -47,10 +45,8 @@ from pubsub_emulator.trie import BadNode, MissingNode
 from pubsub_emulator.trie.partial import Fetch, PartialTrie
 
 _VERSION: Final = 2
-_root = scale.option(scale.fixed(32))
 _nodes = scale.vec(scale.bytes_)
-_verdict = scale.option(scale.bytes_)
-_callbacks = scale.option(scale.vec(scale.bytes_))
+_callbacks = scale.option(_nodes)
 _hash = scale.option(scale.fixed(32))
 _bytes = scale.option(scale.bytes_)
 
@@ -63,10 +59,9 @@ class EvidenceError(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result of judging evidence again.
+    """The result of judging evidence again: the `code` of the finding it is for, none when there is nothing to find.
 
-    `code` is that of the finding it is for, none when there is nothing to find. `facts` are the columns of a finding
-    that the evidence shows, by name, and `rests_on` what it does not show and whoever doubts it has to look up.
+    `facts` are columns of a finding that it shows, `rests_on` what it does not and whoever doubts it has to look up.
     """
 
     kind: str
@@ -100,17 +95,11 @@ def block_evidence(
 
     _execute(parent, candidate, relay, fetch)
     callbacks = None if recorded.callbacks is None else list(recorded.callbacks)
-    return _head("block") + b"".join(
-        (
-            encode_bytes(parent.encode()),
-            encode_bytes(candidate.encode()),
-            _root.encode(relay.storage_root),
-            relay.slot_now.to_bytes(8, "little"),
-            _nodes.encode(sorted(node for node in reads.values() if node is not None)),
-            _verdict.encode(None if recorded.verdict is None else recorded.verdict.encode()),
-            _callbacks.encode(callbacks),
-        )
-    )
+    verdict = None if recorded.verdict is None else recorded.verdict.encode()
+    block = encode_bytes(parent.encode()) + encode_bytes(candidate.encode())
+    vouched = _hash.encode(relay.storage_root) + relay.slot_now.to_bytes(8, "little")
+    nodes = _nodes.encode(sorted(node for node in reads.values() if node is not None))
+    return b"".join((_head("block"), block, vouched, nodes, _bytes.encode(verdict), _callbacks.encode(callbacks)))
 
 
 def callback_bytes(  # noqa: PLR0917  # the columns of a delivery
@@ -136,6 +125,11 @@ def figures_evidence(figures: Mapping[str, object]) -> bytes:
     return _head("figures") + encode_bytes(json.dumps(figures, sort_keys=True, separators=(",", ":")).encode())
 
 
+def hexed(value: bytes | None) -> str | None:
+    """Bytes as figures have them."""
+    return None if value is None else value.hex()
+
+
 def judge(evidence: bytes) -> Judgement:
     """Judge evidence again, from its bytes alone. Raises `EvidenceError` when it proves nothing."""
     try:
@@ -143,19 +137,11 @@ def judge(evidence: bytes) -> Judgement:
         version, kind = reader.u8(), reader.bytes_().decode(errors="replace")
         if version != _VERSION:
             raise EvidenceError(f"evidence version {version} is not known")
-        if kind == "block":
-            return _judge_block(reader)
-        if kind == "seam":
-            return _judge_seam(reader)
-        if kind == "equivocation":
-            return _judge_equivocation(reader)
-        if kind == "figures":
-            figures = reader.bytes_().decode(errors="replace")
-            reader.end()
-            return Judgement(kind, None, figures, {}, ("the history's figures, which are stated and not proven",))
+        if kind not in _JUDGES:
+            raise EvidenceError(f"evidence of kind {kind!r} is not known")
+        return _JUDGES[kind](reader)
     except ScaleError as error:
         raise EvidenceError(f"evidence does not decode: {error}") from None
-    raise EvidenceError(f"evidence of kind {kind!r} is not known")
 
 
 def _head(kind: str) -> bytes:
@@ -167,8 +153,7 @@ def partial_state(root: Hash, fetch: Fetch) -> State:
     return State(PartialTrie(root, fetch))
 
 
-@dataclass(frozen=True, slots=True)
-class _Executed:
+class _Executed(NamedTuple):
     """The outcome of a block that was executed again."""
 
     outcome: BlockOutcome | None
@@ -178,11 +163,7 @@ class _Executed:
 
 
 def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: Fetch) -> _Executed:
-    """Judge a block on as much of its parent's state as `fetch` knows.
-
-    Raises `EvidenceError` for a state in which no block can be, `MissingNode`, `BadNode`, `ScaleError`,
-    `ImpossibleConfig`.
-    """
+    """Judge a block on what `fetch` knows of its parent's state; what it meets there is raised as it is."""
     state = partial_state(parent.state_root, fetch)
     spec = runtime_spec(state.top)
     keys = AUTHORITIES.get(Storage(state))
@@ -217,7 +198,7 @@ def read_block_evidence(evidence: bytes) -> BlockEvidence | None:
 def _read_block(reader: Reader) -> BlockEvidence:
     parent = _whole("the parent's header", Header.decode, reader.bytes_())
     candidate = _whole("the candidate", Candidate.decode, reader.bytes_())
-    root = _root.read(reader)
+    root = _hash.read(reader)
     slot_now = Slot(reader.uint(8))
     relay = RelayContext(candidate.inherent.relay_parent_number, None if root is None else Hash(root), slot_now)
     return BlockEvidence(parent, candidate, relay, tuple(_nodes.read(reader)))
@@ -226,8 +207,7 @@ def _read_block(reader: Reader) -> BlockEvidence:
 def _judge_block(reader: Reader) -> Judgement:
     read = _read_block(reader)
     parent, candidate, relay, proof = read.parent, read.candidate, read.relay, read.nodes
-    verdict = _verdict.read(reader)
-    callbacks = _callbacks.read(reader)
+    verdict, callbacks = _bytes.read(reader), _callbacks.read(reader)
     reader.end()
     if any(a >= b for a, b in pairwise(proof)):
         raise EvidenceError("the nodes of the storage proof are not strictly ascending")
@@ -241,12 +221,11 @@ def _judge_block(reader: Reader) -> Judgement:
     try:
         done = _execute(parent, candidate, relay, fetch)
     except MissingNode as missing:
+        node = missing.hash.hex()
+        lacks = f"the storage proof lacks node {node}, which judging needs"
         if missing.hash == parent.state_root:
-            raise EvidenceError(
-                "the storage proof does not have the root that the parent's header commits to, "
-                f"{parent.state_root.hex()}"
-            ) from None
-        raise EvidenceError(f"the storage proof lacks node {missing.hash.hex()}, which judging needs") from None
+            lacks = f"the storage proof does not have the root that the parent's header commits to, {node}"
+        raise EvidenceError(lacks) from None
     except BadNode as bad:
         raise EvidenceError(f"node {bad.hash.hex()} of the storage proof is malformed: {bad.reason}") from None
     except (ScaleError, ImpossibleConfig) as error:
@@ -258,9 +237,8 @@ def _judge_block(reader: Reader) -> Judgement:
     unused = [node_hash for node_hash in nodes if node_hash not in keys]
     if unused:
         raise EvidenceError(f"{len(unused)} nodes of the storage proof are not needed, first {unused[0].hex()}")
-    return _weigh(
-        done, parent, candidate, relay, Recorded(_text(verdict), None if callbacks is None else (*callbacks,))
-    )
+    word = None if verdict is None else verdict.decode(errors="replace")
+    return _weigh(done, parent, candidate, relay, Recorded(word, None if callbacks is None else (*callbacks,)))
 
 
 def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayContext, recorded: Recorded) -> Judgement:
@@ -285,10 +263,9 @@ def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayCo
 
 def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None) -> list[str]:
     """The assumptions of a verdict beside the block, its parent and their seals."""
-    if relay.storage_root is None:
-        vouched = f"it has no block {relay.number}"
-    else:
-        vouched = f"its block {relay.number} has storage root {relay.storage_root.hex()}"
+    root, vouched = relay.storage_root, f"it has no block {relay.number}"
+    if root is not None:
+        vouched = f"its block {relay.number} has storage root {root.hex()}"
     out = [f"the relay chain's word: {vouched}", f"the newest slot when the block was judged: {relay.slot_now}"]
     offences = () if refusal is None else {offence.verdict for offence in refusal.evidence}
     if Verdict.BAD_PARENT in offences:
@@ -298,11 +275,9 @@ def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None)
     return out
 
 
-def _callback(delivery: Delivery) -> bytes:
-    ttl_state = None if delivery.ttl_state is None else encode_ttl_state(delivery.ttl_state)
-    return callback_bytes(
-        delivery.publisher, delivery.key, delivery.kind, delivery.entry_hash, ttl_state, delivery.failed
-    )
+def _callback(each: Delivery) -> bytes:
+    ttl_state = None if each.ttl_state is None else encode_ttl_state(each.ttl_state)
+    return callback_bytes(each.publisher, each.key, each.kind, each.entry_hash, ttl_state, each.failed)
 
 
 def _whole(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
@@ -310,10 +285,6 @@ def _whole(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
         return decode(data)
     except ScaleError as error:
         raise EvidenceError(f"{what} does not decode: {error}") from None
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="replace")
 
 
 def _judge_seam(reader: Reader) -> Judgement:
@@ -334,15 +305,13 @@ def _judge_equivocation(reader: Reader) -> Judgement:
     author = reader.take(32)
     first, second = (_whole("a header", Header.decode, reader.bytes_()) for _ in range(2))
     reader.end()
-    slots = first.aura_slot(), second.aura_slot()
-    seals = first.aura_seal(), second.aura_seal()
+    slot = first.aura_slot()
     facts = {"collator": author, "block": second.hash(), "number": second.number}
-    if first.hash() == second.hash() or slots[0] is None or slots[0] != slots[1]:
+    if first.hash() == second.hash() or slot is None or slot != second.aura_slot():
         return Judgement("equivocation", None, "not two headers for one slot", facts)
-    for header, seal in zip((first, second), seals, strict=True):
-        if seal is None or not verify(author, header.pre_hash(), seal):
-            return Judgement("equivocation", None, "a header is not sealed by the author", facts)
-    detail = f"blocks {first.hash().hex()} and {second.hash().hex()} for slot {slots[0]}"
+    if not is_sealed(author, first) or not is_sealed(author, second):
+        return Judgement("equivocation", None, "a header is not sealed by the author", facts)
+    detail = f"blocks {first.hash().hex()} and {second.hash().hex()} for slot {slot}"
     tied = _are_tied(first, second)
     turn = "the history's word on whose turn the slot was, and on which chain"
     word = "the history's word that both headers are of one chain: nothing in them says so"
@@ -350,9 +319,26 @@ def _judge_equivocation(reader: Reader) -> Judgement:
     return Judgement("equivocation", findings.EQUIVOCATION, detail, facts, rests_on, proves=tied)
 
 
-def _are_tied(first: Header, second: Header) -> bool:
-    """Whether two headers are of one chain by themselves: a key that collates two chains may seal a block of each.
+def is_sealed(author: bytes | None, header: Header) -> bool:
+    """Whether the author made the seal."""
+    seal = header.aura_seal()
+    return author is not None and seal is not None and verify(author, header.pre_hash(), seal)
 
-    Two blocks on one parent are of one chain, and so are a block and its child: a parent's state names its chain.
-    """
+
+def _are_tied(first: Header, second: Header) -> bool:
+    """Whether headers are of one chain by their parents: a key that collates two chains may seal a block of each."""
     return first.parent_hash in {second.parent_hash, second.hash()} or second.parent_hash == first.hash()
+
+
+def _judge_figures(reader: Reader) -> Judgement:
+    figures = reader.bytes_().decode(errors="replace")
+    reader.end()
+    return Judgement("figures", None, figures, {}, ("the history's figures, which are stated and not proven",))
+
+
+_JUDGES: Final = {
+    "block": _judge_block,
+    "seam": _judge_seam,
+    "equivocation": _judge_equivocation,
+    "figures": _judge_figures,
+}

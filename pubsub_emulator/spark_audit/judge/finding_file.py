@@ -1,8 +1,7 @@
 """A finding as a file of its own, and the check of it: offline, from the file alone, without Spark and without Arrow.
 
-A JSON object: `format`, the columns of the table `findings` (bytes as hex after 0x), and `digest`, blake2b-256 over
-everything else in canonical JSON. The digest tells accidents; forgery is told by judging the evidence again: it must
-come to the very block, collator and code that the file states.
+A JSON object: `format`, the columns of the table `findings` (bytes as hex after 0x), and `digest`, blake2b-256 over all
+else in canonical JSON. The evidence is judged again: it must come to the block, collator and code that the file states.
 """
 
 import json

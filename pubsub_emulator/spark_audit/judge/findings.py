@@ -64,10 +64,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From which figures on a history's habits are findings of severity `info`.
-
-    Blocks and relay blocks are counted; `budget_ppm` is a share of the budget in millionths.
-    """
+    """From which figures, in blocks or millionths of the budget, a history's habits are findings of severity `info`."""
 
     relay_lag: int = 10
     stalled_blocks: int = 8
@@ -89,32 +86,10 @@ def finding_id(network: str, chain: int, code: str, subject: bytes) -> Hash:
     return blake2_256(b"".join(map(encode_bytes, parts)))
 
 
-def finding_row(
-    *,
-    network: str,
-    chain: int,
-    code: str,
-    severity: Severity,
-    subject: bytes,
-    evidence: bytes,
-    detail: str,
-    place: Row | None = None,
-    collator: bytes | None = None,
+def finding_row(  # noqa: PLR0917  # what a finding is made of
+    chain: tuple[str, int], code: str, severity: Severity, subject: bytes, evidence: bytes, detail: str, place: Row
 ) -> Row:
-    """A row of `findings`. `subject` tells findings of one code on one chain apart; with them it makes the id."""
-    place = place or {}
-    return {
-        "id": finding_id(network, chain, code, subject),
-        "network": network,
-        "chain": chain,
-        "segment": place.get("segment"),
-        "position": place.get("position"),
-        "number": place.get("number"),
-        "block": place.get("block"),
-        "collator": collator,
-        "code": code,
-        "severity": severity.value,
-        "evidence": evidence,
-        "detail": detail,
-        "verifier": VERSION,
-    }
+    """A finding about a chain of a network, and what `place` names; `subject` tells those of one code on it apart."""
+    at = {name: place.get(name) for name in ("segment", "position", "number", "block", "collator")}
+    said = {"code": code, "severity": severity.value, "evidence": evidence, "detail": detail, "verifier": VERSION}
+    return {"id": finding_id(*chain, code, subject), "network": chain[0], "chain": chain[1], **at, **said}

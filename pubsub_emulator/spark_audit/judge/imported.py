@@ -1,7 +1,7 @@
 """Checks of an imported block: header against columns, relay root against the relay chain, and its relay proof."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import LostNode, proof_of
+from pubsub_emulator.spark_audit.history.rows import POSITIONED, LostNode, columns_of, proof_of
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.evidence import figures_evidence
 from pubsub_emulator.spark_audit.judge.findings import Severity
@@ -21,26 +21,15 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import attribute_inherent, proof_parts
 
 _FOREIGN: Final = (
-    "slot",
-    "verdict",
-    "detail",
-    "included_at",
-    "slot_now",
-    "collator",
-    "parent_state_root",
-    "allowed_pov",
-    "unpruned",
-    "strategy",
-    "extrinsics",
+    *("slot", "verdict", "detail", "included_at", "slot_now", "collator", "parent_state_root", "allowed_pov"),
+    *("unpruned", "strategy", "extrinsics"),
 )
 """Columns of `blocks` that only a judged candidate has."""
+_UNPLACED: Final = "below no node of the proof: the chain may have stored those"
 
 
 def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, bytes], repeated: int) -> Judged:
-    """Open a real relay proof and tell its bytes apart (AU-9, AU-18).
-
-    `repeated` are bytes that the block before had proven already.
-    """
+    """Open a real relay proof and tell its bytes apart (AU-9, AU-18), of which `repeated` were proven before."""
     position = row["position"]
     notes: list[Note] = [*_foreign(place, row), *_other_than_header(place, row)]
     row = {**row, **dict.fromkeys(_FOREIGN)}
@@ -68,7 +57,7 @@ def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, b
         evidence = figures_evidence(opened)
         notes.append(place.finding(row, findings.UNOPENED_PROOF, Severity.ERROR, evidence, str(error)))
         return Judged(notes=notes, measures={**measures, "verdict": findings.UNOPENED_PROOF}, whole=whole)
-    at = {name: row[name] for name in ("network", "chain", "segment", "position", "number")}
+    at = columns_of(row, POSITIONED)
     parts = [{**at, **part} for part in proof_parts(found)]
     notes += _left(place, row, found, opened)
     return Judged(notes=notes, measures=measures, parts=parts, whole=whole)
@@ -77,16 +66,14 @@ def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, b
 def _left(place: Place, row: Row, found: Attribution, opened: Mapping[str, object]) -> Iterator[Note]:
     """Nodes that no key can need are a finding; those that a key may need, by the chain's own state, are noted."""
     kinds = {part.kind: part for part in found.parts}
-    if "unread" in kinds:
-        part = kinds["unread"]
-        figures = {**opened, "unread": [each.hex() for each in found.unread]}
-        detail = f"{part.nodes} nodes, {part.weight} bytes that no key needs"
-        yield place.finding(row, findings.UNREAD_NODES, Severity.WARNING, figures_evidence(figures), detail)
-    if "unplaced" in kinds:
-        part = kinds["unplaced"]
-        figures = {**opened, "unplaced": [each.hex() for each in found.unplaced]}
-        detail = f"{part.nodes} nodes, {part.weight} bytes below no node of the proof: the chain may have stored those"
-        yield place.finding(row, findings.UNPLACED_NODES, Severity.INFO, figures_evidence(figures), detail)
+    for kind, nodes, code, severity, said in (
+        ("unread", found.unread, findings.UNREAD_NODES, Severity.WARNING, "that no key needs"),
+        ("unplaced", found.unplaced, findings.UNPLACED_NODES, Severity.INFO, _UNPLACED),
+    ):
+        if kind in kinds:
+            evidence = figures_evidence({**opened, kind: [each.hex() for each in nodes]})
+            part = kinds[kind]
+            yield place.finding(row, code, severity, evidence, f"{part.nodes} nodes, {part.weight} bytes {said}")
 
 
 def _foreign(place: Place, row: Row) -> Iterator[Fault]:
@@ -96,24 +83,17 @@ def _foreign(place: Place, row: Row) -> Iterator[Fault]:
             yield place.fault(f"the row of an imported block has {name} {shown(row[name])}", row["position"])
 
 
-class _Facts(NamedTuple):
+def _facts(header: bytes) -> Row:
     """The first fields of a header."""
-
-    parent: bytes
-    number: int
-    state_root: bytes
-
-
-def _facts(header: bytes) -> _Facts:
     reader = Reader(header)
-    return _Facts(reader.take(32), reader.compact(32), reader.take(32))
+    return {"parent": reader.take(32), "number": reader.compact(32), "state_root": reader.take(32)}
 
 
 def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
     """Columns that say otherwise than the header, and a relay parent that differs from its descendants."""
     if row["header"] is not None:
         try:
-            facts = {**_facts(row["header"])._asdict(), "block": blake2_256(row["header"])}
+            facts = {**_facts(row["header"]), "block": blake2_256(row["header"])}
         except ScaleError as error:
             yield place.fault(f"the header cannot be read: {error}", row["position"])
         else:
@@ -124,8 +104,8 @@ def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
         except ScaleError as error:
             yield place.fault(f"relay_parent_descendants cannot be read: {error}", row["position"])
         else:
-            if (first.number, first.state_root) != (row["relay_parent"], row["relay_parent_root"]):
-                said = f"relay_parent_descendants begin with block {first.number} of another root or number"
+            if (first["number"], first["state_root"]) != (row["relay_parent"], row["relay_parent_root"]):
+                said = f"relay_parent_descendants begin with block {first['number']} of another root or number"
                 yield place.fault(said, row["position"])
 
 
@@ -134,10 +114,7 @@ def _other_root(place: Place, row: Row, vouched: bytes | None) -> Note:
     if vouched is None:
         said = "the row states another relay root than its inherent, and no relay header says which is right"
         return place.fault(said, row["position"])
-    figures = {
-        "relay_parent": row["relay_parent"],
-        "inherent": row["relay_parent_root"].hex(),
-        "relay_header": vouched.hex(),
-    }
+    roots = {"inherent": row["relay_parent_root"].hex(), "relay_header": vouched.hex()}
+    evidence = figures_evidence({"relay_parent": row["relay_parent"], **roots})
     detail = "the inherent states another relay storage root than the relay chain's header"
-    return place.finding(row, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, figures_evidence(figures), detail)
+    return place.finding(row, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, evidence, detail)

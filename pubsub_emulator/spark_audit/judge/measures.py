@@ -1,64 +1,53 @@
 """Measures of a block, from a candidate's row and from executing it (PS-70)."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from pubsub_emulator.primitives.pubsub import TimedOut, ValidFor, node_cost
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSING_CURSOR
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import empty_row, messages_of
+from pubsub_emulator.spark_audit.history.row import EPOCH, Row, fields_of
+from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE, POSITIONED, columns_of, empty_row, messages_of
 
 SLOT_DURATION: Final = timedelta(seconds=6)
 """Of the relay chain's slots."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // SLOT_DURATION
+_LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // SLOT_DURATION
 
-_SAME: Final = (
-    "network",
-    "chain",
-    "segment",
-    "position",
-    "number",
-    "block",
-    "status",
-    "verdict",
-    "slot",
-    "collator",
-    "relay_parent",
-    "max_pov",
+_SAME: Final = (*BLOCK_PLACE, "status", "verdict", "slot", "collator", "relay_parent", "max_pov")
+_LEDGER: Final = (
+    *("budget", "used", "unused", "static_bytes", "map_charges", "own_state_bytes", "cache_state_bytes"),
+    *("extrinsics_bytes", "extrinsics_state_bytes"),
 )
-_SUMMED: Final = ("top_path_bytes", "child_node_bytes", "value_bytes", "cache_charges", "row_charges", "cached_bytes")
+"""Measures that are called as in the block's ledger."""
 
 
 def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     """The measures of a row that need no execution; missing nodes count 0 bytes."""
-    out = empty_row(schema.BLOCK_MEASURES)
-    out.update({name: row[name] for name in _SAME})
+    out = empty_row(schema.BLOCK_MEASURES) | columns_of(row, _SAME)
     out["judged"] = judged
-    out["block_time"] = time = block_time(row)
+    out["block_time"] = time = _block_time(row)
     out["day"] = None if time is None else time.date()
     out["vouched"] = row["status"] != "imported"
     out["relay_lag"] = None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
     out["proof_nodes"] = len(row["proof"])
     out["proof_bytes"] = sum(node_cost(len(nodes[reference])) for reference in row["proof"] if reference in nodes)
-    out["repeated_bytes"] = out["junk_bytes"] = None
     out["messages_bytes"] = messages_of(row).weight
     if row["unpruned"] is not None:
         out["unpruned_bytes"] = sum(part["bytes"] for part in row["unpruned"])
     return out
 
 
-def block_time(row: Row) -> datetime | None:
+def _block_time(row: Row) -> datetime | None:
     """When a candidate was judged, by the slot of the relay block; of an imported one what its block says of itself."""
     if row["status"] == "imported":
         stored: datetime | None = row.get("block_time")
         return stored
     slot = row["slot_now"]
-    return None if slot is None or slot > _LAST_SLOT else _EPOCH + slot * SLOT_DURATION
+    return None if slot is None or slot > _LAST_SLOT else EPOCH + slot * SLOT_DURATION
 
 
 def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
@@ -66,30 +55,20 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
     ledger, plan = outcome.ledger, outcome.plan
     lag = row["included_at"] - row["relay_parent"]
     states = [delivery.ttl_state for delivery in outcome.deliveries]
-    sums = {name: sum(getattr(publisher, name) for publisher in ledger.publishers) for name in _SUMMED}
+    sums = {name: sum(getattr(publisher, name) for publisher in ledger.publishers) for name in schema.LEDGER}
     out = {
         **sums,
-        "budget": ledger.budget,
-        "used": ledger.used,
-        "unused": ledger.unused,
+        **fields_of(ledger, _LEDGER),
         "stopped": plan.cursor is not None,
-        "static_bytes": ledger.static_bytes,
-        "map_charges": ledger.map_charges,
-        "own_state_bytes": ledger.own_state_bytes,
-        "cache_state_bytes": ledger.cache_state_bytes,
-        "extrinsics_bytes": ledger.extrinsics_bytes,
-        "extrinsics_state_bytes": ledger.extrinsics_state_bytes,
-        "ref_time": ledger.weight.ref_time,
-        "proof_size": ledger.weight.proof_size,
+        **fields_of(ledger.weight, ("ref_time", "proof_size")),
         "cache_net": sums["cached_bytes"] - ledger.cache_state_bytes,
         "publishers": len(ledger.publishers),
-        "unchanged": sum(publisher.unchanged for publisher in ledger.publishers),
-        "complete": sum(publisher.complete for publisher in ledger.publishers),
+        **{name: sum(getattr(each, name) for each in ledger.publishers) for name in ("unchanged", "complete")},
         "deliveries": len(outcome.deliveries),
         "timed_out": sum(isinstance(state, TimedOut) for state in states),
         "expired_valid": sum(isinstance(state, ValidFor) and state.blocks <= lag for state in states),
-        "cursor_before": before.top.get(items.PROCESSING_CURSOR.key),
-        "cursor_after": outcome.state.top.get(items.PROCESSING_CURSOR.key),
+        "cursor_before": before.top.get(PROCESSING_CURSOR.key),
+        "cursor_after": outcome.state.top.get(PROCESSING_CURSOR.key),
     }
     if row["unpruned"] is not None:
         full = {part["publisher"]: part["bytes"] for part in row["unpruned"]}
@@ -102,24 +81,20 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
 def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
     """One row for each publisher that the block's walk met."""
     full = {part["publisher"]: part["bytes"] for part in row["unpruned"] or ()}
-    delivered: dict[int, int] = {}
-    for delivery in outcome.deliveries:
-        delivered[delivery.publisher] = delivered.get(delivery.publisher, 0) + 1
-    delays: dict[int, list[int]] = {}
+    delivered = Counter(delivery.publisher for delivery in outcome.deliveries)
+    delays: defaultdict[int, list[int]] = defaultdict(list)
     for change in outcome.plan.changes:
         if change.entry is not None:
-            delays.setdefault(change.para, []).append(row["included_at"] - change.entry.when_inserted)
-    place = {name: row[name] for name in ("network", "chain", "segment", "position", "number")}
+            delays[change.para].append(row["included_at"] - change.entry.when_inserted)
+    place = columns_of(row, POSITIONED)
     return [
         {
             **place,
             "publisher": ledger.para,
-            "unchanged": ledger.unchanged,
-            "complete": ledger.complete,
-            **{name: getattr(ledger, name) for name in _SUMMED},
+            **fields_of(ledger, ("unchanged", "complete", *schema.LEDGER)),
             "unpruned_bytes": full.get(ledger.para),
-            "deliveries": delivered.get(ledger.para, 0),
-            "delays": sorted(delays.get(ledger.para, ())),
+            "deliveries": delivered[ledger.para],
+            "delays": sorted(delays[ledger.para]),
         }
         for ledger in outcome.ledger.publishers
     ]

@@ -1,7 +1,7 @@
 """Results of judging a chain's segment: measures, findings that their evidence bears out, faults, and a receipt."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.runtime.parachain.block import ChainHead
@@ -9,7 +9,6 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import FileEntry
 from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import block_place
 from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, judge
 from pubsub_emulator.spark_audit.judge.findings import Severity, finding_row
 from pubsub_emulator.spark_audit.judge.task import ChainFiles, Task
@@ -19,7 +18,7 @@ Note = Row | Fault
 """A finding, or what is wrong with the history."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Receipt:
     """One segment of one chain in short: what the account of its network is made of."""
 
@@ -49,8 +48,6 @@ class Judged:
     measures: Row | None = None
     publishers: Sequence[Row] = ()
     parts: Sequence[Row] = ()
-    unrecorded: int = 0
-    """Callbacks that executing it gives, and of which the segment records none."""
     whole: bool = True
     """Whether nothing is missing that is noted elsewhere."""
 
@@ -76,8 +73,7 @@ class ChainResult:
         self.publisher_measures += judged.publishers
         self.proof_parts += judged.parts
         self.whole = self.whole and judged.whole
-        if judged.measures is not None:
-            self.receipt = replace(self.receipt, judged=self.receipt.judged + 1)
+        self.receipt.judged += judged.measures is not None
 
     def note(self, notes: Iterable[Note]) -> None:
         """Add findings and faults; with a fault, the segment is not complete."""
@@ -131,36 +127,18 @@ class Place:
     def finding(self, row: Row, code: str, severity: Severity, evidence: bytes, detail: str) -> Note:
         """A finding about a block, or the fault that its evidence does not show it."""
         subject = row["position"].to_bytes(8, "little") + (row["block"] or b"")
-        return self.shown(code, severity, subject, evidence, detail, block_place(row), row["collator"], row["position"])
+        return self.shown(code, severity, subject, evidence, detail, row)
 
     def shown(  # noqa: PLR0917  # what a finding is made of
-        self,
-        code: str,
-        severity: Severity,
-        subject: bytes,
-        evidence: bytes,
-        detail: str,
-        place: Row,
-        collator: bytes | None = None,
-        position: int | None = None,
+        self, code: str, severity: Severity, subject: bytes, evidence: bytes, detail: str, place: Row
     ) -> Note:
         """A finding that its evidence alone shows, as a stranger will judge it; else a fault."""
-        if (error := _unshown(code, evidence)) is not None:
-            return self.fault(f"the evidence of a finding {code} does not show it: {error}", position)
-        return finding_row(
-            network=self.network,
-            chain=self.chain,
-            code=code,
-            severity=severity,
-            subject=subject,
-            evidence=evidence,
-            detail=detail,
-            place=place,
-            collator=collator,
-        )
+        if (error := unshown(code, evidence)) is not None:
+            return self.fault(f"the evidence of a finding {code} does not show it: {error}", place.get("position"))
+        return finding_row((self.network, self.chain), code, severity, subject, evidence, detail, place)
 
 
-def _unshown(code: str, evidence: bytes) -> str | None:
+def unshown(code: str, evidence: bytes) -> str | None:
     """Why evidence does not show a finding, `None` if it does."""
     try:
         shown = judge(evidence)
@@ -171,11 +149,9 @@ def _unshown(code: str, evidence: bytes) -> str | None:
 
 def contradictions(place: Place, row: Row, facts: Row) -> list[Fault]:
     """A fault for each column of a row that says otherwise than its block."""
-    return [
-        place.fault(f"the row says {name} {shown(row[name])}, its block says {shown(fact)}", row["position"])
-        for name, fact in facts.items()
-        if row[name] != fact
-    ]
+    odd = ((name, shown(row[name]), shown(fact)) for name, fact in facts.items() if row[name] != fact)
+    said = (f"the row says {name} {mine}, its block says {fact}" for name, mine, fact in odd)
+    return [place.fault(each, row["position"]) for each in said]
 
 
 _MOST_SHOWN: Final = 200

@@ -1,67 +1,40 @@
 """Habits of a chain's blocks beyond thresholds, which only a history shows, as findings of severity `info` (AU-2).
 
-The rows of a chain are read once, in order; what is kept between them is bounded by collators, publishers and a window
-of slots, whatever the history's length, and can be written down, so that a longer history goes on from there (AU-16).
+What is kept between rows is bounded whatever the history's length, so that a longer one goes on from there (AU-16).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from pubsub_emulator.spark_audit.history.row import Kept, Row
+from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE
 from pubsub_emulator.spark_audit.judge import findings
-from pubsub_emulator.spark_audit.judge.evidence import equivocation_evidence, figures_evidence
+from pubsub_emulator.spark_audit.judge.evidence import equivocation_evidence, figures_evidence, hexed
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds, finding_row
 
 HABIT_COLUMNS: Final = (
-    "network",
-    "chain",
-    "segment",
-    "position",
-    "number",
-    "block",
-    "status",
-    "verdict",
-    "judged",
-    "slot",
-    "collator",
-    "sealed",
-    "relay_parent",
-    "relay_lag",
-    "budget",
-    "used",
-    "stopped",
-    "expired_valid",
-    "cursor_before",
-    "cursor_after",
+    *(*BLOCK_PLACE, "status", "verdict", "judged", "slot", "collator", "sealed", "relay_parent", "relay_lag"),
+    *("budget", "used", "stopped", "expired_valid", "cursor_before", "cursor_after"),
 )
 """What is read of `block_measures`."""
 
 SERVED_COLUMNS: Final = ("publisher", "complete", "unchanged")
 """What is read of `publisher_measures`, once its rows are at their block."""
 
-_SLOT_WINDOW: Final = 1024
-"""Slots behind the newest one within which two headers of one slot are noticed."""
+_SLOT_WINDOW: Final = 1024  # slots behind the newest one within which two headers of one slot are noticed
 _MILLION: Final = 1_000_000
 
 
-class Headers(Protocol):
-    """A reader of a candidate's encoded header."""
+Headers = Callable[[int, int], bytes | None]
+"""Reads a candidate's encoded header by segment and position, none when it cannot be read."""
 
-    def __call__(self, segment: int, position: int) -> bytes | None:
-        """The header, none when it cannot be read."""
-
-
-class PublisherRows(Protocol):
-    """A reader of a block's measures by publisher."""
-
-    def __call__(self, segment: int, position: int) -> list[Row]:
-        """The rows, none for a block that met no publisher."""
+PublisherRows = Callable[[int, int], list[Row]]
+"""Reads a block's measures by publisher, by segment and position; none for a block that met no publisher."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The fields of a row that name a block and its chain."""
+class _Place(NamedTuple):
+    """The fields of a row that name a block and its author."""
 
     segment: int
     position: int
@@ -74,7 +47,7 @@ class _Place:
         return _Place(row["segment"], row["position"], row["number"], row["block"], row["collator"])
 
     def to_json(self) -> list[object]:
-        return [self.segment, self.position, self.number, self.block.hex(), _hex(self.collator)]
+        return [*self[:3], self.block.hex(), hexed(self.collator)]
 
     @staticmethod
     def from_json(data: list[Any]) -> "_Place":
@@ -102,13 +75,19 @@ class HabitMemory:
 
     def __init__(self, limits: Thresholds) -> None:
         self.limits = limits
+        self.least = {
+            findings.RELAY_LAG: 1,
+            findings.STALLING: limits.stalled_blocks,
+            findings.AT_BUDGET: limits.at_budget_blocks,
+            findings.STARVATION: limits.starved_blocks,
+        }
+        """How long a run is told of."""
         self.chain: tuple[str, int] = ("", 0)
         self.runs: dict[tuple[str, str], _Run] = {}
         self.slots: dict[tuple[int, bytes], _Place] = {}
         self.reported: set[tuple[int, bytes]] = set()
         self.newest_slot = 0
-        self.last: tuple[int, bytes | None] | None = None
-        """Relay parent and cursor of the last valid included block."""
+        self.last: tuple[int, bytes | None] | None = None  # relay parent and cursor of the last valid included block
         self.known: dict[int, None] = {}
 
     def add(self, blocks: Iterable[Row], publishers: PublisherRows, headers: Headers) -> Iterator[Row]:
@@ -131,7 +110,7 @@ class HabitMemory:
             "slots": [[slot, author.hex(), place.to_json()] for (slot, author), place in self.slots.items()],
             "reported": sorted([slot, author.hex()] for slot, author in self.reported),
             "newest_slot": self.newest_slot,
-            "last": None if self.last is None else [self.last[0], _hex(self.last[1])],
+            "last": None if self.last is None else [self.last[0], hexed(self.last[1])],
             "known": list(self.known),
         }
 
@@ -170,9 +149,9 @@ class HabitMemory:
         if pair[0] is None or pair[1] is None:
             return
         self.reported.add(place)
-        evidence = equivocation_evidence(author, pair[0], pair[1])
         detail = f"blocks {first.block.hex()} and {row['block'].hex()} for slot {slot}"
         subject = slot.to_bytes(8, "little") + author
+        evidence = equivocation_evidence(author, pair[0], pair[1])
         yield self.finding(_Place.of(row), findings.EQUIVOCATION, subject, evidence, detail)
 
     def included(self, row: Row, publishers: list[Row]) -> Iterator[Row]:
@@ -180,33 +159,28 @@ class HabitMemory:
         limits = self.limits
         author = row["collator"].hex()
         lag = row["relay_lag"]
-        yield from self.run(findings.RELAY_LAG, author, row, lag, holds=lag >= limits.relay_lag, least=1)
+        yield from self.run(findings.RELAY_LAG, author, row, lag, holds=lag >= limits.relay_lag)
         stalled = self.last is not None and self.last[0] == row["relay_parent"]
-        yield from self.run(findings.STALLING, "", row, lag, holds=stalled, least=limits.stalled_blocks)
+        yield from self.run(findings.STALLING, "", row, lag, holds=stalled)
         share = row["used"] * _MILLION // row["budget"]
         full = row["stopped"] or share >= limits.budget_ppm
-        yield from self.run(findings.AT_BUDGET, author, row, share, holds=full, least=limits.at_budget_blocks)
+        yield from self.run(findings.AT_BUDGET, author, row, share, holds=full)
         if self.last is not None and self.last[1] != row["cursor_before"]:
-            figures = {"after": _hex(self.last[1]), "before": _hex(row["cursor_before"])}
-            detail = "the cursor is not where the block before left it"
-            yield self.finding(_Place.of(row), findings.CURSOR_JUMP, row["block"], figures_evidence(figures), detail)
+            evidence = figures_evidence({"after": hexed(self.last[1]), "before": hexed(row["cursor_before"])})
+            said = "the cursor is not where the block before left it"
+            yield self.finding(_Place.of(row), findings.CURSOR_JUMP, row["block"], evidence, said)
         if row["expired_valid"]:
-            figures = {"deliveries": row["expired_valid"], "relay_lag": lag}
-            detail = (
-                f"{row['expired_valid']} entries had expired when the block was judged, {lag} after its relay parent"
-            )
-            yield self.finding(
-                _Place.of(row), findings.EXPIRED_AS_VALID, row["block"], figures_evidence(figures), detail
-            )
+            evidence = figures_evidence({"deliveries": row["expired_valid"], "relay_lag": lag})
+            said = f"{row['expired_valid']} entries had expired when the block was judged, {lag} after its relay parent"
+            yield self.finding(_Place.of(row), findings.EXPIRED_AS_VALID, row["block"], evidence, said)
         served = {each["publisher"] for each in publishers if each["complete"] or each["unchanged"]}
         self.known.update(dict.fromkeys(each["publisher"] for each in publishers))
         for publisher in sorted(self.known):
             waits = row["stopped"] and publisher not in served
-            least = limits.starved_blocks
-            yield from self.run(findings.STARVATION, str(publisher), row, share, holds=waits, least=least)
+            yield from self.run(findings.STARVATION, str(publisher), row, share, holds=waits)
         self.last = row["relay_parent"], row["cursor_after"]
 
-    def run(self, code: str, who: str, row: Row, figure: int, *, holds: bool, least: int) -> Iterator[Row]:
+    def run(self, code: str, who: str, row: Row, figure: int, *, holds: bool) -> Iterator[Row]:
         """Lengthen, or end and report, a run of blocks with one habit."""
         key = (code, who)
         if holds:
@@ -216,48 +190,25 @@ class HabitMemory:
             run.add(row, figure)
             return
         run = self.runs.pop(key, None)
-        if run is not None and run.length >= least:
+        if run is not None and run.length >= self.least[code]:
             yield self.report(code, who, run)
 
     def open_runs(self) -> Iterator[Row]:
         """The findings about runs that last to the end; more rows may lengthen them."""
-        limits = self.limits
-        least = {
-            findings.RELAY_LAG: 1,
-            findings.STALLING: limits.stalled_blocks,
-            findings.AT_BUDGET: limits.at_budget_blocks,
-            findings.STARVATION: limits.starved_blocks,
-        }
         for (code, who), run in sorted(self.runs.items(), key=lambda entry: entry[0]):
-            if run.length >= least[code]:
+            if run.length >= self.least[code]:
                 yield self.report(code, who, run)
 
     def report(self, code: str, who: str, run: _Run) -> Row:
         """The finding about a run."""
-        figures = {
-            "subject": who,
-            "blocks": run.length,
-            "most": run.most,
-            "first": [run.first.number, run.first.block.hex()],
-            "last": [run.last.number, run.last.block.hex()],
-        }
+        ends = {name: [at.number, at.block.hex()] for name, at in (("first", run.first), ("last", run.last))}
+        figures = {"subject": who, "blocks": run.length, "most": run.most, **ends}
         detail = _WORDS[code].format(length=run.length, most=run.most, who=who)
         return self.finding(run.first, code, who.encode() + run.first.block, figures_evidence(figures), detail)
 
     def finding(self, at: _Place, code: str, subject: bytes, evidence: bytes, detail: str) -> Row:
         """A finding of severity `info` about a block."""
-        network, chain = self.chain
-        return finding_row(
-            network=network,
-            chain=chain,
-            code=code,
-            severity=Severity.INFO,
-            subject=subject,
-            evidence=evidence,
-            detail=detail,
-            place={"segment": at.segment, "position": at.position, "number": at.number, "block": at.block},
-            collator=at.collator,
-        )
+        return finding_row(self.chain, code, Severity.INFO, subject, evidence, detail, at._asdict())
 
 
 _WORDS: Final = {
@@ -266,7 +217,3 @@ _WORDS: Final = {
     findings.AT_BUDGET: "{length} blocks in a row at the budget, up to {most} millionths of it",
     findings.STARVATION: "publisher {who} was not served for {length} blocks in a row while the budget ran out",
 }
-
-
-def _hex(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()

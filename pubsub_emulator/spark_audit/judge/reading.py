@@ -20,10 +20,10 @@ class Read:
     unread: bool = False
 
 
-def read_rows(place: Place, store: Store, table: schema.Table, entries: tuple[FileEntry, ...]) -> Read:
+def read_rows(place: Place, store: Store, entries: tuple[FileEntry, ...]) -> Read:
     """The rows of this segment in files of a table."""
     out = Read()
-    for _, unit in _units(place, store, table, entries, (place.segment,), out):
+    for _, unit in _units(place, store, entries, (place.segment,), out):
         out.rows += unit
     return out
 
@@ -44,24 +44,18 @@ def read_checkpoints(place: Place, store: Store) -> Checkpoints:
     out = Checkpoints()
     found: dict[int, Row] = {}
     # The file before also holds the checkpoint that its own segment starts with.
-    for entry, unit in _units(place, store, schema.CHECKPOINTS, place.files.checkpoints, (at - 1, at, at + 1), out):
+    for entry, unit in _units(place, store, place.files.checkpoints, (at - 1, at, at + 1), out):
         for row in unit:
             if found.setdefault(row["segment"], row) != row:
-                out.faults.append(
-                    place.fault(f"segment {row['segment']} has two checkpoints", table=schema.CHECKPOINTS)
-                )
+                said = f"segment {row['segment']} has two checkpoints"
+                out.faults.append(place.fault(said, table=schema.CHECKPOINTS))
             out.first = out.first or row["segment"] == at == entry.segment
     out.start, out.end = found.get(at), found.get(at + 1)
     return out
 
 
-def _units(  # noqa: PLR0917  # what is read, and where to note faults
-    place: Place,
-    store: Store,
-    table: schema.Table,
-    entries: tuple[FileEntry, ...],
-    segments: tuple[int, ...],
-    out: Read,
+def _units(
+    place: Place, store: Store, entries: tuple[FileEntry, ...], segments: tuple[int, ...], out: Read
 ) -> Iterator[tuple[FileEntry, list[Row]]]:
     """The rows of each readable row group that are in their place."""
     for entry in entries:
@@ -70,14 +64,10 @@ def _units(  # noqa: PLR0917  # what is read, and where to note faults
                 out.faults.append(unit)
                 out.unread = True
                 continue
-            rows = []
-            for row in unit.to_pylist():
-                strays = _stray(place, row, segments)
-                if strays is None:
-                    rows.append(row)
-                else:
-                    out.faults.append(place.fault(f"{table.name} has a row of {strays}"))
-            yield entry, rows
+            rows = unit.to_pylist()
+            strays = {at: stray for at, row in enumerate(rows) if (stray := _stray(place, row, segments)) is not None}
+            out.faults += [place.fault(f"{entry.table} has a row of {stray}") for stray in strays.values()]
+            yield entry, [row for at, row in enumerate(rows) if at not in strays]
 
 
 def _stray(place: Place, row: Row, segments: tuple[int, ...]) -> str | None:

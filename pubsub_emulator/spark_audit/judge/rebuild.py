@@ -25,10 +25,7 @@ class Unusable(Exception):  # no error of the program: the segment cannot be jud
 
 
 def rebuild(place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead) -> tuple[Candidate, Row, list[Fault]]:
-    """The candidate of a row, the row with what header and state say, and a fault for each difference.
-
-    Raises `LostNode`, `Unusable`.
-    """
+    """A row's candidate, the row as header and state say it, and its faults. Raises `LostNode`, `Unusable`."""
     position = row["position"]
     try:
         candidate = candidate_of(row, nodes)
@@ -44,11 +41,8 @@ def rebuild(place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead)
     if row["status"] == "included" and (row["verdict"] is not None or row["detail"] is not None):
         said = f"the row says both included and refused, for {shown(row['verdict'] or row['detail'])}"
         faults.append(place.fault(said, position))
-    faults += [
-        place.fault(f"the row of a candidate has {name} {shown(row[name])}", position)
-        for name in IMPORTED_ONLY
-        if row.get(name)
-    ]
+    odd = (name for name in IMPORTED_ONLY if row.get(name))
+    faults += [place.fault(f"the row of a candidate has {name} {shown(row[name])}", position) for name in odd]
     unpruned = row["unpruned"]
     if unpruned is not None and sum(part["bytes"] for part in unpruned) > I64_MAX:
         faults.append(place.fault("the sum of unpruned is too large", position))

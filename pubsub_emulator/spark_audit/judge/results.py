@@ -6,10 +6,8 @@
     <out>/ledger/                                     what was judged, see `ledger`
     <out>/run_report.json                             names the files of the tables; written last
 
-A unit's files are there until its rows are in the tables. A file's name ends in the digest of its content and is
-checked whenever it is read: one that is not there, is shorter or differs is an error, never an empty table (AU-11). A
-receipt is written after the files that it names, so an audit that was killed goes on where it stopped and nothing that
-a report names is half-written (AU-6). What rests on a failed read has no receipt: the next run judges it again.
+A file's name ends in its digest, which is checked whenever it is read (AU-11). A receipt is written after its files, so
+a killed audit goes on where it stopped (AU-6). What rests on a failed read has none: the next run judges it again.
 """
 
 import json
@@ -41,21 +39,8 @@ ITEMS: Final = "items"
 FOLDERS: Final = (ITEMS, "chains")
 OF_BEFORE: Final = ("items/", "chains/", "summary/")
 """Where earlier versions kept the files that a report names."""
-RESULT_TABLES: Final[dict[str, Table]] = {
-    table.name: table
-    for table in (
-        schema.BLOCK_MEASURES,
-        schema.PUBLISHER_MEASURES,
-        schema.WASTE,
-        schema.PROOF_PARTS,
-        schema.FINDINGS,
-        schema.QUARANTINE,
-        schema.SUMMARIES,
-        schema.CHAINS,
-    )
-}
-_DIGITS: Final = 32
-"""Hex digits of a file's digest that are part of its name."""
+RESULT_TABLES: Final[dict[str, Table]] = {table.name: table for table in schema.OF_AUDIT}
+_DIGITS: Final = 32  # hex digits of a file's digest that are part of its name
 
 Counts = list[list[Any]]
 """Severity, code and number of findings."""
@@ -64,8 +49,11 @@ Stored = tuple[str, int]
 
 
 class Written(TypedDict):
-    """The files that a receipt names."""
+    """What every receipt says, and the files that it names."""
 
+    network: str
+    fingerprint: str
+    quarantined: int
     folder: str
     files: dict[str, Stored]
     kept: bool
@@ -74,46 +62,24 @@ class Written(TypedDict):
     """Rows of its quarantine, once it is accounted for."""
 
 
-class ChainReceipt(TypedDict):
-    """A chain's part of a segment: `notes.Receipt`, digests of its rows by table, and its findings."""
-
-    network: str
-    chain: int
-    segment: int
-    kind: str
-    candidates: int
-    judged: int
-    complete: bool
-    seam: str
-    genesis: bool
-    start: str | None
-    end: str | None
-    end_number: int | None
-    proof_bytes: int
-    digests: dict[str, str]
-    findings: Counts
+ChainReceipt = Answer
+"""A chain's part of a segment: `notes.Receipt`, `digests` of its rows by table, and its `findings` as `Counts`."""
 
 
 class SegmentReceipt(Written):
     """The receipt of judging a segment of some chains."""
 
-    network: str
     segment: int
     chains: list[ChainReceipt]
-    quarantined: int
-    fingerprint: str
 
 
 class FoldReceipt(Written):
     """The receipt of chains' segments up to `last`; by chain digests of settled and open findings, and of sizes."""
 
-    network: str
     first: int
     last: int
-    fingerprint: str
     settled: Counts
     open: Counts
-    quarantined: int
     chains: dict[str, list[str]]
 
 
@@ -135,8 +101,8 @@ def write_result(
 ) -> Answer:
     """Write one result and return its receipt, which gains `files`: path and size by name.
 
-    `tables` are rows by the name of their file, `others` further files. Tables without rows have no file. Unless
-    `keep`, no receipt is written, so no later run takes the result for its own. Raises `OSError`, `SchemaError`.
+    `tables` are rows by file name, `others` further files; no rows, no file. Unless `keep`, no receipt is written, so
+    no later run takes the result for its own. Raises `OSError`, `SchemaError`.
     """
     contents = {f"{name}.parquet": encode_parquet(table, rows) for name, (table, rows) in tables.items() if rows}
     contents |= dict(others or {})
@@ -183,10 +149,7 @@ def files_are_whole(store: Store, receipt: Written, there: Stamps) -> bool:
 
 
 def read_file(store: Store, path: str) -> bytes:
-    """A file of a result, verified by the digest in its name; a read that fails is tried again.
-
-    Raises `ResultError`.
-    """
+    """A result's file, verified by the digest in its name; a failed read is tried again. Raises `ResultError`."""
     data = b""
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -306,10 +269,7 @@ class Results:
         return list(self.report["tables"].get(table.name, []))
 
     def tables(self, *, checked: bool = True) -> dict[str, list[str]]:
-        """The files of every table; `checked` are as they were written, and within bounds.
-
-        Raises `ResultError` where one is not, and for an audit of a much earlier version.
-        """
+        """The files of every table, `checked` if wanted. Raises `ResultError`, also for a much earlier version."""
         found = {name: self.report["tables"].get(name, []) for name in RESULT_TABLES}
         for paths in found.values():
             if not all(path.startswith(f"{TABLES}/") for path in paths):
@@ -335,12 +295,9 @@ def write_report(store: Store, report: Mapping[str, object]) -> None:
 
 
 def _is_result_path(path: object) -> bool:
-    return (
-        isinstance(path, str)
-        and path.startswith((f"{TABLES}/", *OF_BEFORE))
-        and not any(part in {"", ".", ".."} for part in path.split("/"))
-        and "\\" not in path
-    )
+    if not isinstance(path, str) or "\\" in path or not path.startswith((f"{TABLES}/", *OF_BEFORE)):
+        return False
+    return {"", ".", ".."}.isdisjoint(path.split("/"))
 
 
 def _is_whole(store: Store, path: str) -> bool:

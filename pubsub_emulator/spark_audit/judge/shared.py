@@ -38,9 +38,8 @@ class Shared:
     @staticmethod
     def of(task: Task) -> "Shared":
         """The shared data of a task's chains; relay headers are read at once, the rest when it is needed."""
-        out = Shared(
-            task, open_store(task.root).holding(), _older=commits_before(task.root, task.network, task.segment)
-        )
+        older = commits_before(task.root, task.network, task.segment)
+        out = Shared(task, open_store(task.root).holding(), _older=older)
         out._read_relay(task.relay)
         return out
 
@@ -49,22 +48,15 @@ class Shared:
         """Whether a read failed that may succeed another time."""
         return any(fault.passing for fault in self.faults)
 
-    @property
-    def readable(self) -> bool:
-        """Whether everything could be read."""
-        return not self.faults
-
     def lacks(self, table: schema.Table) -> bool:
         """Whether a common file of a table could not be read, which is noted once for all chains."""
         return any(fault.path.startswith(f"{table.name}/") for fault in self.faults)
 
     def lack_before(self) -> None:
         """Note once for all chains that there is nothing of the segment before, which has their checkpoints."""
-        before = self.task.segment - 1
-        said = (
-            f"segment {before} or its checkpoints are not in the history: no chain of segment {before + 1} has a start"
-        )
-        fault = Fault(COMMITS, said, network=self.task.network, segment=self.task.segment)
+        at = self.task.segment
+        said = f"segment {at - 1} or its checkpoints are not in the history: no chain of segment {at} has a start"
+        fault = Fault(COMMITS, said, network=self.task.network, segment=at)
         if fault not in self.faults:
             self.faults.append(fault)
 

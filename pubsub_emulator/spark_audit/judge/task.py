@@ -1,17 +1,16 @@
 """Work items: a segment of some chains of a network, with the files needed and a fingerprint of all it rests on.
 
-Segments are verified apart from each other, so a task is what an engine gives out, what a re-run skips when nothing of
-it changed (AU-6), and what a lost worker costs at most. The chains of a segment share its proof nodes, so they are
-judged together: one task reads the nodes once, two when the segment is large. How chains are grouped follows from the
-manifests alone, never from the engine.
+A task is what an engine gives out, and what a re-run skips when nothing of it changed (AU-6). The chains of a segment
+share its proof nodes, so one task has them all, or two. How chains are grouped follows from the manifests alone.
 """
 
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from pubsub_emulator.spark_audit.engine.engine import UnitTask
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.listing import Listing, place_of
 from pubsub_emulator.spark_audit.history.manifest import (
@@ -54,11 +53,11 @@ class ChainFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One segment of some chains.
+class Task(UnitTask):
+    """One segment of some chains; files are in commit order.
 
-    Files are in commit order; `relay` are the headers of this segment and the one before, `changes` the tables of
-    collator sets and subscriptions, `checked` files of the segment that no judgement reads.
+    `relay` are the headers of this segment and the one before, `changes` the tables of collator sets and subscriptions,
+    `checked` files of the segment that no judgement reads.
     """
 
     root: str
@@ -92,10 +91,6 @@ class Task:
             yield from (*chain.checkpoints, *chain.blocks, *chain.deliveries)
         yield from (*self.nodes, *self.relay, *self.changes, *self.checked)
 
-    def to_json(self) -> str:
-        """The task as text for a worker."""
-        return json.dumps(asdict(self))
-
     @staticmethod
     def from_json(text: str) -> "Task":
         """The inverse of `to_json`."""
@@ -109,10 +104,9 @@ class Task:
 def make_tasks(
     root: str, commits: Iterable[Commit], listing: Listing | None = None, after: Mapping[str, Commit] | None = None
 ) -> list[Task]:
-    """Every segment of the commits, by network, segment and chain.
+    """Every segment of the commits, by network, segment and chain; `after` are the last commits before these.
 
-    `listing` is what is there, so that a file that changed since is looked at again; `after` are the last commits
-    before these, by network. Only segments that a manifest holds make tasks: no number in a manifest does.
+    `listing` is what is there, so that a changed file is looked at again. No number in a manifest makes tasks.
     """
     before = dict(after or {})
     tasks: list[Task] = []
@@ -135,16 +129,11 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
     there = {chain for (table, chain) in own if chain is not None and table != schema.DELIVERIES.name}
     # A checkpoint for the segment after the last one, which is not there, starts nothing.
     started = {chain for (table, chain) in older if table == schema.CHECKPOINTS.name and chain is not None}
-    chains = [
-        ChainFiles(
-            chain,
-            of(schema.CHECKPOINTS, chain, older, own),
-            of(schema.BLOCKS, chain, own),
-            of(schema.DELIVERIES, chain, own),
-            commit.next_positions.get(chain),
-        )
-        for chain in sorted(there | started)
-    ]
+    chains: list[ChainFiles] = []
+    for chain in sorted(there | started):
+        checkpoints, blocks = of(schema.CHECKPOINTS, chain, older, own), of(schema.BLOCKS, chain, own)
+        deliveries, position = of(schema.DELIVERIES, chain, own), commit.next_positions.get(chain)
+        chains.append(ChainFiles(chain, checkpoints, blocks, deliveries, position))
     shared = {
         "nodes": of(schema.NODES, None, own),
         "relay": of(schema.RELAY_HEADERS, None, older, own),
@@ -187,12 +176,10 @@ def _task(
     listing: Listing | None,
 ) -> Task:
     task = Task(root, commit.network, commit.segment, chains, **shared, fingerprint="")
-    stated = [
-        [entry.path, entry.size, entry.frame, [extent.digest for extent in entry.row_groups]] for entry in task.files()
-    ]
+    stated = [[each.path, each.size, each.frame, [group.digest for group in each.row_groups]] for each in task.files()]
     positions = [[chain.chain, chain.next_position] for chain in chains]
     body = [CHECK_VERSION, commit.network, commit.segment, positions, stated, _seen(task, listing)]
-    return Task(root, commit.network, commit.segment, chains, **shared, fingerprint=_digest(body))
+    return replace(task, fingerprint=digest_of(canonical_json(body)))
 
 
 def _seen(task: Task, listing: Listing | None) -> list[object]:
@@ -204,19 +191,12 @@ def _seen(task: Task, listing: Listing | None) -> list[object]:
     return [listing.read_by(task.network, task.segment), stamps]
 
 
-def _digest(body: object) -> str:
-    return digest_of(canonical_json(body))
-
-
 def _entries(data: Iterable[Kept]) -> tuple[FileEntry, ...]:
     return tuple(FileEntry.from_json(entry) for entry in data)
 
 
 def commits_before(root: str, network: str, segment: int) -> Iterator[Commit]:
-    """The commits of a network before a segment, the last one first; for the rare block that asks for long ago.
-
-    Manifests that cannot be read are left out: the driver tells of them.
-    """
+    """A network's readable commits before a segment, the last one first; for the rare block that asks for long ago."""
     store = open_store(root)
     for name in sorted(store.names(COMMITS), reverse=True):
         place = place_of(f"{COMMITS}/{name}")

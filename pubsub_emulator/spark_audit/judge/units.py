@@ -5,77 +5,55 @@ The driver gives out both together: while segments are judged, those of the roun
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.spark_audit.engine.engine import Answer
+from pubsub_emulator.spark_audit.engine.engine import Answer, UnitTask
 from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.reader import Fault, check_file
 from pubsub_emulator.spark_audit.history.reader import read_file as read_history
-from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.row import Row, fields_of
+from pubsub_emulator.spark_audit.history.rows import columns_of
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.judge import patterns, results
 from pubsub_emulator.spark_audit.judge.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, Sizes
 from pubsub_emulator.spark_audit.judge.check import check_chain
-from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, judge
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
-from pubsub_emulator.spark_audit.judge.notes import ChainResult
-from pubsub_emulator.spark_audit.judge.patterns import HABIT_COLUMNS, SERVED_COLUMNS, HabitMemory, PublisherRows
-from pubsub_emulator.spark_audit.judge.results import (
-    Counts,
-    ResultError,
-    Rows,
-    SegmentReceipt,
-    read_file,
-    read_receipt,
-    read_some,
-    write_result,
-)
+from pubsub_emulator.spark_audit.judge.notes import ChainResult, unshown
 from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, commits_before
-
-ITEM_TABLES = (
-    schema.BLOCK_MEASURES,
-    schema.PUBLISHER_MEASURES,
-    schema.WASTE,
-    schema.PROOF_PARTS,
-    schema.FINDINGS,
-    schema.QUARANTINE,
-)
-"""The tables that judging a segment fills."""
 
 
 def judge_segment(text: str, out: str) -> Answer:
     """The unit that judges the segment a task names, unless its result is there. Raises `OSError`."""
     task = Task.from_json(text)
     store = open_store(out)
-    done = read_receipt(store, task.name)
+    done = results.read_receipt(store, task.name)
     if done is not None:  # another attempt at the unit was here, and its worker was lost after that
         return done
     shared = Shared.of(task)
     chains = [_fitting(check_chain(task, files, shared)) for files in task.chains]
-    tables: dict[str, tuple[Table, list[Row]]] = {
-        table.name: (table, [row for chain in chains for row in chain.tables()[table]]) for table in ITEM_TABLES
-    }
+    every = [chain.tables() for chain in chains]
+    tables = {table.name: (table, [row for each in every for row in each[table]]) for table in schema.OF_SEGMENT}
     shared.faults += [fault for entry in task.checked for fault in check_file(shared.store, entry)]
-    tables[schema.QUARANTINE.name][1].extend(fault.row() for fault in shared.faults)
+    unread = tables[schema.QUARANTINE.name][1]
+    unread.extend(fault.row() for fault in shared.faults)
     passing = shared.passing or any(chain.passing for chain in chains)
-    receipt = {
-        "network": task.network,
-        "segment": task.segment,
-        "chains": [{**asdict(chain.receipt), **_account(chain.tables())} for chain in chains],
-        "quarantined": len(tables[schema.QUARANTINE.name][1]),
-        "fingerprint": task.fingerprint,
-    }
-    return write_result(store, task.name, tables, receipt, keep=not passing)
+    judged = [{**asdict(chain.receipt), **_account(of)} for chain, of in zip(chains, every, strict=True)]
+    place = fields_of(task, ("network", "segment", "fingerprint"))
+    receipt = {**place, "chains": judged, "quarantined": len(unread)}
+    return results.write_result(store, task.name, tables, receipt, keep=not passing)
 
 
 def _fitting(chain: ChainResult) -> ChainResult:
@@ -92,18 +70,15 @@ def _fitting(chain: ChainResult) -> ChainResult:
 
 
 def _account(tables: Mapping[Table, list[Row]]) -> dict[str, object]:
-    """Digests of the rows, and the number of findings by severity and code."""
     return {
         "digests": {table.name: digest_rows(table, rows).hex() for table, rows in tables.items()},
         "findings": _counts(tables[schema.FINDINGS]),
     }
 
 
-def _counts(rows: Iterable[Row]) -> Counts:
-    found: dict[tuple[str, str], int] = {}
-    for row in rows:
-        found[row["severity"], row["code"]] = found.get((row["severity"], row["code"]), 0) + 1
-    return [[severity, code, count] for (severity, code), count in sorted(found.items())]
+def _counts(rows: Iterable[Row]) -> results.Counts:
+    found = Counter((row["severity"], row["code"]) for row in rows)
+    return [[*name, count] for name, count in sorted(found.items())]
 
 
 BLOCK_WEIGHT: Final = 128
@@ -111,11 +86,10 @@ BLOCK_WEIGHT: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """Judged segments of some chains of a network, in order, that are added to what the segments before them came to.
+class Fold(UnitTask):
+    """Judged segments of some chains of a network, in order, that are added to what the segments before came to.
 
-    `segments` are the rows of `block_measures` and `publisher_measures` of each task, `None` for one without rows;
-    `befores` are the states that the folds before left of these chains.
+    `segments` are each task's block and publisher measures, `befores` the states that the folds before left.
     """
 
     root: str
@@ -123,7 +97,7 @@ class Fold:
     chains: tuple[int, ...]
     first: int
     last: int
-    segments: tuple[tuple[Rows | None, Rows | None], ...]
+    segments: tuple[tuple[results.Rows | None, results.Rows | None], ...]
     befores: tuple[str, ...]
     limits: Thresholds
     keep: bool
@@ -136,32 +110,26 @@ class Fold:
         """The path of the results, below the audit's output."""
         return f"chains/network={self.network}/{self.last:08d}-{self.fingerprint[:16]}"
 
-    def to_json(self) -> str:
-        """The task as text for a worker."""
-        return json.dumps(asdict(self))
-
     @staticmethod
     def from_json(text: str) -> "Fold":
         """The inverse of `to_json`."""
         data: dict[str, Any] = json.loads(text)
-        data["segments"] = tuple(
-            (None if blocks is None else Rows(**blocks), None if publishers is None else Rows(**publishers))
-            for blocks, publishers in data["segments"]
-        )
+        pairs = ((each and results.Rows(**each) for each in pair) for pair in data["segments"])
+        data["segments"] = tuple(map(tuple, pairs))
         lists = {name: tuple(data[name]) for name in ("chains", "befores")}
         return Fold(**{**data, **lists, "limits": Thresholds(**data["limits"])})
 
 
 def fold_fingerprint(
-    befores: Sequence[str], network: str, chains: Sequence[int], receipts: Sequence[SegmentReceipt], limits: Thresholds
+    befores: Sequence[str],
+    network: str,
+    chains: Sequence[int],
+    receipts: Sequence[results.SegmentReceipt],
+    limits: Thresholds,
 ) -> str:
     """A digest of a fold's inputs: the folds before it and the results of its segments."""
-    digests = [
-        [chain["chain"], chain["digests"]]
-        for receipt in receipts
-        for chain in receipt["chains"]
-        if chain["chain"] in chains
-    ]
+    mine = (chain for receipt in receipts for chain in receipt["chains"] if chain["chain"] in chains)
+    digests = [[chain["chain"], chain["digests"]] for chain in mine]
     return digest_of(canonical_json([CHECK_VERSION, befores, network, chains, digests, asdict(limits)]))
 
 
@@ -174,7 +142,7 @@ def fold_chains(text: str, out: str) -> Answer:
     """The unit that adds segments to chains: patterns and sizes. Raises `OSError`, `ResultError`."""
     fold = Fold.from_json(text)
     store = open_store(out)
-    done = read_receipt(store, fold.name) if fold.keep else None
+    done = results.read_receipt(store, fold.name) if fold.keep else None
     if done is not None:
         return done
     chains = _read_state(store, fold)
@@ -183,16 +151,15 @@ def fold_chains(text: str, out: str) -> Answer:
     for at, segment in enumerate(fold.segments):
         told(at, len(fold.segments))
         for chain, blocks, publishers in _by_chain(store, segment, fold.chains):
-            state = chains.setdefault(chain, _ChainState(HabitMemory(fold.limits), Sizes()))
-            headers = _Headers(fold, chain)
-            rows = blocks.select(HABIT_COLUMNS).to_pylist()
-            for row in state.watch.add(rows, _served(publishers), headers):
-                if _is_borne_out(row):
+            state = chains.setdefault(chain, _ChainState(patterns.HabitMemory(fold.limits), Sizes()))
+            rows = blocks.select(patterns.HABIT_COLUMNS).to_pylist()
+            for row in state.watch.add(rows, _served(publishers), _headers(fold, chain)):
+                if unshown(row["code"], row["evidence"]) is None:
                     settled.append(row)
                     state.settle(row)
                 else:
                     said = f"the evidence of a finding {row['code']} does not show it"
-                    place = {name: row[name] for name in ("network", "chain", "segment", "position")}
+                    place = columns_of(row, ("network", "chain", "segment", "position"))
                     faults.append(Fault(f"{schema.BLOCKS.name}/network={fold.network}", said, **place).row())
             state.sizes.add(blocks, publishers)
     pending = {chain: list(state.watch.open_runs()) for chain, state in chains.items()}
@@ -203,32 +170,21 @@ def fold_chains(text: str, out: str) -> Answer:
         "summaries": (schema.SUMMARIES, [row for rows in sizes.values() for row in rows]),
         "quarantine": (schema.QUARANTINE, faults),
     }
-    receipt = {
-        "network": fold.network,
-        "first": fold.first,
-        "last": fold.last,
-        "fingerprint": fold.fingerprint,
-        "settled": _counts(settled),
-        "open": _counts(tables["open"][1]),
-        "quarantined": len(faults),
-        "chains": {
-            str(chain): [
-                state.settled,
-                digest_rows(schema.FINDINGS, pending[chain]).hex(),
-                digest_rows(schema.SUMMARIES, sizes[chain]).hex(),
-            ]
-            for chain, state in sorted(chains.items())
-        },
-    }
+    digests: dict[str, list[str]] = {}
+    for chain, state in sorted(chains.items()):
+        found, summed = digest_rows(schema.FINDINGS, pending[chain]), digest_rows(schema.SUMMARIES, sizes[chain])
+        digests[str(chain)] = [state.settled, found.hex(), summed.hex()]
+    counts = {"settled": _counts(settled), "open": _counts(tables["open"][1]), "quarantined": len(faults)}
+    receipt = {**fields_of(fold, ("network", "first", "last", "fingerprint")), **counts, "chains": digests}
     others = {"state.json.z": _pack(chains)}
-    return write_result(store, fold.name, tables, receipt, others=others, keep=fold.keep)
+    return results.write_result(store, fold.name, tables, receipt, others=others, keep=fold.keep)
 
 
 @dataclass(slots=True)
 class _ChainState:
     """One chain so far; `settled` is a running digest over its findings that nothing changes any more."""
 
-    watch: HabitMemory
+    watch: patterns.HabitMemory
     sizes: Sizes
     settled: str = ""
 
@@ -246,68 +202,55 @@ def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
     found: dict[int, _ChainState] = {}
     for path in fold.befores:
         try:
-            for chain, watch, sizes, settled in json.loads(zlib.decompress(read_file(store, path))):
+            for chain, watch, sizes, settled in json.loads(zlib.decompress(results.read_file(store, path))):
                 if chain in fold.chains:
-                    memory = HabitMemory.from_json(watch, fold.limits)
+                    memory = patterns.HabitMemory.from_json(watch, fold.limits)
                     found[chain] = _ChainState(memory, Sizes.from_json(sizes), settled)
         except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise ResultError(f"{store}/{path}: {error}") from None
+            raise results.ResultError(f"{store}/{path}: {error}") from None
     return found
 
 
 def _by_chain(
-    store: Store, segment: tuple[Rows | None, Rows | None], chains: Sequence[int]
+    store: Store, segment: tuple[results.Rows | None, results.Rows | None], chains: Sequence[int]
 ) -> Iterator[tuple[int, pa.Table, pa.Table]]:
     """Those of the chains that a task's result has, each with its block and publisher measures in order."""
-    wanted = list(dict.fromkeys((*HABIT_COLUMNS, *BLOCK_COLUMNS)))
+    wanted = list(dict.fromkeys((*patterns.HABIT_COLUMNS, *BLOCK_COLUMNS)))
     blocks = _table(store, segment[0], schema.BLOCK_MEASURES, wanted)
-    names = list(dict.fromkeys(("chain", "position", *SERVED_COLUMNS, *PUBLISHER_COLUMNS)))
+    names = list(dict.fromkeys(("chain", "position", *patterns.SERVED_COLUMNS, *PUBLISHER_COLUMNS)))
     publishers = _table(store, segment[1], schema.PUBLISHER_MEASURES, names)
     for chain in sorted({*chains}.intersection(pc.unique(blocks["chain"]).to_pylist())):
         mine = blocks.filter(pc.equal(blocks["chain"], chain)).sort_by("position")
         yield chain, mine, publishers.filter(pc.equal(publishers["chain"], chain))
 
 
-def _table(store: Store, rows: Rows | None, table: Table, names: Sequence[str]) -> pa.Table:
+def _table(store: Store, rows: results.Rows | None, table: Table, names: Sequence[str]) -> pa.Table:
     empty = pa.schema([table.schema.field(name) for name in names]).empty_table()
-    return empty if rows is None else pa.concat_tables([empty, read_some(store, rows, table, names).select(names)])
+    return (
+        empty if rows is None else pa.concat_tables([empty, results.read_some(store, rows, table, names).select(names)])
+    )
 
 
-def _served(publishers: pa.Table) -> PublisherRows:
+def _served(publishers: pa.Table) -> patterns.PublisherRows:
     rows: dict[int, list[Row]] = {}
-    for row in publishers.select(["position", *SERVED_COLUMNS]).to_pylist():
+    for row in publishers.select(["position", *patterns.SERVED_COLUMNS]).to_pylist():
         rows.setdefault(row["position"], []).append(row)
     return lambda segment, position: rows.get(position, [])  # noqa: ARG005  # of one segment
 
 
-def _is_borne_out(row: Row) -> bool:
-    """Whether a finding's evidence shows it. Figures prove nothing, so they always pass."""
-    try:
-        shown = judge(row["evidence"])
-    except EvidenceError:
-        return False
-    return shown.kind == "figures" or shown.code == row["code"]
-
-
-class _Headers:
+def _headers(fold: Fold, chain: int) -> patterns.Headers:
     """A chain's headers from the history, for the few that are asked for; those of one segment are kept."""
 
-    def __init__(self, fold: Fold, chain: int) -> None:
-        self.fold = fold
-        self.chain = chain
-        self.segment: int | None = None
-        self.kept: dict[int, bytes] = {}
-
-    def __call__(self, segment: int, position: int) -> bytes | None:
-        if segment != self.segment:
-            self.segment, self.kept = segment, dict(self._read(segment))
-        return self.kept.get(position)
-
-    def _read(self, segment: int) -> Iterator[tuple[int, bytes]]:
-        commits = commits_before(self.fold.root, self.fold.network, segment + 1)
+    @lru_cache(maxsize=1)
+    def read(segment: int) -> dict[int, bytes]:
+        commits = commits_before(fold.root, fold.network, segment + 1)
         files = next((commit.files for commit in commits if commit.segment == segment), ())
-        for entry in files:
-            if (entry.table, entry.chain) == (schema.BLOCKS.name, self.chain):
-                for unit in read_history(open_store(self.fold.root), entry):
-                    if not isinstance(unit, Fault):
-                        yield from zip(*(unit.column(name).to_pylist() for name in ("position", "header")), strict=True)
+        found: dict[int, bytes] = {}
+        for entry in (each for each in files if (each.table, each.chain) == (schema.BLOCKS.name, chain)):
+            for unit in read_history(open_store(fold.root), entry):
+                if not isinstance(unit, Fault):
+                    columns = (unit.column(name).to_pylist() for name in ("position", "header"))
+                    found.update(zip(*columns, strict=True))
+        return found
+
+    return lambda segment, position: read(segment).get(position)

@@ -12,8 +12,7 @@ from pubsub_emulator.spark_audit.history.row import Row
 _COLUMNS: Final = {"repeated": "repeated_bytes", "static": "static_bytes", "cache": "cache_charges"}
 """Causes of waste in blocks that were taken, and the measures that tell of them."""
 
-_Key = tuple[object, ...]
-"""Network, chain, segment, day and cause."""
+_Key = tuple[object, ...]  # network, chain, segment, day and cause
 
 
 class Repeated:
@@ -57,11 +56,8 @@ def waste_rows(measures: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
     for part in parts:
         if part["kind"] == "unread":
             _add(sums, (*place, days.get(part["position"]), "unread"), part["bytes"])
-    names = "network", "chain", "segment", "day", "cause"
-    return [
-        {**dict(zip(names, key, strict=True)), "blocks": blocks, "bytes": weight}
-        for key, (blocks, weight) in sums.items()
-    ]
+    names = "network", "chain", "segment", "day", "cause", "blocks", "bytes"
+    return [dict(zip(names, (*key, *sums[key]), strict=True)) for key in sums]
 
 
 def _of_block(row: Row) -> Iterator[tuple[str, int]]:

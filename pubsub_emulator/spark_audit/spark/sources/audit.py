@@ -16,12 +16,11 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.judge.check import check_chain
 from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.judge.task import Task, make_tasks
-from pubsub_emulator.spark_audit.judge.units import ITEM_TABLES
 from pubsub_emulator.spark_audit.spark.sources.common import Offset, may_match, partitions_of
 from pubsub_emulator.spark_audit.spark.sources.history import OfHistory
 
 SEGMENTS: Final = "segments"
-FOUND: Final = {table.name: table for table in ITEM_TABLES}
+FOUND: Final = {table.name: table for table in schema.OF_SEGMENT}
 _KNOWN: Final = pa.schema(
     [("network", pa.string()), *((name, pa.int64()) for name in ("chain", "segment", "candidates"))]
 )
