@@ -236,10 +236,7 @@ def java_is_here() -> bool:
 
 
 def told_by_pip(command: list[str | Path]) -> None:
-    """Runs pip and says what it does: each download of a megabyte or more, each build, the installation.
-
-    Raises `SetupError`, one line; all that a failed pip said is in `.venv/pip.log`.
-    """
+    """Runs pip and says what it does. Raises `SetupError`, one line; all that pip said is in `.venv/pip.log`."""
     words = [str(word) for word in command]
     lines: list[str] = []
     unreachable = False

@@ -15,10 +15,7 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """A file to write, which replaces an older one if the context ends without an error; its mode is as for any other.
-
-    Raises `OSError`; the older file is kept then.
-    """
+    """A file to write, which replaces an older one if the context ends without an error. Raises `OSError`."""
     staging = path.with_name(f".{path.name[:64]}-{secrets.token_hex(4)}.part")
     try:
         with staging.open("x", encoding="utf-8", newline="\n") as file:

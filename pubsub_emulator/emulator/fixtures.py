@@ -297,10 +297,7 @@ def schema() -> dict[str, object]:
 
 
 def replay_fixture(fixture: Fixture) -> list[str]:
-    """Judge the fixture's block from the fixture alone. Returns the differences from the expected result.
-
-    Raises `FixtureError` if its parts do not match, or if its pre-state is not a parachain's.
-    """
+    """What the fixture's block gives else than it expects. Raises `FixtureError` where its parts do not match."""
     try:
         parent, candidate, context = opened(fixture)
     except FixtureError as error:
@@ -323,10 +320,7 @@ def replay_fixture(fixture: Fixture) -> list[str]:
 
 
 class FixtureMaker(Observer):
-    """An observer that keeps the head of every chain and makes fixtures of chosen candidates.
-
-    It keeps at most `per_kind` fixtures of each kind: a verdict and strategy, or what an accepted block showed.
-    """
+    """Makes fixtures of candidates, `per_kind` at most of a verdict and strategy, or of what a valid block showed."""
 
     def __init__(self, per_kind: int = 2) -> None:
         self.fixtures: list[Fixture] = []

@@ -25,10 +25,7 @@ class BadFork(PubsubError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
-    """The state after a block of another chain; never written.
-
-    `block` is the hash of that block, 32 zeros where only the state is known; `source` is for people.
-    """
+    """The state after a block of another chain, which has 32 zeros where it is not known; `source` is for people."""
 
     state: State
     number: int

@@ -1,7 +1,4 @@
-"""Reading untrusted files: bounded in bytes before they are read, and in depth before they are parsed.
-
-Every reader of such a file uses this module, and then checks types and ranges of all fields itself.
-"""
+"""Reading untrusted files: bounded in bytes before they are read, and in depth before they are parsed."""
 
 import json
 import re
@@ -73,10 +70,7 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
 
 
 def parse_toml(text: str) -> dict[str, object]:
-    """The TOML document in `text`. Raises `Unreadable`, with the reason alone.
-
-    Brackets in strings and comments count as levels too.
-    """
+    """The TOML document in `text`. Raises `Unreadable`, the reason alone; brackets in strings count as levels too."""
     depth = 0
     for token in _TOML_TOKEN.finditer(text):
         depth += 1 if token.group() in "[{" else -1 if depth else 0

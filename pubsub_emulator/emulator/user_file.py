@@ -30,10 +30,7 @@ def execute(path: Path, prefix: str, error: type[PubsubError], source: bytes | N
 
 
 def read_rules(path: Path, digest: bytes | None = None) -> Rules:
-    """The rules in a file; with `digest`, the file must have it. Raises `RulesError`.
-
-    What is executed are the bytes that the digest is of.
-    """
+    """The rules in a file; what is executed are the bytes of its `digest`, if given. Raises `RulesError`."""
     source = read_bytes(path, MOST_TEXT, RulesError)
     found = blake2_256(source)
     if digest is not None and found != digest:

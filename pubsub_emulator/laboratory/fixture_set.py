@@ -1,7 +1,4 @@
-"""The project's set of executable fixtures, made from one scenario and the corpus of cheats.
-
-The scenario supplies successive blocks of a network. Cheats that it lacks come from the kept cases.
-"""
+"""The project's executable fixtures: blocks of one scenario, and cheats that it lacks from the kept cases."""
 
 import json
 from collections.abc import Callable, Iterable

@@ -79,10 +79,7 @@ def _answer(line: bytes, wanted: object) -> Answer:
 
 
 class VerifierProcess:
-    """A verifier that runs as a process; a context manager that ends it.
-
-    Raises `VerifierFailed` wherever it does not keep to the protocol.
-    """
+    """A verifier as a process, which ends with the context. Raises `VerifierFailed` where it breaks the protocol."""
 
     def __init__(self, command: str, patience: float = PATIENCE) -> None:
         """Start `command`, split into words as a shell splits them; no shell runs it."""

@@ -87,10 +87,7 @@ class _Publisher:
 
 
 class World:
-    """One relay chain, one subscriber, and what is drawn from a seed between them.
-
-    `situation()` is the block to author next; `advance()` includes the honest one and moves the relay chain on.
-    """
+    """A relay chain and a subscriber: `situation()` is the block to author next, `advance()` includes an honest one."""
 
     def __init__(self, seed: bytes, *, proofs_only: bool) -> None:
         """With `proofs_only`, proofs are judged without their blocks, under budgets of any size."""

@@ -165,10 +165,7 @@ class Network:
         return found
 
     def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
-        """Make a parachain publish a key: sent with its next block, executed one relay block later.
-
-        Raises `UnknownParachain`, `BadRequest`, and as `Parachain.publish`.
-        """
+        """Have a parachain publish a key with its next block. Raises as `send`, and as `Parachain.publish`."""
         chain = self.parachain(para)
         ensure_key(key)
         ensure_bytes(value, "value")
@@ -176,10 +173,7 @@ class Network:
         chain.publish(key, value, ttl)
 
     def delete(self, para: int, keys: Iterable[PubsubKey]) -> None:
-        """Delete keys of a publisher in the next relay block: by root for a system para, else by its manager.
-
-        Raises `UnknownParachain`, `BadRequest`.
-        """
+        """Delete keys in the next relay block, by root for a system para, else by the manager. Raises as `send`."""
         publisher = self.parachain(para).para
         listed = ensure_keys(keys)
         if self.config.relay.pubsub.is_system(publisher):
@@ -190,10 +184,7 @@ class Network:
             self.call(Signed(manager), "Broadcaster", "delete_keys", publisher, listed)
 
     def send(self, sender: int, recipient: int, data: bytes) -> None:
-        """Make a parachain send a message to another one, over a channel between them.
-
-        Raises `UnknownParachain`, `BadRequest`.
-        """
+        """Have a parachain send another a message over a channel. Raises `UnknownParachain`, `BadRequest`."""
         ensure_bytes(data, "message")
         self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
 
@@ -207,10 +198,7 @@ class Network:
         self.send_downward(spec.para_id, transact(set_code(spec)))
 
     def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
-        """Add a call to the next relay block.
-
-        Raises `ScaleError` or `UnknownCall` for a call that no extrinsic can encode, also for values of a wrong type.
-        """
+        """Add a call to the next relay block. Raises `ScaleError`, `UnknownCall` where no extrinsic encodes it."""
         executive = self.relay.runtime.executive
         info = getattr(getattr(executive.pallets.get(pallet), name, None), "call_info", None)
         if not isinstance(info, CallInfo):
@@ -270,19 +258,13 @@ class Network:
         return [self._step() for _ in range(blocks)]
 
     def situation(self, para: int) -> Situation:
-        """The knowledge of the author of a parachain's next block now: the honest block, and material for cheats.
-
-        Raises `UnknownParachain`, `CannotAuthor`.
-        """
+        """What the author of a parachain's next block knows. Raises `UnknownParachain`, `CannotAuthor`."""
         return self._round().situation(self.parachain(para))
 
     # Observers, snapshots
 
     def observe(self, observer: Observer, *, past: bool = True) -> None:
-        """Tell an observer the present state of each chain, and everything from now on.
-
-        `past=False` skips the relay blocks already built.
-        """
+        """Tell an observer all blocks so far, if `past`, the present state of each chain, and all from now on."""
         self._observers.append(observer)
         for kept in self.relay.blocks if past else ():
             number = RelayBlockNumber(kept.header.number)
@@ -320,10 +302,7 @@ class Network:
         self._turns = {}
 
     def fork(self) -> "Network":
-        """An independent copy of this network without observers. It shares data, so it is cheap.
-
-        Neither network sees changes of the other, through methods or to states.
-        """
+        """An independent copy without observers, which shares data, so that it is cheap."""
         fork = copy(self)
         fork.relay = self.relay.fork()
         fork.parachains = {para: chain.fork() for para, chain in self.parachains.items()}

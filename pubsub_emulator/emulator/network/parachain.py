@@ -1,7 +1,4 @@
-"""A parachain of the network: its newest block, its collators, and its unsent messages.
-
-Its `State` is never written again: blocks are executed on forks. So a snapshot of a parachain copies a few references.
-"""
+"""A parachain of the network; its `State` is never written, so that a snapshot copies a few references."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -69,10 +66,7 @@ class Pace:
 
 @dataclass(slots=True)
 class Parachain:
-    """One parachain. `publishes` wait to be packed into messages, `upward` and `horizontal` messages to be sent.
-
-    A waiting publish is its encoded instruction and the bytes that packing counts for it.
-    """
+    """One parachain, and what waits to be sent: `publishes` as encoded instructions, each with the bytes it counts."""
 
     para: ParaId
     head: ChainHead
@@ -127,10 +121,7 @@ class Parachain:
         return bool(self.publishes or self.upward or self.horizontal)
 
     def publish(self, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Queue one key to be published.
-
-        Raises `ScaleError` if no instruction can hold it, `Unsendable` if no message can.
-        """
+        """Queue a key to be published. Raises `ScaleError` if no instruction holds it, `Unsendable` if no message."""
         waiting = encoded(Publish(key, value, ttl))
         size = len(message_of(waiting[:1]))
         if size > MESSAGE_BYTES:
@@ -173,10 +164,7 @@ class Parachain:
 
 
 def pack(publishes: Iterable[Publish], longest: int = MESSAGE_BYTES) -> list[bytes]:
-    """`VersionedXcm` messages of at most `longest` bytes with these publishes in order.
-
-    A publish that alone is longer is a message of its own.
-    """
+    """Messages of at most `longest` bytes with these publishes in order; one that is longer has its own."""
     return _packed(map(encoded, publishes), longest)
 
 

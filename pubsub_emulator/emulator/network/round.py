@@ -106,10 +106,7 @@ class Round:
     # One candidate
 
     def _try(self, chain: Parachain, slot: Slot, *, first: bool) -> BlockRecord:
-        """Let the slot's author build a candidate, judge it, and enact it if it is valid.
-
-        Raises `CannotAuthor` when nobody can build a valid block now.
-        """
+        """Have the slot's author build a candidate, judge it, enact it if valid. Raises `CannotAuthor`."""
         relay, last = self._relay_parent(chain)
         tried = self._author(chain, relay, last, slot)
         record = self._judge(chain, tried)

@@ -11,10 +11,7 @@ ATTEMPTS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`slots` parachain slots per relay block, and `segment_length` relay blocks between two checkpoints.
-
-    There are enough slots for every collator to be first and for every block to be tried again.
-    """
+    """Parachain slots per relay block, enough for all collators and tries, and relay blocks between checkpoints."""
 
     slots: int
     segment_length: int

@@ -87,10 +87,7 @@ class RelayChain:
 
     @staticmethod
     def start(config: RelayConfig, genesis: Genesis) -> "RelayChain":
-        """A relay chain at its first block, 0 or the one after the fork's.
-
-        Raises `IntegrityError` or `DispatchError` if it cannot be set up.
-        """
+        """A relay chain at its first block, 0 or that after the fork's. Raises `IntegrityError`, `DispatchError`."""
         runtime = RelayRuntime(config)
         fork = genesis.fork
         storage = Storage(State() if fork is None else base(fork, RELAY))

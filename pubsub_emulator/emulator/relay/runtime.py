@@ -144,10 +144,7 @@ class RelayRuntime:
         publishers: tuple[ParaId, ...],
         channels: tuple[tuple[ParaId, ParaId], ...],
     ) -> None:
-        """Write block 0: parachains with their heads and managers, registered publishers, open channels.
-
-        Raises `DispatchError` or `IntegrityError` if that is not possible.
-        """
+        """Write block 0, registered publishers and open channels too. Raises `DispatchError`, `IntegrityError`."""
         self.configuration.genesis(storage)
         if self.dome is not None:
             self.dome.genesis(storage)

@@ -1,7 +1,4 @@
-"""Executes upward messages as XCM: the binding of message queue, XCM and publishing.
-
-upward message ─► MessageQueue ─► XcmMessages: decode, weigh, execute behind a barrier ─► Publish ─► Broadcaster
-"""
+"""Executes upward messages as XCM: the message queue's are decoded, weighed, and published behind a barrier."""
 
 from contextlib import AbstractContextManager
 from typing import Final
@@ -66,10 +63,7 @@ class XcmMessages:
     def process(
         self, storage: Storage, para: ParaId, prepared: WeighedMessage | NeverRun, message_id: Hash
     ) -> MessageResult:
-        """Execute a message of `para` over `storage`. Emits `Attempted` if it starts and does not run to its end.
-
-        A message that the barrier refuses costs its whole weight.
-        """
+        """Execute a message of `para`; a refused one costs its whole weight. Emits `Attempted` if it fails midway."""
         if isinstance(prepared, NeverRun):
             return _failed(prepared.error, WEIGHT_ZERO)
         chain = PublishingChain(storage, self._broadcaster)

@@ -1,7 +1,4 @@
-"""The part of the `XcmPallet` that sends messages to parachains.
-
-It is here and not among the relay chain's other pallets because it depends on both XCM and the downward queue.
-"""
+"""The part of the `XcmPallet` that sends messages to parachains; it needs both XCM and the downward queue."""
 
 from collections.abc import Callable
 from typing import Annotated, Final

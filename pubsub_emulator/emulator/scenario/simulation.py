@@ -74,10 +74,7 @@ class Simulation:
         self.network.finish()
 
     def step(self) -> Step:
-        """Do the next block's acts, send its traffic and build one relay block.
-
-        Raises `SettingsError` for an act that cannot be; what was done before it waits for the next block.
-        """
+        """Do the next block's acts, send its traffic, build it. Raises `SettingsError` for an act that cannot be."""
         block = RelayBlockNumber(self.network.number + 1 - self.network.relay.first)
         self._act(block)
         self._publish(block)

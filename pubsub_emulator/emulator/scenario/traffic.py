@@ -1,7 +1,4 @@
-"""The traffic of a scenario in a relay block: a pure function of scenario and block number.
-
-It keeps no state between blocks, so a network restored from a snapshot gets the same traffic again.
-"""
+"""The traffic of a scenario in a relay block: a pure function of both, also for a network that was restored."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,4 @@
-"""Settings files: TOML that people write, read into checked models. Errors name file, line and field.
-
-Scenarios of networks, of canisters and of distributors, and a distributor's own settings, are read here.
-"""
+"""Settings files: TOML that people write, read into checked models. Errors name file, line and field."""
 
 from pubsub_emulator.emulator.settings.model import Location, Misplaced, Model, Problem, SettingsError, StrictModel
 from pubsub_emulator.emulator.settings.reading import Bundle, parse, read, validated

@@ -23,10 +23,7 @@ OnStep = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A table and its drawing: `x` against `y` for each `series`, in one panel for each value of `facet`.
-
-    Without `y` it is a table only. `rule` is a bound to draw across.
-    """
+    """A table, drawn if it has `y`: against `x` for each `series` and panel of `facet`; `rule` is a bound across."""
 
     name: str
     title: str

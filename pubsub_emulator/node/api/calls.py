@@ -28,10 +28,7 @@ class ApiFailed(PubsubError):
 
 
 def call(at: At, name: str, data: bytes) -> bytes:
-    """Call function `name` with the SCALE of its arguments.
-
-    Raises `UnknownFunction`, and `ApiFailed` for arguments that it cannot read.
-    """
+    """Call a function with the SCALE of its arguments. Raises `UnknownFunction`, and `ApiFailed` for bad arguments."""
     function = _FUNCTIONS.get(name)
     if function is None:
         raise UnknownFunction(f"Exported method {name} is not found")

@@ -56,10 +56,7 @@ def dry_run_call(at: At, reader: Reader) -> bytes:
 
 
 def dry_run(at: At, extrinsic: bytes) -> bytes:
-    """`ApplyExtrinsicResult` of an extrinsic, length included, in the next block; nothing is kept.
-
-    Raises `UndecodableExtrinsic`.
-    """
+    """`ApplyExtrinsicResult` of an extrinsic, length first, in the next block. Raises `UndecodableExtrinsic`."""
     try:
         outcome = NextBlock(at.runtime, at.state, at.header).apply(extrinsic)
     except InvalidTransaction as error:

@@ -80,10 +80,7 @@ class _Phases:
 
 
 def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
-    """Run a block with that header and body on `parent`; nothing is kept, and no root is compared.
-
-    Raises `CannotRun`.
-    """
+    """Run a block on its parent; nothing is kept, and no root is compared. Raises `CannotRun`."""
     extrinsics = tuple(body)
     if header.number != parent.header.number + 1:
         raise CannotRun(f"block {header.number} does not follow block {parent.header.number}")

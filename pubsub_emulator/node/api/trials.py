@@ -29,10 +29,7 @@ def differences(old: State, new: State) -> Changes:
 
 
 def try_extrinsic(at: At, raw: bytes, *, signatures: bool = True) -> Changes:
-    """Changes that an extrinsic, length included, would make in the next block, that block's own changes left out.
-
-    Raises `UndecodableExtrinsic`, `InvalidTransaction`.
-    """
+    """Changes by an extrinsic beside the next block's own. Raises `UndecodableExtrinsic`, `InvalidTransaction`."""
     without = NextBlock(at.runtime, at.state, at.header).end()
     block = NextBlock(at.runtime, at.state, at.header, signatures=signatures)
     block.apply(raw)

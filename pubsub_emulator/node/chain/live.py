@@ -51,10 +51,7 @@ class LiveNetwork:
     # Steps
 
     def step(self) -> Moment:
-        """Build one relay block with the scenario's traffic and what was asked for.
-
-        Whatever it raises, the network is as it was after the last step: what was asked for since then is lost.
-        """
+        """Build one relay block. Whatever it raises, the network is as before, without what was asked for since."""
         try:
             step = self.simulation.step()
         except BaseException:

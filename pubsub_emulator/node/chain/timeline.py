@@ -44,10 +44,7 @@ class ChainView:
     heights: Mapping[int, Block]
 
     def at_height(self, number: int) -> Block | None:
-        """The block of that height on the best chain, `None` when there is none or it is not kept.
-
-        Height 0 is the first block, even if that is another number: extrinsics are signed for its hash.
-        """
+        """The best chain's block of that height, if it is kept; 0 is the first block: extrinsics are signed for it."""
         if not number:
             return self.genesis
         return self.heights.get(number) if 0 <= number <= self.best.number else None

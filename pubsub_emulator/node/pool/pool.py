@@ -131,10 +131,7 @@ class Pool:
     # Changing
 
     def submit(self, at: At, extrinsic: bytes, checked: Checked | None = None) -> Hash:
-        """Take an extrinsic, encoded with its length; returns its hash. Raises `Refused` with nothing changed.
-
-        `checked` is what `check` gave at the same block.
-        """
+        """Take an extrinsic that was perhaps `checked` at this block. Raises `Refused` with nothing changed."""
         return self._take(NextBlock(at.runtime, at.state, at.header), extrinsic, checked)
 
     def advance(self, at: At, included: Iterable[bytes]) -> None:

@@ -38,10 +38,7 @@ log: Final = logging.getLogger("pubsub.node")
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Limits of one request: bytes, calls in a batch, nesting of its JSON, and values in it.
-
-    Values are counted before anything is read, as commas and opening brackets, those within strings too.
-    """
+    """Limits of a request: bytes, calls in a batch, nesting, and values, counted as commas and opening brackets."""
 
     bytes: int = MOST_ANSWER
     batch: int = 1000

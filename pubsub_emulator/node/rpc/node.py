@@ -43,10 +43,7 @@ class Control(Protocol):
         """Run `work` between two steps; it must leave the network as it is."""
 
     async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:
-        """Run `work` in a thread beside the event loop; it reads kept blocks and changes nothing.
-
-        `executing` says that it executes the runtime: it may take long, and those that only read do not wait for it.
-        """
+        """Run `work`, which changes nothing, in a thread; if it is `executing` the runtime, readers do not wait."""
 
     def pending(self) -> tuple[Action, ...]:
         """The actions requested since the last step."""

@@ -71,10 +71,7 @@ def decode_call(at: At, data: bytes) -> dict[str, object]:
 
 
 def decode_extrinsic(at: At, raw: bytes) -> dict[str, object]:
-    """An extrinsic of a body, its length first: its call, and who signed it or `None`.
-
-    Raises `UndecodableExtrinsic` or `ScaleError`.
-    """
+    """An extrinsic of a body: its call and its signer, or `None`. Raises `UndecodableExtrinsic`, `ScaleError`."""
     extrinsic = decode(raw, at.runtime.calls)
     match extrinsic:
         case BareExtrinsic():
