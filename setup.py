@@ -18,54 +18,24 @@ ROOT = Path(__file__).resolve().parent
 DEMANDED = os.environ.get("PUBSUB_COMPILE") == "1"
 
 COMPILED = [
-    # Root, update, proof and reading of tries.
-    "pubsub_emulator/trie/nibbles.py",
-    "pubsub_emulator/trie/codec.py",
-    "pubsub_emulator/trie/nodes.py",
-    "pubsub_emulator/trie/step.py",
-    "pubsub_emulator/trie/descent.py",
-    "pubsub_emulator/trie/bulk.py",
-    "pubsub_emulator/trie/batch.py",
-    "pubsub_emulator/trie/mutable.py",
-    "pubsub_emulator/trie/proof.py",
-    "pubsub_emulator/trie/decoded.py",
-    "pubsub_emulator/trie/compact.py",
-    # What every stored value goes through.
-    "pubsub_emulator/primitives/hashing.py",
-    "pubsub_emulator/primitives/pubsub.py",
-    "pubsub_emulator/primitives/byte_lists.py",
-    # The walk.
-    "pubsub_emulator/runtime/pallet_subscriber/meter.py",
-    "pubsub_emulator/runtime/pallet_subscriber/delivered.py",
-    "pubsub_emulator/runtime/pallet_subscriber/cache/base.py",
-    "pubsub_emulator/runtime/pallet_subscriber/cache/nodes.py",
-    "pubsub_emulator/runtime/pallet_subscriber/cache/slots.py",
-    "pubsub_emulator/runtime/pallet_subscriber/outcome.py",
-    "pubsub_emulator/runtime/pallet_subscriber/child_trie.py",
-    "pubsub_emulator/runtime/pallet_subscriber/plan.py",
-    "pubsub_emulator/runtime/pallet_subscriber/view.py",
-    "pubsub_emulator/runtime/pallet_subscriber/own_state.py",
-    "pubsub_emulator/runtime/framework/static_keys.py",
-    # What a block of it writes.
-    "pubsub_emulator/runtime/framework/storage.py",
-    "pubsub_emulator/runtime/pallet_subscriber/handler.py",
-    "pubsub_emulator/runtime/pallet_subscriber/apply.py",
-    "pubsub_emulator/runtime/parachain/ledger.py",
-    "pubsub_emulator/runtime/parachain/execute.py",
-    # A relay block: queue, messages, publishes.
-    "pubsub_emulator/runtime/relay/message_queue/ring.py",
-    "pubsub_emulator/runtime/relay/message_queue/pallet.py",
-    "pubsub_emulator/xcm/message.py",
-    "pubsub_emulator/xcm/weigher.py",
-    "pubsub_emulator/xcm/barriers.py",
-    "pubsub_emulator/xcm/executor.py",
-    "pubsub_emulator/runtime/pallet_pubsub/publish.py",
-    # PRISM: from an operation's bytes to the state of its DID.
-    "pubsub_emulator/prism/core/wire.py",
-    "pubsub_emulator/prism/core/messages.py",
-    "pubsub_emulator/prism/core/well_formed.py",
-    "pubsub_emulator/prism/core/state.py",
-    "pubsub_emulator/prism/core/process.py",
+    f"pubsub_emulator/{folder}/{name}.py"
+    for folder, names in {
+        # Root, update, proof and reading of tries; what every stored value goes through.
+        "trie": "nibbles codec nodes step descent bulk batch mutable proof decoded compact",
+        "primitives": "hashing pubsub byte_lists",
+        # The walk, and what a block of it writes.
+        "runtime/pallet_subscriber": "meter delivered outcome child_trie plan view own_state handler apply",
+        "runtime/pallet_subscriber/cache": "base nodes slots",
+        "runtime/framework": "static_keys storage",
+        "runtime/parachain": "ledger execute",
+        # A relay block: queue, messages, publishes.
+        "runtime/relay/message_queue": "ring pallet",
+        "xcm": "message weigher barriers executor",
+        "runtime/pallet_pubsub": "publish",
+        # PRISM: from an operation's bytes to the state of its DID.
+        "prism/core": "wire messages well_formed state process",
+    }.items()
+    for name in names.split()
 ]
 
 
