@@ -15,9 +15,8 @@ from pubsub_emulator.primitives.types import ParaBlockNumber
 from pubsub_emulator.runtime.accounts.apply import apply_signed
 from pubsub_emulator.runtime.accounts.chain import begin
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, UndecodableExtrinsic, decode
-from pubsub_emulator.runtime.framework.calls import CallTable
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
-from pubsub_emulator.runtime.framework.executive import Executive, ExhaustsResources, Extrinsic, InherentFailed
+from pubsub_emulator.runtime.framework.executive import ExhaustsResources, Extrinsic, InherentFailed
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
@@ -106,7 +105,12 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
     for index, raw in enumerate(body):
         found = decode(raw, runtime.calls)
         if isinstance(found, BareExtrinsic):
-            outcome = _apply_bare(executive, runtime.calls, storage, index, found)
+            call = runtime.calls.decode(found.body)
+            if (call.pallet, call.name) == ("Utility", "dispatch_as"):  # one of the emulator's own calls
+                own = Extrinsic(*call.args)  # type: ignore[arg-type]  # its codecs
+                outcome = executive.apply_extrinsic(storage, index, own)
+            else:
+                outcome = executive.apply_inherent(storage, index, call)
         else:
             outcome = apply_signed(runtime.signing, storage, index, raw, room)
         successes.append(outcome.ok)
@@ -114,17 +118,6 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
     executive.finalize_block(storage, body)
     phases.finish(storage.state)
     return Run(tuple(phases.ended), storage.state, tuple(successes))
-
-
-def _apply_bare(
-    executive: Executive, calls: CallTable, storage: Storage, index: int, bare: BareExtrinsic
-) -> DispatchOutcome:
-    """An inherent, or one of the emulator's own calls: `dispatch_as(origin, call)`."""
-    call = calls.decode(bare.body)
-    if (call.pallet, call.name) != ("Utility", "dispatch_as"):
-        return executive.apply_inherent(storage, index, call)
-    origin, inner = call.args
-    return executive.apply_extrinsic(storage, index, Extrinsic(origin, inner))  # type: ignore[arg-type]  # its codecs
 
 
 # Parachain

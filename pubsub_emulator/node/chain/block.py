@@ -23,12 +23,16 @@ class Block:
     """A block of one chain, never changed. `body` holds encoded extrinsics, each with its length first."""
 
     chain: Chain
-    hash: Hash
     header: Header
     body: tuple[bytes, ...]
     state: State
     relay_number: RelayBlockNumber
     """The relay block that it is, or that included it; block 0 of every chain belongs to relay block 0."""
+
+    @property
+    def hash(self) -> Hash:
+        """Its header's."""
+        return self.header.hash()
 
     @property
     def number(self) -> int:

@@ -128,26 +128,19 @@ class LiveNetwork:
         network = self.network
         first = network.relay.blocks[-1]
         number = RelayBlockNumber(first.header.number)
-        relay = Block(RELAY, first.header.hash(), first.header, (), first.state, number)
+        relay = Block(RELAY, first.header, (), first.state, number)
         heads: dict[Chain, Block] = {RELAY: relay}
         for para, chain in network.parachains.items():
-            heads[para] = Block(para, chain.header.hash(), chain.header, (), chain.state, number)
+            heads[para] = Block(para, chain.header, (), chain.state, number)
         return Moment(relay, (), (), heads, network.snapshot() if self._keep_snapshots else None)
 
     def _moment(self, step: Step) -> Moment:
         kept = self.network.relay.blocks[-1]
-        relay = Block(RELAY, kept.header.hash(), kept.header, step.block.extrinsics, kept.state, step.number)
+        relay = Block(RELAY, kept.header, step.block.extrinsics, kept.state, step.number)
         blocks = tuple(
-            Block(
-                record.chain,
-                record.candidate.hash(),
-                record.candidate.header,
-                record.candidate.body(),
-                record.outcome.state,
-                step.number,
-            )
-            for record in step.records
-            if record.outcome is not None
+            Block(each.chain, each.candidate.header, each.candidate.body(), each.outcome.state, step.number)
+            for each in step.records
+            if each.outcome is not None
         )
         heads = {**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}}
         saved = self._clean if self._keep_snapshots else None

@@ -11,7 +11,7 @@ from pubsub_emulator.node.rpc.legacy_state import run
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, fields, hexadecimal, list_of, one_of, text, u64
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
-from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
+from pubsub_emulator.node.rpc.storage_items import CHILD_TRIE, ITEMS, Query, find, trie_of
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.trie import Trie
@@ -93,13 +93,7 @@ async def _tell(subscription: RpcSubscription, events: Events) -> None:
     subscription.end()
 
 
-@method(
-    "archive_v1_storage",
-    HASH,
-    Param("items", list_of(query)),
-    Param("childTrie", hexadecimal, optional=True),
-    live=True,
-)
+@method("archive_v1_storage", HASH, ITEMS, CHILD_TRIE, live=True)
 def storage(call: Call, name: bytes, items: list[Query], child: bytes | None) -> Json:
     """Storage entries of a block."""
     return _start(call, StorageQuery(call.chain), _found(call.find(name), items, child))
@@ -126,20 +120,11 @@ class DiffItem:
     child_trie_key: bytes | None = None
 
 
-_DIFF_ITEM: Final = fields(
-    DiffItem,
-    {"returnType": one_of(("value", "hash")), "key": hexadecimal, "childTrieKey": hexadecimal},
-    ("returnType",),
-)
+_DIFF_FIELDS: Final = {"returnType": one_of(("value", "hash")), "key": hexadecimal, "childTrieKey": hexadecimal}
+_DIFF_ITEMS: Final = Param("items", list_of(fields(DiffItem, _DIFF_FIELDS, ("returnType",))), optional=True)
 
 
-@method(
-    "archive_v1_storageDiff",
-    HASH,
-    Param("items", list_of(_DIFF_ITEM), optional=True),
-    Param("previousHash", block_hash, optional=True),
-    live=True,
-)
+@method("archive_v1_storageDiff", HASH, _DIFF_ITEMS, Param("previousHash", block_hash, optional=True), live=True)
 def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None) -> Json:
     """The differences of storage between two blocks; the second one is the parent unless given."""
     wanted = [DiffItem()] if items is None else items

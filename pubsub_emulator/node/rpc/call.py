@@ -6,12 +6,13 @@ from typing import TypeVar
 
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import ChainView
-from pubsub_emulator.node.rpc.errors import RpcError, development, discarded_block, method_not_found, unknown_block
+from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, method_not_found, refused
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.params import Param, text
 from pubsub_emulator.node.rpc.session import RpcSubscription, Session
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 T = TypeVar("T")
 
@@ -41,7 +42,9 @@ class Call:
             return self.view.best
         found = self.find(name)
         if found is None:
-            raise discarded_block(name) if self.node.timeline.was_discarded(name) else unknown_block(name)
+            gone = self.node.timeline.was_discarded(name)
+            why = "State already discarded for" if gone else "Header was not found in the database:"
+            raise RpcError(CLIENT, f"Client error: UnknownBlock: {why} {hexed(name)}")
         return found
 
     def open(self, subscription: RpcSubscription) -> str:
@@ -82,4 +85,4 @@ async def attempt(work: Awaitable[T]) -> T:
     except RpcError:
         raise
     except PubsubError as error:
-        raise development(error) from error
+        raise refused(error) from error

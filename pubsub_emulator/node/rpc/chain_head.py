@@ -13,8 +13,9 @@ from pubsub_emulator.node.rpc.legacy_state import CODE, run
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, hexadecimal, list_of, text
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
-from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
+from pubsub_emulator.node.rpc.storage_items import CHILD_TRIE, ITEMS, Query, find, trie_of
 from pubsub_emulator.node.types import RuntimeVersion, runtime_version
+from pubsub_emulator.node.types.values import camel
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 
@@ -34,17 +35,9 @@ LIMIT_REACHED: Final = {"result": "limitReached"}
 
 def runtime_json(version: RuntimeVersion) -> dict[str, object]:
     """A runtime as follows report it."""
-    return {
-        "type": "valid",
-        "spec": {
-            "specName": version.spec_name,
-            "implName": version.impl_name,
-            "specVersion": version.spec_version,
-            "implVersion": version.impl_version,
-            "transactionVersion": version.transaction_version,
-            "apis": {hexed(name): number for name, number in version.apis},
-        },
-    }
+    names = ("spec_name", "impl_name", "spec_version", "impl_version", "transaction_version")
+    spec = {camel(name): getattr(version, name) for name in names}
+    return {"type": "valid", "spec": {**spec, "apis": {hexed(name): number for name, number in version.apis}}}
 
 
 class Follow(RpcSubscription):
@@ -276,14 +269,7 @@ def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
         return {"event": "operationError", "error": error.message}
 
 
-@method(
-    "chainHead_v1_storage",
-    FOLLOW,
-    HASH,
-    Param("items", list_of(query)),
-    Param("childTrie", hexadecimal, optional=True),
-    live=True,
-)
+@method("chainHead_v1_storage", FOLLOW, HASH, ITEMS, CHILD_TRIE, live=True)
 def storage(call: Call, name: str, block: bytes, items: list[Query], child: bytes | None) -> Json:
     """Storage entries of a pinned block."""
     found = _follow(call, name)

@@ -10,7 +10,7 @@ from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block
 from pubsub_emulator.node.pool import Refused
 from pubsub_emulator.node.rpc.call import Call, attempt
-from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, development
+from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.legacy_state import KEYS
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.node import Snapshot
@@ -48,11 +48,6 @@ MOST_WORDS: Final = 200
 """Characters of what is said before a moment is kept."""
 SLOT: Final = 6000
 """Milliseconds."""
-
-
-def refuse(why: str) -> RpcError:
-    """A failure of a development method."""
-    return RpcError(DEVELOPMENT, why)
 
 
 # Blocks
@@ -118,10 +113,10 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     wanted = config or NewBlock()
     best = call.view.best.number
     if wanted.count is not None and wanted.to is not None:
-        raise refuse("count and to exclude each other")
+        raise refused("count and to exclude each other")
     count = wanted.to - best if wanted.to is not None else 1 if wanted.count is None else wanted.count
     if not 1 <= count <= MOST_BLOCKS:
-        raise refuse(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
+        raise refused(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
     todo = list(inputs(call, wanted))
     submit_all(call, wanted.transactions)
     for _ in range(count):
@@ -141,7 +136,7 @@ def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
             try:
                 taken.submit(at, extrinsic)
             except Refused as error:
-                raise development(error) from error
+                raise refused(error) from error
     call.node.tell_pooled(call.chain)
 
 
@@ -157,7 +152,7 @@ async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo:
         todo = ()
         if done(call.node.timeline.views[chain].best):
             return
-    raise refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
+    raise refused(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
 
 
 def inputs(call: Call, wanted: Messages) -> Iterable[Action]:
@@ -165,12 +160,12 @@ def inputs(call: Call, wanted: Messages) -> Iterable[Action]:
     chain = call.chain
     if chain is RELAY:
         if wanted.dmp or wanted.hrmp:
-            raise refuse("dmp and hrmp go to a parachain: call its path")
+            raise refused("dmp and hrmp go to a parachain: call its path")
         for sender, messages in wanted.ump or ():
             yield from (actions.Upward(para=sender, message=message) for message in messages)
         return
     if wanted.ump:
-        raise refuse("ump goes to the relay chain: call its path")
+        raise refused("ump goes to the relay chain: call its path")
     yield from (actions.Downward(para=chain, message=message) for message in wanted.dmp or ())
     for sender, messages in wanted.hrmp or ():
         yield from (actions.Horizontal(sender=sender, recipient=chain, message=message) for message in messages)
@@ -181,7 +176,7 @@ def set_build_mode(call: Call, mode: str) -> None:
     """`Batch` and `Instant` build on demand, the latter one extrinsic a step; `Manual` builds when told to."""
     modes = {"Batch": "instant", "Instant": "single", "Manual": "manual"}
     if mode not in modes:
-        raise refuse(f"blocks are built in the modes {', '.join(modes)}, not {mode!r}")
+        raise refused(f"blocks are built in the modes {', '.join(modes)}, not {mode!r}")
     call.node.control.set_mode(modes[mode])
 
 
@@ -196,22 +191,22 @@ def _entries(value: object) -> list[Pair] | dict[str, object]:
 async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: bytes | None) -> Json:
     """Have root write storage; returns the hash of the block that has it."""
     if at is not None and at != call.view.best.hash:
-        raise refuse("storage is written on the best block only")
+        raise refused("storage is written on the best block only")
     try:
         pairs = values if isinstance(values, list) else storage_pairs(call.node.at(call.view.best), values)
     except PubsubError as error:
-        raise development(error) from error
+        raise refused(error) from error
     if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in pairs):
-        raise refuse("child tries are not written: publish instead")
+        raise refused("child tries are not written: publish instead")
     action = actions.SetStorage(chain=call.chain, entries=tuple(pairs))
     sent = await attempt(call.node.control.build((action,)))
     if call.chain is not RELAY:  # until it has a block on the relay block that sent it the message
         parent = LAST_RELAY_PARENT
         await _until(call, call.chain, lambda block: (parent.get(Storage(block.state)) or 0) >= sent.number)
     get = call.view.best.state.top.get
-    refused = next((key for key, value in dict(pairs).items() if get(key) != value), None)
-    if refused is not None:
-        raise refuse(f"the runtime did not write {hexed(refused)}")
+    unwritten = next((key for key, value in dict(pairs).items() if get(key) != value), None)
+    if unwritten is not None:
+        raise refused(f"the runtime did not write {hexed(unwritten)}")
     return hexed(call.view.best.hash)
 
 
@@ -257,7 +252,7 @@ async def set_head(call: Call, place: int | bytes) -> Json:
     moment = None if block is None else call.node.timeline.moment_of(block)
     if moment is None or moment.number < call.node.floor:
         named = place if isinstance(place, int) else hexed(place)
-        raise refuse(f"no such block, or one from before the node listened: {named}")
+        raise refused(f"no such block, or one from before the node listened: {named}")
     await attempt(call.node.control.rewind(moment))
     return hexed(call.view.best.hash)
 

@@ -10,9 +10,9 @@ from pubsub_emulator.node.api.trials import Changes, try_call, try_extrinsic, tr
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.rpc.call import Call, attempt
-from pubsub_emulator.node.rpc.dev import MESSAGES, Messages, inputs, refuse
+from pubsub_emulator.node.rpc.dev import MESSAGES, Messages, inputs
 from pubsub_emulator.node.rpc.encode import maybe_hexed
-from pubsub_emulator.node.rpc.errors import development
+from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, fields, height, hexadecimal, list_of, text
 from pubsub_emulator.node.types import decode_events, decode_extrinsic, parse_row
@@ -72,7 +72,7 @@ async def dry_run(call: Call, config: DryRun) -> Json:
     """Changes that an extrinsic or messages would make: old and new values, and jsondiffpatch's delta."""
     wanted = [name for name in ("extrinsic", "ump", "dmp", "hrmp") if getattr(config, name) is not None]
     if len(wanted) != 1:
-        raise refuse(f"one of extrinsic, ump, dmp and hrmp is tried at a time, not {' and '.join(wanted) or 'none'}")
+        raise refused(f"one of extrinsic, ump, dmp and hrmp is tried at a time, not {' and '.join(wanted) or 'none'}")
     block = call.block(config.at)
     at = call.node.at(block)
     if config.extrinsic is not None:
@@ -85,7 +85,7 @@ async def dry_run(call: Call, config: DryRun) -> Json:
     if not config.html:
         return shown
     if call.node.draw is None:
-        raise refuse("this node draws no pages")
+        raise refused("this node draws no pages")
     return call.node.draw(f"{call.node.chain_name(call.chain)}, after block {block.number}", shown)
 
 
@@ -95,13 +95,13 @@ def _tried(at: At, extrinsic: bytes | _Unsigned) -> Changes:
             return try_call(at, extrinsic.call, extrinsic.address)
         return try_extrinsic(at, extrinsic)
     except PubsubError as error:
-        raise development(error) from error
+        raise refused(error) from error
 
 
 async def _sent(call: Call, block: Block, todo: list[actions.Action]) -> Changes:
     moment = call.node.timeline.moment_of(block)
     if moment is None or moment.heads[call.chain] is not block:
-        raise refuse(f"messages are tried on the newest block of a relay block, which {hexed(block.hash)} is not")
+        raise refused(f"messages are tried on the newest block of a relay block, which {hexed(block.hash)} is not")
     chain = call.chain
     return await attempt(call.node.control.aside(lambda live: try_messages(live, moment, chain, todo)))
 
@@ -189,7 +189,7 @@ async def run(call: Call, config: RunBlock) -> Json:
     try:
         done = await call.node.control.aside(lambda _: run_block(at, header, body))
     except CannotRun as error:
-        raise development(error) from error
+        raise refused(error) from error
     after = At(at.relay, header, done.state, at.genesis)
     out: dict[str, object] = {
         "phases": [_phase(after, each, raw=config.include_raw, parsed=config.include_parsed) for each in done.phases],

@@ -3,7 +3,6 @@
 from typing import Final
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.hexadecimal import hexed
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -46,21 +45,11 @@ def method_not_found() -> RpcError:
     return RpcError(METHOD_NOT_FOUND, "Method not found")
 
 
-def unknown_block(name: bytes) -> RpcError:
-    """A block hash that was never kept."""
-    return RpcError(CLIENT, f"Client error: UnknownBlock: Header was not found in the database: {hexed(name)}")
-
-
-def discarded_block(name: bytes) -> RpcError:
-    """A block whose state is no longer kept."""
-    return RpcError(CLIENT, f"Client error: UnknownBlock: State already discarded for {hexed(name)}")
-
-
 def execution_failed(why: str) -> RpcError:
     """A runtime call that failed."""
     return RpcError(CLIENT, f"Client error: Execution failed: {why}")
 
 
-def development(error: PubsubError) -> RpcError:
+def refused(why: object) -> RpcError:
     """A development or pubsub method that could not do what it was asked for."""
-    return RpcError(DEVELOPMENT, str(error))
+    return RpcError(DEVELOPMENT, str(why))

@@ -93,13 +93,11 @@ def _size(change: list[str | None]) -> int:
     return sum(len(each) for each in change if each is not None)
 
 
-@method(
-    "state_queryStorage",
-    KEYS,
-    Param("fromBlock", block_hash, aliases=("from",)),
-    Param("toBlock", block_hash, optional=True, aliases=("to",)),
-    heavy=True,
-)
+_FROM: Final = Param("fromBlock", block_hash, aliases=("from",))
+_TO: Final = Param("toBlock", block_hash, optional=True, aliases=("to",))
+
+
+@method("state_queryStorage", KEYS, _FROM, _TO, heavy=True)
 def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | None) -> Json:
     """The values of some keys, and what became of them in each block of a range."""
     start, end = call.block(first), call.block(last)
@@ -157,14 +155,11 @@ def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
         raise execution_failed(str(error)) from error
 
 
-@method(
-    "state_call",
-    Param("name", text, aliases=("method",)),
-    Param("bytes", hexadecimal, aliases=("data",)),
-    AT,
-    aliases=("state_callAt",),
-    executing=True,
-)
+_FUNCTION: Final = Param("name", text, aliases=("method",))
+_DATA: Final = Param("bytes", hexadecimal, aliases=("data",))
+
+
+@method("state_call", _FUNCTION, _DATA, AT, aliases=("state_callAt",), executing=True)
 def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:
     """Call a runtime function."""
     return hexed(run(call, call.block(at), name, data))

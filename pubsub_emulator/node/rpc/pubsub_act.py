@@ -9,7 +9,7 @@ from pubsub_emulator.node.rpc.call import Call, attempt
 from pubsub_emulator.node.rpc.errors import invalid_params
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Pair, Param, hexadecimal, list_of, pairs_of, para, pubsub_key, text, u32
-from pubsub_emulator.node.rpc.pubsub_read import PARA
+from pubsub_emulator.node.rpc.pubsub_read import KEY, PARA
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
 
@@ -26,14 +26,7 @@ async def act(call: Call, action: Action) -> int | None:
     return done
 
 
-@method(
-    "pubsub_publish",
-    PARA,
-    Param("key", pubsub_key),
-    Param("value", hexadecimal),
-    Param("ttl", u32, optional=True),
-    unsafe=True,
-)
+@method("pubsub_publish", PARA, KEY, Param("value", hexadecimal), Param("ttl", u32, optional=True), unsafe=True)
 async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> None:
     """Have a parachain publish a key with its next block."""
     await act(call, actions.Publish(para=chain, key=key, value=value, ttl=ttl or 0))
@@ -85,14 +78,11 @@ def _share(value: object) -> int:
     return round(value * MILLION)
 
 
-@method(
-    "pubsub_cheat",
-    PARA,
-    Param("strategies", list_of(text)),
-    Param("collator", u32, optional=True),
-    Param("rate", _share, optional=True),
-    unsafe=True,
-)
+_STRATEGIES: Final = Param("strategies", list_of(text))
+_COLLATOR: Final = Param("collator", u32, optional=True)
+
+
+@method("pubsub_cheat", PARA, _STRATEGIES, _COLLATOR, Param("rate", _share, optional=True), unsafe=True)
 async def cheat(call: Call, chain: ParaId, strategies: list[str], collator: int | None, rate: int | None) -> Json:
     """Put a cheating collator in the place of an honest one."""
     share = MILLION if rate is None else rate

@@ -17,7 +17,7 @@ from pubsub_emulator.node.chain.lines import NoSession, line, scenario_document,
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
-from pubsub_emulator.node.rpc.errors import development
+from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, integer
 from pubsub_emulator.node.rpc.pubsub_act import act
@@ -269,4 +269,4 @@ async def _of_session(call: Call, make: Callable[[LiveNetwork, Moment], Json]) -
     try:
         return await call.node.control.aside(lambda live: make(live, newest))
     except NoSession as error:
-        raise development(error) from error
+        raise refused(error) from error

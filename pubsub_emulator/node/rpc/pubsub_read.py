@@ -26,6 +26,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.rules import chosen
 
 PARA: Final = Param("para", para)
+KEY: Final = Param("key", pubsub_key)
 
 
 def ttl_json(state: TtlState | None) -> Json:
@@ -69,7 +70,7 @@ def publishers(call: Call, at: bytes | None) -> Json:
     return {"at": hexed(block.hash), "number": block.number, "publishers": found}
 
 
-@method("pubsub_entry", Param("publisher", para), Param("key", pubsub_key), AT)
+@method("pubsub_entry", Param("publisher", para), KEY, AT)
 def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Json:
     """One entry of a publisher."""
     block = _relay_block(call, at)
@@ -125,23 +126,11 @@ def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
         for key in keys:
             row = delivered.get(storage, spec, publisher, key)
             fresh = None if row is None or parent is None else ttl_state(row.ttl, row.when_inserted, parent)
-            rows.append(
-                {
-                    "key": hexed(key),
-                    "entryHash": None if row is None else hexed(row.entry_hash),
-                    "ttl": None if row is None else row.ttl,
-                    "whenInserted": None if row is None else row.when_inserted,
-                    "ttlState": ttl_json(fresh),
-                }
-            )
-        found.append(
-            {
-                "publisher": publisher,
-                "processedRoot": maybe_hexed(roots.get(publisher)),
-                "disabled": None if reason is None else reason.value,
-                "keys": rows,
-            }
-        )
+            name, ttl, inserted = (row.entry_hash, row.ttl, row.when_inserted) if row is not None else (None,) * 3
+            shown = {"key": hexed(key), "entryHash": maybe_hexed(name), "ttl": ttl, "whenInserted": inserted}
+            rows.append({**shown, "ttlState": ttl_json(fresh)})
+        root, disabled = maybe_hexed(roots.get(publisher)), None if reason is None else reason.value
+        found.append({"publisher": publisher, "processedRoot": root, "disabled": disabled, "keys": rows})
     return {
         "at": hexed(block.hash),
         "number": block.number,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.params import fields, hexadecimal, one_of
+from pubsub_emulator.node.rpc.params import Param, fields, hexadecimal, list_of, one_of
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -37,6 +37,8 @@ query: Final = fields(
     Query, {"key": hexadecimal, "type": one_of(TYPES), "paginationStartKey": hexadecimal}, ("key", "type")
 )
 """Reads a query."""
+ITEMS: Final = Param("items", list_of(query))
+CHILD_TRIE: Final = Param("childTrie", hexadecimal, optional=True)
 
 
 def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
