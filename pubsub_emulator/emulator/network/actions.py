@@ -224,27 +224,8 @@ class Offer(_Action):
     extrinsics: tuple[Hex, ...]
 
 
-Act = (
-    Publish
-    | Delete
-    | Subscribe
-    | AddKeys
-    | DropKeys
-    | Limit
-    | Upgrade
-    | Cheat
-    | Honest
-    | Register
-    | Deregister
-    | Offline
-    | Upward
-    | Downward
-    | Horizontal
-    | SetStorage
-    | Offer
-    | Travel
-    | Turn
-)
+_Ordered = Publish | Delete | Subscribe | AddKeys | DropKeys | Limit | Upgrade | Cheat | Honest | Register | Deregister
+Act = _Ordered | Offline | Upward | Downward | Horizontal | SetStorage | Offer | Travel | Turn
 """What a scenario can hold."""
 Action = Act | Rewind
 action_adapter: TypeAdapter[Action] = TypeAdapter(

@@ -38,22 +38,12 @@ class RunDigest(Observer):
     def candidate(self, record: BlockRecord) -> None:
         """Add a candidate with its proof and its verdict or post-state."""
         outcome, refusal = record.outcome, record.refusal
-        self._add(
-            1,
-            record.chain.to_bytes(4, "little"),
-            record.candidate.hash(),
-            encode_bytes_list(record.candidate.inherent.proof),
-            b"\x00" if outcome is None else b"\x01" + outcome.state_root,
-            encode_bytes(b"" if refusal is None else refusal.verdict.value.encode()),
-        )
-        for delivery in () if outcome is None else outcome.deliveries:
-            self._add(
-                2,
-                delivery.publisher.to_bytes(4, "little"),
-                delivery.key,
-                delivery.entry_hash,
-                bytes((delivery.value is None,)),
-            )
+        proof = encode_bytes_list(record.candidate.inherent.proof)
+        root = b"\x00" if outcome is None else b"\x01" + outcome.state_root
+        verdict = encode_bytes(b"" if refusal is None else refusal.verdict.value.encode())
+        self._add(1, record.chain.to_bytes(4, "little"), record.candidate.hash(), proof, root, verdict)
+        for each in () if outcome is None else outcome.deliveries:
+            self._add(2, each.publisher.to_bytes(4, "little"), each.key, each.entry_hash, bytes((each.value is None,)))
 
 
 def combine(*digests: bytes) -> Hash:

@@ -61,14 +61,8 @@ class RelayAccounts:
             dmp.queue_downward_message(storage, para, message, RelayBlockNumber(system.block_number(storage)))
 
         lengths = (NORMAL_LENGTH, BLOCK_LENGTH, BLOCK_LENGTH)
-        pallet_system = SystemCalls(_VERSION, (weights.max_block, weights.normal), lengths)
-        self.made: tuple[Hooks, ...] = (
-            pallet_system,
-            Timestamp(current_slot),
-            self._utility,
-            XcmPallet(send),
-            self._sudo,
-        )
+        calls = SystemCalls(_VERSION, (weights.max_block, weights.normal), lengths)
+        self.made: tuple[Hooks, ...] = (calls, Timestamp(current_slot), self._utility, XcmPallet(send), self._sudo)
 
     def bind(self, pallets: tuple[Hooks, ...]) -> None:
         """Set all pallets of the chain, once, so that their calls can be decoded."""

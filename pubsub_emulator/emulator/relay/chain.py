@@ -204,7 +204,12 @@ class RelayChain:
         storage = Storage(parent.state.fork())
         if self.first == parent.header.number > 0:  # extrinsics are signed for the chain that begins there
             BLOCK_HASH.insert(storage, 0, parent.header.hash())
-        lost = self._queue_downward(storage, RelayBlockNumber(number))
+        lost = 0
+        for para, message in self.downward:
+            try:
+                self.runtime.dmp.queue_downward_message(storage, para, message, RelayBlockNumber(number))
+            except DispatchError:
+                lost += 1
         block = self.runtime.executive.build_block(
             storage,
             number,
@@ -218,16 +223,6 @@ class RelayChain:
         self.blocks.append(KeptBlock(block.header, storage.state, executions(storage), lost))
         del self.blocks[:-KEPT_BLOCKS]
         return block
-
-    def _queue_downward(self, storage: Storage, now: RelayBlockNumber) -> int:
-        """Queue the waiting messages. Returns how many were lost."""
-        lost = 0
-        for para, message in self.downward:
-            try:
-                self.runtime.dmp.queue_downward_message(storage, para, message, now)
-            except DispatchError:
-                lost += 1
-        return lost
 
     def fork(self) -> "RelayChain":
         """An independent copy with forks of the states."""

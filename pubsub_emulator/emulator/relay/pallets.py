@@ -27,22 +27,6 @@ from pubsub_emulator.runtime.relay.session import Session
 ACCOUNTS: Final[tuple[type[Hooks], ...]] = (SystemCalls, Timestamp, Utility, TransactionPayment, XcmPallet, Sudo)
 """The pallets of the profile `accounts`."""
 
-RELAY: Final = Runtime(
-    (
-        Babe,
-        Balances,
-        Session,
-        Configuration,
-        ParaInclusion,
-        Paras,
-        Dmp,
-        Hrmp,
-        Registrar,
-        MessageQueue,
-        Broadcaster,
-        DomeEvents,
-        Prism,
-        *ACCOUNTS,
-    )
-)
+_CORE: Final[tuple[type[Hooks], ...]] = (Babe, Balances, Session, Configuration, ParaInclusion, Paras, Dmp, Hrmp)
+RELAY: Final = Runtime((*_CORE, Registrar, MessageQueue, Broadcaster, DomeEvents, Prism, *ACCOUNTS))
 """All pallets that a relay chain can have."""
