@@ -150,15 +150,9 @@ def delays(blocks: int = 60, on_step: OnStep | None = None) -> Iterator[Delay]:
 def _delay(cheating: int, placement: str, bad: set[int], blocks: int) -> Delay:
     keys = tuple(sorted(key_from_data(f"{at}".encode()) for at in range(8)))
     collators = tuple(CollatorConfig((WITHHOLD,) if at in bad else ()) for at in range(COLLATORS))
-    network = Network(
-        NetworkConfig(
-            (
-                ParachainConfig(RuntimeSpec(SUBSCRIBER, {PUBLISHER: keys}), collators),
-                ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {})),
-            ),
-            seed=b"delays",
-        )
-    )
+    subscriber = ParachainConfig(RuntimeSpec(SUBSCRIBER, {PUBLISHER: keys}), collators)
+    publisher = ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {}))
+    network = Network(NetworkConfig((subscriber, publisher), seed=b"delays"))
     waiting: dict[PubsubKey, int] = {}
     found: list[int] = []
     lost = 0
@@ -171,6 +165,5 @@ def _delay(cheating: int, placement: str, bad: set[int], blocks: int) -> Delay:
         for event in step.events:
             if isinstance(event, DataPublished):
                 waiting.setdefault(event.key, step.number)
-    return Delay(
-        cheating, placement, len(found), len(waiting), lost, median(found) if found else 0, max(found, default=0)
-    )
+    middle = median(found) if found else 0
+    return Delay(cheating, placement, len(found), len(waiting), lost, middle, max(found, default=0))

@@ -6,8 +6,9 @@ unused-budget     how much of the budget does the stop rule leave unused?
 attacker          what does each cheat gain at most, and how long can cheats delay a delivery?
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
@@ -88,52 +89,28 @@ def _keys(count: int, shape: str = "") -> str:
     return f"{count} {shape} key{'s' if count > 1 else ''}".replace("  ", " ")
 
 
-_OTHERS: Final[tuple[tuple[str, Workload], ...]] = (
-    *(
-        (f"{size:,}-byte values, {_RATES[rate]}", Workload(keys=64, value_size=size, update_rate=rate))
-        for size in (1, 32, 1000)
-        for rate in (ONE, ALL)
-    ),
-    *(
-        (
-            f"only unsubscribed keys change: {what}",
-            Workload(keys=410, others=3686, update_rate=0, other_update_rate=rate),
-        )
-        for what, rate in (("one", ONE), ("10 %", TENTH), ("all", ALL))
-    ),
-    *(
-        (
-            f"200 publishers, {_keys(keys)} of each, {what}",
-            Workload(publishers=200, keys=keys, update_rate=ONE, active_rate=active),
-        )
-        for keys in (1, 2, 5, 6)
-        for what, active in (("a tenth of them change one", TENTH), ("each changes one", ALL))
-    ),
-    *(
-        (
-            f"200 publishers, {_keys(keys)} of each, all keys change",
-            Workload(publishers=200, keys=keys, update_rate=ALL),
-        )
-        for keys in (1, 5, 6)
-    ),
-    *(
-        (f"{shape} keys, {_RATES[rate]}", Workload(publishers=20, keys=14, key_shape=shape, update_rate=rate))
-        for shape in ("binary", "chain")
-        for rate in (ONE, ALL)
-    ),
-    *(
-        (
-            f"equal entries: {count} publishers, {_keys(keys, shape)} of each, all keys change",
-            Workload(publishers=count, keys=keys, key_shape=shape, update_rate=ALL, equal_values=True),
-        )
-        for count, keys, shape in ((200, 1, "random"), (50, 14, "random"), (50, 14, "chain"))
-    ),
-)
+def _others() -> Iterator[tuple[str, Workload]]:
+    """Other workloads, by name."""
+    for size, rate in product((1, 32, 1000), (ONE, ALL)):
+        yield f"{size:,}-byte values, {_RATES[rate]}", Workload(keys=64, value_size=size, update_rate=rate)
+    for what, rate in (("one", ONE), ("10 %", TENTH), ("all", ALL)):
+        workload = Workload(keys=410, others=3686, update_rate=0, other_update_rate=rate)
+        yield f"only unsubscribed keys change: {what}", workload
+    many = Workload(publishers=200, update_rate=ONE)
+    for keys, (what, rate) in product((1, 2, 5, 6), (("a tenth of them change one", TENTH), ("each changes one", ALL))):
+        yield f"200 publishers, {_keys(keys)} of each, {what}", replace(many, keys=keys, active_rate=rate)
+    for keys in (1, 5, 6):
+        yield f"200 publishers, {_keys(keys)} of each, all keys change", replace(many, keys=keys, update_rate=ALL)
+    for shape, rate in product(("binary", "chain"), (ONE, ALL)):
+        yield f"{shape} keys, {_RATES[rate]}", Workload(publishers=20, keys=14, key_shape=shape, update_rate=rate)
+    for count, keys, shape in ((200, 1, "random"), (50, 14, "random"), (50, 14, "chain")):
+        workload = Workload(publishers=count, keys=keys, key_shape=shape, update_rate=ALL, equal_values=True)
+        yield f"equal entries: {count} publishers, {_keys(keys, shape)} of each, all keys change", workload
 
 
 def _policies_by_workload(on_step: OnStep) -> Figure:
     rows = []
-    for name, workload in _OTHERS:
+    for name, workload in _others():
         on_step(name)
         found = {policy: measure(replace(workload, cache=policy, spread=3)) for policy in _POLICIES}
         base = found[CachePolicy.NONE].pov
@@ -223,24 +200,16 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
 
 def attacker(on_step: OnStep) -> tuple[Figure, ...]:
     """The gain of every strategy, and the delay by cheating collators."""
+    gains = tuple(gain.row() for gain in cheat_gains(on_step=on_step))
+    columns = (
+        *("strategy", "blocks", "refused", "most bytes left out", "most bytes added"),
+        *("most callbacks withheld", "verdicts"),
+    )
+    title = "Relay blocks from publish to delivery by share of collators who withhold, the longest"
+    delayed = tuple(each.row() for each in delays(on_step=on_step))
     return (
-        Figure(
-            "cheats",
-            "What each cheat would have won, had it been believed",
-            tuple(gain.row() for gain in cheat_gains(on_step=on_step)),
-            columns=(
-                *("strategy", "blocks", "refused", "most bytes left out", "most bytes added"),
-                *("most callbacks withheld", "verdicts"),
-            ),
-        ),
-        Figure(
-            "delay-by-cheating-share",
-            "Relay blocks from publish to delivery by share of collators who withhold, the longest",
-            tuple(each.row() for each in delays(on_step=on_step)),
-            "cheating %",
-            "longest delay",
-            "placement",
-        ),
+        Figure("cheats", "What each cheat would have won, had it been believed", gains, columns=columns),
+        Figure("delay-by-cheating-share", title, delayed, "cheating %", "longest delay", "placement"),
     )
 
 
