@@ -78,7 +78,6 @@ def _destination(location: Location, messages: list[bytes]) -> bytes:
 
 
 def _downward(storage: Storage, before: Mapping[ParaId, list[InboundDownwardMessage]]) -> Iterator[bytes]:
-    """The messages that were queued for parachains."""
     for para, queue in QUEUES.items(storage):
         new = [message.msg for message in queue[len(before.get(para, ())) :]]
         if new:

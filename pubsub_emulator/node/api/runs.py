@@ -132,7 +132,6 @@ class _WatchedBody:
 
     @property
     def length(self) -> int:
-        """The bytes of all extrinsics."""
         return sum(map(len, self.extrinsics))
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:

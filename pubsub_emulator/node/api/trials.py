@@ -57,19 +57,16 @@ def try_messages(live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable
     sent = list(todo)
     for action in sent:
         branch.apply(action)
-    left = _until(branch, _senders(sent), lambda _: not _wait(branch, sent), "leave their senders")
+    senders = [each.para for each in sent if isinstance(each, actions.Upward)]
+    senders += [each.sender for each in sent if isinstance(each, actions.Horizontal)]
+    turns = dict.fromkeys(map(ParaId, senders))
+    left = _until(branch, turns, lambda _: not _wait(branch, sent), "leave their senders")
     if chain is RELAY:
         after = branch.step().relay.state
     else:
         arrived = _until(branch, (chain,), lambda each: _has_seen(each, chain, left), f"reach parachain {chain}")
         after = arrived.heads[chain].state
     return differences(moment.heads[chain].state, after)
-
-
-def _senders(sent: Iterable[actions.Action]) -> tuple[ParaId, ...]:
-    upward = [action.para for action in sent if isinstance(action, actions.Upward)]
-    horizontal = [action.sender for action in sent if isinstance(action, actions.Horizontal)]
-    return tuple(dict.fromkeys(map(ParaId, upward + horizontal)))
 
 
 def _wait(branch: LiveNetwork, sent: Iterable[actions.Action]) -> bool:

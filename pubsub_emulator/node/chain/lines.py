@@ -99,7 +99,6 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
 
 
 def _past(moment: Moment) -> list[Acts]:
-    """All acts on the way to a moment, ascending."""
     held: list[Acts] = []
     acts = moment.acts
     while acts is not None:
@@ -109,7 +108,6 @@ def _past(moment: Moment) -> list[Acts]:
 
 
 def _commands(moment: Moment, first: int) -> list[str]:
-    """The lines from the first relay block to a moment."""
     lines: list[str] = []
     at = first
     for each in _past(moment):

@@ -7,13 +7,6 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction
 
-BAD_FORMAT: Final = 1001
-INVALID: Final = 1010
-UNKNOWN_VALIDITY: Final = 1011
-ALREADY_IMPORTED: Final = 1013
-TOO_LOW_PRIORITY: Final = 1014
-IMMEDIATELY_DROPPED: Final = 1016
-
 _WORDS: Final = {
     Invalidity.CALL: "Transaction call is not expected",
     Invalidity.PAYMENT: "Inability to pay some fees (e.g. account balance too low)",
@@ -41,33 +34,28 @@ class Refused(PubsubError):
 
 def of_format(detail: str) -> Refused:
     """Bytes that are no extrinsic."""
-    return Refused(BAD_FORMAT, f"Extrinsic has invalid format: {detail}")
+    return Refused(1001, f"Extrinsic has invalid format: {detail}")
 
 
 def of_validity(error: InvalidTransaction) -> Refused:
     """One that the runtime does not accept."""
     words = _WORDS[error.why]
     if error.why.unknown:
-        return Refused(UNKNOWN_VALIDITY, "Unknown Transaction Validity", f'"{words}"')
-    return Refused(INVALID, "Invalid Transaction", words)
+        return Refused(1011, "Unknown Transaction Validity", f'"{words}"')
+    return Refused(1010, "Invalid Transaction", words)
 
 
 def of_known(name: Hash) -> Refused:
     """One that is in the pool."""
-    return Refused(ALREADY_IMPORTED, "Transaction Already Imported", f"[{hexed(name)}]")
+    return Refused(1013, "Transaction Already Imported", f"[{hexed(name)}]")
 
 
 def of_priority(old: int, new: int) -> Refused:
     """One whose place another holds with the same or a higher priority."""
-    return Refused(
-        TOO_LOW_PRIORITY,
-        f"Priority is too low: ({old} vs {new})",
-        "The transaction has too low priority to replace another transaction already in the pool.",
-    )
+    why = "The transaction has too low priority to replace another transaction already in the pool."
+    return Refused(1014, f"Priority is too low: ({old} vs {new})", why)
 
 
 def of_limit() -> Refused:
     """One that a full pool has no room for."""
-    return Refused(
-        IMMEDIATELY_DROPPED, "Immediately Dropped", "The transaction couldn't enter the pool because of the limit"
-    )
+    return Refused(1016, "Immediately Dropped", "The transaction couldn't enter the pool because of the limit")

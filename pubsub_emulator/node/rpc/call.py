@@ -74,7 +74,6 @@ def unsubscribes(name: str, kind: type[RpcSubscription], *aliases: str) -> None:
 
     @method(name, Param("subscription", text), aliases=aliases, live=True)
     def unsubscribe(call: Call, subscription: str) -> Json:
-        """End the subscription. Returns whether there was one."""
         return call.session is not None and call.session.remove(subscription, kind.group)
 
 

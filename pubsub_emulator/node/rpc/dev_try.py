@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network import actions
-from pubsub_emulator.node.api.runs import CannotRun, Phase, Run, run_block
+from pubsub_emulator.node.api.runs import CannotRun, Phase, run_block
 from pubsub_emulator.node.api.trials import Changes, try_call, try_extrinsic, try_messages
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.chain.block import Block
@@ -31,8 +31,6 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class _Unsigned:
-    """A call, and whose it would be."""
-
     call: bytes
     address: AccountId
 
@@ -167,17 +165,9 @@ class RunBlock:
     include_block_details: bool = False
 
 
-_RUN_BLOCK: Final = fields(
-    RunBlock,
-    {
-        "parent": block_hash,
-        "block": fields(lambda header, extrinsics: (header, extrinsics), _BLOCK, _BLOCK),
-        "includeRaw": boolean,
-        "includeParsed": boolean,
-        "includeBlockDetails": boolean,
-    },
-    ("block",),
-)
+_OPTIONS: Final = dict.fromkeys(("includeRaw", "includeParsed", "includeBlockDetails"), boolean)
+_BLOCK_OF: Final = fields(lambda header, extrinsics: (header, extrinsics), _BLOCK, _BLOCK)
+_RUN_BLOCK: Final = fields(RunBlock, {"parent": block_hash, "block": _BLOCK_OF, **_OPTIONS}, ("block",))
 
 
 @method("dev_runBlock", Param("config", _RUN_BLOCK), unsafe=True)
@@ -196,7 +186,10 @@ async def run(call: Call, config: RunBlock) -> Json:
         "stateRoot": hexed(done.state.root()),
     }
     if config.include_block_details:
-        out["blockDetails"] = _details(at, after, body, done)
+        pairs = zip(body, done.successes, strict=True)
+        extrinsics = [{**decode_extrinsic(at, raw), "success": success} for raw, success in pairs]
+        time = str(NOW.get(Storage(after.state)))
+        out["blockDetails"] = {"timestamp": time, "events": decode_events(after), "extrinsics": extrinsics}
     return out
 
 
@@ -206,16 +199,7 @@ def _phase(after: At, phase: Phase, *, raw: bool, parsed: bool) -> dict[str, obj
         row: dict[str, object] = {}
         if raw:
             row["raw"] = {"key": hexed(key), "value": maybe_hexed(value)}
-        if parsed:
-            found = parse_row(after, key, value)
-            if found is not None:
-                row["parsed"] = found
+        if parsed and (found := parse_row(after, key, value)) is not None:
+            row["parsed"] = found
         rows.append(row)
     return {"phase": phase.phase, "storageDiff": rows, "logs": []}
-
-
-def _details(before: At, after: At, body: list[bytes], done: Run) -> dict[str, object]:
-    extrinsics = [
-        {**decode_extrinsic(before, raw), "success": success} for raw, success in zip(body, done.successes, strict=True)
-    ]
-    return {"timestamp": str(NOW.get(Storage(after.state))), "events": decode_events(after), "extrinsics": extrinsics}

@@ -12,19 +12,10 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 import orjson
 
 from pubsub_emulator.node.chain.block import Chain
+from pubsub_emulator.node.rpc import errors
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import MOST_ANSWER, Written, too_big
-from pubsub_emulator.node.rpc.errors import (
-    BATCH_ANSWER_TOO_BIG,
-    BATCH_TOO_LONG,
-    CLIENT,
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    REQUEST_TOO_BIG,
-    RpcError,
-    method_not_found,
-)
+from pubsub_emulator.node.rpc.errors import RpcError, method_not_found
 from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.params import bind
@@ -58,7 +49,7 @@ class Answer(NamedTuple):
 
 
 NOTHING: Final = Answer(None)
-_INVALID: Final = RpcError(INVALID_REQUEST, "Invalid request")
+_INVALID: Final = RpcError(errors.INVALID_REQUEST, "Invalid request")
 
 
 class Later(NamedTuple):
@@ -90,7 +81,7 @@ def _decoded(text: str) -> object:
     try:
         return _decode(text)
     except (ValueError, RecursionError):
-        raise RpcError(PARSE_ERROR, "Parse error") from None
+        raise RpcError(errors.PARSE_ERROR, "Parse error") from None
 
 
 def _is_shallow(value: object, most: int) -> bool:
@@ -127,17 +118,17 @@ class Dispatcher:
 
     def _parse(self, message: str | bytes) -> object:
         if len(message) > self._limits.bytes:
-            raise RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {self._limits.bytes}")
+            raise errors.request_too_big(self._limits.bytes)
         try:
             text = message if isinstance(message, str) else message.decode()
         except ValueError:
-            raise RpcError(PARSE_ERROR, "Parse error") from None
+            raise RpcError(errors.PARSE_ERROR, "Parse error") from None
         brackets = text.count("[") + text.count("{")
         if len(text) > self._limits.values and brackets + text.count(",") > self._limits.values:
-            raise RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {self._limits.values} values")
+            raise errors.request_too_big(f"{self._limits.values} values")
         found = self._read(text)
         if brackets > self._limits.depth and not _is_shallow(found, self._limits.depth):
-            raise RpcError(PARSE_ERROR, "Parse error", f"nested deeper than {self._limits.depth}")
+            raise RpcError(errors.PARSE_ERROR, "Parse error", f"nested deeper than {self._limits.depth}")
         return found
 
     def _read(self, text: str) -> object:
@@ -214,17 +205,17 @@ class Dispatcher:
         if isinstance(error, RpcError):
             return Answer(_failure(shown, error), call.opened)
         if isinstance(error, PubsubError) and error.is_infrastructure:  # a forked state that cannot be read now
-            return Answer(_failure(shown, RpcError(CLIENT, f"Client error: {error}")), call.opened)
+            return Answer(_failure(shown, RpcError(errors.CLIENT, f"Client error: {error}")), call.opened)
         log.error("%s failed", name, exc_info=error)
         why = str(error) if isinstance(error, PubsubError) else type(error).__name__
-        return Answer(_failure(shown, RpcError(INTERNAL_ERROR, "Internal error", why)), call.opened)
+        return Answer(_failure(shown, RpcError(errors.INTERNAL_ERROR, "Internal error", why)), call.opened)
 
     async def _batch(self, requests: list[object], chain: Chain, session: Session | None) -> Answer:
         if not requests:
             return Answer(_failure("null", _INVALID))
         if len(requests) > self._limits.batch:
             why = f"Exceeded max limit of {self._limits.batch}"
-            return Answer(_failure("null", RpcError(BATCH_TOO_LONG, "The batch request was too large", why)))
+            return Answer(_failure("null", RpcError(errors.BATCH_TOO_LONG, "The batch request was too large", why)))
         texts: list[str] = []
         opened: list[RpcSubscription] = []
         size = 2
@@ -237,7 +228,7 @@ class Dispatcher:
                 size += len(answer.text) + 1
             if size > self._limits.bytes:
                 why = f"Exceeded max limit of {self._limits.bytes}"
-                error = RpcError(BATCH_ANSWER_TOO_BIG, "The batch response was too large", why)
+                error = RpcError(errors.BATCH_ANSWER_TOO_BIG, "The batch response was too large", why)
                 return Answer(_failure("null", error), opened)
             await self._node.control.breathe()
         return Answer(f"[{','.join(texts)}]" if texts else None, opened)

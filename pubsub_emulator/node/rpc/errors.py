@@ -40,6 +40,11 @@ def invalid_params(why: str) -> RpcError:
     return RpcError(INVALID_PARAMS, "Invalid params", why)
 
 
+def request_too_big(limit: object) -> RpcError:
+    """A request beyond a limit."""
+    return RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {limit}")
+
+
 def method_not_found() -> RpcError:
     """No such method, or none that may be called here."""
     return RpcError(METHOD_NOT_FOUND, "Method not found")

@@ -104,7 +104,6 @@ def _delivery(document: dict[str, object]) -> dict[str, object]:
 
 
 def _failures(moment: Moment) -> Iterator[str]:
-    """The failures of a relay block, in words."""
     for each in failures(moment):
         place, message = each["instruction"], f"the message of {each['para']}"
         what = f"{message} was not executed" if place is None else f"instruction {place} of {message}"

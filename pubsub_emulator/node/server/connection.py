@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import WSCloseCode, WSMsgType, web
@@ -29,35 +30,25 @@ _TURN: Final = 0.002
 log: Final = logging.getLogger("pubsub.node")
 
 
+@dataclass(eq=False)
 class Connection:
     """A client on one chain's path. An `Outlet`."""
 
-    def __init__(  # noqa: PLR0917  # everything that it connects
-        self,
-        name: str,
-        socket: web.WebSocketResponse,
-        request: web.Request,
-        node: Node,
-        chain: Chain,
-        dispatcher: Dispatcher,
-        serving: Serving,
-    ) -> None:
-        self.session = Session(name, self, serving.subscriptions)
-        self._socket = socket
-        self.request = request
-        self._node = node
-        self._chain = chain
-        self._dispatcher = dispatcher
-        self._serving = serving
+    name: str
+    socket: web.WebSocketResponse
+    request: web.Request
+    node: Node
+    chain: Chain
+    dispatcher: Dispatcher
+    serving: Serving
+
+    def __post_init__(self) -> None:
+        self.session = Session(self.name, self, self.serving.subscriptions)
         self._queue: deque[str] = deque()
         self._bytes = 0
-        self._ready = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
-        self._taken = asyncio.Event()
-        self._taken.set()
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._ready, self._room, self._taken, self._idle = (asyncio.Event() for _ in range(4))
+        for event in (self._room, self._taken, self._idle):
+            event.set()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._working = 0
         self._lagging: dict[RpcSubscription, None] = {}
@@ -74,12 +65,12 @@ class Connection:
 
     async def run(self) -> None:
         """Serve until either side ends."""
-        self._node.sessions[self.session] = None
+        self.node.sessions[self.session] = None
         writer = asyncio.create_task(self._write())
         try:
             await self._read()
         finally:
-            self._node.sessions.pop(self.session, None)
+            self.node.sessions.pop(self.session, None)
             self.session.close()
             for task in list(self._tasks):
                 task.cancel()
@@ -101,7 +92,7 @@ class Connection:
         code = WSCloseCode.GOING_AWAY if self._closing is None else self._closing
         try:
             async with asyncio.timeout(_CLOSING):
-                await self._socket.close(code=code)
+                await self.socket.close(code=code)
         except (TimeoutError, OSError, RuntimeError):
             pass
         finally:
@@ -113,19 +104,19 @@ class Connection:
 
     async def _read(self) -> None:
         began = self._clock()
-        async for message in self._socket:
+        async for message in self.socket:
             if message.type not in {WSMsgType.TEXT, WSMsgType.BINARY} or self._closing is not None:
                 break
             if self.request.transport is None or self.request.transport.is_closing():
                 break  # nobody is there to take the answers to what is still in the queue
-            found = self._dispatcher.handle(message.data, self._chain, self.session)
+            found = self.dispatcher.handle(message.data, self.chain, self.session)
             if isinstance(found, Answer):
                 self._reply(found)
             elif found.heavy:
                 await self._alone(found.work)
             else:
                 self._working += 1
-                if self._working >= self._serving.requests:
+                if self._working >= self.serving.requests:
                     self._idle.clear()
                 self._begin(self._later(found.work))
             if not self._room.is_set():
@@ -173,7 +164,7 @@ class Connection:
         """Queue an event, or do what is due where the client is too slow."""
         if self._closing is not None:
             return
-        if len(text) > self._serving.queued_bytes:
+        if len(text) > self.serving.queued_bytes:
             log.warning("a subscription's event is too long for any queue: its connection is closed")
             self.close(WSCloseCode.MESSAGE_TOO_BIG)
             return
@@ -190,14 +181,14 @@ class Connection:
     async def room(self) -> None:
         """Wait until the queue is at most half full."""
         while self._closing is None and (
-            2 * len(self._queue) > self._serving.queued or 2 * self._bytes > self._serving.queued_bytes
+            2 * len(self._queue) > self.serving.queued or 2 * self._bytes > self.serving.queued_bytes
         ):
             self._room.clear()
             await self._room.wait()
-        await self._node.control.breathe()
+        await self.node.control.breathe()
 
     def _is_full(self, more: int) -> bool:
-        return len(self._queue) >= self._serving.queued or self._bytes + more > self._serving.queued_bytes
+        return len(self._queue) >= self.serving.queued or self._bytes + more > self.serving.queued_bytes
 
     def _overflow(self, subscription: RpcSubscription) -> None:
         match subscription.overflow:
@@ -229,7 +220,7 @@ class Connection:
             self._taken.set()
 
     async def _write_all(self) -> None:
-        socket, queue = self._socket, self._queue
+        socket, queue = self.socket, self._queue
         while True:
             await self._ready.wait()
             while queue:
@@ -239,7 +230,7 @@ class Connection:
                     await socket.send_str(text)
                 except (ConnectionError, RuntimeError):
                     return  # the reader sees it, too
-                if 2 * len(queue) <= self._serving.queued and 2 * self._bytes <= self._serving.queued_bytes:
+                if 2 * len(queue) <= self.serving.queued and 2 * self._bytes <= self.serving.queued_bytes:
                     self._room.set()
                     self._catch_up()
             text = ""
@@ -252,13 +243,13 @@ class Connection:
                 return
             del self._lagging[subscription]  # it comes back, for another time, where there is no room for its event
             if subscription.session is not None:
-                subscription.newest(self._node.timeline)
+                subscription.newest(self.node.timeline)
 
     # Silence
 
     def speak(self) -> None:
         """Let subscriptions that were silent for long say something."""
-        due = self._clock() - self._serving.silence
+        due = self._clock() - self.serving.silence
         for subscription in list(self.session.subscriptions.values()):
             if subscription.sent_at and subscription.sent_at <= due:
                 subscription.silent()

@@ -21,8 +21,6 @@ class Door:
 
 
 class _Full(asyncio.Protocol):
-    """Says that there is no room, and closes."""
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say it at once; what the client sends is not read."""
         leaving = cast("asyncio.Transport", transport)

@@ -180,7 +180,6 @@ class NodeMetrics:
 
 
 def _states(node: Node) -> Iterator[Series]:
-    """Figures from the newest states."""
     views = node.timeline.views
     best = views[RELAY].best
     storage = Storage(best.state)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
@@ -74,32 +75,24 @@ class StepFailed(PubsubError):
     """A step raised because of what was asked for; it was made without."""
 
 
+@dataclass(eq=False)
 class Producer:
     """Steps a network and tells what became of it."""
 
-    def __init__(
-        self,
-        live: LiveNetwork,
-        timeline: Timeline,
-        options: Options,
-        announce: Callable[[Advance], None],
-        pools: Mapping[Chain, Pool],
-        *,
-        reject: Callable[[Chain, Iterable[bytes]], None],
-        journal: Writer | None = None,
-    ) -> None:
-        self.live = live
-        self.timeline = timeline
-        self.mode = options.build
-        self.floor = 0
-        """The relay height below which nothing is rewound."""
-        self.broken: Exception | None = None
-        """Why no step can be built until a rewind."""
-        self._options = options
-        self._announce = announce
-        self._pools = pools
-        self._reject = reject
-        self._journal = journal
+    live: LiveNetwork
+    timeline: Timeline
+    options: Options
+    announce: Callable[[Advance], None]
+    pools: Mapping[Chain, Pool]
+    reject: Callable[[Chain, Iterable[bytes]], None]
+    journal: Writer | None = None
+    floor: int = 0
+    """The relay height below which nothing is rewound."""
+    broken: Exception | None = None
+    """Why no step can be built until a rewind."""
+
+    def __post_init__(self) -> None:
+        self.mode = self.options.build
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
         self._mode_changed = asyncio.Event()
@@ -119,7 +112,7 @@ class Producer:
         """Build until every chain has a final block 1. Raises `BadOption` where a chain builds none."""
         async with self._lock:
             missing = list(self.timeline.views)
-            for _ in range(_FIRST_BLOCKS + self._options.finality):
+            for _ in range(_FIRST_BLOCKS + self.options.finality):
                 missing = [chain for chain, view in self.timeline.views.items() if view.final is view.genesis]
                 if not missing:
                     break
@@ -190,7 +183,7 @@ class Producer:
         clock = asyncio.get_running_loop().time
         due = clock()
         while self.mode is Build.INTERVAL:
-            due = max(due + self._options.interval / 1000, clock())
+            due = max(due + self.options.interval / 1000, clock())
             try:
                 async with asyncio.timeout_at(due):
                     await self._mode_changed.wait()
@@ -214,7 +207,7 @@ class Producer:
                 await self._quietly()
                 if self.broken is not None or not self._ready():
                     break
-            for _ in range(self._options.settle):
+            for _ in range(self.options.settle):
                 await self._quietly()
 
     async def _quietly(self) -> None:
@@ -227,8 +220,7 @@ class Producer:
             log.warning("%s", error)
 
     def _ready(self) -> bool:
-        """Whether extrinsics wait that a step could take."""
-        return any(pool.ready_count for pool in self._pools.values())
+        return any(pool.ready_count for pool in self.pools.values())
 
     # What methods ask for
 
@@ -259,9 +251,9 @@ class Producer:
         advance = self.timeline.rewind(moment)
         await self._in_thread(lambda: self.live.rewind(moment))
         self.broken = None
-        if self._journal is not None:
-            self._journal.action(actions.Rewind(relay=moment.relay.hash))
-        self._announce(advance)
+        if self.journal is not None:
+            self.journal.action(actions.Rewind(relay=moment.relay.hash))
+        self.announce(advance)
         await self._act(todo)
 
     @_whole
@@ -317,20 +309,19 @@ class Producer:
             failed, done = error, ()
             moment = await self._again()
             for offer in offers:
-                self._reject(_chain(offer), offer.extrinsics)
-        if self._journal is not None:
+                self.reject(_chain(offer), offer.extrinsics)
+        if self.journal is not None:
             for action in done:
-                self._journal.action(action)
-            self._journal.step(moment)
-        self._announce(self.timeline.extend(moment))
+                self.journal.action(action)
+            self.journal.step(moment)
+        self.announce(self.timeline.extend(moment))
         if failed is not None:
             raise StepFailed(f"the step failed and was made without what was asked for: {failed}")
         return moment
 
     def _offers(self) -> list[actions.Offer]:
-        """The extrinsics that the pools have ready, for the blocks of the next step."""
         most = 1 if self.mode is Build.SINGLE else None
-        ready = ((chain, pool.ready()[:most]) for chain, pool in self._pools.items() if pool.ready_count)
+        ready = ((chain, pool.ready()[:most]) for chain, pool in self.pools.items() if pool.ready_count)
         return [actions.Offer(chain=chain, extrinsics=extrinsics) for chain, extrinsics in ready]
 
     def _stepped(self, offers: Iterable[Action]) -> Moment:

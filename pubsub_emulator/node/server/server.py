@@ -16,7 +16,7 @@ from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.dispatch import Answer, Dispatcher
-from pubsub_emulator.node.rpc.errors import REQUEST_TOO_BIG, RpcError
+from pubsub_emulator.node.rpc.errors import request_too_big
 from pubsub_emulator.node.rpc.methods import all_methods
 from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.session import compact
@@ -92,9 +92,7 @@ class Server:
         self.live = live
         self.timeline = Timeline(live.genesis, options.history, options.finality)
         pools: dict[Chain, Pool] = {chain: Pool() for chain in live.genesis.heads}
-        self.producer = Producer(
-            live, self.timeline, options, self._announce, pools, reject=self._reject, journal=journal
-        )
+        self.producer = Producer(live, self.timeline, options, self._announce, pools, self._reject, journal)
         self.node = Node(
             live.simulation.scenario.name,
             self.timeline,
@@ -242,7 +240,9 @@ class Server:
             try:
                 body = await read_body(request, self.options.serving.patience)
             except web.HTTPRequestEntityTooLarge:
-                return _too_big(self.options.serving.request.bytes)
+                error = request_too_big(self.options.serving.request.bytes)
+                text = compact({"jsonrpc": "2.0", "id": None, "error": error.document()})
+                return web.Response(status=413, text=text, content_type="application/json")
             found = self.dispatcher.handle(body, chain, None)
             answer = found if isinstance(found, Answer) else await found.work
         finally:
@@ -300,9 +300,3 @@ class Server:
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         return web.Response(text=self.metrics.text(self.node), content_type="text/plain", charset="utf-8")
-
-
-def _too_big(most: int) -> web.Response:
-    error = RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {most}")
-    document = {"jsonrpc": "2.0", "id": None, "error": error.document()}
-    return web.Response(status=413, text=compact(document), content_type="application/json")

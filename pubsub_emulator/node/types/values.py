@@ -12,24 +12,10 @@ hex, and a field that lacks is the zero of its type.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pubsub_emulator.primitives import type_info as kinds
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address, encode_address
-from pubsub_emulator.primitives.type_info import (
-    ACCOUNT_ID,
-    U8,
-    ArrayOf,
-    BitSequence,
-    CompactOf,
-    Composite,
-    Field,
-    Named,
-    Primitive,
-    SequenceOf,
-    TupleOf,
-    TypeInfo,
-    Variants,
-)
 
 LARGEST_NUMBER: Final = 2**53 - 1
 """Beyond it, JSON readers lose digits."""
@@ -38,7 +24,7 @@ MAX_DEPTH: Final = 128
 _BYTES: Final = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "u128": 16, "u256": 32}
 _SIGNED: Final = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "i128": 16, "i256": 32}
 
-Names = Mapping[str, TypeInfo]
+Names = Mapping[str, kinds.TypeInfo]
 
 
 class BadValue(PubsubError):
@@ -64,7 +50,7 @@ def number(value: int) -> int | str:
 # Bytes to JSON
 
 
-def to_json(info: TypeInfo, data: bytes, names: Names) -> object:
+def to_json(info: kinds.TypeInfo, data: bytes, names: Names) -> object:
     """The value that all of `data` encodes. Raises `ScaleError`."""
     reader = Reader(data)
     value = read(info, reader, names)
@@ -72,38 +58,38 @@ def to_json(info: TypeInfo, data: bytes, names: Names) -> object:
     return value
 
 
-def read(info: TypeInfo, reader: Reader, names: Names, depth: int = 0) -> object:
+def read(info: kinds.TypeInfo, reader: Reader, names: Names, depth: int = 0) -> object:
     """The next value. Raises `ScaleError`."""
     if depth > MAX_DEPTH:
         raise ScaleError(f"values nest deeper than {MAX_DEPTH} at offset {reader.pos}")
     below = depth + 1
     match info:
-        case Named(name):
+        case kinds.Named(name):
             return read(names[name], reader, names, below)
-        case Primitive(name):
+        case kinds.Primitive(name):
             return _read_primitive(name, reader)
-        case CompactOf(inner):
-            return number(reader.compact()) if inner != TupleOf() else None
-        case SequenceOf(item) if item == U8:
+        case kinds.CompactOf(inner):
+            return number(reader.compact()) if inner != kinds.TupleOf() else None
+        case kinds.SequenceOf(item) if item == kinds.U8:
             return "0x" + reader.bytes_().hex()
-        case SequenceOf(item):
-            count = reader.length(0 if item == TupleOf() else 1)
+        case kinds.SequenceOf(item):
+            count = reader.length(0 if item == kinds.TupleOf() else 1)
             return [read(item, reader, names, below) for _ in range(count)]
-        case ArrayOf(length, item) if item == U8:
+        case kinds.ArrayOf(length, item) if item == kinds.U8:
             return "0x" + reader.take(length).hex()
-        case ArrayOf(length, item):
+        case kinds.ArrayOf(length, item):
             return [read(item, reader, names, below) for _ in range(length)]
-        case TupleOf(parts):
+        case kinds.TupleOf(parts):
             return [read(part, reader, names, below) for part in parts]
-        case BitSequence():
+        case kinds.BitSequence():
             bits = reader.compact(32)
             data = reader.take((bits + 7) // 8)
             return "0b" + "".join(str(data[at // 8] >> at % 8 & 1) for at in range(bits))
-        case Composite() if info == ACCOUNT_ID:
+        case kinds.Composite() if info == kinds.ACCOUNT_ID:
             return encode_address(reader.take(32))
-        case Composite():
+        case kinds.Composite():
             return _read_fields(info.fields, reader, names, below)
-        case Variants():
+        case kinds.Variants():
             return _read_variant(info, reader, names, below)
 
 
@@ -119,14 +105,14 @@ def _read_primitive(name: str, reader: Reader) -> object:
     raise ScaleError(f"no values of type {name} are read")
 
 
-def _read_fields(fields: tuple[Field, ...], reader: Reader, names: Names, depth: int) -> object:
+def _read_fields(fields: tuple[kinds.Field, ...], reader: Reader, names: Names, depth: int) -> object:
     if fields and fields[0].name is not None:
         return {camel(field.name or ""): read(field.info, reader, names, depth) for field in fields}
     values = [read(field.info, reader, names, depth) for field in fields]
     return values[0] if len(values) == 1 else values or None
 
 
-def _read_variant(info: Variants, reader: Reader, names: Names, depth: int) -> object:
+def _read_variant(info: kinds.Variants, reader: Reader, names: Names, depth: int) -> object:
     at = reader.pos
     index = reader.u8()
     found = next((variant for variant in info.variants if variant.index == index), None)
@@ -142,34 +128,34 @@ def _read_variant(info: Variants, reader: Reader, names: Names, depth: int) -> o
 # JSON to bytes
 
 
-def from_json(info: TypeInfo, value: object, names: Names, place: str = "value", depth: int = 0) -> bytes:
+def from_json(info: kinds.TypeInfo, value: object, names: Names, place: str = "value", depth: int = 0) -> bytes:
     """The bytes of a value. Raises `BadValue` naming the `place`."""
     if depth > MAX_DEPTH:
         raise BadValue(f"{place}: nested deeper than {MAX_DEPTH}")
     below = depth + 1
     match info:
-        case Named(name):
+        case kinds.Named(name):
             return from_json(names[name], value, names, place, below)
-        case Primitive(name):
+        case kinds.Primitive(name):
             return _write_primitive(name, value, place)
-        case CompactOf(inner):
-            return encode_compact(_integer(value, place)) if inner != TupleOf() else b""
-        case SequenceOf(item) if item == U8 and isinstance(value, str):
+        case kinds.CompactOf(inner):
+            return encode_compact(_integer(value, place)) if inner != kinds.TupleOf() else b""
+        case kinds.SequenceOf(item) if item == kinds.U8 and isinstance(value, str):
             data = _bytes(value, place)
             return encode_compact(len(data)) + data
-        case SequenceOf(item):
+        case kinds.SequenceOf(item):
             rows = _rows(value, place)
             parts = (from_json(item, row, names, f"{place}[{at}]", below) for at, row in enumerate(rows))
             return encode_compact(len(rows)) + b"".join(parts)
-        case ArrayOf():
+        case kinds.ArrayOf():
             return _write_array(info, value, names, place, below)
-        case TupleOf(parts):
+        case kinds.TupleOf(parts):
             return _write_each(parts, [] if value is None else value, names, place, below)
-        case BitSequence():
+        case kinds.BitSequence():
             return _write_bits(value, place)
-        case Composite():
+        case kinds.Composite():
             return _write_composite(info, value, names, place, below)
-        case Variants():
+        case kinds.Variants():
             return _write_variant(info, value, names, place, below)
 
 
@@ -224,9 +210,9 @@ def _rows(value: object, place: str) -> list[object]:
     return list(value)
 
 
-def _write_array(info: ArrayOf, value: object, names: Names, place: str, depth: int) -> bytes:
+def _write_array(info: kinds.ArrayOf, value: object, names: Names, place: str, depth: int) -> bytes:
     length, item = info.length, info.item
-    if item == U8 and (isinstance(value, str) or value is None):
+    if item == kinds.U8 and (isinstance(value, str) or value is None):
         data = bytes(length) if value is None else _bytes(value, place)
         if len(data) != length:
             raise BadValue(f"{place}: {length} bytes wanted, not {len(data)}")
@@ -234,7 +220,7 @@ def _write_array(info: ArrayOf, value: object, names: Names, place: str, depth: 
     return _write_each([item] * length, value, names, place, depth)
 
 
-def _write_each(infos: Sequence[TypeInfo], value: object, names: Names, place: str, depth: int) -> bytes:
+def _write_each(infos: Sequence[kinds.TypeInfo], value: object, names: Names, place: str, depth: int) -> bytes:
     """A list with one value of each type; all are zero where it lacks."""
     rows = [None] * len(infos) if value is None else _rows(value, place)
     if len(rows) != len(infos):
@@ -254,8 +240,8 @@ def _write_bits(value: object, place: str) -> bytes:
     return encode_compact(len(bits)) + bytes(data)
 
 
-def _write_composite(info: Composite, value: object, names: Names, place: str, depth: int) -> bytes:
-    if info == ACCOUNT_ID and isinstance(value, str) and not value.startswith("0x"):
+def _write_composite(info: kinds.Composite, value: object, names: Names, place: str, depth: int) -> bytes:
+    if info == kinds.ACCOUNT_ID and isinstance(value, str) and not value.startswith("0x"):
         try:
             return decode_address(value)
         except BadAddress as error:
@@ -263,7 +249,7 @@ def _write_composite(info: Composite, value: object, names: Names, place: str, d
     return _write_fields(info.fields, value, names, place, depth)
 
 
-def _write_fields(fields: tuple[Field, ...], value: object, names: Names, place: str, depth: int) -> bytes:
+def _write_fields(fields: tuple[kinds.Field, ...], value: object, names: Names, place: str, depth: int) -> bytes:
     if fields and fields[0].name is not None:
         if value is not None and not isinstance(value, Mapping):
             raise BadValue(f"{place}: an object wanted")
@@ -279,7 +265,7 @@ def _write_fields(fields: tuple[Field, ...], value: object, names: Names, place:
     return _write_each([field.info for field in fields], value, names, place, depth)
 
 
-def _write_variant(info: Variants, value: object, names: Names, place: str, depth: int) -> bytes:
+def _write_variant(info: kinds.Variants, value: object, names: Names, place: str, depth: int) -> bytes:
     if info.path == ("Option",) and value is None:
         return b"\x00"
     if info.path == ("Option",):
