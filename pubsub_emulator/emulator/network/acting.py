@@ -62,7 +62,7 @@ def act(network: Network, action: Action) -> int | None:
         case actions.Deregister():
             network.call(Root(), "Broadcaster", "force_deregister_publisher", action.para)
         case actions.Offline():
-            network.take_offline(action.para, offline=action.offline)
+            network.parachain(action.para).offline = action.offline
         case actions.Upward():
             network.parachain(action.para).send_upward(action.message)
         case actions.Downward():

@@ -19,16 +19,7 @@ from typing import Any
 from pubsub_emulator.collator.cheats import Situation
 from pubsub_emulator.collator.draws import secret
 from pubsub_emulator.emulator.fork import Fork, Forks
-from pubsub_emulator.emulator.network.arguments import (
-    ensure_accounts,
-    ensure_blocks,
-    ensure_bytes,
-    ensure_key,
-    ensure_keys,
-    ensure_ttl,
-    member,
-    refuse,
-)
+from pubsub_emulator.emulator.network import arguments
 from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
 from pubsub_emulator.emulator.network.parachain import CollatorConfig, Parachain, make_collators
@@ -57,12 +48,12 @@ class UnknownCall(PubsubError):
     """The relay chain has no such call, or it takes other arguments."""
 
 
-def _given(**arguments: object) -> dict[str, Any]:
+def _given(**given: object) -> dict[str, Any]:
     """The arguments that are not `None`. Raises `BadRequest` for one that is not a positive integer."""
-    for name, value in arguments.items():
+    for name, value in given.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            refuse(f"{name} is a whole number from 1 on, not {value!r}")
-    return {name: value for name, value in arguments.items() if value is not None}
+            arguments.refuse(f"{name} is a whole number from 1 on, not {value!r}")
+    return {name: value for name, value in given.items() if value is not None}
 
 
 class Network:
@@ -124,17 +115,17 @@ class Network:
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
             for para, wanted in subscribers.items()
         }
-        ttls = member(TtlPolicy, ttl_policy, "ttl_policy")
+        ttls = arguments.member(TtlPolicy, ttl_policy, "ttl_policy")
         limits = _given(max_value_length=max_value_length, max_stored_keys=max_stored_keys)
         relay = RelayConfig(pubsub=PubsubConfig(ttl_policy=ttls, **limits))
         size = _given(max_pov_size=max_pov_size)
-        policy = member(CachePolicy, cache, "cache")
+        policy = arguments.member(CachePolicy, cache, "cache")
         authors = {
             ParaId(para): tuple(CollatorConfig(tuple(names)) for names in each)
             for para, each in (collators or {}).items()
         }
         for para in authors.keys() - subscribed.keys():
-            refuse(f"collators: {para} is no subscriber of this network")
+            arguments.refuse(f"collators: {para} is no subscriber of this network")
         publishing = tuple(ParaId(para) for para in publishers)
         chains = []
         for para, items in subscribed.items():
@@ -167,15 +158,15 @@ class Network:
     def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
         """Have a parachain publish a key with its next block. Raises as `send`, and as `Parachain.publish`."""
         chain = self.parachain(para)
-        ensure_key(key)
-        ensure_bytes(value, "value")
-        ensure_ttl(ttl)
+        arguments.ensure_key(key)
+        arguments.ensure_bytes(value, "value")
+        arguments.ensure_ttl(ttl)
         chain.publish(key, value, ttl)
 
     def delete(self, para: int, keys: Iterable[PubsubKey]) -> None:
         """Delete keys in the next relay block, by root for a system para, else by the manager. Raises as `send`."""
         publisher = self.parachain(para).para
-        listed = ensure_keys(keys)
+        listed = arguments.ensure_keys(keys)
         if self.config.relay.pubsub.is_system(publisher):
             self.call(Root(), "Broadcaster", "force_delete_keys", publisher, listed)
         else:
@@ -185,12 +176,12 @@ class Network:
 
     def send(self, sender: int, recipient: int, data: bytes) -> None:
         """Have a parachain send another a message over a channel. Raises `UnknownParachain`, `BadRequest`."""
-        ensure_bytes(data, "message")
+        arguments.ensure_bytes(data, "message")
         self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
 
     def send_downward(self, para: int, message: bytes) -> None:
         """Make the relay chain send a message to a parachain in its next block. Raises as `send`."""
-        ensure_bytes(message, "message")
+        arguments.ensure_bytes(message, "message")
         self.relay.send_downward(self.parachain(para).para, message)
 
     def upgrade(self, spec: RuntimeSpec) -> None:
@@ -222,24 +213,20 @@ class Network:
         """
         offered = tuple(extrinsics)
         if chain is None:
-            ensure_accounts(self.config.relay.accounts, "the relay chain")
+            arguments.ensure_accounts(self.config.relay.accounts, "the relay chain")
             self._offered = offered
         else:
             para = self.parachain(chain)
-            ensure_accounts(para.spec().accounts, f"parachain {chain}")
+            arguments.ensure_accounts(para.spec().accounts, f"parachain {chain}")
             para.offered = offered
 
     def give_turn(self, para: int) -> None:
         """Let a parachain build in the next step, regardless of its pace. Raises `UnknownParachain`."""
         self._turns[self.parachain(para).para] = None
 
-    def take_offline(self, para: int, *, offline: bool) -> None:
-        """Let a parachain's collators build nothing until they are online again. Raises `UnknownParachain`."""
-        self.parachain(para).offline = offline
-
     def travel(self, slots: int) -> None:
         """Skip slots of the relay chain before its next block. Raises `BadRequest` for a negative number."""
-        ensure_blocks(slots)
+        arguments.ensure_blocks(slots)
         self.relay.skipped_slots += slots
 
     def manager(self, para: int) -> AccountId:
@@ -254,7 +241,7 @@ class Network:
         A step happens completely or not at all. No parachain and no governance call makes it fail: a parachain that
         cannot build is `idle`, and a call or message that fails is an event.
         """
-        ensure_blocks(blocks)
+        arguments.ensure_blocks(blocks)
         return [self._step() for _ in range(blocks)]
 
     def situation(self, para: int) -> Situation:
@@ -329,7 +316,6 @@ class Network:
         return Step(now.number, block, tuple(now.records), tuple(self.parachains), now.idle)
 
     def _advance(self) -> tuple[Round, Block]:
-        """Build the parachains' candidates, then the relay block."""
         now = self._round()
         turns, self._turns = self._turns, {}
         before = {

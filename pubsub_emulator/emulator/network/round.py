@@ -112,12 +112,13 @@ class Round:
         record = self._judge(chain, tried)
         if record.outcome is not None:
             self._enact(chain, record.candidate, record.outcome, first=first)
-        if tried.twin is not None:
-            self._judge(chain, self._second(chain, relay, slot, tried.twin, tried.unpruned))
+        if tried.twin is not None:  # a second block for the same slot
+            last = LAST_RELAY_PARENT.get(Storage(chain.state))
+            situation = self._situation(chain, relay, self._relay.inbound(relay.number, chain.para, last), slot)
+            self._judge(chain, _Tried(tried.twin, tried.unpruned, EQUIVOCATION, expected(situation, tried.twin)))
         return record
 
     def _judge(self, chain: Parachain, tried: _Tried) -> BlockRecord:
-        """Judge a candidate on the parachain's newest block, and record it."""
         claimed = self._relay.block(tried.candidate.inherent.relay_parent_number)
         root = None if claimed is None else claimed.header.state_root
         slot_now = self._schedule.newest_slot(self.number)
@@ -161,14 +162,6 @@ class Round:
             return _Tried(situation.honest, situation.proof.unpruned)
         authored = author(chain.head, relay, messages, slot, collator.seed, extrinsics=chain.offered)
         return _Tried(authored.candidate, authored.unpruned, outcome=authored.outcome)
-
-    def _second(
-        self, chain: Parachain, relay: RelayBlock, slot: Slot, twin: Candidate, unpruned: tuple[tuple[ParaId, int], ...]
-    ) -> _Tried:
-        """An author's second block for the same slot, after the first one was judged."""
-        last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        situation = self._situation(chain, relay, self._relay.inbound(relay.number, chain.para, last), slot)
-        return _Tried(twin, unpruned, EQUIVOCATION, expected(situation, twin))
 
     def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock, RelayBlockNumber | None]:
         """The relay parent of a parachain's next block, and the last block's. Raises `CannotAuthor` without one."""

@@ -193,5 +193,4 @@ def plain(value: object) -> object:
 
 
 def _error(error: PubsubError) -> str:
-    """The name of an error, as in its pallet."""
     return error.name if isinstance(error, ModuleError) else type(error).__name__

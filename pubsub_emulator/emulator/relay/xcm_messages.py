@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager
 from typing import Final
 
+from pubsub_emulator import xcm
 from pubsub_emulator.emulator.relay.message_outcomes import note_execution
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
@@ -14,20 +15,6 @@ from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
 from pubsub_emulator.runtime.relay.message_queue import MessageError, MessageErrorKind, MessageResult
-from pubsub_emulator.xcm import (
-    AllowPublishFrom,
-    Complete,
-    FixedWeightBounds,
-    Incomplete,
-    ProcessMessageError,
-    PublishFailure,
-    WeighedMessage,
-    XcmExecutor,
-    XcmWeights,
-    only_parachains,
-    parachain,
-    weigh_message,
-)
 
 PUBLISHES_PER_MESSAGE: Final = 64
 """The most instructions of a message that the barrier admits."""
@@ -41,7 +28,7 @@ _UNDECODABLE: Final = Weight(10_000_000, 0)
 class NeverRun:
     """A message that cannot be decoded or weighed; `weight` is what finding that out takes."""
 
-    error: ProcessMessageError
+    error: xcm.ProcessMessageError
     weight: Weight = _UNDECODABLE
 
 
@@ -50,31 +37,31 @@ class XcmMessages:
 
     def __init__(self, pubsub: PubsubConfig, broadcaster: Broadcaster) -> None:
         publish = pubsub_weights.publish(pubsub, 0)
-        weights = XcmWeights(_INSTRUCTION, publish, pubsub_weights.PER_VALUE_BYTE)
-        barrier = AllowPublishFrom(only_parachains, PUBLISHES_PER_MESSAGE, tolerate_set_topic=True)
-        self._executor = XcmExecutor(FixedWeightBounds(weights), barrier)
+        weights = xcm.XcmWeights(_INSTRUCTION, publish, pubsub_weights.PER_VALUE_BYTE)
+        barrier = xcm.AllowPublishFrom(xcm.only_parachains, PUBLISHES_PER_MESSAGE, tolerate_set_topic=True)
+        self._executor = xcm.XcmExecutor(xcm.FixedWeightBounds(weights), barrier)
         self._broadcaster = broadcaster
 
-    def prepare(self, message: bytes) -> WeighedMessage | NeverRun:
+    def prepare(self, message: bytes) -> xcm.WeighedMessage | NeverRun:
         """Decode and weigh a message."""
-        weighed = weigh_message(self._executor.weigher, message)
-        return weighed if isinstance(weighed, WeighedMessage) else NeverRun(weighed)
+        weighed = xcm.weigh_message(self._executor.weigher, message)
+        return weighed if isinstance(weighed, xcm.WeighedMessage) else NeverRun(weighed)
 
     def process(
-        self, storage: Storage, para: ParaId, prepared: WeighedMessage | NeverRun, message_id: Hash
+        self, storage: Storage, para: ParaId, prepared: xcm.WeighedMessage | NeverRun, message_id: Hash
     ) -> MessageResult:
         """Execute a message of `para`; a refused one costs its whole weight. Emits `Attempted` if it fails midway."""
         if isinstance(prepared, NeverRun):
             return _failed(prepared.error, WEIGHT_ZERO)
         chain = PublishingChain(storage, self._broadcaster)
-        execution = self._executor.execute(chain, parachain(para), prepared.message, prepared.weight, message_id)
+        execution = self._executor.execute(chain, xcm.parachain(para), prepared.message, prepared.weight, message_id)
         if execution.rejected is not None:
             return _failed(execution.rejected, prepared.weight)
         outcome = execution.outcome
-        if not isinstance(outcome, (Complete, Incomplete)):
+        if not isinstance(outcome, (xcm.Complete, xcm.Incomplete)):
             raise DefensiveFailure(f"{outcome} without a reason")
         note_execution(storage, para, message_id, execution)
-        return MessageResult(outcome.used, success=isinstance(outcome, Complete))
+        return MessageResult(outcome.used, success=isinstance(outcome, xcm.Complete))
 
 
 @value_type
@@ -93,8 +80,8 @@ class PublishingChain:
         try:
             self.broadcaster.publish(self.storage, para, key, value, ttl)
         except DispatchError as error:
-            raise PublishFailure(error) from error
+            raise xcm.PublishFailure(error) from error
 
 
-def _failed(error: ProcessMessageError, used: Weight) -> MessageResult:
+def _failed(error: xcm.ProcessMessageError, used: Weight) -> MessageResult:
     return MessageResult(used, success=False, error=MessageError(MessageErrorKind[type(error).__name__]))
