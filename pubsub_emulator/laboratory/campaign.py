@@ -21,17 +21,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from pubsub_emulator.collator.cheats import (
-    STRATEGIES,
-    Situation,
-    Strategy,
-    carry_out,
-    expected,
-    expected_of_proof,
-    for_any_chain,
-    no_strategy,
-    propose,
-)
+from pubsub_emulator.collator import cheats
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, Strategy
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
 from pubsub_emulator.collator.draws import Draws
@@ -198,46 +189,38 @@ def named(strategies: Sequence[str] | None, every: Iterable[str]) -> list[Strate
     """The strategies of these names, or all. Raises `UnknownStrategy`."""
     for name in strategies or ():
         if name not in STRATEGIES:
-            raise UnknownStrategy(no_strategy(name))
+            raise UnknownStrategy(cheats.no_strategy(name))
     return [STRATEGIES[name] for name in strategies or every]
 
 
+@dataclass
 class _Campaign:
-    """One run."""
+    """One run of the strategies of some names, or of all. Raises `UnknownStrategy`."""
 
-    def __init__(  # noqa: PLR0917  # as `campaign`
-        self,
-        wanted: int | None,
-        seed: bytes,
-        strategies: Sequence[str] | None,
-        on_progress: Progress | None,
-        out: Path | None,
-        until: float | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> None:
-        """Raises `UnknownStrategy`."""
-        self.wanted = wanted
-        self.until = until
-        self.stop = stop
-        self.seed = seed
-        self.strategies = named(strategies, for_any_chain())
+    wanted: int | None
+    seed: bytes
+    names: Sequence[str] | None
+    on_progress: Progress | None
+    out: Path | None
+    until: float | None = None
+    stop: Callable[[], bool] | None = None
+    guide: Guide | None = None
+    tried: Counter[str] = field(default_factory=Counter)
+    """How often the turn of each came in this world."""
+
+    def __post_init__(self) -> None:
+        self.strategies = named(self.names, cheats.for_any_chain())
         self.alone = [strategy for strategy in self.strategies if strategy.on_proof]
-        self.on_progress = on_progress
-        self.guide: Guide | None = None
-        self.result = CampaignResult(found=Surprises(out))
-        self.tried: Counter[str] = Counter()
-        """How often the turn of each came in this world."""
+        self.result = CampaignResult(found=Surprises(self.out))
 
     def late(self) -> bool:
         """Whether the time is up, or somebody asked to end."""
         return (self.until is not None and monotonic() >= self.until) or (self.stop is not None and self.stop())
 
     def over(self) -> bool:
-        """Whether as many cases as wanted are tried, or it is late."""
         return (self.wanted is not None and self.result.cases >= self.wanted) or self.late()
 
     def replay(self, first: Iterable[Case] | None) -> None:
-        """Play the kept cases."""
         for case in (case for _, case in corpus()) if first is None else first:
             again = replay_case(case)
             if again.surprising:
@@ -256,7 +239,6 @@ class _Campaign:
             world.advance()
 
     def seed_of(self, label: str) -> bytes:
-        """A seed for one part of the run."""
         return Draws(self.seed, label).take(32)
 
     def situation(self, now: Situation, label: str, strategies: list[Strategy]) -> None:
@@ -280,7 +262,7 @@ class _Campaign:
                 self.tried[picked[0].name] += 1
             else:
                 picked = tuple(draws.choice(cheap if cheap and draws.one_in(2) else strategies) for _ in range(count))
-            names, steps = propose(now, picked, draws.take(16))
+            names, steps = cheats.propose(now, picked, draws.take(16))
             if self.guide is not None and not at % 2 and self.guide.wants(draws):
                 names, steps = self.guide.made(draws, (names, steps))
             if steps:
@@ -309,7 +291,7 @@ class _Campaign:
         """The verifier's verdicts on the honest block, or proof, with these steps done to it."""
         if now.budget is not None:
             return judging.judge_proof(now.view, apply_to_proof(now.canonical, steps))
-        return judging.judge(carry_out(now, steps) if steps else now.honest)
+        return judging.judge(cheats.carry_out(now, steps) if steps else now.honest)
 
     def case(  # noqa: PLR0917  # a case has this many parts
         self,
@@ -321,7 +303,6 @@ class _Campaign:
         shrunk: tuple[Step, ...],
         found: Found,
     ) -> Case:
-        """The case as it would be kept."""
         block = None if now.budget is not None else now.honest
         label = f"{self.seed.hex()}/{label}"
         return Case(label, names, judging, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)
@@ -338,21 +319,19 @@ def _same_walk(now: Situation) -> Found:
 
 
 def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
-    """The verdicts that must be found."""
     if not steps:
         return ()
     if now.budget is not None:
-        verdicts = expected_of_proof(now, apply_to_proof(now.canonical, steps))
+        verdicts = cheats.expected_of_proof(now, apply_to_proof(now.canonical, steps))
     else:
-        verdicts = expected(now, carry_out(now, steps))
+        verdicts = cheats.expected(now, cheats.carry_out(now, steps))
     return tuple(verdict.value for verdict in verdicts)
 
 
 def _changes_nothing(now: Situation, steps: tuple[Step, ...]) -> bool:
-    """Whether the steps lead to the honest block, or proof, itself."""
     if now.budget is not None:
         return apply_to_proof(now.canonical, steps) == tuple(now.canonical)
-    return carry_out(now, steps) == now.honest
+    return cheats.carry_out(now, steps) == now.honest
 
 
 def _digest(now: Situation) -> bytes:

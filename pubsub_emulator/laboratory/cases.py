@@ -185,8 +185,6 @@ class Case:
 
 
 class _File(BaseModel):
-    """A case's file."""
-
     format: Literal["pubsub-case/1"]
     label: str
     strategies: tuple[str, ...]
@@ -205,7 +203,6 @@ class _File(BaseModel):
     verdicts: tuple[str, ...]
 
     def case(self) -> Case:
-        """The case. Raises `BadCase`."""
         if (self.block is None) != (self.budget is not None):
             raise BadCase("budget: a case of a proof needs one, and a case of a block has none")
         proof = tuple(map(unhex, self.proof))

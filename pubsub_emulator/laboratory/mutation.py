@@ -133,8 +133,6 @@ _MOST_SURPRISES: Final = 20
 
 
 class _Run:
-    """One campaign on one target."""
-
     def __init__(self, target: Target, draws: Draws, kept: Path | None) -> None:
         self.target = target
         self.draws = draws
@@ -152,7 +150,6 @@ class _Run:
                 self._try(path.read_bytes(), keep=True)
 
     def one(self) -> None:
-        """Mutate an input of the corpus and read the result."""
         draws = self.draws
         data = draws.choice(self.corpus)
         for _ in range(draws.choice((1, 1, 1, 2, 4))):

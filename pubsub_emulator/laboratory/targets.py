@@ -30,7 +30,6 @@ _SMALL: Final = ("drop-and-restore", "wrong-state-root", "add-junk", "alter-mess
 
 @cache
 def _blocks() -> tuple[tuple[Case, Candidate], ...]:
-    """Small cases, each with its honest block."""
     small = (case for name, case in corpus() if name.removesuffix(".json") in _SMALL)
     return tuple((case, case.block) for case in small if case.block is not None)
 

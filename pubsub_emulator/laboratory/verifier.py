@@ -194,8 +194,6 @@ Judge = Callable[[dict[str, object]], Answer]
 
 
 class _Run:
-    """One run over worlds."""
-
     def __init__(self, judge: Judge, wanted: int, seed: str, strategies: Sequence[str] | None) -> None:
         self.judge = judge
         self.wanted = wanted

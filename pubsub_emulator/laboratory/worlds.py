@@ -247,7 +247,6 @@ class World:
         self.heads[queue] = message_chain(head, ((self.number, data),))
 
     def _order(self) -> bytes:
-        """A root call to the parachain."""
         draws = self.draws
         para = draws.choice(self.publishers).para
         kind = draws.below(6)

@@ -216,8 +216,6 @@ def _millionths(name: str, text: str) -> int:
 
 
 class _World:
-    """One relay state, one subscriber."""
-
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.waiting: dict[tuple[ParaId, PubsubKey], int] = {}
@@ -272,7 +270,6 @@ class _World:
         relay.commit()
 
     def idle(self) -> None:
-        """One relay block in which nothing is published."""
         self.number += 1
         relay = Storage(self.relay)
         self._send(relay)
@@ -293,7 +290,6 @@ class _World:
         return [options[at] for at in Draws(self.workload.seed.encode(), label).places(len(options), count)]
 
     def block(self) -> BlockOutcome:
-        """One block of the subscriber on the newest relay block."""
         relay = RelayBlock(RelayBlockNumber(self.number), self.relay.fork())
         made = author(self.head, relay, self.inbox, Slot(self.head.header.number + 1), self.seed)
         self.inbox = NO_MESSAGES

@@ -90,7 +90,6 @@ def _keys(count: int, shape: str = "") -> str:
 
 
 def _others() -> Iterator[tuple[str, Workload]]:
-    """Other workloads, by name."""
     for size, rate in product((1, 32, 1000), (ONE, ALL)):
         yield f"{size:,}-byte values, {_RATES[rate]}", Workload(keys=64, value_size=size, update_rate=rate)
     for what, rate in (("one", ONE), ("10 %", TENTH), ("all", ALL)):
