@@ -58,8 +58,6 @@ class LocalNode:
         answer = _finished(found) if isinstance(found, CoroutineType) else found
         return orjson.loads(str(answer)) if isinstance(answer, Written) else answer
 
-    # Control
-
     async def act(self, todo: Iterable[Action]) -> list[int | None]:
         """Do all of it before the next step, or nothing. Raises `PubsubError`."""
         return self.live.apply_all(todo)

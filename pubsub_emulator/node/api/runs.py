@@ -91,9 +91,6 @@ def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
         raise CannotRun(f"{type(error).__name__}: {error}") from error
 
 
-# Relay chain
-
-
 def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[bytes, ...]) -> Run:
     executive, runtime = relay.executive, parent.runtime
     storage = Storage(parent.state.fork())
@@ -118,9 +115,6 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
     executive.finalize_block(storage, body)
     phases.finish(storage.state)
     return Run(tuple(phases.ended), storage.state, tuple(successes))
-
-
-# Parachain
 
 
 @dataclass(slots=True)

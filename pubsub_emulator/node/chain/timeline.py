@@ -217,8 +217,6 @@ class Timeline:
         if self._first < block.relay_number < self._oldest:
             self._forget_block(block)
 
-    # Helpers
-
     def _final(self) -> Moment:
         return self._path[max(self.newest.number - self.finality, self._first)]
 

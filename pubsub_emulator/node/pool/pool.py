@@ -167,8 +167,6 @@ class Pool:
                 accounts[entry.account] = None
         self._sort_out(NextBlock(at.runtime, at.state, at.header), accounts)
 
-    # Inside
-
     def _take(self, block: NextBlock, raw: bytes, checked: Checked | None = None) -> Hash:
         name = blake2_256(raw)
         if name in self._entries:

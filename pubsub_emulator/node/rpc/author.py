@@ -121,7 +121,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
     return when_checked(call, extrinsic, then)
 
 
-unsubscribes("author_unwatchExtrinsic", Updates)
+unsubscribes("author_unwatchExtrinsic", Updates.group)
 
 
 @method("author_pendingExtrinsics")

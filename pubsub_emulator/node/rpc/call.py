@@ -1,11 +1,12 @@
 """The context of a call: the node, the chain of the path, the connection."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from typing import TypeVar
 
 from pubsub_emulator.node.chain.block import Block, Chain
-from pubsub_emulator.node.chain.timeline import ChainView
+from pubsub_emulator.node.chain.timeline import Advance, ChainView
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, method_not_found, refused
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.node import Node
@@ -15,6 +16,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 
 T = TypeVar("T")
+Tells = TypeVar("Tells", bound=Callable[..., Iterable[str]])
 
 
 @dataclass(slots=True, eq=False)
@@ -69,12 +71,41 @@ class Call:
         subscription.holds += 1
 
 
-def unsubscribes(name: str, kind: type[RpcSubscription], *aliases: str) -> None:
-    """Declare the method that ends subscriptions of a kind."""
+class Stream(RpcSubscription):
+    """Events that a function tells of each step and rewind."""
+
+    def __init__(self, chain: Chain, event: str, tell: Callable[[Advance], Iterable[str]]) -> None:
+        super().__init__(chain)
+        self.method = self.group = event
+        self._tell = tell
+
+    def advanced(self, advance: Advance) -> None:
+        """What is told of it."""
+        for event in self._tell(advance):
+            self.notify(event)
+
+
+def streams(name: str, event: str, *params: Param) -> Callable[[Tells], Tells]:
+    """Declare a `Stream` and its end: the function is given the call, the advance and the parameters."""
+
+    def declare(tell: Tells) -> Tells:
+        @method(name, *params, live=True)
+        @wraps(tell)
+        def subscribe(call: Call, *wanted: object) -> Json:
+            return call.open(Stream(call.chain, event, lambda advance: tell(call, advance, *wanted)))
+
+        unsubscribes(name.replace("subscribe", "unsubscribe"), event)
+        return tell
+
+    return declare
+
+
+def unsubscribes(name: str, group: str, *aliases: str) -> None:
+    """Declare the method that ends subscriptions of a group."""
 
     @method(name, Param("subscription", text), aliases=aliases, live=True)
     def unsubscribe(call: Call, subscription: str) -> Json:
-        return call.session is not None and call.session.remove(subscription, kind.group)
+        return call.session is not None and call.session.remove(subscription, group)
 
 
 async def attempt(work: Awaitable[T]) -> T:

@@ -319,9 +319,6 @@ def drop(call: Call, name: str) -> Json:
     return True
 
 
-# Proofs
-
-
 @method("dev_getReadProof", KEYS, AT, unsafe=True, heavy=True)
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     """The trie nodes that prove keys of a block, and the state root that they are read against."""

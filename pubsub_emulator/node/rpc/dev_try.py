@@ -26,8 +26,6 @@ from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.accounts.timestamp import NOW
 from pubsub_emulator.runtime.framework.storage import Storage
 
-# Dry runs
-
 
 @dataclass(frozen=True, slots=True)
 class _Unsigned:
@@ -124,9 +122,6 @@ def _put(into: dict[str, Any], at: At, key: bytes, value: bytes) -> None:
     for name in way[:-1]:
         into = into.setdefault(name, {})
     into[way[-1]] = row["value"]
-
-
-# Blocks
 
 
 def _digest_item(value: object) -> DigestItem:

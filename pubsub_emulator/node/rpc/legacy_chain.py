@@ -104,7 +104,7 @@ def _declare(kind: type[Heads], name: str, *aliases: str) -> None:
         return call.begin(kind(call.chain))
 
     ending, *others = (each.replace("subscribe", "unsubscribe") for each in (name, *aliases))
-    unsubscribes(ending, kind, *others)
+    unsubscribes(ending, kind.group, *others)
 
 
 _declare(Heads, "chain_subscribeNewHeads", "chain_subscribeNewHead", "subscribe_newHead")

@@ -126,9 +126,6 @@ def _changed_in(
         before = block
 
 
-# Proofs
-
-
 @method("state_getReadProof", KEYS, AT, heavy=True)
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     """Every trie node that reading some keys touches."""
@@ -244,7 +241,7 @@ def subscribe_storage(call: Call, keys: list[bytes]) -> Json:
     return call.begin(StorageChanges(call.chain, keys, call.node.timeline))
 
 
-unsubscribes("state_unsubscribeStorage", StorageChanges)
+unsubscribes("state_unsubscribeStorage", StorageChanges.group)
 
 
 class RuntimeVersions(RpcSubscription):
@@ -282,4 +279,4 @@ def subscribe_runtime_version(call: Call) -> Json:
     return call.begin(RuntimeVersions(call))
 
 
-unsubscribes("state_unsubscribeRuntimeVersion", RuntimeVersions, "chain_unsubscribeRuntimeVersion")
+unsubscribes("state_unsubscribeRuntimeVersion", RuntimeVersions.group, "chain_unsubscribeRuntimeVersion")

@@ -16,14 +16,14 @@ from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.lines import NoSession, line, scenario_document, session_document
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance
-from pubsub_emulator.node.rpc.call import Call, unsubscribes
+from pubsub_emulator.node.rpc.call import Call, streams
 from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, integer
 from pubsub_emulator.node.rpc.pubsub_act import act
 from pubsub_emulator.node.rpc.pubsub_read import RELAY_BLOCK, candidate_json, deliveries, moment_at
 from pubsub_emulator.node.rpc.pubsub_session import failures
-from pubsub_emulator.node.rpc.session import RpcSubscription, compact
+from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import key_from_data
@@ -126,34 +126,15 @@ async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
     return await call.node.control.beside(lambda: [column_json(call, each) for each in found])
 
 
-class Columns(RpcSubscription):
-    """Relay blocks as they are built, and rewinds."""
-
-    method = "pubsub_column"
-    group = "pubsubColumns"
-
-    def __init__(self, call: Call) -> None:
-        super().__init__(call.chain)
-        self._call = call
-
-    def advanced(self, advance: Advance) -> None:
-        """The new relay block, or the one that was gone back to."""
-        moment = advance.moment
-        if not advance.column:
-            first = moment is self._call.node.timeline.genesis
-            column = None if first else column_json(self._call, moment)
-            row = {"rewound": advance.rewound, "number": moment.number, "column": column}
-            advance.column.append(compact(row))
-        self.notify(advance.column[0])
-
-
-@method("pubsub_subscribeColumns", live=True)
-def subscribe_columns(call: Call) -> Json:
+@streams("pubsub_subscribeColumns", "pubsub_column")
+def columns_built(call: Call, advance: Advance) -> Iterator[str]:
     """Every relay block as `pubsub_columns` has it, and every rewind."""
-    return call.open(Columns(call))
-
-
-unsubscribes("pubsub_unsubscribeColumns", Columns)
+    moment = advance.moment
+    if not advance.column:
+        column = None if moment is call.node.timeline.genesis else column_json(call, moment)
+        row = {"rewound": advance.rewound, "number": moment.number, "column": column}
+        advance.column.append(compact(row))
+    yield advance.column[0]
 
 
 @method("pubsub_explained", Param("hash", block_hash), heavy=True)

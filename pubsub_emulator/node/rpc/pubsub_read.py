@@ -5,13 +5,13 @@ from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.node.chain.block import RELAY, Block, Moment
+from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance
-from pubsub_emulator.node.rpc.call import Call, unsubscribes
+from pubsub_emulator.node.rpc.call import Call, streams
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, Read, block_hash, fields, height, para, pubsub_key
-from pubsub_emulator.node.rpc.session import RpcSubscription, compact
+from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.types.values import camel
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -38,9 +38,12 @@ def ttl_json(state: TtlState | None) -> Json:
     return {"ValidFor": state.blocks} if isinstance(state, ValidFor) else "TimedOut"
 
 
-def _relay_block(call: Call, at: bytes | None) -> Block | None:
+def _block(call: Call, chain: Chain, at: bytes | None) -> Block | None:
+    """A block of a chain, the best one unless given; `None` when there is no such chain or it is not kept."""
     timeline = call.node.timeline
-    return timeline.views[RELAY].best if at is None else timeline.block(RELAY, at)
+    if chain not in timeline.views:
+        return None
+    return timeline.views[chain].best if at is None else timeline.block(chain, at)
 
 
 # Publishers
@@ -49,7 +52,7 @@ def _relay_block(call: Call, at: bytes | None) -> Block | None:
 @method("pubsub_publishers", AT)
 def publishers(call: Call, at: bytes | None) -> Json:
     """Everybody who is registered or has published."""
-    block = _relay_block(call, at)
+    block = _block(call, RELAY, at)
     if block is None:
         return None
     storage = Storage(block.state)
@@ -73,7 +76,7 @@ def publishers(call: Call, at: bytes | None) -> Json:
 @method("pubsub_entry", Param("publisher", para), KEY, AT)
 def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Json:
     """One entry of a publisher."""
-    block = _relay_block(call, at)
+    block = _block(call, RELAY, at)
     child, (at_key,) = chosen().placed(publisher, (key,))
     raw = None if block is None else Storage(block.state).child_get(child, at_key)
     if block is None or raw is None:
@@ -97,13 +100,9 @@ def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Js
 def _para_block(call: Call, chain: ParaId, at: bytes | None) -> Block | None:
     """A parachain's block by its hash, or as it was with a relay block."""
     timeline = call.node.timeline
-    if chain not in timeline.views:
-        return None
-    if at is None:
-        return timeline.views[chain].best
-    relay = timeline.block(RELAY, at)
-    if relay is None:
-        return timeline.block(chain, at)
+    relay = None if at is None else timeline.block(RELAY, at)
+    if relay is None or chain not in timeline.views:
+        return _block(call, chain, at)
     moment = timeline.moment_of(relay)
     return None if moment is None else moment.heads[chain]
 
@@ -145,11 +144,8 @@ def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
 @method("pubsub_ledger", PARA, Param("hash", block_hash, optional=True, aliases=("at",)))
 def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
     """The bytes of a block by their use (PS-70)."""
-    timeline = call.node.timeline
-    if chain not in timeline.views:
-        return None
-    block = timeline.views[chain].best if name is None else timeline.block(chain, name)
-    record = None if block is None else timeline.candidate(block.hash)
+    block = _block(call, chain, name)
+    record = None if block is None else call.node.timeline.candidate(block.hash)
     if block is None or record is None or record.outcome is None:
         return None
     held, unpruned = record.outcome.ledger, dict(record.unpruned)
@@ -272,31 +268,12 @@ def candidate(call: Call, name: bytes) -> Json:
     }
 
 
-class Candidates(RpcSubscription):
-    """Candidates as they are judged."""
-
-    method = "pubsub_candidateJudged"
-    group = "pubsubCandidates"
-
-    def __init__(self, call: Call, wanted: ParaId | None) -> None:
-        super().__init__(call.chain)
-        self._wanted = wanted
-        self._call = call
-
-    def advanced(self, advance: Advance) -> None:
-        """Those of a new relay block."""
-        for record in () if advance.rewound else advance.moment.records:
-            if self._wanted is None or record.chain == self._wanted:
-                self.notify(compact(candidate_json(self._call, record)))
-
-
-@method("pubsub_subscribeCandidates", ANY_PARA, live=True)
-def subscribe_candidates(call: Call, wanted: ParaId | None) -> Json:
+@streams("pubsub_subscribeCandidates", "pubsub_candidateJudged", ANY_PARA)
+def candidates_judged(call: Call, advance: Advance, wanted: ParaId | None) -> Iterator[str]:
     """Candidates of one parachain, or of all."""
-    return call.open(Candidates(call, wanted))
-
-
-unsubscribes("pubsub_unsubscribeCandidates", Candidates)
+    for record in () if advance.rewound else advance.moment.records:
+        if wanted in {None, record.chain}:
+            yield compact(candidate_json(call, record))
 
 
 # Deliveries
@@ -328,33 +305,13 @@ def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str
             yield record, each, document
 
 
-class Deliveries(RpcSubscription):
-    """Deliveries that pass a filter."""
-
-    method = "pubsub_delivery"
-    group = "pubsubDeliveries"
-
-    def __init__(self, call: Call, wanted: dict[str, object]) -> None:
-        super().__init__(call.chain)
-        self._wanted = wanted
-
-    def advanced(self, advance: Advance) -> None:
-        """Those of a new relay block."""
-        if advance.rewound:
-            return
-        for record, each, document in deliveries(advance.moment):
-            about = {"para": record.chain, "publisher": each.publisher, "key": each.key}
-            if all(about[name] == value for name, value in self._wanted.items()):
-                self.notify(compact(document))
-
-
 _FILTER: Final[Read[dict[str, object]]] = fields(dict, {"para": para, "publisher": para, "key": pubsub_key})
 
 
-@method("pubsub_subscribeDeliveries", Param("filter", _FILTER, optional=True), live=True)
-def subscribe_deliveries(call: Call, wanted: dict[str, object] | None) -> Json:
+@streams("pubsub_subscribeDeliveries", "pubsub_delivery", Param("filter", _FILTER, optional=True))
+def deliveries_made(_call: Call, advance: Advance, wanted: dict[str, object] | None) -> Iterator[str]:
     """Subscribe to the calls of handlers from now on."""
-    return call.open(Deliveries(call, wanted or {}))
-
-
-unsubscribes("pubsub_unsubscribeDeliveries", Deliveries)
+    for record, each, document in () if advance.rewound else deliveries(advance.moment):
+        about = {"para": record.chain, "publisher": each.publisher, "key": each.key}
+        if all(about[name] == value for name, value in (wanted or {}).items()):
+            yield compact(document)

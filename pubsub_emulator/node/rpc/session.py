@@ -63,9 +63,9 @@ class Outlet(Protocol):
 class RpcSubscription:
     """A stream of events to one client. Subclasses say what a step means to it."""
 
-    method: ClassVar[str]
+    method: str
     """The method of its events."""
-    group: ClassVar[str]
+    group: str
     """What unsubscribing names: `chain_newHead` and the like end by their own method only."""
     overflow: ClassVar[Overflow] = Overflow.CLOSE
     weight = 0

@@ -245,8 +245,6 @@ class Connection:
             if subscription.session is not None:
                 subscription.newest(self.node.timeline)
 
-    # Silence
-
     def speak(self) -> None:
         """Let subscriptions that were silent for long say something."""
         due = self._clock() - self.serving.silence
