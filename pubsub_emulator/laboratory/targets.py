@@ -56,9 +56,6 @@ def judged_blocks() -> Iterator[tuple[Case, Candidate, RelayContext]]:
         yield case, candidate, case.judging.context(candidate)
 
 
-# Candidates: bytes of a block on a known state
-
-
 def _candidates() -> Iterable[bytes]:
     return [bytes((at,)) + block.encode() for at, (_, block) in enumerate(_blocks())]
 
@@ -75,9 +72,6 @@ def _read_candidate(data: bytes) -> str:
     return verdict
 
 
-# States: rows below an honest block
-
-
 def _states() -> Iterable[bytes]:
     for at, (case, _) in enumerate(_blocks()):
         rows = case.judging.parent.state.top_entries()
@@ -92,9 +86,6 @@ def _read_state(data: bytes) -> str:
     state = State.from_entries((key, value) for key, value in rows.items() if not key.startswith(CHILD_STORAGE_PREFIX))
     header = replace(case.judging.parent.header, state_root=state.root())
     return _judged(case, ChainHead(header, state), block)
-
-
-# Proofs
 
 
 def _proofs() -> Iterable[bytes]:
@@ -117,9 +108,6 @@ def _read_proof(data: bytes) -> str:
 def _read_compact(data: bytes) -> str:
     root, items = _nodes(data)
     return "some" if decode_compact(root, items) else "none"
-
-
-# Messages, headers, runtimes
 
 
 def _messages() -> Iterable[bytes]:
@@ -160,9 +148,6 @@ def _read_runtime(data: bytes) -> str:
         raise DefensiveFailure("a runtime reads back as other bytes")
     integrity_test(spec)
     return spec.cache.value
-
-
-# Files
 
 
 def _scenarios() -> Iterable[bytes]:

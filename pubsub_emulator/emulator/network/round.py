@@ -103,8 +103,6 @@ class Round:
         messages = self._inbound(chain, relay, last)
         return self._situation(chain, relay, messages, self._schedule.first_slot(self.number, len(chain.collators)))
 
-    # One candidate
-
     def _try(self, chain: Parachain, slot: Slot, *, first: bool) -> BlockRecord:
         """Have the slot's author build a candidate, judge it, enact it if valid. Raises `CannotAuthor`."""
         relay, last = self._relay_parent(chain)

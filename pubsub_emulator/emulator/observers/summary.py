@@ -83,8 +83,6 @@ class Summary(Observer):
     undetected: int = 0
     """Valid blocks of collators told to cheat; 0 if the verifier is right."""
 
-    # An observer
-
     def relay_block(self, record: RelayRecord) -> None:
         """Count a relay block and its events."""
         self.relay_blocks = record.number
