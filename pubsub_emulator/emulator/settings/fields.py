@@ -183,7 +183,7 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
             continue
         elif (named := _inner(kind, (dict,), 1)) is not None and part in value:
             value, key, kind = value[part], _inner(kind, (dict,), 0), named
-        elif _names(options, part, value):
+        elif part in value or any(part in _written(each) for each in options):
             model = next((each for each in options if part in _written(each)), options[0] if options else model)
             field = _written(model).get(part)
             kind = None if field is None else Annotated[field.annotation, None, *field.metadata]
@@ -222,10 +222,6 @@ def _tagged(options: tuple[type[Model], ...], tag: str, value: dict[str, object]
             if get_origin(field.annotation) is Literal and tag in get_args(field.annotation) and value.get(name) == tag:
                 return model
     return None
-
-
-def _names(options: tuple[type[Model], ...], part: str, value: dict[str, object]) -> bool:
-    return part in value or any(part in _written(each) for each in options)
 
 
 def _written(model: type[Model]) -> dict[str, FieldInfo]:

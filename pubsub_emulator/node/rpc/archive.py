@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import Call, Stream
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import run
 from pubsub_emulator.node.rpc.method import Json, method
@@ -58,25 +58,12 @@ def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
         return {"success": False, "error": error.message}
 
 
-class StorageQuery(RpcSubscription):
-    """The answer to `archive_v1_storage`, event by event."""
-
-    method = "archive_v1_storageEvent"
-    group = "archiveStorage"
-
-
-class StorageDiff(RpcSubscription):
-    """The answer to `archive_v1_storageDiff`, event by event."""
-
-    method = "archive_v1_storageDiffEvent"
-    group = "archiveStorageDiff"
-
-
 Events = Iterator[dict[str, object] | None]
 """Events of one answer; `None` where others may have a turn."""
 
 
-def _start(call: Call, subscription: RpcSubscription, events: Events) -> Json:
+def _start(call: Call, event: str, events: Events) -> Json:
+    subscription = Stream(call.chain, event)
     opened = call.open(subscription)
     if call.session is not None:
         call.session.outlet.spawn(_tell(subscription, events))
@@ -96,7 +83,7 @@ async def _tell(subscription: RpcSubscription, events: Events) -> None:
 @method("archive_v1_storage", HASH, ITEMS, CHILD_TRIE, live=True)
 def storage(call: Call, name: bytes, items: list[Query], child: bytes | None) -> Json:
     """Storage entries of a block."""
-    return _start(call, StorageQuery(call.chain), _found(call.find(name), items, child))
+    return _start(call, "archive_v1_storageEvent", _found(call.find(name), items, child))
 
 
 def _found(block: Block | None, items: list[Query], child: bytes | None) -> Events:
@@ -128,7 +115,7 @@ _DIFF_ITEMS: Final = Param("items", list_of(fields(DiffItem, _DIFF_FIELDS, ("ret
 def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None) -> Json:
     """The differences of storage between two blocks; the second one is the parent unless given."""
     wanted = [DiffItem()] if items is None else items
-    return _start(call, StorageDiff(call.chain), _differing(call, name, wanted, previous))
+    return _start(call, "archive_v1_storageDiffEvent", _differing(call, name, wanted, previous))
 
 
 def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes | None) -> Events:
@@ -164,12 +151,12 @@ def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, 
         yield event
 
 
-def _declare_stop(name: str, kind: type[RpcSubscription]) -> None:
+def _declare_stop(name: str, event: str) -> None:
     @method(name, Param("subscription", text), live=True)
     def stop(call: Call, subscription: str) -> None:
         if call.session is not None:
-            call.session.remove(subscription, kind.group)
+            call.session.remove(subscription, event)
 
 
-_declare_stop("archive_v1_stopStorage", StorageQuery)
-_declare_stop("archive_v1_stopStorageDiff", StorageDiff)
+_declare_stop("archive_v1_stopStorage", "archive_v1_storageEvent")
+_declare_stop("archive_v1_stopStorageDiff", "archive_v1_storageDiffEvent")

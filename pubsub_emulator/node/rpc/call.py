@@ -72,9 +72,9 @@ class Call:
 
 
 class Stream(RpcSubscription):
-    """Events that a function tells of each step and rewind."""
+    """Events, also those that a function tells of each step and rewind."""
 
-    def __init__(self, chain: Chain, event: str, tell: Callable[[Advance], Iterable[str]]) -> None:
+    def __init__(self, chain: Chain, event: str, tell: Callable[[Advance], Iterable[str]] = lambda _: ()) -> None:
         super().__init__(chain)
         self.method = self.group = event
         self._tell = tell
