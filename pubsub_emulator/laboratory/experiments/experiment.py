@@ -26,7 +26,6 @@ from pubsub_emulator.primitives.pubsub import PublishedEntry, key_from_data
 from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import (
-    NO_MESSAGES,
     ZERO_HEAD,
     InboundDownwardMessage,
     InboundMessages,
@@ -126,20 +125,13 @@ class Measurement:
 def measure(workload: Workload) -> Measurement:
     """Run a workload: deliver everything once, then `spread` blocks of updates, then the rest."""
     world = _World(workload)
-    world.idle()
     catch_up = [world.block()]
     while catch_up[-1].plan.cursor is not None:
-        world.idle()
         catch_up.append(world.block())
-    outcomes = []
-    for number in range(workload.spread):
-        world.update(number)
-        outcomes.append(world.block())
+    outcomes = [world.block(number) for number in range(workload.spread)]
     for _ in range(2 * len(catch_up) + 2):
-        if not world.waiting:
-            break
-        world.idle()
-        world.block()
+        if world.waiting:
+            world.block()
     relay = [outcome.ledger.proof_bytes - outcome.ledger.static_bytes for outcome in outcomes]
     own = [outcome.ledger.own_state_bytes for outcome in outcomes]
     left = [each.ledger.unused for each in (*catch_up, *outcomes) if each.plan.cursor is not None]
@@ -183,8 +175,8 @@ def sweep(
 
 def with_field(workload: Workload, name: str, value: int | str) -> Workload:
     """The workload with one field set to a value, which may be text. Raises `UnknownParameter`."""
-    if name == "cache" or name not in {field.name for field in fields(Workload)}:
-        known = [field.name for field in fields(Workload) if field.name != "cache"]
+    known = [field.name for field in fields(Workload) if field.name != "cache"]
+    if name not in known:
         every = f"there are {', '.join(known)}"
         raise UnknownParameter(f"a workload has no field {name!r}; {near_to(name, known, every)}")
     before = getattr(workload, name)
@@ -199,9 +191,8 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
         text = {"true": "1", "false": "0"}.get(text, text)
     least = {"publishers": 1, "keys": 1, "spread": 1, "max_pov_size": 1}.get(name, 0)
     if not text.isdecimal() or int(text) < least or (isinstance(before, bool) and int(text) > 1):
-        raise UnknownParameter(
-            f"{name} is {'true or false' if isinstance(before, bool) else f'a number from {least} on'}, not {value!r}"
-        )
+        wanted = "true or false" if isinstance(before, bool) else f"a number from {least} on"
+        raise UnknownParameter(f"{name} is {wanted}, not {value!r}")
     return replace(workload, **{name: type(before)(int(text))})
 
 
@@ -221,7 +212,6 @@ class _World:
         self.waiting: dict[tuple[ParaId, PubsubKey], int] = {}
         self.latencies: list[int] = []
         self.number = 1
-        self.inbox = NO_MESSAGES
         self.dmq_head = ZERO_HEAD
         paras = [ParaId(FIRST_PUBLISHER + i) for i in range(workload.publishers)]
         self.subscribed = {para: self._keys(para, 0, workload.keys) for para in paras}
@@ -250,12 +240,9 @@ class _World:
         value = (pattern * (size // len(pattern) + 1))[:size]
         return chosen().to_stored(PublishedEntry(value, 0, RelayBlockNumber(self.number)).encode())
 
-    def update(self, version: int) -> None:
-        """One relay block: some entries are written again."""
-        self.number += 1
-        relay = Storage(self.relay)
-        paras = list(self.subscribed)
-        active = self._chosen(paras, self.workload.active_rate, f"{version}/active")
+    def _update(self, relay: Storage, version: int) -> None:
+        """Write some entries again."""
+        active = self._chosen(list(self.subscribed), self.workload.active_rate, f"{version}/active")
         for keys, rate, counted in (
             (self.subscribed, self.workload.update_rate, True),
             (self.unsubscribed, self.workload.other_update_rate, False),
@@ -266,22 +253,6 @@ class _World:
                     relay.child_put(child, at, self._entry(para, key, version + 1))
                     if counted:
                         self.waiting.setdefault((para, key), self.number)
-        self._send(relay)
-        relay.commit()
-
-    def idle(self) -> None:
-        self.number += 1
-        relay = Storage(self.relay)
-        self._send(relay)
-        relay.commit()
-
-    def _send(self, relay: Storage) -> None:
-        size = self.workload.message_bytes
-        messages = (InboundDownwardMessage(RelayBlockNumber(self.number), bytes(size)),) if size else ()
-        self.inbox = InboundMessages(messages)
-        for message in messages:
-            self.dmq_head = message_chain(self.dmq_head, ((message.sent_at, message.msg),))
-            relay.put(dmq_mqc_head(SUBSCRIBER), self.dmq_head)
 
     def _chosen(self, options: list[T], rate: int, label: str) -> list[T]:
         if not options or not rate:
@@ -289,10 +260,19 @@ class _World:
         count = max(1, len(options) * rate // MILLION)
         return [options[at] for at in Draws(self.workload.seed.encode(), label).places(len(options), count)]
 
-    def block(self) -> BlockOutcome:
-        relay = RelayBlock(RelayBlockNumber(self.number), self.relay.fork())
-        made = author(self.head, relay, self.inbox, Slot(self.head.header.number + 1), self.seed)
-        self.inbox = NO_MESSAGES
+    def block(self, version: int | None = None) -> BlockOutcome:
+        """A relay block, with a version one that writes entries again, and the subscriber's block on it."""
+        self.number += 1
+        number, storage, size = RelayBlockNumber(self.number), Storage(self.relay), self.workload.message_bytes
+        if version is not None:
+            self._update(storage, version)
+        messages = (InboundDownwardMessage(number, bytes(size)),) if size else ()
+        for message in messages:
+            self.dmq_head = message_chain(self.dmq_head, ((message.sent_at, message.msg),))
+            storage.put(dmq_mqc_head(SUBSCRIBER), self.dmq_head)
+        storage.commit()
+        relay, slot = RelayBlock(number, self.relay.fork()), Slot(self.head.header.number + 1)
+        made = author(self.head, relay, InboundMessages(messages), slot, self.seed)
         self.head = ChainHead(made.candidate.header, made.outcome.state)
         for delivery in made.outcome.deliveries:
             since = self.waiting.pop((delivery.publisher, delivery.key), None)
