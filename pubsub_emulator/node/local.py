@@ -25,8 +25,7 @@ T = TypeVar("T")
 
 HISTORY: Final = 256
 """Relay blocks that are kept."""
-_POOLED: Final = ("author_", "transaction")
-"""Methods that need a pool of extrinsics, which this node does not have."""
+_POOLED: Final = ("author_", "transaction")  # methods that need a pool of extrinsics, which this node does not have
 
 
 class LocalNode:
@@ -92,10 +91,6 @@ class LocalNode:
     async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:  # noqa: ARG002  # nothing else runs
         """Run `work` and return its result."""
         return work()
-
-    def pending(self) -> tuple[Action, ...]:
-        """The actions requested since the last step."""
-        return tuple(self.live.pending)
 
     def set_mode(self, mode: str) -> None:
         """Raises `RpcError`: there is one mode."""

@@ -29,8 +29,7 @@ from pubsub_emulator.xcm.location import PARENT
 from pubsub_emulator.xcm.message import decode
 
 XCM_VERSION: Final = 5
-_VERSION_NOT_KNOWN: Final = b"\x01\x01"
-"""`Err(VersionedConversionFailed)`."""
+_VERSION_NOT_KNOWN: Final = b"\x01\x01"  # `Err(VersionedConversionFailed)`
 
 
 def dry_run_call(at: At, reader: Reader) -> bytes:

@@ -19,8 +19,7 @@ from pubsub_emulator.primitives.types import Hash
 
 HISTORY: Final = 4096
 """Relay blocks that are kept unless told otherwise."""
-_REMEMBERED: Final = 16_384
-"""Hashes of blocks that are no longer kept, to say of them that they were."""
+_REMEMBERED: Final = 16_384  # hashes of blocks that are no longer kept, to say of them that they were
 
 
 class ImpossibleTimeline(PubsubError):
@@ -48,10 +47,6 @@ class ChainView:
         if not number:
             return self.genesis
         return self.heights.get(number) if 0 <= number <= self.best.number else None
-
-    def unfinalized(self) -> tuple[Block, ...]:
-        """The blocks after the final one, ascending, up to the best."""
-        return tuple(self.heights[number] for number in range(self.final.number + 1, self.best.number + 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

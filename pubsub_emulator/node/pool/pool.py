@@ -47,8 +47,7 @@ class _Entry:
     priority: int
     arrival: int
     era: Era
-    circumstances: Circumstances
-    """Those in which it was checked last."""
+    circumstances: Circumstances  # those in which it was checked last
 
 
 def check(at: At, extrinsic: bytes) -> Checked:

@@ -69,8 +69,8 @@ class Follow(RpcSubscription):
         if self.with_runtime:
             event["finalizedBlockRuntime"] = runtime_json(runtime_version(self._node.at(view.final)))
         self.notify(compact(event))
-        for block in view.unfinalized():
-            self._report(block)
+        for number in range(view.final.number + 1, view.best.number + 1):
+            self._report(view.heights[number])
         self._report_best(view.best)
 
     def advanced(self, advance: Advance) -> None:

@@ -268,7 +268,7 @@ def snapshot(call: Call, before: str | None) -> Json:
         node.timeline.pin(block)
     node.snapshots[name := f"{len(node.snapshots) + node.reverted + 1:#x}"] = Snapshot(
         node.timeline.newest,
-        node.control.pending(),
+        tuple(node.live.pending),
         {chain: pool.copy() for chain, pool in node.pools.items()},
         None if before is None else before[:MOST_WORDS],
     )

@@ -45,9 +45,6 @@ class Control(Protocol):
     async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:
         """Run `work`, which changes nothing, in a thread; if it is `executing` the runtime, readers do not wait."""
 
-    def pending(self) -> tuple[Action, ...]:
-        """The actions requested since the last step."""
-
     def set_mode(self, mode: str) -> None:
         """Build `instant`ly, with one extrinsic a step (`single`), or only when told to (`manual`)."""
 

@@ -13,8 +13,7 @@ from pubsub_emulator.node.rpc.pubsub_read import KEY, PARA
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
 
-_QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
-"""Actions that wait for no block."""
+_QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)  # actions that wait for no block
 Item = tuple[ParaId, tuple[PubsubKey, ...]]
 
 

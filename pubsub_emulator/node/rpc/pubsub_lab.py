@@ -55,14 +55,12 @@ def column_json(call: Call, moment: Moment) -> dict[str, object]:
     total = system.BLOCK_WEIGHT.get(state).total()
     queued = [book for _, book in BOOKS.items(state)]
     given = [document for _, _, document in deliveries(moment)]
-    names = call.node.names
+    names, named = call.node.names, published[:MOST_NAMED]
     return {
         "number": moment.number,
         "hash": hexed(moment.relay.hash),
         "parent": hexed(moment.relay.header.parent_hash),
-        "published": [
-            [each.publisher, hexed(each.key), each.value_size, names.get(each.key)] for each in published[:MOST_NAMED]
-        ],
+        "published": [[each.publisher, hexed(each.key), each.value_size, names.get(each.key)] for each in named],
         "publishedCount": len(published),
         "expired": [[each.publisher, hexed(each.key)] for each in expired[:MOST_NAMED]],
         "expiredCount": len(expired),

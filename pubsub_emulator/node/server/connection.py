@@ -23,8 +23,7 @@ from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, Session
 from pubsub_emulator.node.server.options import Serving
 
-_CLOSING: Final = 2.0
-"""Seconds that a client has to take the close frame."""
+_CLOSING: Final = 2.0  # seconds that a client has to take the close frame
 _TURN: Final = 0.002
 
 log: Final = logging.getLogger("pubsub.node")

@@ -49,8 +49,7 @@ class NodeMetrics:
 
     def __init__(self) -> None:
         self._counted: dict[str, Counter[tuple[object, ...]]] = {name: Counter() for name in _COUNTED}
-        self._came_round: dict[ParaId, int] = {}
-        """The relay block in which each chain's walk last came to its end."""
+        self._came_round: dict[ParaId, int] = {}  # the relay block in which each chain's walk last came to its end
         self._latency: dict[int, Histogram] = {}
         self._calls: dict[str, Histogram] = {}
         self._failed: Counter[str] = Counter()
@@ -192,9 +191,8 @@ def _states(node: Node) -> Iterator[Series]:
     used |= {(each, "bytes"): size / limits.max_total_storage_size for (each,), size in sizes.items()}
     yield _figures("pubsub_limit_ratio", ("publisher", "reason"), used)
     queues = {chain: node.network.relay.runtime.message_queue.footprint(storage, chain) for chain in views if chain}
-    yield _figures(
-        "pubsub_queued_messages_total", ("chain",), {(chain,): count for chain, (count, _) in queues.items()}
-    )
+    counts = {(chain,): count for chain, (count, _) in queues.items()}
+    yield _figures("pubsub_queued_messages_total", ("chain",), counts)
     yield _figures("pubsub_queued_bytes", ("chain",), {(chain,): size for chain, (_, size) in queues.items()})
     overdue = [best.number - ttl - inserted for _, _, (ttl, inserted) in TtlData.rows(storage) if ttl]
     late = [lag for lag in overdue if lag >= 0]

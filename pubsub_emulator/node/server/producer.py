@@ -100,10 +100,8 @@ class Producer:
         self._reading = Beside(READING)
         self._executing = Beside(EXECUTING)
         self._under_way: dict[asyncio.Future[Any], None] = {}
-        self._ending = False
-        """No step is begun any more."""
-        self._ended = False
-        """Nothing is done any more."""
+        self._ending = False  # no step is begun any more
+        self._ended = False  # nothing is done any more
         self._breath = 0.0
 
     # Life
@@ -271,10 +269,6 @@ class Producer:
             if self._ended:
                 raise _ends() from None
             raise
-
-    def pending(self) -> tuple[Action, ...]:
-        """The actions requested since the last step."""
-        return tuple(self.live.pending)
 
     def set_mode(self, mode: str) -> None:
         """Build in the mode called `mode`: `instant`, `single`, `manual` or an interval."""

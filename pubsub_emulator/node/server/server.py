@@ -34,8 +34,7 @@ from pubsub_emulator.serving.log import http_log
 _SPEAK: Final = 1.0
 _SWITCH_SECONDS: Final = 0.0001
 """How long a thread that computes keeps the interpreter: the event loop takes it back after every message it sends."""
-_LINGER: Final = 10.0
-"""Seconds for which the rest of a refused request is taken, so that its sender reads the answer."""
+_LINGER: Final = 10.0  # seconds for which the rest of a refused request is taken, so that its sender reads the answer
 _CORS: Final = {
     "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
     "Access-Control-Allow-Headers": "Content-Type",
@@ -262,9 +261,8 @@ class Server:
         finally:
             self._joining -= 1
         self._count += 1
-        connection = Connection(
-            f"c{self._count}", socket, request, self.node, chain, self.dispatcher, self.options.serving
-        )
+        name, serving = f"c{self._count}", self.options.serving
+        connection = Connection(name, socket, request, self.node, chain, self.dispatcher, serving)
         self.connections[connection] = None
         try:
             await connection.run()
@@ -282,21 +280,19 @@ class Server:
         return web.Response(body=content, content_type=kind, charset="utf-8", headers=_OF_PAGE)
 
     async def _explorer(self, _request: web.Request) -> web.Response:
-        if self._pages is None:
-            return web.Response(status=404)
-        return web.Response(text=await self._explored(self._pages), content_type="text/html", charset="utf-8")
-
-    async def _explored(self, pages: Pages) -> str:
         """The page of the newest blocks, drawn once for all who ask for it meanwhile."""
-        newest = self.timeline.newest
+        pages, newest = self._pages, self.timeline.newest
+        if pages is None:
+            return web.Response(status=404)
         if self._drawing is None or (self._drawing[0] is not newest and self._drawing[1].done()):
             drawn = asyncio.ensure_future(asyncio.to_thread(pages.explore, self.node, self.timeline.moments()))
             self._drawing = newest, drawn
         try:
-            return await asyncio.shield(self._drawing[1])
+            text = await asyncio.shield(self._drawing[1])
         except Exception:
             self._drawing = None
             raise
+        return web.Response(text=text, content_type="text/html", charset="utf-8")
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         return web.Response(text=self.metrics.text(self.node), content_type="text/plain", charset="utf-8")
