@@ -314,9 +314,8 @@ def replay_fixture(fixture: Fixture) -> list[str]:
     # Both have a post-state root: the block's claim, and the result of executing it.
     found["claimed post_state_root"] = hexed(candidate.header.state_root)
     wanted["claimed post_state_root"] = fixture.claims.post_state_root
-    return [
-        f"{field}: expected {wanted[field]}, found {found[field]}" for field in wanted if wanted[field] != found[field]
-    ]
+    differing = [field for field in wanted if wanted[field] != found[field]]
+    return [f"{field}: expected {wanted[field]}, found {found[field]}" for field in differing]
 
 
 class FixtureMaker(Observer):

@@ -228,6 +228,5 @@ _Ordered = Publish | Delete | Subscribe | AddKeys | DropKeys | Limit | Upgrade |
 Act = _Ordered | Offline | Upward | Downward | Horizontal | SetStorage | Offer | Travel | Turn
 """What a scenario can hold."""
 Action = Act | Rewind
-action_adapter: TypeAdapter[Action] = TypeAdapter(
-    Annotated[Action, Field(discriminator="kind")], config=ConfigDict(defer_build=True)
-)
+_ByKind = Annotated[Action, Field(discriminator="kind")]
+action_adapter: TypeAdapter[Action] = TypeAdapter(_ByKind, config=ConfigDict(defer_build=True))

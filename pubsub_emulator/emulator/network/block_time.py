@@ -8,8 +8,7 @@ from pubsub_emulator.runtime.framework.storage import State
 
 SLOT_MS: Final = 6_000
 _NOW: Final = item_prefix("Timestamp", "Now")
-_SLOT_AT: Final = 5
-"""Bytes before the slot in a BABE pre-runtime digest: variant, authority index."""
+_SLOT_AT: Final = 5  # bytes before the slot in a BABE pre-runtime digest: variant, authority index
 
 
 def own_timestamp(state: State) -> int | None:

@@ -131,9 +131,8 @@ class Network:
         for para, items in subscribed.items():
             spec = RuntimeSpec(para, items, cache=policy, reserve_minimum=reserve_minimum, **size, **limits)
             chains.append(ParachainConfig(spec, authors[para]) if para in authors else ParachainConfig(spec))
-        chains += [
-            ParachainConfig.publisher(RuntimeSpec(para, {}, **limits)) for para in publishing if para not in subscribed
-        ]
+        others = (para for para in publishing if para not in subscribed)
+        chains += [ParachainConfig.publisher(RuntimeSpec(para, {}, **limits)) for para in others]
         registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
         config = NetworkConfig(tuple(chains), relay, registered, seed=seed.encode())
         return Network(with_forks(config, Forks(fork, parachain_forks or {})))
@@ -255,9 +254,8 @@ class Network:
         self._observers.append(observer)
         for kept in self.relay.blocks if past else ():
             number = RelayBlockNumber(kept.header.number)
-            observer.relay_block(
-                RelayRecord(number, kept.header.hash(), kept.header.state_root, self._schedule.newest_slot(number))
-            )
+            root, slot = kept.header.state_root, self._schedule.newest_slot(number)
+            observer.relay_block(RelayRecord(number, kept.header.hash(), root, slot))
         for para, chain in self.parachains.items():
             following = ParaBlockNumber(chain.header.number + 1)
             keys = tuple(collator.key for collator in chain.collators)

@@ -22,8 +22,7 @@ from pubsub_emulator.xcm import Publish, decode, encode_instruction, message_of
 MESSAGE_BYTES: Final = 60_000
 """The most bytes of one upward message of publishes, below the relay chain's 65,531."""
 
-_MESSAGE_HEAD: Final = 4
-"""Bytes of a message before its instructions: the version, and their number."""
+_MESSAGE_HEAD: Final = 4  # bytes of a message before its instructions: the version, and their number
 
 
 class Unsendable(PubsubError):
@@ -102,11 +101,6 @@ class Parachain:
     def spec(self) -> RuntimeSpec:
         """The runtime that executes the next block."""
         return runtime_spec(self.state.top)
-
-    def note_spec(self) -> bool:
-        """Whether the subscriptions changed since the last call."""
-        before, self.known_subscriptions = self.known_subscriptions, self.spec().subscriptions
-        return before != self.known_subscriptions
 
     def author_of(self, slot: int) -> Collator:
         """The collator whose turn `slot` is (PS-80)."""

@@ -43,12 +43,9 @@ class _Tried:
     unpruned: tuple[tuple[ParaId, int], ...]
     strategy: str | None = None
     due: tuple[Verdict, ...] = ()
-    twin: Candidate | None = None
-    """A second block of this author for the same slot."""
-    idle: str | None = None
-    """A strategy whose steps led to the honest block."""
-    outcome: BlockOutcome | None = None
-    """What executing the block gave its honest author."""
+    twin: Candidate | None = None  # a second block of this author for the same slot
+    idle: str | None = None  # a strategy whose steps led to the honest block
+    outcome: BlockOutcome | None = None  # what executing the block gave its honest author
 
 
 class Round:
@@ -205,13 +202,17 @@ class Round:
                 chain.send_upward(sent.message)
             else:
                 chain.publishes.append(encoded(Publish(sent.key, sent.value, sent.ttl)))
-        if chain.note_spec():
+        before, chain.known_subscriptions = chain.known_subscriptions, chain.spec().subscriptions
+        if before != chain.known_subscriptions:
             self.changes.append(subscriptions(chain))
         upward, horizontal = self._outbound(chain) if first else ((), ())
-        commitments = CandidateCommitments(
-            upward, horizontal, candidate.header.encode(), len(inherent.messages.downward), inherent.relay_parent_number
+        head, taken_in, parent = (
+            candidate.header.encode(),
+            len(inherent.messages.downward),
+            inherent.relay_parent_number,
         )
-        self.backed.append(BackedCandidate(chain.para, inherent.relay_parent_number, commitments))
+        commitments = CandidateCommitments(upward, horizontal, head, taken_in, parent)
+        self.backed.append(BackedCandidate(chain.para, parent, commitments))
 
     def _outbound(self, chain: Parachain) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
         """Take from the parachain's queues what the relay chain has room for. The rest waits (PS-23)."""

@@ -92,9 +92,8 @@ class Summary(Observer):
             self._event(event)
         self.lost_downward += record.lost_downward
         self.weight += record.weight
-        self.heaviest = Weight(
-            max(self.heaviest.ref_time, record.weight.ref_time), max(self.heaviest.proof_size, record.weight.proof_size)
-        )
+        most, now = self.heaviest, record.weight
+        self.heaviest = Weight(max(most.ref_time, now.ref_time), max(most.proof_size, now.proof_size))
         self.lags.update(record.lags)
         for each in record.executions:
             if each.execution.failures:

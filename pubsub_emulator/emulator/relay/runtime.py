@@ -132,9 +132,8 @@ class RelayRuntime:
                 pass  # decodes every row
             self.broadcaster.on_runtime_upgrade(storage)
         except ScaleError as error:
-            raise BadFork(
-                f"{source}: {self.broadcaster.pallet} does not have the storage items of this program's pallet: {error}"
-            ) from error
+            why = f"{self.broadcaster.pallet} does not have the storage items of this program's pallet"
+            raise BadFork(f"{source}: {why}: {error}") from error
 
     def genesis(
         self,

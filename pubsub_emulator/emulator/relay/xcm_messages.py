@@ -20,8 +20,7 @@ PUBLISHES_PER_MESSAGE: Final = 64
 """The most instructions of a message that the barrier admits."""
 
 _INSTRUCTION: Final = Weight(10_000_000, 0)
-_UNDECODABLE: Final = Weight(10_000_000, 0)
-"""The weight of failing to decode a message."""
+_UNDECODABLE: Final = Weight(10_000_000, 0)  # the weight of failing to decode a message
 
 
 @value_type

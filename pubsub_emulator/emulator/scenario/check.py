@@ -35,8 +35,7 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 
-_PUBLISH_OVERHEAD: Final = 64
-"""An upper bound on the bytes of a message with one publish, without the value."""
+_PUBLISH_OVERHEAD: Final = 64  # an upper bound on the bytes of a message with one publish, without the value
 
 MOST_CHAINS: Final = 4096
 """The most parachains of a scenario."""

@@ -90,9 +90,8 @@ def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayC
 
 def pubsub_config(settings: RelaySettings) -> PubsubConfig:
     """The constants of `Broadcaster`, with the runtime's defaults unless the scenario sets them."""
-    limits = settings.model_dump(
-        exclude={"session_length", "system_para_threshold", "ttl_policy", "missed_slots"}, exclude_none=True
-    )
+    others = {"session_length", "system_para_threshold", "ttl_policy", "missed_slots"}
+    limits = settings.model_dump(exclude=others, exclude_none=True)
     threshold = ParaId(settings.system_para_threshold)
     return PubsubConfig(system_para_threshold=threshold, ttl_policy=TtlPolicy(settings.ttl_policy), **limits)
 
