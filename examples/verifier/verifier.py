@@ -1616,9 +1616,8 @@ class Execution:
 
 
 def encode_spec(spec: Spec) -> bytes:
-    rows = b"".join(
-        u32(para) + compact(len(keys)) + b"".join(keys) for para, keys in sorted(spec.subscriptions.items())
-    )
+    listed = sorted(spec.subscriptions.items())
+    rows = b"".join(u32(para) + compact(len(keys)) + b"".join(keys) for para, keys in listed)
     depth = b"\x00" if spec.max_depth is None else b"\x01" + u32(spec.max_depth)
     return b"".join(
         (

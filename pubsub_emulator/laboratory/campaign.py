@@ -205,8 +205,7 @@ class _Campaign:
     until: float | None = None
     stop: Callable[[], bool] | None = None
     guide: Guide | None = None
-    tried: Counter[str] = field(default_factory=Counter)
-    """How often the turn of each came in this world."""
+    tried: Counter[str] = field(default_factory=Counter)  # how often the turn of each came in this world
 
     def __post_init__(self) -> None:
         self.strategies = named(self.names, cheats.for_any_chain())

@@ -47,12 +47,8 @@ def make_vectors(progress: Callable[[int], None] | None = None) -> list[Fixture]
     maker = FixtureMaker(per_kind=1)
     Simulation(load_bundled(SCENARIO), (maker,)).run(progress)
     cases = {case.strategies[0]: case for _, case in corpus() if case.block is not None}
-    found = [
-        fixture
-        for name in STRATEGIES
-        if name in cases and name not in maker.strategies
-        for fixture in fixtures_of_case(cases[name])
-    ]
+    lacking = (cases[name] for name in STRATEGIES if name in cases and name not in maker.strategies)
+    found = [fixture for case in lacking for fixture in fixtures_of_case(case)]
     return sorted([*maker.fixtures, *found], key=lambda fixture: fixture.name)
 
 
@@ -78,9 +74,8 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
         refusal=refusal,
         strategy="+".join(case.strategies),
     )
-    name = (
-        f"{'accepted' if refusal is None else f'rejected-{refusal.verdict.value}'}-{case.strategies[0]}-corpus".lower()
-    )
+    kind = "accepted" if refusal is None else f"rejected-{refusal.verdict.value}"
+    name = f"{kind}-{case.strategies[0]}-corpus".lower()
     about = f"{case.strategies[0]}: {'valid after all' if refusal is None else refusal}"
     yield make_fixture(name, about, judging.parent, record)
 

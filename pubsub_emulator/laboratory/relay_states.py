@@ -48,9 +48,8 @@ def relay_states(scenario: str) -> list[dict[str, object]]:
 def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> dict[str, object]:
     """One state as it is written."""
     top = [(key, value) for key, value in state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX)]
-    children = [
-        {"storage_key": hexed(key), "entries": _pairs(state.child_entries(key))} for key in sorted(state.children)
-    ]
+    keys = sorted(state.children)
+    children = [{"storage_key": hexed(key), "entries": _pairs(state.child_entries(key))} for key in keys]
     return {
         "version": VERSION,
         "name": f"relay-state-{header.number:03}",

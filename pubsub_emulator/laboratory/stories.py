@@ -65,8 +65,7 @@ class _Message:
     sender: ParaId | None
     recipient: ParaId
     arrived: int = 0
-    excused: bool = False
-    """Whether it may be gone: its queue was removed while it could have been in it."""
+    excused: bool = False  # whether it may be gone: its queue was removed while it could have been in it
 
 
 @dataclass(slots=True)
@@ -119,9 +118,8 @@ class NetworkStory:
         wanted = KEYS[keys % len(KEYS) :] if keys % 5 else ()
         subscriptions = dict.fromkeys(PUBLISHERS[: 1 + keys % 2], wanted) if wanted else {}
         cache = tuple(CachePolicy)[policy % len(CachePolicy)]
-        self.network.upgrade(
-            replace(before, subscriptions=subscriptions, cache=cache, spec_version=before.spec_version + 1)
-        )
+        version = before.spec_version + 1
+        self.network.upgrade(replace(before, subscriptions=subscriptions, cache=cache, spec_version=version))
         self.again.update((para, publisher) for publisher in PUBLISHERS)
 
     def nonsense_upgrade(self, at: int) -> None:

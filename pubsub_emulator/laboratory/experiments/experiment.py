@@ -42,8 +42,7 @@ T = TypeVar("T")
 
 SUBSCRIBER: Final = ParaId(3000)
 FIRST_PUBLISHER: Final = 2000
-_SHARE: Final = "_rate"
-"""What the names of shares end in."""
+_SHARE: Final = "_rate"  # what the names of shares end in
 
 
 class UnknownParameter(PubsubError):
