@@ -11,13 +11,14 @@ from heapq import heapify, heappop, heappush
 from typing import Final, Literal
 
 from pubsub_emulator.node.at import At
-from pubsub_emulator.node.pool import refusals
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.accounts.apply import Checked, Circumstances, priority
 from pubsub_emulator.runtime.accounts.chain import NextBlock
 from pubsub_emulator.runtime.accounts.extrinsic import Era, UndecodableExtrinsic
-from pubsub_emulator.runtime.framework.validity import InvalidTransaction
+from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction
 
 MAX_EXTRINSICS: Final = 8_192
 MAX_BYTES: Final = 20 * 1_048_576
@@ -25,6 +26,59 @@ MOST_EXTRINSIC: Final = 262_144
 """Bytes of one extrinsic: calls within calls take seconds to decode."""
 
 Kind = Literal["future", "ready", "usurped", "dropped", "invalid", "retracted"]
+
+
+# Refusals, in the codes and words of a Substrate node
+
+_WORDS: Final = {
+    Invalidity.CALL: "Transaction call is not expected",
+    Invalidity.PAYMENT: "Inability to pay some fees (e.g. account balance too low)",
+    Invalidity.FUTURE: "Transaction will be valid in the future",
+    Invalidity.STALE: "Transaction is outdated",
+    Invalidity.BAD_PROOF: "Transaction has a bad signature",
+    Invalidity.ANCIENT_BIRTH_BLOCK: "Transaction has an ancient birth block",
+    Invalidity.EXHAUSTS_RESOURCES: "Transaction would exhaust the block limits",
+    Invalidity.BAD_MANDATORY: "A call was labelled as mandatory, but resulted in an Error.",
+    Invalidity.BAD_SIGNER: "Invalid signing address",
+    Invalidity.CANNOT_LOOKUP: "CannotLookup",
+    Invalidity.NO_UNSIGNED_VALIDATOR: "NoUnsignedValidator",
+}
+
+
+class Refused(PubsubError):
+    """An extrinsic that a pool does not take: JSON-RPC code, message and data."""
+
+    def __init__(self, code: int, message: str, data: str | None = None) -> None:
+        super().__init__(message if data is None else f"{message}: {data}")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+def _of_format(detail: str) -> Refused:
+    return Refused(1001, f"Extrinsic has invalid format: {detail}")
+
+
+def _of_validity(error: InvalidTransaction) -> Refused:
+    """One that the runtime does not accept."""
+    words = _WORDS[error.why]
+    if error.why.unknown:
+        return Refused(1011, "Unknown Transaction Validity", f'"{words}"')
+    return Refused(1010, "Invalid Transaction", words)
+
+
+def _of_known(name: Hash) -> Refused:
+    return Refused(1013, "Transaction Already Imported", f"[{hexed(name)}]")
+
+
+def _of_priority(old: int, new: int) -> Refused:
+    """One whose place another holds with the same or a higher priority."""
+    why = "The transaction has too low priority to replace another transaction already in the pool."
+    return Refused(1014, f"Priority is too low: ({old} vs {new})", why)
+
+
+def _of_limit() -> Refused:
+    return Refused(1016, "Immediately Dropped", "The transaction couldn't enter the pool because of the limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +111,13 @@ def check(at: At, extrinsic: bytes) -> Checked:
 
 def _check(block: NextBlock, raw: bytes) -> Checked:
     if len(raw) > MOST_EXTRINSIC:
-        raise refusals.of_format(f"{len(raw)} bytes, and at most {MOST_EXTRINSIC}")
+        raise _of_format(f"{len(raw)} bytes, and at most {MOST_EXTRINSIC}")
     try:
         return block.check(raw)
     except UndecodableExtrinsic as error:
-        raise refusals.of_format(str(error)) from error
+        raise _of_format(str(error)) from error
     except InvalidTransaction as error:
-        raise refusals.of_validity(error) from error
+        raise _of_validity(error) from error
 
 
 class Pool:
@@ -152,7 +206,7 @@ class Pool:
             self._tell(name, "retracted")
             try:
                 self._take(block, raw)
-            except refusals.Refused:
+            except Refused:
                 self._tell(name, "invalid")
 
     def reject(self, at: At, extrinsics: Iterable[bytes]) -> None:
@@ -169,7 +223,7 @@ class Pool:
     def _take(self, block: NextBlock, raw: bytes, checked: Checked | None = None) -> Hash:
         name = blake2_256(raw)
         if name in self._entries:
-            raise refusals.of_known(name)
+            raise _of_known(name)
         if checked is None:
             checked = _check(block, raw)
         extra, who = checked.extrinsic.extra, checked.who
@@ -177,7 +231,7 @@ class Pool:
         entry = _Entry(name, raw, who, extra.nonce, priority(extra), self._arrivals, extra.era, now)
         other = self._by_account.get(entry.account, {}).get(entry.nonce)
         if other is not None and other.priority >= entry.priority:
-            raise refusals.of_priority(other.priority, entry.priority)
+            raise _of_priority(other.priority, entry.priority)
         worse = self._to_drop(entry, other)
         if other is not None:
             self._remove(other)
@@ -202,7 +256,7 @@ class Pool:
         others = (entry for entry in self._entries.values() if entry is not replaced)
         for entry in sorted((*others, new), key=lambda each: (each.priority, -each.arrival)):
             if entry is new:
-                raise refusals.of_limit()
+                raise _of_limit()
             out.append(entry)
             count, size = count - 1, size - len(entry.raw)
             if count <= 0 and size <= 0:

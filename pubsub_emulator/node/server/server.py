@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from aiohttp import WSCloseCode, web
 
@@ -22,7 +22,6 @@ from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.node.server.connection import Connection
-from pubsub_emulator.node.server.door import Door
 from pubsub_emulator.node.server.metrics import NodeMetrics
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.producer import Producer, Writer
@@ -296,3 +295,26 @@ class Server:
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         return web.Response(text=self.metrics.text(self.node), content_type="text/plain", charset="utf-8")
+
+
+_FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Door:
+    """Gives each new socket its protocol: a server's, or one that says that there is no room (ND-29)."""
+
+    def __init__(self, server: web.Server, most: int) -> None:
+        self._server = server
+        self._most = most
+
+    def __call__(self) -> asyncio.BaseProtocol:
+        """The protocol of a socket that has just connected."""
+        return _Full() if len(self._server.connections) >= self._most else self._server()
+
+
+class _Full(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Say it at once; what the client sends is not read."""
+        leaving = cast("asyncio.Transport", transport)
+        leaving.write(_FULL)
+        leaving.close()
