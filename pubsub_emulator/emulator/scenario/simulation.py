@@ -13,12 +13,11 @@ from pubsub_emulator.emulator.network.config import with_forks
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
-from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.scenario.model import PublisherGroup, Scenario, published_key
 from pubsub_emulator.emulator.scenario.network import network_config, subscriber_spec, with_accounts
-from pubsub_emulator.emulator.scenario.traffic import deletions, loads, message, publications
 from pubsub_emulator.emulator.settings import Problem, SettingsError
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.types import RelayBlockNumber
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
 
@@ -102,9 +101,9 @@ class Simulation:
         network, scenario = self.network, self.scenario
         for group in scenario.publishers:
             for para in group.paras:
-                for publication in publications(scenario, group, para, block):
-                    network.publish(para, publication.key, publication.value, publication.ttl)
-                keys = deletions(scenario, group, para, block)
+                for key, value, ttl in _publications(scenario, group, para, block):
+                    network.publish(para, key, value, ttl)
+                keys = _deletions(scenario, group, para, block)
                 if keys:
                     network.delete(para, keys)
                 if group.offboard_at == block:
@@ -112,13 +111,13 @@ class Simulation:
 
     def _load(self, block: RelayBlockNumber) -> None:
         for subscriber in self.scenario.subscribers:
-            for load in loads(subscriber.load, block):
+            for load in (each for each in subscriber.load if each.first_block <= block <= each.last_block):
                 for at in range(load.downward_messages):
-                    body = message(self.scenario, f"downward/{subscriber.para}/{block}/{at}", load.downward_size)
+                    body = _message(self.scenario, f"downward/{subscriber.para}/{block}/{at}", load.downward_size)
                     self.network.send_downward(subscriber.para, body)
                 for sender in load.senders:
                     label = f"horizontal/{sender}/{subscriber.para}/{block}"
-                    body = message(self.scenario, label, load.horizontal_size)
+                    body = _message(self.scenario, label, load.horizontal_size)
                     self.network.send(sender, subscriber.para, body)
 
     def _govern(self, block: RelayBlockNumber) -> None:
@@ -132,3 +131,47 @@ class Simulation:
                     items = self.scenario.items(change.subscribe)
                     spec = subscriber_spec(self.scenario, subscriber, items, version=number + 2)
                     self.network.upgrade(replace(spec, accounts=self.accounts))
+
+
+# Traffic: a pure function of scenario and block, so that a network restored from a snapshot gets the same again
+
+
+def _publications(
+    scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber
+) -> list[tuple[PubsubKey, bytes, int]]:
+    """The keys that a publisher sends while `block` is built, with values and lifetimes: new keys, then updates."""
+    if not _active(group, block):
+        return []
+    stream = Draws(scenario.seed.encode(), f"publisher/{para}/block/{block}")
+    filled = _filled(group, block)
+    first = range(filled, min(filled + group.fill_per_block, group.keys))
+    updated = stream.places(filled, stream.share(filled, group.update_rate))
+    sizes, lifetimes = group.sizes(), group.ttls()
+    return [
+        (published_key(para, index), stream.take(stream.between(sizes.min, sizes.max)), stream.choice(lifetimes))
+        for index in (*first, *updated)
+    ]
+
+
+def _deletions(scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber) -> list[PubsubKey]:
+    """Keys that a publisher deletes in `block`."""
+    filled = _filled(group, block)
+    if not _active(group, block) or not group.delete_rate:
+        return []
+    stream = Draws(scenario.seed.encode(), f"publisher/{para}/deletes/{block}")
+    return [published_key(para, index) for index in stream.places(filled, stream.share(filled, group.delete_rate))]
+
+
+def _message(scenario: Scenario, label: str, size: int) -> bytes:
+    """A meaningless message of `size` bytes: one hash, repeated."""
+    word = Draws(scenario.seed.encode(), label).take(32)
+    return (word * (size // 32 + 1))[:size]
+
+
+def _active(group: PublisherGroup, block: RelayBlockNumber) -> bool:
+    return group.first_block <= block and (group.last_block is None or block <= group.last_block)
+
+
+def _filled(group: PublisherGroup, block: RelayBlockNumber) -> int:
+    """The number of keys published before `block`."""
+    return min(max(block - group.first_block, 0) * group.fill_per_block, group.keys)
