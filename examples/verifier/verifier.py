@@ -616,13 +616,17 @@ def cell(row: bytes | None, at: int) -> Row | None:
     return read_row(part) if any(part) else None
 
 
-def get_delivered(get: Callable[[bytes], bytes | None], spec: Spec, para: int, key: bytes) -> Row | None:
-    """The delivered row of a key, in the form of the policy."""
+def delivered_key(spec: Spec, para: int, key: bytes) -> bytes:
+    """Where the delivered row of a key is, in the form of the policy."""
     if spec.cache != SLOTS:
-        return read_row(get(sub("LastDelivered", para) + key))
+        return sub("LastDelivered", para) + key
     keys = spec.subscriptions[para]
-    at = keys.index(key)
-    return cell(get(pack_key(para, keys, at // 16)), at)
+    return pack_key(para, keys, keys.index(key) // 16)
+
+
+def get_delivered(state: State, spec: Spec, para: int, key: bytes) -> Row | None:
+    row = state.get(delivered_key(spec, para, key))
+    return read_row(row) if spec.cache != SLOTS else cell(row, spec.subscriptions[para].index(key))
 
 
 def put_delivered(state: State, spec: Spec, para: int, key: bytes, row: Row | None) -> None:
@@ -940,12 +944,13 @@ class Walk:
         self.stale = keys, finished
         for para in self.changed:
             self.row(sub("CacheInfo", para))
-        for rows, read in planned_calls(self.spec, messages):
+        for rows, read in planned_calls(self.before, self.spec, messages):
             self.settle()
             if not self.room(rows * ROW):
                 break
             known_rows = len(self._record)
-            read(self)
+            for key in read:
+                self.row(key)
             more = sum(ROW + len(value or b"") for value in list(self._record.values())[known_rows:])
             self.charge(more, "a root call")
             self.charged += more
@@ -1273,8 +1278,8 @@ def carried(before: Spec, after: Spec) -> list[tuple[int, bytes]]:
     ]
 
 
-def planned_calls(spec: Spec, messages: Messages) -> Iterator[tuple[int, Callable[[Walk], None]]]:
-    """Of each root call: about how many rows it reads, and what reads them."""
+def planned_calls(state: State, spec: Spec, messages: Messages) -> Iterator[tuple[int, list[bytes]]]:
+    """Of each root call: about how many rows it reads, and their keys."""
     for _, message in messages:
         found = root_call(message)
         if isinstance(found, Spec):
@@ -1282,30 +1287,13 @@ def planned_calls(spec: Spec, messages: Messages) -> Iterator[tuple[int, Callabl
             every = sorted({*spec.subscriptions, *found.subscriptions})
             different = spec.cache != found.cache
             gone = [p for p in every if different or spec.subscriptions.get(p) != found.subscriptions.get(p)]
-            yield len(rows) + len(gone), upgrade_reader(spec, rows, gone)
+            keys = [delivered_key(spec, para, key) for para, key in rows]
+            yield len(rows) + len(gone), [*keys, *(sub("CacheInfo", para) for para in gone)]
             spec = found if possible(spec, found) else spec
         elif found is not None:
-            yield 4, call_reader(found[1])
-
-
-def upgrade_reader(spec: Spec, rows: list[tuple[int, bytes]], gone: list[int]) -> Callable[[Walk], None]:
-    def read(walk: Walk) -> None:
-        for para, key in rows:
-            get_delivered(walk.row, spec, para, key)
-        for para in gone:
-            walk.row(sub("CacheInfo", para))
-
-    return read
-
-
-def call_reader(para: int) -> Callable[[Walk], None]:
-    def read(walk: Walk) -> None:
-        walk.row(sub("DisabledPublishers", para))
-        walk.row(sub("CacheInfo", para))
-        for key in walk.before.under(sub("CacheSlots", para))[:1]:
-            walk.row(key)
-
-    return read
+            para = found[1]
+            slots = state.under(sub("CacheSlots", para))[:1]
+            yield 4, [sub("DisabledPublishers", para), sub("CacheInfo", para), *slots]
 
 
 # Executing
@@ -1595,7 +1583,7 @@ class Execution:
         before = read_spec(state.get(b":code") or b"")
         if not possible(before, after):
             return
-        rows = [(para, key, get_delivered(state.get, before, para, key)) for para, key in carried(before, after)]
+        rows = [(para, key, get_delivered(state, before, para, key)) for para, key in carried(before, after)]
         for para, keys in before.subscriptions.items():
             if not stays(before, after, para):
                 clear_delivered(state, para, keys)
