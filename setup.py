@@ -1,10 +1,7 @@
-"""Compiles the hot modules with mypyc where that is possible, and makes a wheel's manual pages from the commands' help.
+"""Compiles the hot modules with mypyc where that is possible (PS-90), and makes a wheel's manual pages.
 
-Everything else is in pyproject.toml.
-
-The compiled modules are the same source, and behave the same (PS-90). A wheel is compiled when mypyc and a C compiler
-are there, and is pure Python otherwise; PUBSUB_PURE=1 asks for pure Python. An editable install is pure, or a change
-of the source would change nothing, unless PUBSUB_COMPILE=1 asks for it.
+A wheel is compiled when mypyc and a C compiler are there, unless PUBSUB_PURE=1; an editable install is pure, or a
+change of the source would change nothing, unless PUBSUB_COMPILE=1. Everything else is in pyproject.toml.
 """
 
 import os

@@ -1,8 +1,4 @@
-"""Executable fixtures: one block per file, with everything needed to judge it and the expected result.
-
-A fixture is made from a candidate that a network judged. Another implementation loads the pre-state, reads the proof
-under the relay root, and compares (`docs/fixtures.md`). `FIXTURE_VERSION` increases when readers have to change.
-"""
+"""Executable fixtures (`docs/fixtures.md`): one block a file, all that is needed to judge it, what is expected."""
 
 import json
 import re

@@ -1,8 +1,7 @@
-"""Chains that continue from the state of another chain: what they keep of it and what they replace.
+"""Chains that continue from the state of another chain.
 
-The emulated chain replaces the pallets that describe its own blocks, its collators and the messages between its chains:
-these start as at any genesis, and the fork's items in them are removed. It keeps accounts, balances, everything that
-was published, and all pallets that are not emulated, which nothing here writes to.
+Pallets of a chain's own blocks, collators and messages start as at any genesis. Accounts, balances, what was published
+and pallets that are not emulated stay as they are.
 """
 
 from collections.abc import Mapping

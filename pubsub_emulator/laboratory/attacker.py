@@ -1,9 +1,4 @@
-"""Gains of cheating: what a refused block would have gained, and how long cheats can delay a delivery.
-
-Every cheat is refused, so its author only loses a slot (PS-53, PS-79). `cheat_gains` says what each strategy would have
-gained in bytes and deliveries; `delays` how lost slots delay deliveries if a share of the collators cheats whenever
-there is something to withhold.
-"""
+"""Gains of cheating: what a refused block would have won, and how long lost slots delay deliveries (PS-53, PS-79)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,10 +30,7 @@ OnStep = Callable[[str], None]
 
 @dataclass(slots=True)
 class Gain:
-    """One strategy over many blocks: the most that it would have gained, and its results.
-
-    Bytes are costs of proof nodes. `withheld` are callbacks of the honest block, which the refused one does not make.
-    """
+    """The most that a strategy would have gained over many blocks, in costs of proof nodes and callbacks `withheld`."""
 
     strategy: str
     blocks: int = 0

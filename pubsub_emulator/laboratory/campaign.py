@@ -5,12 +5,9 @@
                       ──► afterwards     the parent's state must be what it was (PS-53)
           ──advance──► next situation
 
-A world is built once for many cases. Changes of the list of nodes only are judged without executing the block again,
-since a walk of the same nodes leads to the same state. A surprise is shrunk, and the smallest surprise of each group
-is kept as a `Case`.
-
-Half of the cases of a situation use the strategies tried least in its world, so that none is left out by chance. With a
-`Guide`, a third of the cases is made from earlier ones that showed something new.
+A world is built once for many cases; changes of the list of nodes only are judged without executing the block again.
+Half of the cases use the strategies tried least in their world; with a `Guide`, a third is made from earlier ones that
+showed something new. A surprise is shrunk, and the smallest of each group is kept as a `Case`.
 """
 
 from collections import Counter
@@ -58,11 +55,9 @@ class UnknownStrategy(PubsubError):
 
 @dataclass(slots=True)
 class CampaignResult:
-    """The result of a campaign.
+    """The result of a campaign; `accepted_equal` counts cases of the canonical set, `missed` are strategies of no case.
 
-    `accepted_equal` counts the cases that were rightly accepted: their steps ended in the canonical set.
-    `by_strategy` has the cases by strategy and first verdict (`Accepted` for none, `NO_EFFECT` for the honest block
-    itself), `missed` the strategies that took part in no case.
+    `by_strategy` has the cases by first verdict, `Accepted` for none, `NO_EFFECT` for the honest block itself.
     """
 
     cases: int = 0

@@ -18,11 +18,7 @@ _NOBODY: Final = f"0x{bytes(32).hex()}"
 
 @dataclass(frozen=True, slots=True)
 class KeptDifference:
-    """A case on which two verifiers differed: what each said then, and what ours finds now.
-
-    `found` has our verdicts, `None` for bytes that do not decode. `now` is `found` in the words of `ours` and `theirs`:
-    only verdicts that the other verifier judges.
-    """
+    """A case on which two verifiers differed, what each said, what ours finds now, and that in the words of the two."""
 
     strategies: tuple[str, ...]
     steps: int

@@ -4,9 +4,8 @@
        ▲                                     │
        └──────────── what is new ◄───────────┘
 
-A target is a reader. Its outcome is a short text: the result, or which refusal. An input joins the corpus if its
-outcome is new, or if it reaches new lines of the reader. The corpus may be kept in a folder. Any other exception of
-a reader is a surprise. The same seed, corpus and count try the same inputs.
+An input joins the corpus, which may be kept in a folder, if its outcome or the lines that it reaches are new. Any other
+exception is a surprise. The same seed, corpus and count try the same inputs.
 """
 
 import json
@@ -44,11 +43,7 @@ _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+|'[^']*'|\"[^\"]*
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A reader of files. `read` returns a description of the result; `seeds` are files that it accepts.
-
-    `text` says that a file is JSON, whose values are changed as well as its bytes. `modules` are the parts of the
-    project whose lines are noted. `shrink` makes an input that surprises smaller.
-    """
+    """A reader of files, `seeds` that it accepts, and the `modules` whose lines are noted; files of `text` are JSON."""
 
     name: str
     about: str

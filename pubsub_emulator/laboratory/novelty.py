@@ -1,14 +1,7 @@
-"""Guides a long campaign: cases that showed something new are kept, and later cases are made from their steps.
+"""Guides a long campaign: later cases are made from those that met new verdicts or reached new lines of the verifier.
 
-A case is new if it met a new combination of verdicts, or reached new lines of the verifier. Tracing lines is slow, so
-only one case in `TRACED` is traced.
-
-A corpus can be kept in a folder:
-
-    progress.json   format, and for each seed the next world and the sums so far
-    *.json          the cases, each of which `pubsub replay` plays again
-
-A campaign with the same seed goes on at the next world. A world that was interrupted is begun again.
+A folder can keep a corpus: `progress.json` with the next world of each seed, and cases that `pubsub replay` plays. A
+campaign with the same seed goes on at the next world; one that was interrupted is begun again.
 """
 
 import json

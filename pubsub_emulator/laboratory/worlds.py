@@ -1,12 +1,8 @@
 """Small worlds to try cheats in: a relay chain that publishes, and a subscriber whose state was made by honest blocks.
 
-All cases of the rules occur: entries inline and detached, absent and vanished publishers, roots that go
-A → B → A, keys that make deep paths, two publishers with the same nodes, values that are the bytes of another
-publisher's node, entries, roots and nodes that make no sense, messages in two directions, root calls and upgrades in
-them, all cache policies, depth limits, caches that overflow, and stops of the walk anywhere.
-
-Mid-walk stops are cheap in two ways. In a world that judges only proofs, every block has a budget of its own, of any
-size. In one that judges blocks, `max_value_length` is so large that the stop rule fires a few kilobytes into the walk.
+All cases of the rules occur: entries of all kinds, roots that go A → B → A, deep paths, shared and senseless nodes,
+messages, root calls, upgrades, all cache policies and limits. Stops in the walk are cheap: proofs alone have budgets of
+any size, and where blocks are judged `max_value_length` is so large that the stop rule fires after a few kilobytes.
 """
 
 from collections.abc import Iterable, Mapping

@@ -28,10 +28,7 @@ class WithoutAccounts(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A chain at one block; `relay` is `None` for a parachain, whose runtime is the spec below `:code`.
-
-    The state is never written: whoever executes forks it. `genesis` is the hash of the chain's block 0.
-    """
+    """A chain at a block, whose state is never written; parachains have no `relay`; `genesis` is block 0's hash."""
 
     relay: RelayRuntime | None
     header: Header

@@ -30,10 +30,7 @@ def newest_runtime(network: Network, para: int) -> RuntimeSpec:
 
 
 def act(network: Network, action: Action) -> int | None:
-    """Do what is asked. Raises `PubsubError` and changes nothing when it cannot be.
-
-    Returns the new spec version of what orders a runtime, the collator for `Cheat`, their number for `Honest`.
-    """
+    """Do it, or raise `PubsubError`; returns a new spec version, the cheating collator, or how many are honest."""
     match action:
         case actions.Publish():
             network.publish(action.para, PubsubKey(action.key), action.value, action.ttl)

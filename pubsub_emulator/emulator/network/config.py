@@ -28,11 +28,7 @@ class ParachainConfig:
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """A whole network at genesis. `publishers` are registered, `channels` open from the start (sender, recipient).
-
-    With a `fork` the relay chain goes on from there: its first block is the next one, and its state is the fork's with
-    the network's own written over.
-    """
+    """A network at genesis: registered `publishers`, open `channels` (sender, recipient), the `fork` it goes on from."""
 
     parachains: tuple[ParachainConfig, ...]
     relay: RelayConfig = field(default_factory=RelayConfig)

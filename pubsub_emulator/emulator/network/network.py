@@ -1,15 +1,13 @@
-"""A network: relay chain, parachains and collators, stepped relay block by relay block.
+"""A network of relay chain, parachains and collators, stepped relay block by relay block, each in this order.
 
-What one step does, in order:
+1. every parachain whose turn it is builds candidates on an existing relay parent (PS-31)
+2. each candidate is judged; a refused one changes nothing, and the next collator may try (PS-53, PS-79)
+3. the relay chain builds its next block: sessions, queues, accepted candidates, their messages, calls, expiry
+4. observers are told: the relay block, then every candidate with its verdict
 
-    1. every parachain whose turn it is builds candidates on an existing relay parent (PS-31)
-    2. each candidate is judged; a refused one changes nothing, and the next collator may try (PS-53, PS-79)
-    3. the relay chain builds its next block: sessions, queues, accepted candidates, their messages, calls, expiry
-    4. observers are told: the relay block, then every candidate with its verdict
-
-    >>> network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}})
-    >>> network.publish(1000, key, b"value")
-    >>> network.step(3)[-1].deliveries(2000)
+>>> network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}})
+>>> network.publish(1000, key, b"value")
+>>> network.step(3)[-1].deliveries(2000)
 """
 
 from collections.abc import Iterable, Mapping
@@ -104,12 +102,10 @@ class Network:
         fork: Fork | None = None,
         parachain_forks: Mapping[int, Fork] | None = None,
     ) -> "Network":
-        """A small network with these publishers, and subscribers as `{subscriber: {publisher: keys}}`.
+        """A small network; subscribers are `{subscriber: {publisher: keys}}`. Raises `BadRequest`.
 
-        `collators` has, for each author of a parachain, the strategies by which it cheats at every turn, none for an
-        honest one: `{2000: [(), ("omit-node",)]}`. The other arguments are those of a scenario's subscribers and relay
-        chain, with the same defaults; sizes are in bytes. The relay chain continues from the state `fork`, parachains
-        from those in `parachain_forks`. Raises `BadRequest`.
+        `collators` has the cheats of each author of a parachain, if it has any: `{2000: [(), ("omit-node",)]}`.
+        The other arguments are a scenario's, sizes in bytes. Chains continue from `fork` and `parachain_forks`.
         """
         subscribed = {
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
@@ -205,10 +201,9 @@ class Network:
         self._extrinsics.append(extrinsic)
 
     def offer(self, chain: int | None, extrinsics: Iterable[bytes]) -> None:
-        """Offer signed extrinsics, in order, to the next block of a chain; `None` is the relay chain.
+        """Offer extrinsics, length first, to the next block of a chain or, with `None`, of the relay chain.
 
-        Each is encoded with its length. Those that cannot be part of the block are left out. The offer is for the next
-        step only. Raises `UnknownParachain`, and `BadRequest` for a chain without accounts.
+        Raises `UnknownParachain`, and `BadRequest` for a chain without accounts.
         """
         offered = tuple(extrinsics)
         if chain is None:
@@ -235,10 +230,9 @@ class Network:
         return AccountId(secret(self.config.seed, f"manager/{para}"))
 
     def step(self, blocks: int = 1) -> list[Step]:
-        """Build relay blocks and return what each did. Raises `BadRequest` for a negative number.
+        """Build relay blocks, each whole or not at all. Returns what each did. Raises `BadRequest` for negative ones.
 
-        A step happens completely or not at all. No parachain and no governance call makes it fail: a parachain that
-        cannot build is `idle`, and a call or message that fails is an event.
+        A parachain that cannot build is `idle`, and a call or message that fails is an event: neither fails a step.
         """
         arguments.ensure_blocks(blocks)
         return [self._step() for _ in range(blocks)]

@@ -1,7 +1,4 @@
-"""The records that a network sends to its observers: ordered, gap-free, and sufficient to verify everything again.
-
-Observers only read. Histories, explorers and tests are built on these records; the network does not know them.
-"""
+"""The records that a network sends to observers, who only read: ordered, gap-free, and enough to verify all again."""
 
 from dataclasses import dataclass
 
@@ -17,10 +14,7 @@ from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
 @dataclass(frozen=True, slots=True)
 class RelayRecord:
-    """A relay block, the trusted input of proofs; `slot` is the newest that candidates judged here may claim.
-
-    `events` and `executions` are the outcomes of messages and calls, empty for blocks before the observer was added.
-    """
+    """A relay block; candidates may claim `slot` at most. Blocks older than the observer have no events."""
 
     number: RelayBlockNumber
     hash: Hash
@@ -72,10 +66,7 @@ class SubscriptionRecord:
 
 @dataclass(frozen=True, slots=True)
 class BlockRecord:
-    """A candidate judged in relay block `included_at`, with its `outcome` if valid and its `refusal` if not.
-
-    `unpruned` is the cost of the collator's full proof by publisher, which cannot be proven later.
-    """
+    """A judged candidate; `unpruned` is what its author's full proof cost by publisher, which is not proven later."""
 
     chain: ParaId
     segment: int

@@ -1,10 +1,6 @@
-"""Counters of a running network (PS-71): what waits, latencies, lag of expiry, failures by reason.
+"""Counters of a running network (PS-71): `Metrics().note(network, network.step()[0])` after each step.
 
-    metrics = Metrics()
-    metrics.note(network, network.step()[0])
-
-It only reads the network after each step. Its memory grows only with the number of different reasons. Times are in
-relay blocks, ages of cursors in blocks of the parachain, sizes in bytes.
+Its memory grows only with the number of reasons. Times are in relay blocks, ages of cursors in the parachain's.
 """
 
 from collections import Counter

@@ -1,8 +1,7 @@
 """Outcomes of upward messages: an event on chain for each that did not run to its end, all details off chain.
 
-`MessageQueue::Processed` says whether a message ran to its end and the weight used. `XcmPallet::Attempted`, deposited
-before it, says which instruction failed, and how. The pallet's error behind a `PublishFailed` has no place in XCM's
-encoding; observers find it in the block's record (PS-21, PS-71).
+`XcmPallet::Attempted`, before `MessageQueue::Processed`, says which instruction failed. The pallet's error behind a
+`PublishFailed` has no place in XCM's encoding; observers find it in the block's record (PS-21, PS-71).
 """
 
 from functools import partial

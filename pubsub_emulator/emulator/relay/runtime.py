@@ -42,11 +42,7 @@ CHANNEL_CAPACITY: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class RelayConfig:
-    """The configuration of a relay chain; `session_length` is in blocks, `session_delay` in sessions.
-
-    `genesis_slot` is the slot of block 0. With `accounts`, the chain has the pallets and the endowed accounts that
-    clients use.
-    """
+    """A relay chain: length in blocks, `session_delay` in sessions, the slot of block 0, `accounts` for clients."""
 
     session_length: int = 50
     session_delay: int = 2

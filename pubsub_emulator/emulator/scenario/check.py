@@ -1,8 +1,4 @@
-"""Checks between the fields of a scenario.
-
-Settings without an effect (an order after the last block, keys that a publisher does not have) are refused too, since
-the author meant something else. All faults are reported at once.
-"""
+"""Checks between the fields of a scenario, all faults at once; settings without an effect are refused, too."""
 
 import re
 from collections import Counter

@@ -1,8 +1,6 @@
-"""The models of scenarios: publishers, subscribers, cheats and load.
+"""The models of scenarios, frozen and checked on construction; the docstring of each field says what it means.
 
-Frozen models, checked on construction; `emulator.scenario.file` reads them from TOML. Sizes are bytes, times are relay
-blocks, shares are numbers from 0 to 1 that are kept as millionths, so that no rounding depends on a machine. Each
-field's docstring says what it means; a test compares docs/scenarios.md with these, bounds and defaults.
+Sizes are bytes, times are relay blocks, shares are kept as millionths, so that no rounding depends on a machine.
 """
 
 from collections.abc import Iterable

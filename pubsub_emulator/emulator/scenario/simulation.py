@@ -36,12 +36,9 @@ class Simulation:
         prism: bool = False,
         forks: Forks = NO_FORKS,
     ) -> None:
-        """The network at genesis, whose block 0 has slot `genesis_slot`; `accounts` gives all chains that profile.
+        """The network at genesis, with `accounts`, and pallets `DomeEvents` of a network's name and `Prism` if wanted.
 
-        With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`; with `prism` it has pallet
-        `Prism`. Chains continue from the states in `forks`; the scenario's blocks then count from the fork.
-
-        Raises `SettingsError` if it cannot work.
+        Chains continue from the states in `forks`; blocks then count from there. Raises `SettingsError`.
         """
         self.scenario = scenario
         found = check(scenario)

@@ -11,11 +11,7 @@ Location = tuple[str | int, ...]
 
 
 class Model(BaseModel):
-    """Base of all models: frozen, and without unknown fields.
-
-    A field's meaning is the string below it, which `fields.add_meanings` reads where it is wanted: at every start it
-    would take longer than building the models.
-    """
+    """Frozen, and without unknown fields; `fields.add_meanings` reads the string below a field where it is wanted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 

@@ -99,11 +99,7 @@ class Bundle:
 
 
 def field_lines(text: str) -> dict[Location, int]:
-    """The line of each table and key of a TOML text, counted from 1.
-
-    Only headers and keys at the start of a line are found; a key inside of an inline table has the table's line. Used
-    for error messages only.
-    """
+    """The line of each table and key of a TOML text, from 1; keys of an inline table have the table's line."""
     lines: dict[Location, int] = {}
     counts: dict[Location, int] = {}
     table: Location = ()

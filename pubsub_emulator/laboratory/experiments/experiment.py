@@ -1,13 +1,9 @@
-"""Experiments: the costs of many blocks of one subscriber under one workload.
+"""Experiments: what many blocks of one subscriber cost under one workload, by their ledgers.
 
-A workload fixes how many publishers there are, how many keys of each are subscribed and how many are not, and which
-share of them is written again in each relay block. The subscriber builds a block on every relay block with the honest
-author; what the ledgers say is summed up. `sweep` varies one field of the workload and the cache policy.
-
-    pov        bytes of a block: relay nodes in the proof without those of static keys, and all that reading the
-               parachain's own state adds to its storage proof
-    charged    the charges against the budget
-    latency    relay blocks from a publish to its delivery
+pov        bytes of a block: relay nodes in the proof without those of static keys, and all that reading the
+           parachain's own state adds to its storage proof
+charged    the charges against the budget
+latency    relay blocks from a publish to its delivery
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -86,11 +82,9 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The costs of a workload.
+    """The costs of a workload: medians in bytes over measured blocks, unused budget over all that stopped.
 
-    Bytes are medians over the measured blocks, the first delivery of everything not among them; what a stop left unused
-    is taken over all blocks that stopped. Latencies are relay blocks from the one that holds a publish to the one that
-    takes the parachain block that delivers it.
+    Latencies are relay blocks from the one with a publish to the one that takes the block with its delivery.
     """
 
     workload: Workload

@@ -1,7 +1,4 @@
-"""A block run again, phase by phase: what its beginning, each extrinsic and its end wrote.
-
-Of a relay block, messages that the emulator sent downward are no part, so what they changed is not among it.
-"""
+"""A block run again, phase by phase: what its parts wrote, without messages that the emulator sent downward."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -49,10 +49,7 @@ def try_call(at: At, call: bytes, who: AccountId) -> Changes:
 
 
 def try_messages(live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable[actions.Action]) -> Changes:
-    """The state of a chain once messages, sent the true way after `moment`, were executed.
-
-    Raises `PubsubError` for messages that cannot be sent or do not arrive.
-    """
+    """Changes of a chain by messages sent the true way. Raises `PubsubError` where they cannot be or do not come."""
     branch = live.branch(moment)
     sent = list(todo)
     for action in sent:

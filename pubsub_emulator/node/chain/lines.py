@@ -74,10 +74,7 @@ def document(simulation: Simulation, commands: list[str], number: int, name: byt
 
 
 def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, object], list[str]]:
-    """The scenario that builds the blocks up to a moment, its acts included, and in words what no scenario says.
-
-    It ends with that moment where the scenario plans nothing after it. Raises `NoSession` as `session_document`.
-    """
+    """The scenario that builds the blocks up to a moment, and in words what no scenario says. Raises `NoSession`."""
     session, own, first = session_document(live, moment), live.simulation.scenario, live.network.relay.first
     acts = (
         ScenarioActs(

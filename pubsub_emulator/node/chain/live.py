@@ -1,8 +1,4 @@
-"""A running network: actions, steps and rewinds, each ending in a `Moment`.
-
-One thread at a time may use it. A step that raises is undone whole: the network is again what it was after the last
-step, and whoever asked for something since then is told.
-"""
+"""A running network of one thread at a time: actions, steps and rewinds. A step that raises is undone whole."""
 
 from collections.abc import Callable, Iterable
 from copy import copy

@@ -148,11 +148,7 @@ class Timeline:
         return advance
 
     def rewind(self, moment: Moment) -> Advance:
-        """Make a kept moment the newest one, on whichever fork; what is no longer on the best chain is kept as a fork.
-
-        Where the way to it is not kept, the best chain begins with it. Raises `CannotRewind` where that leaves no final
-        block.
-        """
+        """Go back to a kept moment on any fork; what leaves the best chain is a fork then. Raises `CannotRewind`."""
         branch, joins = self._branch(moment)
         if not joins and self.finality:
             raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")

@@ -1,8 +1,4 @@
-"""A connection as methods see it: its subscriptions, and where their events go.
-
-A subscription's events wait until its id was sent to the client. What becomes of events that a slow client does not
-take is the subscription's `overflow`.
-"""
+"""A connection as methods see it: its subscriptions, whose events wait until their id was sent, and where these go."""
 
 from collections.abc import Coroutine
 from enum import Enum

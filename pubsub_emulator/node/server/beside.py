@@ -16,11 +16,7 @@ MOST_PAUSE: Final = 4.0
 
 
 class Beside:
-    """A few threads. Each keeps the event loop waiting for a few milliseconds now and then.
-
-    Where the loop comes late to a result, it has other work: then the thread's place stays empty for twice as long
-    as the call took, so that calls that compute get a third of the time at most.
-    """
+    """A few threads; where the loop comes late to a result, a place stays empty for twice as long as that took."""
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="beside")

@@ -1,7 +1,4 @@
-"""The text of `/metrics` for Prometheus: counted as blocks come, states read when somebody asks (ND-26).
-
-Labels are chain, publisher and reason, never a key: there are as many series as parachains, publishers and reasons.
-"""
+"""The text of `/metrics` (ND-26); labels are chains, publishers and reasons, never keys, so that series are few."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,4 @@
-"""The producer that steps the network: one worker thread, one lock, and the modes of building.
-
-Whatever a step did becomes visible in one turn of the event loop, after the thread is done: readers never wait and
-never see half of it (ND-3).
-"""
+"""Steps the network in one thread, under one lock; what a step did is visible whole, and readers never wait (ND-3)."""
 
 import asyncio
 import logging

@@ -109,11 +109,7 @@ def storage_entry(at: At, pallet: str, item: str) -> StorageEntry | None:
 
 
 def storage_pairs(at: At, values: Mapping[str, object]) -> list[tuple[bytes, bytes | None]]:
-    """The keys and values of `{Pallet: {Item: value}}`.
-
-    The value of a map is a list of `[keys, value]`; `null` removes, and `$removePrefix` lists items to empty. Raises
-    `BadValue`.
-    """
+    """Storage of `{Pallet: {Item: value}}`; maps have `[keys, value]`, `$removePrefix` empties. Raises `BadValue`."""
     pairs: dict[bytes, bytes | None] = {}
     for pallet, items in values.items():
         if not isinstance(items, Mapping):
