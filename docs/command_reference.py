@@ -5,6 +5,7 @@ Examples are in lists, so that they are not executed as blocks of a page.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -46,20 +47,12 @@ def commands() -> Iterator[str]:
         yield f"### {name}\n"
         yield f"`{inner.command_path} {' '.join(command.collect_usage_pieces(inner))}`\n"
         yield f"{_paragraphs(command.help or '')}\n"
-        options = [each for each in map(_option(inner), command.params) if each is not None]
+        records = (each.get_help_record(inner) for each in command.params)
+        options = [(f"`{each[0]}`", " ".join(each[1].split())) for each in records if each is not None]
         if options:
             yield from _table(("option", "meaning"), options)
-        examples = _examples(command.epilog or "")
-        yield from (f"- `{example}`" for example in examples)
+        yield from (f"- `{example}`" for example in _examples(command.epilog or ""))
         yield ""
-
-
-def _option(context: click.Context) -> Callable[[click.Parameter], tuple[str, str] | None]:
-    def row(parameter: click.Parameter) -> tuple[str, str] | None:
-        record = parameter.get_help_record(context)
-        return None if record is None else (f"`{record[0]}`", " ".join(record[1].split()))
-
-    return row
 
 
 def _paragraphs(text: str) -> str:
@@ -78,10 +71,8 @@ def session() -> Iterator[str]:
     """The commands of a session."""
     for title, listed in SECTIONS.items():
         yield f"### To {title}\n"
-        yield from _table(
-            ("command", "what it does", "example"),
-            ((f"`{each.usage()}`", each.summary, f"`{each.examples[0]}`") for each in listed),
-        )
+        rows = ((f"`{each.usage()}`", each.summary, f"`{each.examples[0]}`") for each in listed)
+        yield from _table(("command", "what it does", "example"), rows)
 
 
 def exit_codes() -> Iterator[str]:
@@ -135,9 +126,8 @@ def canister_keys() -> Iterator[str]:
     yield from _table(("code", "meaning"), [(str(code), meaning) for code, meaning in keys.CODES.items()])
     yield "## Statistics"
     yield ""
-    yield from _table(
-        ("prefix", "names"), [(f"`{prefix}`", ", ".join(names)) for prefix, names in keys.STATISTICS.items()]
-    )
+    rows = [(f"`{prefix}`", ", ".join(names)) for prefix, names in keys.STATISTICS.items()]
+    yield from _table(("prefix", "names"), rows)
 
 
 def _key_row(key: Key) -> tuple[str, str, str]:
@@ -147,28 +137,13 @@ def _key_row(key: Key) -> tuple[str, str, str]:
     return f"`{key.name}`".replace(which, "LIST"), key.value, (key.meaning + also).replace(which, "LIST")
 
 
-def canister_fields() -> Iterator[str]:
-    """Every field of a scenario of canisters."""
-    yield from fields(ScenarioModel)
-
-
-def distributor_settings() -> Iterator[str]:
-    """Every setting of a distributor."""
-    yield from fields(Config)
-
-
 def readers() -> Iterator[str]:
     """Every reader of untrusted input with its limits."""
-    rows = (
-        (
-            each.what,
-            f"`{each.reader}`",
-            "; ".join([*(limit.shown() for limit in each.limits), *([each.more] if each.more else [])]),
-            each.bad,
-            f"`{each.target}`" if each.target else "",
-        )
-        for each in ROWS
-    )
+    rows = []
+    for each in ROWS:
+        limits = [*(limit.shown() for limit in each.limits), *([each.more] if each.more else [])]
+        target = f"`{each.target}`" if each.target else ""
+        rows.append((each.what, f"`{each.reader}`", "; ".join(limits), each.bad, target))
     yield from _table(("what", "reader", "at most", "a bad one gets", "target"), rows)
 
 
@@ -178,7 +153,7 @@ MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "exit-codes": exit_codes,
     "fields": fields,
     "canister-keys": canister_keys,
-    "canister-fields": canister_fields,
-    "distributor-settings": distributor_settings,
+    "canister-fields": partial(fields, ScenarioModel),
+    "distributor-settings": partial(fields, Config),
     "readers": readers,
 }

@@ -25,25 +25,8 @@ copybutton_selector = "div:not(.no-copybutton) > div.highlight > pre"
 
 # The API: one page for each package, out of docstrings, in the order of the source.
 api_rooms = (
-    "primitives",
-    "trie",
-    "xcm",
-    "runtime",
-    "collator",
-    "emulator",
-    "spark_audit",
-    "testing",
-    "node",
-    "database",
-    "serving",
-    "events",
-    "prism",
-    "distributor",
-    "icrc72",
-    "client",
-    "laboratory",
-    "explorer",
-    "cli",
+    *("primitives", "trie", "xcm", "runtime", "collator", "emulator", "spark_audit", "testing", "node", "database"),
+    *("serving", "events", "prism", "distributor", "icrc72", "client", "laboratory", "explorer", "cli"),
 )
 default_role = "code"  # docstrings write `names` as Markdown does
 autodoc_member_order = "bysource"

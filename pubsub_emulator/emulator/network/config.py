@@ -28,7 +28,7 @@ class ParachainConfig:
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """A network at genesis: registered `publishers`, open `channels` (sender, recipient), the `fork` it goes on from."""
+    """A network at genesis: registered `publishers`, open `channels` (sender, recipient), and the `fork` below it."""
 
     parachains: tuple[ParachainConfig, ...]
     relay: RelayConfig = field(default_factory=RelayConfig)
