@@ -6,7 +6,6 @@ from typing import Any, Final
 from pubsub_emulator.collator.cheats import STRATEGIES, no_strategy
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
-from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.emulator.network.arguments import refuse
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.parachain import Parachain
@@ -29,7 +28,7 @@ def newest_runtime(network: Network, para: int) -> RuntimeSpec:
     return ordered if ordered is not None and ordered.spec_version > current.spec_version else current
 
 
-def act(network: Network, action: Action) -> int | None:
+def act(network: Network, action: actions.Action) -> int | None:
     """Do it, or raise `PubsubError`; returns a new spec version, the cheating collator, or how many are honest."""
     match action:
         case actions.Publish():

@@ -15,7 +15,6 @@ from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtr
 from pubsub_emulator.runtime.accounts.transaction_payment import LENGTH_FEE, fee_of, weight_fee
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import BASE_WEIGHT
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 
 
@@ -80,7 +79,7 @@ def _query_info(at: At, reader: Reader) -> bytes:
     if isinstance(extrinsic, BareExtrinsic):
         return encode_weight(WEIGHT_ZERO) + b"\x02" + scale.u128.encode(0)
     weight = at.runtime.calls.weight(extrinsic.call)
-    return encode_weight(BASE_WEIGHT + weight) + b"\x00" + scale.u128.encode(fee_of(length, weight).total)
+    return encode_weight(system.BASE_WEIGHT + weight) + b"\x00" + scale.u128.encode(fee_of(length, weight).total)
 
 
 def _query_fee_details(at: At, reader: Reader) -> bytes:

@@ -6,7 +6,6 @@ from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
-from pubsub_emulator.emulator.network.actions import Action, Rewind
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
 from pubsub_emulator.emulator.scenario.model import Acts as ScenarioActs
@@ -25,7 +24,7 @@ class NoSession(PubsubError):
     """The network has something that no file of a session records."""
 
 
-def line(action: Action) -> str:
+def line(action: actions.Action) -> str:
     """The line of a session that does the same: its own word where there is one, else `act` and the action as JSON."""
     match action:
         case actions.Publish():
@@ -79,7 +78,7 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     acts = (
         ScenarioActs(
             at_block=RelayBlockNumber(each.after + 1 - first),
-            do=tuple(action for action in each.actions if not isinstance(action, Rewind)),  # there is none
+            do=tuple(action for action in each.actions if not isinstance(action, actions.Rewind)),  # there is none
         )
         for each in _past(moment)
     )

@@ -15,7 +15,6 @@ from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.rpc.transactions import Watcher
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.primitives.weights import read_weight
@@ -151,9 +150,9 @@ def _tried(call: Call, extrinsic: bytes, at: bytes | None, run: Callable[[At], b
     raise RpcError(2, "Unable to dry run extrinsic", why)
 
 
-def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> Reader:
+def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> scale.Reader:
     data = extrinsic + scale.u32.encode(len(extrinsic))
-    return Reader(_tried(call, extrinsic, at, lambda where: api.call(where, function, data)))
+    return scale.Reader(_tried(call, extrinsic, at, lambda where: api.call(where, function, data)))
 
 
 @method("payment_queryInfo", EXTRINSIC, AT, executing=True)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.network import actions
-from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block
 from pubsub_emulator.node.pool import Refused
 from pubsub_emulator.node.rpc.call import Call, attempt
@@ -140,13 +139,13 @@ def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
     call.node.tell_pooled(call.chain)
 
 
-async def build_on(call: Call, chain: ParaId, todo: Iterable[Action] = ()) -> None:
+async def build_on(call: Call, chain: ParaId, todo: Iterable[actions.Action] = ()) -> None:
     """Step until a parachain has one more block. Raises `RpcError` with code 1 when it builds none."""
     before = call.view.best.number
     await _until(call, chain, lambda block: block.number > before, todo)
 
 
-async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo: Iterable[Action] = ()) -> None:
+async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo: Iterable[actions.Action] = ()) -> None:
     for _ in range(MOST_STEPS):
         await attempt(call.node.control.build([*todo, actions.Turn(para=chain)]))
         todo = ()
@@ -155,7 +154,7 @@ async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo:
     raise refused(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
 
 
-def inputs(call: Call, wanted: Messages) -> Iterable[Action]:
+def inputs(call: Call, wanted: Messages) -> Iterable[actions.Action]:
     """Messages as actions on the call's chain. Raises `RpcError` for a kind that it does not take."""
     chain = call.chain
     if chain is RELAY:

@@ -4,7 +4,6 @@ from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
-from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.node.rpc.call import Call, attempt
 from pubsub_emulator.node.rpc.errors import invalid_params
 from pubsub_emulator.node.rpc.method import Json, method
@@ -17,7 +16,7 @@ _QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)  # actions that
 Item = tuple[ParaId, tuple[PubsubKey, ...]]
 
 
-async def act(call: Call, action: Action) -> int | None:
+async def act(call: Call, action: actions.Action) -> int | None:
     """Do it before the next step, which it asks for unless it waits for none. Raises `RpcError` with code 1."""
     (done,) = await attempt(call.node.control.act((action,)))
     if not isinstance(action, _QUIET):

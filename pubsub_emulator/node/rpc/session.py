@@ -74,8 +74,6 @@ class RpcSubscription:
         self.held: list[str] = []
         self.holds = 0
         """Answers that must go out before the events in `held`."""
-        self.lagging = False
-        """Whether events were left out that `newest` makes up for."""
         self.sent_at = 0.0
         """When the server sent the last event, by a clock of its own."""
 

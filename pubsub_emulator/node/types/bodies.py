@@ -6,7 +6,6 @@ from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.types import values
 from pubsub_emulator.node.types.rows import names_of
-from pubsub_emulator.node.types.values import camel
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import encode_address
@@ -37,11 +36,11 @@ def _outer(at: At, name: str, data: bytes) -> dict[str, Any]:
         raise ScaleError(f"{pallet.name} is no enum")
     variant = _found(inner, reader.u8())
     args = {
-        camel(field.name or str(place)): values.read(field.info, reader, names)
+        values.camel(field.name or str(place)): values.read(field.info, reader, names)
         for place, field in enumerate(variant.fields)
     }
     reader.end()
-    return {"section": camel(pallet.name), "method": variant.name, "args": list(args.values()), "argObj": args}
+    return {"section": values.camel(pallet.name), "method": variant.name, "args": list(args.values()), "argObj": args}
 
 
 def _phase(phase: Phase) -> object:
@@ -67,7 +66,7 @@ def event_json(at: At, record: EventRecord) -> dict[str, object]:
 def decode_call(at: At, data: bytes) -> dict[str, object]:
     """An encoded call: section, method (as clients write it), arguments. Raises `ScaleError`."""
     out = _outer(at, "RuntimeCall", data)
-    return {**out, "method": camel(out["method"])}
+    return {**out, "method": values.camel(out["method"])}
 
 
 def decode_extrinsic(at: At, raw: bytes) -> dict[str, object]:
