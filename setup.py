@@ -67,12 +67,8 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify  # noqa: PLC0415  # may be missing
 
         # Not pyproject's mypy settings: the packages that they name need not be there when a wheel is built.
-        return mypycify(
-            ["--config-file=", "--ignore-missing-imports", *COMPILED],
-            opt_level="3",
-            debug_level="0",
-            group_name="pubsub",
-        )
+        options = ("--config-file=", "--ignore-missing-imports")
+        return mypycify([*options, *COMPILED], opt_level="3", debug_level="0", group_name="pubsub")
     except (ImportError, SystemExit) as error:  # mypycify exits where mypy finds fault with the source
         return give_up(error)
 
