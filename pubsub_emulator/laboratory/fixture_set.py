@@ -1,4 +1,17 @@
-"""The project's executable fixtures: blocks of one scenario, and cheats that it lacks from the kept cases."""
+"""The project's executable fixtures: blocks of one scenario, cheats that it lacks from the kept cases, relay states.
+
+A relay state has every storage value, every child trie, the header that commits to them:
+
+    version      1
+    name, about  what the file shows, for people
+    relay_state  number, header (SCALE), hash of the header,
+                 entries   [key, value] of the top trie, ascending, child roots left out
+                 children  storage_key (without `:child_storage:default:`) and entries of each child trie
+                 extrinsics the block's body; the first one enters the backed candidates
+
+Another implementation computes the root of `entries` and the child roots, and compares it with the header's; every
+value decodes as the item of its prefix. Bytes are hexadecimal with `0x`.
+"""
 
 import json
 from collections.abc import Callable, Iterable
@@ -20,8 +33,10 @@ from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.cases import Case
-from pubsub_emulator.laboratory.relay_states import relay_states, write_relay_states
-from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.validate import judge_block
@@ -29,6 +44,13 @@ from pubsub_emulator.runtime.parachain.validate import judge_block
 SCENARIO: Final = "fixtures"
 SCHEMA_FILE: Final = "schema.json"
 README_FILE: Final = "README.md"
+
+VERSION: Final = 1
+FOLDER: Final = "relay"
+"""The folder below a set of fixtures that holds relay states."""
+
+KEPT: Final = 4
+"""How many states of a scenario are written, spread over its length."""
 
 _README: Final = f"""# Vectors: one judged block a file
 
@@ -95,3 +117,49 @@ def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:
 def read_vectors(folder: Path) -> list[Fixture]:
     """The fixtures in a folder, by name. Raises `FixtureError`."""
     return [read_fixture(path) for path in sorted(folder.glob("*.json")) if path.name != SCHEMA_FILE]
+
+
+def relay_states(scenario: str) -> list[dict[str, object]]:
+    """The relay states of a bundled scenario at `KEPT` of its blocks."""
+    simulation = Simulation(load_bundled(scenario))
+    network = simulation.network
+    blocks = simulation.scenario.relay_blocks
+    wanted = {blocks * part // KEPT for part in range(1, KEPT + 1)}
+    found = []
+    while network.number < blocks:
+        block = simulation.step().block
+        if network.number in wanted:
+            found.append(relay_state(block.header, network.relay.state, block.extrinsics))
+    return found
+
+
+def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> dict[str, object]:
+    """One state as it is written."""
+    top = [(key, value) for key, value in state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX)]
+    keys = sorted(state.children)
+    children = [{"storage_key": hexed(key), "entries": _pairs(state.child_entries(key))} for key in keys]
+    return {
+        "version": VERSION,
+        "name": f"relay-state-{header.number:03}",
+        "about": f"relay block {header.number}: {len(top)} entries and {len(children)} child tries",
+        "relay_state": {
+            "number": header.number,
+            "header": hexed(header.encode()),
+            "hash": hexed(header.hash()),
+            "entries": _pairs(top),
+            "children": children,
+            "extrinsics": [hexed(extrinsic) for extrinsic in extrinsics],
+        },
+    }
+
+
+def write_relay_states(states: Iterable[dict[str, object]], folder: Path) -> None:
+    """Write each state into the folder `relay` below `folder`."""
+    below = folder / FOLDER
+    below.mkdir()
+    for state in states:
+        (below / f"{state['name']}.json").write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
+
+
+def _pairs(entries: Iterable[tuple[bytes, bytes]]) -> list[list[str]]:
+    return [[hexed(key), hexed(value)] for key, value in entries]

@@ -12,8 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.collator.cheats import for_any_chain
 from pubsub_emulator.emulator.fixtures import Fixture, FixtureError, read_fixture, replay_fixture, schema
-from pubsub_emulator.laboratory.fixture_set import README_FILE, SCHEMA_FILE, read_vectors
-from pubsub_emulator.laboratory.relay_states import FOLDER, KEPT
+from pubsub_emulator.laboratory.fixture_set import FOLDER, KEPT, README_FILE, SCHEMA_FILE, read_vectors
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
