@@ -8,8 +8,7 @@ from pathlib import Path
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
-from pubsub_emulator.node.at import At
-from pubsub_emulator.node.types import METADATA_VERSIONS, metadata
+from pubsub_emulator.node.at import METADATA_VERSIONS, At, metadata
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 

@@ -15,8 +15,7 @@ from support.node import at as newest
 
 from pubsub_emulator.client.metadata import parse_metadata
 from pubsub_emulator.node.api import FUNCTIONS
-from pubsub_emulator.node.at import At
-from pubsub_emulator.node.types import METADATA_VERSIONS, UnknownMetadataVersion, metadata, runtime_version
+from pubsub_emulator.node.at import METADATA_VERSIONS, At, UnknownMetadataVersion, metadata, runtime_version
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_64, blake2_256

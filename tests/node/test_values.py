@@ -10,16 +10,9 @@ from support.node import at
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.at import At
-from pubsub_emulator.node.types import (
-    BadValue,
-    decode_events,
-    decode_extrinsic,
-    entry_of,
-    from_json,
-    parse_row,
-    storage_entry,
-    to_json,
-)
+from pubsub_emulator.node.types.bodies import decode_events, decode_extrinsic
+from pubsub_emulator.node.types.rows import entry_of, parse_row, storage_entry
+from pubsub_emulator.node.types.values import BadValue, from_json, to_json
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.runtime.framework.system import EVENTS

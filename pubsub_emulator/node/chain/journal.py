@@ -40,12 +40,8 @@ class Head:
 
     def line(self) -> str:
         """The line of the file, without its end."""
-        document = {
-            "format": FORMAT,
-            "scenario": self.scenario.document(),
-            "options": {"genesisSlot": self.genesis_slot},
-        }
-        return json.dumps(document, separators=(",", ":"))
+        head = {"format": FORMAT, "scenario": self.scenario.document(), "options": {"genesisSlot": self.genesis_slot}}
+        return json.dumps(head, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from functools import partial
 from itertools import chain as chained
 from typing import Final, TypeVar
 
+from pubsub_emulator.node.at import runtime_version
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance, ChainView
 from pubsub_emulator.node.rpc.call import Call
@@ -14,10 +15,10 @@ from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, hexadecimal, list_of, text
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import CHILD_TRIE, ITEMS, Query, find, trie_of
-from pubsub_emulator.node.types import RuntimeVersion, runtime_version
 from pubsub_emulator.node.types.values import camel
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.definitions import RuntimeVersion
 
 T = TypeVar("T")
 Event = dict[str, object]

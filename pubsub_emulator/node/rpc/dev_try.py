@@ -15,8 +15,9 @@ from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, fields, height, hexadecimal, list_of, text
-from pubsub_emulator.node.types import decode_events, decode_extrinsic, parse_row
+from pubsub_emulator.node.types.bodies import decode_events, decode_extrinsic
 from pubsub_emulator.node.types.delta import delta
+from pubsub_emulator.node.types.rows import parse_row
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import DigestItem, Header, read_digest_item
 from pubsub_emulator.primitives.hexadecimal import hexed

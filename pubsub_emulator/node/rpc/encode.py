@@ -1,6 +1,6 @@
 """Headers, blocks and bytes as a Substrate node writes them in JSON; hexadecimal digits are in lower case."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from pubsub_emulator.node.chain.block import Block
@@ -9,6 +9,7 @@ from pubsub_emulator.node.rpc.errors import ANSWER_TOO_BIG, RpcError
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.types import Hash
 
 T = TypeVar("T")
 
@@ -59,9 +60,11 @@ class Written(str):
     __slots__ = ()
 
 
-def proof_text(block: Block, nodes: Iterable[bytes]) -> Written:
-    """A read proof."""
-    listed = '","0x'.join(map(bytes.hex, nodes))
+def proof_text(block: Block, keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]]) -> Written:
+    """A read proof: every trie node that reading these keys touches."""
+    nodes: dict[Hash, bytes] = {}
+    block.state.prove(keys, child_keys, nodes)
+    listed = '","0x'.join(map(bytes.hex, nodes.values()))
     shown = f'["0x{listed}"]' if listed else "[]"
     return Written(f'{{"at":"{hexed(block.hash)}","proof":{shown}}}')
 

@@ -13,7 +13,6 @@ from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import StateTrie
 
 CHILD: Final = Param("childKey", hexadecimal, aliases=("child", "childStorageKey"))
@@ -70,7 +69,4 @@ def get_keys_paged(
 @method("state_getChildReadProof", CHILD, KEYS, AT, heavy=True, few_keys=64)
 def get_child_read_proof(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Every trie node that reading some keys of a child trie touches, the path to its root included."""
-    block = call.block(at)
-    nodes: dict[Hash, bytes] = {}
-    block.state.prove((), {child_key(child): keys}, nodes)
-    return proof_text(block, nodes.values())
+    return proof_text(call.block(at), (), {child_key(child): keys})

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, Final
 
 from pubsub_emulator.node import api
+from pubsub_emulator.node.at import metadata, runtime_version
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, ChainView, Timeline
 from pubsub_emulator.node.pool import MOST_EXTRINSIC
@@ -15,11 +16,10 @@ from pubsub_emulator.node.rpc.errors import RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, hexadecimals, text, u64
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
-from pubsub_emulator.node.types import RuntimeVersion, metadata, runtime_version
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.definitions import RuntimeVersion
 
 MOST_KEYS: Final = 1000
 MOST_ARGUMENTS: Final = MOST_EXTRINSIC + 1024
@@ -129,10 +129,7 @@ def _changed_in(
 @method("state_getReadProof", KEYS, AT, heavy=True)
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     """Every trie node that reading some keys touches."""
-    block = call.block(at)
-    nodes: dict[Hash, bytes] = {}
-    block.state.prove(keys, {}, nodes)
-    return proof_text(block, nodes.values())
+    return proof_text(call.block(at), keys, {})
 
 
 # The runtime

@@ -11,7 +11,7 @@ from pubsub_emulator.emulator.fixtures import first_fault
 from pubsub_emulator.emulator.network.actions import Action, action_adapter
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.runtimes import EVERY
-from pubsub_emulator.emulator.scenario import published_key
+from pubsub_emulator.emulator.scenario.model import published_key
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.lines import NoSession, line, scenario_document, session_document
 from pubsub_emulator.node.chain.live import LiveNetwork

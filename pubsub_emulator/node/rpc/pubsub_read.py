@@ -154,23 +154,20 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
         "number": block.number,
         "relayParent": record.candidate.inherent.relay_parent_number,
         "stopped": record.outcome.plan.cursor is not None,
-        **{camel(name): getattr(held, name) for name in _OF_BLOCK},
+        **{camel(name): getattr(held, name) for name in _BLOCK},
         "proofSize": held.weight.proof_size,
         "publishers": [
-            {
-                **{camel(name): getattr(each, name) for name in _OF_PUBLISHER},
-                "unprunedBytes": unpruned.get(each.para, 0),
-            }
+            {**{camel(name): getattr(each, name) for name in _PUBLISHER}, "unprunedBytes": unpruned.get(each.para, 0)}
             for each in held.publishers
         ],
     }
 
 
-_OF_BLOCK: Final = (
+_BLOCK: Final = (
     *("budget", "used", "unused", "messages_bytes", "static_bytes", "map_charges", "proof_bytes", "proof_nodes"),
     *("own_state_bytes", "cache_state_bytes", "extrinsics_bytes", "extrinsics_state_bytes", "ref_time"),
 )
-_OF_PUBLISHER: Final = (
+_PUBLISHER: Final = (
     *("para", "unchanged", "complete", "top_path_bytes", "child_node_bytes", "value_bytes"),
     *("cache_charges", "row_charges", "cached_bytes"),
 )

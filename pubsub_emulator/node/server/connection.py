@@ -84,7 +84,7 @@ class Connection:
             self._closing = code
             self._queue.clear()
             self._bytes = 0
-            self._begin(self._part())
+            self.spawn(self._part())
 
     async def _part(self) -> None:
         """Say good-bye; a client that does not listen is cut off."""
@@ -117,7 +117,7 @@ class Connection:
                 self._working += 1
                 if self._working >= self.serving.requests:
                     self._idle.clear()
-                self._begin(self._later(found.work))
+                self.spawn(self._later(found.work))
             if not self._room.is_set():
                 await self._room.wait()
             if not self._idle.is_set():
@@ -147,7 +147,8 @@ class Connection:
         if answer.opened:
             self.session.release(answer.opened)
 
-    def _begin(self, work: Coroutine[object, None, None]) -> None:
+    def spawn(self, work: Coroutine[object, None, None]) -> None:
+        """Run something beside the requests."""
         task = asyncio.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
@@ -172,10 +173,6 @@ class Connection:
             return
         subscription.sent_at = self._clock()
         self._push(text)
-
-    def spawn(self, work: Coroutine[object, None, None]) -> None:
-        """Run something beside the requests."""
-        self._begin(work)
 
     async def room(self) -> None:
         """Wait until the queue is at most half full."""

@@ -37,10 +37,6 @@ _FIRST_BLOCKS: Final = 64
 log: Final = logging.getLogger("pubsub.node")
 
 
-def _chain(offer: actions.Offer) -> Chain:
-    return None if offer.chain is None else ParaId(offer.chain)
-
-
 def _ends() -> RpcError:
     return RpcError(INTERNAL_ERROR, "Internal error", "the node ends")
 
@@ -299,7 +295,7 @@ class Producer:
             failed, done = error, ()
             moment = await self._again()
             for offer in offers:
-                self.reject(_chain(offer), offer.extrinsics)
+                self.reject(None if offer.chain is None else ParaId(offer.chain), offer.extrinsics)
         if self.journal is not None:
             for action in done:
                 self.journal.action(action)

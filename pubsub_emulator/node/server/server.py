@@ -180,9 +180,13 @@ class Server:
         )
         await runner.setup()
         runners.append(runner)
-        if runner.server is None:
+        server, most = runner.server, self.options.serving.sockets
+        if server is None:
             raise DefensiveFailure("a runner that is set up has no server")
-        door = Door(runner.server, self.options.serving.sockets)
+
+        def door() -> asyncio.BaseProtocol:
+            return _Full() if len(server.connections) >= most else server()
+
         try:
             listener = await asyncio.get_running_loop().create_server(door, self.options.host, port)
         except OSError as error:
@@ -300,19 +304,9 @@ class Server:
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
-class Door:
-    """Gives each new socket its protocol: a server's, or one that says that there is no room (ND-29)."""
-
-    def __init__(self, server: web.Server, most: int) -> None:
-        self._server = server
-        self._most = most
-
-    def __call__(self) -> asyncio.BaseProtocol:
-        """The protocol of a socket that has just connected."""
-        return _Full() if len(self._server.connections) >= self._most else self._server()
-
-
 class _Full(asyncio.Protocol):
+    """The protocol of a socket for which there is no room (ND-29)."""
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say it at once; what the client sends is not read."""
         leaving = cast("asyncio.Transport", transport)
