@@ -17,11 +17,11 @@ from .emulator.network import ParachainConfig as ParachainConfig
 from .emulator.network.parachain import Pace as Pace
 from .emulator.observers.metrics import Metrics as Metrics
 from .emulator.relay.runtime import RelayConfig as RelayConfig
-from .emulator.scenario import CollatorSettings as CollatorSettings
-from .emulator.scenario import Scenario as Scenario
 from .emulator.scenario.file import load_bundled as load_bundled
 from .emulator.scenario.file import load_scenario as load_scenario
 from .emulator.scenario.file import parse_scenario as parse_scenario
+from .emulator.scenario.model import CollatorSettings as CollatorSettings
+from .emulator.scenario.model import Scenario as Scenario
 from .emulator.scenario.simulation import Simulation as Simulation
 from .explorer.cards import picture_of_proof as picture_of_proof
 from .explorer.page import page_html as page_html

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from typing import Final
 
-from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder, as_json
 from pubsub_emulator.explorer.svg import asset, glyphs, legend

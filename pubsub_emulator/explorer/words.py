@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
-from pubsub_emulator.emulator.scenario import Scenario, published_key
+from pubsub_emulator.emulator.scenario.model import Scenario, published_key
 from pubsub_emulator.emulator.state_diff import UNKNOWN_KEY, key_name
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor

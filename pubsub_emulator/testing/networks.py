@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig
-from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, PubsubKey

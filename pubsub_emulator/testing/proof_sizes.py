@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord, SubscriptionRecord
-from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -13,8 +13,7 @@ from support.command import invoked
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.new.run import TEMPLATE
 from pubsub_emulator.cli.main import SCENARIOS
-from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario
-from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
+from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario, scenario_schema
 from pubsub_emulator.emulator.scenario.model import RelaySettings, Scenario
 from pubsub_emulator.emulator.settings import SettingsError
 

@@ -16,8 +16,8 @@ from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import COMMANDS as SESSION
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import BUNDLE
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.settings.fields import described
 
 DOCS = ROOT / "docs"

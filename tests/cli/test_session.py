@@ -13,8 +13,8 @@ from pubsub_emulator.cli.session import CommandError, Session
 from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.table import COMMANDS, find
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaId

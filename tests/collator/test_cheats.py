@@ -29,8 +29,8 @@ from pubsub_emulator.collator.cheats.steps import NUMBERS, Drop, Insert, Number,
 from pubsub_emulator.collator.cheats.strategy import Proposal
 from pubsub_emulator.collator.cheats.strategy import strategy as cheat
 from pubsub_emulator.collator.draws import Draws, draw
-from pubsub_emulator.emulator.scenario import CollatorSettings
 from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.model import CollatorSettings
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World, fresh_state

@@ -10,7 +10,7 @@ from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Snapshot, Step
 from pubsub_emulator.emulator.network.records import RelayRecord
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario import PublisherGroup, Scenario, Subscriber, SubscriptionSettings
+from pubsub_emulator.emulator.scenario.model import PublisherGroup, Scenario, Subscriber, SubscriptionSettings
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot

@@ -7,8 +7,14 @@ from support.scenarios import scenario
 
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario import Scenario, Subscriber, SubscriptionSettings, missing_key, published_key
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario, parse_document, parse_scenario
+from pubsub_emulator.emulator.scenario.model import (
+    Scenario,
+    Subscriber,
+    SubscriptionSettings,
+    missing_key,
+    published_key,
+)
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.settings import SettingsError
 from pubsub_emulator.primitives.pubsub import key_from_data

@@ -7,8 +7,7 @@ import pytest
 from pubsub_emulator.emulator.network import Network, NetworkConfig, UnknownCall, UnknownParachain
 from pubsub_emulator.emulator.network.arguments import BadRequest
 from pubsub_emulator.emulator.network.parachain import Unsendable
-from pubsub_emulator.emulator.network.round import Round
-from pubsub_emulator.emulator.network.schedule import Schedule
+from pubsub_emulator.emulator.network.round import Round, Schedule
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.laboratory.experiments.experiment import Workload, measure
 from pubsub_emulator.primitives.errors import ScaleError

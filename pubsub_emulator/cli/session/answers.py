@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter
 
 from pubsub_emulator.client.answers import Answer, Bytes, Count, Hash, Para, Text
-from pubsub_emulator.emulator.scenario import missing_key, published_key
+from pubsub_emulator.emulator.scenario.model import missing_key, published_key
 from pubsub_emulator.primitives.pubsub import Infinite, TimedOut, TtlState, ValidFor
 from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, PublisherLedger

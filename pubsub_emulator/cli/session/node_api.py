@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.client.errors import NodeRefused
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
-from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.local import LocalNode

@@ -27,7 +27,7 @@ from pubsub_emulator.client.errors import BadAnswer, NodeRefused
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.runtimes import EVERY
-from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.local import HISTORY
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, INVALID_PARAMS, METHOD_NOT_FOUND

@@ -91,10 +91,8 @@ def _cheat(network: Network, cheat: actions.Cheat) -> int:
         refuse(f"{chain.para} has {count} collators; a collator is a number from 1 to {count}, not {cheat.collator}")
     if not 0 <= cheat.rate <= MILLION:
         refuse(f"a rate is a share from 0 to 1, not {cheat.rate / MILLION}")
-    chain.collators = tuple(
-        replace(each, strategies=cheat.strategies, rate=cheat.rate) if at == chosen else each
-        for at, each in enumerate(chain.collators)
-    )
+    cheating = replace(chain.collators[chosen], strategies=cheat.strategies, rate=cheat.rate)
+    chain.collators = (*chain.collators[:chosen], cheating, *chain.collators[chosen + 1 :])
     return chosen + 1
 
 

@@ -22,8 +22,7 @@ from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
 from pubsub_emulator.emulator.network.parachain import CollatorConfig, Parachain, make_collators
 from pubsub_emulator.emulator.network.records import AuthorityRecord, CheckpointRecord, Observer, RelayRecord
-from pubsub_emulator.emulator.network.round import Round, subscriptions
-from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
+from pubsub_emulator.emulator.network.round import ATTEMPTS, Round, Schedule, subscriptions
 from pubsub_emulator.emulator.network.step import Snapshot, Step, unknown_parachain
 from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.emulator.relay.runtime import RelayConfig

@@ -134,12 +134,7 @@ class Parachain:
 
     def fit(self, longest: int) -> None:
         """Split waiting messages of publishes that are longer than `longest` bytes, if possible."""
-        if any(len(message) > longest for message in self.upward):
-            self.upward = [
-                part
-                for message in self.upward
-                for part in (split(message, longest) if len(message) > longest else [message])
-            ]
+        self.upward = [part for message in self.upward for part in split(message, longest)]
 
     def abandon(self) -> None:
         """Drop everything that waits to be sent, since the parachain has left the relay chain."""
@@ -185,6 +180,8 @@ def _packed(publishes: Iterable[tuple[bytes, int]], longest: int) -> list[bytes]
 
 def split(message: bytes, longest: int) -> list[bytes]:
     """Split a message of publishes into messages of at most `longest` bytes; returns any other message unchanged."""
+    if len(message) <= longest:
+        return [message]
     try:
         instructions = decode(message)
     except ScaleError:

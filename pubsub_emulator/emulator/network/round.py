@@ -7,6 +7,7 @@ judge   `validate_block` on the parachain's newest block; a refused one changes 
 enact   the valid block becomes the parachain's newest; the relay chain gets its commitments
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author, ensure_room
@@ -14,7 +15,6 @@ from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equi
 from pubsub_emulator.collator.draws import Draws, secret
 from pubsub_emulator.emulator.network.parachain import Parachain, encoded
 from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
-from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.values import value_type
@@ -33,6 +33,34 @@ REMEMBERED: Final = 8
 """The number of older relay blocks available to a cheating collator."""
 
 EQUIVOCATION: Final = "equivocation"
+
+ATTEMPTS: Final = 2
+"""How many candidates may be tried for one block: after a refused one, the next collator's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Parachain slots per relay block, enough for all collators and tries, and relay blocks between checkpoints."""
+
+    slots: int
+    segment_length: int
+
+    def newest_slot(self, number: int) -> Slot:
+        """The newest slot that a candidate judged in relay block `number` may claim."""
+        return Slot((number + 1) * self.slots - 1)
+
+    def first_slot(self, number: int, collators: int) -> Slot:
+        """The first slot of candidates for relay block `number`, which is collator `number mod collators`'s."""
+        start = number * self.slots
+        return Slot(start + (number - start) % collators)
+
+    def segment(self, number: int) -> int:
+        """The segment of relay block `number`; genesis and the first block are in the first one."""
+        return (number - 1) // self.segment_length if number else 0
+
+    def begins_segment(self, number: int) -> bool:
+        """Whether relay block `number` is the first of a segment other than the first."""
+        return number > 1 and number % self.segment_length == 1 % self.segment_length
 
 
 @value_type
@@ -195,8 +223,8 @@ class Round:
         """Make a valid block the parachain's newest; the first one of a turn sends the waiting messages."""
         inherent = candidate.inherent
         chain.head = ChainHead(candidate.header, outcome.state)
-        taken = frozenset(candidate.extrinsics)
-        chain.offered = tuple(raw for raw in chain.offered if raw not in taken)
+        included = frozenset(candidate.extrinsics)
+        chain.offered = tuple(raw for raw in chain.offered if raw not in included)
         for sent in outcome.upward:
             if isinstance(sent, Sent):
                 chain.send_upward(sent.message)
@@ -206,12 +234,8 @@ class Round:
         if before != chain.known_subscriptions:
             self.changes.append(subscriptions(chain))
         upward, horizontal = self._outbound(chain) if first else ((), ())
-        head, taken_in, parent = (
-            candidate.header.encode(),
-            len(inherent.messages.downward),
-            inherent.relay_parent_number,
-        )
-        commitments = CandidateCommitments(upward, horizontal, head, taken_in, parent)
+        parent, taken = inherent.relay_parent_number, len(inherent.messages.downward)
+        commitments = CandidateCommitments(upward, horizontal, candidate.header.encode(), taken, parent)
         self.backed.append(BackedCandidate(chain.para, parent, commitments))
 
     def _outbound(self, chain: Parachain) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:

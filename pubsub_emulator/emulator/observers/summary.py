@@ -161,14 +161,12 @@ class Summary(Observer):
 
     def json(self) -> dict[str, object]:
         """These figures as a part of `summary.json`."""
+        cheats = sorted(self.cheats.items())
         return {
             "relay_blocks": self.relay_blocks,
             "relay_root": hexed(self.relay_root),
             "verdicts": plain(self.verdicts),
-            "cheats": [
-                {"strategy": strategy, "verdict": verdict, "blocks": count}
-                for (strategy, verdict), count in sorted(self.cheats.items())
-            ],
+            "cheats": [{"strategy": by, "verdict": verdict, "blocks": count} for (by, verdict), count in cheats],
             "undetected": self.undetected,
             "publishers": plain(self.publishers),
             "failed_calls": plain(self.failed_calls),

@@ -4,24 +4,39 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.emulator.fork import BadFork
-from pubsub_emulator.emulator.relay.accounts import NORMAL_LENGTH, RelayAccounts
 from pubsub_emulator.emulator.relay.pallets import ACCOUNTS, RELAY
 from pubsub_emulator.emulator.relay.xcm_messages import XcmMessages
+from pubsub_emulator.emulator.relay.xcm_pallet import XcmPallet
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.types import AccountId, ParaId, Slot
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes, u32
+from pubsub_emulator.primitives.storage_keys import CODE
+from pubsub_emulator.primitives.types import AccountId, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.accounts.apply import Signing, apply_signed
+from pubsub_emulator.runtime.accounts.genesis import endow
+from pubsub_emulator.runtime.accounts.sudo import Sudo
+from pubsub_emulator.runtime.accounts.system_calls import SystemCalls
+from pubsub_emulator.runtime.accounts.timestamp import Timestamp
+from pubsub_emulator.runtime.accounts.utility import Utility
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.framework.dispatch import Call, dispatch
-from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.calls import CallTable
+from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition, RuntimeVersion
+from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome, dispatch
+from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive, NormalRoom
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.message_chains import MessageBounds
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.validity import Room
+from pubsub_emulator.runtime.metadata import metadata
+from pubsub_emulator.runtime.metadata.apis import API_VERSIONS, APIS
 from pubsub_emulator.runtime.pallet_dome_events import DomeEvents
 from pubsub_emulator.runtime.pallet_prism.pallet import Prism
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
-from pubsub_emulator.runtime.relay.babe import Babe
+from pubsub_emulator.runtime.relay.babe import Babe, current_slot
 from pubsub_emulator.runtime.relay.configuration import Configuration
 from pubsub_emulator.runtime.relay.dmp import Dmp
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
@@ -32,6 +47,15 @@ from pubsub_emulator.runtime.relay.message_queue import MessageQueue
 from pubsub_emulator.runtime.relay.paras import Paras
 from pubsub_emulator.runtime.relay.registrar import Registrar
 from pubsub_emulator.runtime.relay.session import Session
+from pubsub_emulator.xcm.description import type_names
+
+SPEC_NAME: Final = "pubsub-relay"
+SPEC_VERSION: Final = 1
+CRATE: Final = "pubsub_relay_runtime"
+BLOCK_LENGTH: Final = 5 * 1024 * 1024
+NORMAL_LENGTH: Final = BLOCK_LENGTH * 3 // 4
+"""Bytes of signed extrinsics in one block."""
+_VERSION: Final = RuntimeVersion(SPEC_NAME, SPEC_VERSION, API_VERSIONS)
 
 GENESIS_SLOT: Final = 1_000_000
 """The relay chain's slot at block 0, unless its configuration gives another."""
@@ -61,6 +85,54 @@ class RelayConfig:
     """Whether the chain has pallet `Prism`."""
 
 
+class RelayAccounts:
+    """The profile `accounts`: its additional pallets, its signed extrinsics, and its `:code`."""
+
+    definition: RuntimeDefinition
+    calls: CallTable
+    signing: Signing
+
+    def __init__(self, weights: BlockWeights, genesis_slot: Slot, balances: Balances, dmp: Dmp, babe: Babe) -> None:
+        self._weights = weights
+        self._genesis_slot = genesis_slot
+        self._balances = balances
+        self._babe = babe
+        self._utility = Utility()
+        self._sudo = Sudo()
+
+        def send(storage: Storage, para: ParaId, message: bytes) -> None:
+            dmp.queue_downward_message(storage, para, message, RelayBlockNumber(system.block_number(storage)))
+
+        lengths = (NORMAL_LENGTH, BLOCK_LENGTH, BLOCK_LENGTH)
+        calls = SystemCalls(_VERSION, (weights.max_block, weights.normal), lengths)
+        self.made: tuple[Hooks, ...] = (calls, Timestamp(current_slot), self._utility, XcmPallet(send), self._sudo)
+
+    def bind(self, pallets: tuple[Hooks, ...]) -> None:
+        """Set all pallets of the chain, once, so that their calls can be decoded."""
+        self.definition = RuntimeDefinition(CRATE, _VERSION, pallets, APIS, parachain_origins=True)
+        self.calls = self._utility.calls = self._sudo.calls = CallTable(pallets)
+        self.signing = Signing(self.calls, self._balances, SPEC_VERSION)
+
+    def apply(self, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
+        """Run a signed extrinsic. Raises as `apply_signed`."""
+        return apply_signed(self.signing, storage, index, raw, room)
+
+    def room(self, storage: Storage) -> NormalRoom:
+        """The room that is left in the block begun in `storage`."""
+        return NormalRoom(storage, self._weights, NORMAL_LENGTH)
+
+    def code(self) -> bytes:
+        """The value of `:code`, whose hash clients compare: spec name, version u32, blake2b-256 of metadata 16."""
+        of_metadata = blake2_256(metadata(16, self.definition, type_names))
+        return encode_bytes(SPEC_NAME.encode()) + u32.encode(SPEC_VERSION) + of_metadata
+
+    def genesis(self, storage: Storage) -> None:
+        """Write the profile's part of block 0."""
+        storage.put(CODE, self.code())
+        self._babe.genesis(storage, self._genesis_slot)
+        endow(storage, self._balances)
+
+
 class RelayRuntime:
     """All pallets of the relay chain and the executive that runs them."""
 
@@ -76,23 +148,16 @@ class RelayRuntime:
         self.configuration = Configuration(config.host)
         self.registrar = Registrar(self.paras, self._scheduled_session, config.pubsub.system_para_threshold)
         self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
-        self.message_queue = MessageQueue(XcmMessages(config.pubsub, self.broadcaster), config.queue)
+        queue = self.message_queue = MessageQueue(XcmMessages(config.pubsub, self.broadcaster), config.queue)
         self.dome = DomeEvents(config.dome_events, unique=config.dome_unique) if config.dome_events else None
-        self.inclusion = ParaInclusion(self.paras, self.message_queue, self.dmp, self.hrmp, config.bounds)
+        self.inclusion = ParaInclusion(self.paras, queue, self.dmp, self.hrmp, config.bounds)
+        babe = (self.babe.on_new_session,) if config.accounts else ()
         self.session = Session(
             config.session_length,
             self.paras,
             # the queue first: a message that ran after its para's data was removed would publish it again (PS-11)
-            offboarding=(
-                self.message_queue.on_offboard,
-                self.broadcaster.on_offboard,
-                self.dmp.on_offboard,
-                self.hrmp.on_offboard,
-            ),
-            on_new_session=(
-                self.configuration.on_new_session,
-                *((self.babe.on_new_session,) if config.accounts else ()),
-            ),
+            offboarding=(queue.on_offboard, self.broadcaster.on_offboard, self.dmp.on_offboard, self.hrmp.on_offboard),
+            on_new_session=(self.configuration.on_new_session, *babe),
             delay=config.session_delay,
         )
         self.accounts = None

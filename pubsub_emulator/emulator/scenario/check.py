@@ -10,6 +10,7 @@ from pubsub_emulator.emulator.network.parachain import MESSAGE_BYTES
 from pubsub_emulator.emulator.network.step import unknown_parachain
 from pubsub_emulator.emulator.relay.chain import KEPT_BLOCKS
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
+from pubsub_emulator.emulator.scenario import network
 from pubsub_emulator.emulator.scenario.model import (
     Acts,
     PublisherGroup,
@@ -17,13 +18,6 @@ from pubsub_emulator.emulator.scenario.model import (
     Scenario,
     Subscriber,
     SubscriptionSettings,
-)
-from pubsub_emulator.emulator.scenario.network import (
-    HOST,
-    pubsub_config,
-    relay_config,
-    subscriber_spec,
-    with_relay_limits,
 )
 from pubsub_emulator.emulator.settings import Location, Misplaced
 from pubsub_emulator.primitives.errors import PubsubError
@@ -118,7 +112,7 @@ def _listed_once(scenario: Scenario) -> Iterator[Misplaced]:
 
 
 def _publishers(scenario: Scenario) -> Iterator[Misplaced]:
-    limit = pubsub_config(scenario.relay).max_value_length
+    limit = network.pubsub_config(scenario.relay).max_value_length
     for at, group in enumerate(scenario.publishers):
         place = ("publishers", at)
         yield from _in_time(scenario, (*place, "first_block"), group.first_block)
@@ -132,7 +126,7 @@ def _publishers(scenario: Scenario) -> Iterator[Misplaced]:
             why = takes if largest > limit else f"a message carries up to {most:,}"
             yield Misplaced((*place, "value_size"), f"values of {largest:,} bytes, and {why}")
     registered = sum(para >= scenario.relay.system_para_threshold for para in scenario.publisher_ids())
-    most = pubsub_config(scenario.relay).max_publishers
+    most = network.pubsub_config(scenario.relay).max_publishers
     if registered > most:
         yield Misplaced(("relay", "max_publishers"), f"{registered} publishers are to be registered, and it is {most}")
 
@@ -154,8 +148,8 @@ def _subscriber(scenario: Scenario, place: Location, subscriber: Subscriber) -> 
         yield from _in_time(scenario, (*here, "first_block"), load.first_block)
         yield from _known(scenario, (*here, "senders"), load.senders)
         limits = (
-            ("downward_size", load.downward_size, HOST.max_downward_message_size),
-            ("horizontal_size", load.horizontal_size, HOST.hrmp_channel_max_message_size),
+            ("downward_size", load.downward_size, network.HOST.max_downward_message_size),
+            ("horizontal_size", load.horizontal_size, network.HOST.hrmp_channel_max_message_size),
         )
         for name, size, most in limits:
             if size > most:
@@ -219,23 +213,23 @@ def _keys(place: Location, wanted: SubscriptionSettings, groups: dict[ParaId, Pu
 def _runtimes(scenario: Scenario) -> Iterator[Misplaced]:
     """Configurations that the runtimes themselves refuse."""
     try:
-        check_runtime(with_relay_limits(scenario.relay, RuntimeSpec(ParaId(0), {})))
+        check_runtime(network.with_relay_limits(scenario.relay, RuntimeSpec(ParaId(0), {})))
     except ImpossibleConfig as error:
         yield Misplaced(_relay_field(str(error)), str(error))
         return
     specs = {}
     for at, subscriber in enumerate(scenario.subscribers):
-        specs[subscriber.para] = subscriber_spec(scenario, subscriber)
+        specs[subscriber.para] = network.subscriber_spec(scenario, subscriber)
         wanted = (subscriber.subscribe, *(change.subscribe for change in subscriber.changes))
         for subscriptions in wanted:
             try:
-                check_runtime(subscriber_spec(scenario, subscriber, scenario.items(subscriptions)))
+                check_runtime(network.subscriber_spec(scenario, subscriber, scenario.items(subscriptions)))
             except ImpossibleConfig as error:
                 name = next((name for name in _SPEC_FIELDS if name in str(error)), "")
                 yield Misplaced(("subscribers", at, name) if name else ("subscribers", at), str(error))
                 break
     try:
-        RelayRuntime(relay_config(scenario, specs))
+        RelayRuntime(network.relay_config(scenario, specs))
     except PubsubError as error:
         yield Misplaced(_relay_field(str(error)), str(error))
 

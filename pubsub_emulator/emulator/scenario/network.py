@@ -64,13 +64,8 @@ def with_accounts(config: NetworkConfig) -> NetworkConfig:
 
 def channels(scenario: Scenario) -> tuple[tuple[ParaId, ParaId], ...]:
     """Every channel that the scenario's loads need, as (sender, recipient)."""
-    wanted = {
-        (sender, subscriber.para)
-        for subscriber in scenario.subscribers
-        for load in subscriber.load
-        for sender in load.senders
-    }
-    return tuple(sorted(wanted))
+    loads = ((subscriber.para, load.senders) for subscriber in scenario.subscribers for load in subscriber.load)
+    return tuple(sorted({(sender, recipient) for recipient, senders in loads for sender in senders}))
 
 
 def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayConfig:
@@ -79,13 +74,9 @@ def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayC
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
     recipients = [recipient for _, recipient in channels(scenario)]
     horizontal = channel * max((recipients.count(recipient) for recipient in recipients), default=0)
-    downward = min(_MEBIBYTE, max(smallest - horizontal - 8, 1))
-    return RelayConfig(
-        session_length=scenario.relay.session_length,
-        pubsub=pubsub_config(scenario.relay),
-        host=HOST,
-        bounds=MessageBounds(downward, horizontal),
-    )
+    bounds = MessageBounds(min(_MEBIBYTE, max(smallest - horizontal - 8, 1)), horizontal)
+    settings = scenario.relay
+    return RelayConfig(session_length=settings.session_length, pubsub=pubsub_config(settings), host=HOST, bounds=bounds)
 
 
 def pubsub_config(settings: RelaySettings) -> PubsubConfig:

@@ -1,7 +1,7 @@
 """Settings files: TOML that people write, read into checked models. Errors name file, line and field."""
 
-from pubsub_emulator.emulator.settings.model import Location, Misplaced, Model, Problem, SettingsError, StrictModel
-from pubsub_emulator.emulator.settings.reading import Bundle, parse, read, validated
+from pubsub_emulator.emulator.settings.fields import Location, Misplaced, Model, StrictModel
+from pubsub_emulator.emulator.settings.reading import Bundle, Problem, SettingsError, parse, read, validated
 
 __all__ = [
     "Bundle",

@@ -1,4 +1,4 @@
-"""Descriptions of the values that each field of a settings file may have, for errors and documentation."""
+"""The base of all models of settings, and the values that each field may have, for errors and documentation."""
 
 import ast
 import inspect
@@ -10,11 +10,36 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, MinLen
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from pubsub_emulator.emulator.settings.model import Location, Misplaced, Model
+Location = tuple[str | int, ...]
+"""The names of tables and fields and the numbers of list elements, from 0, that lead to a value of a document."""
+
+
+class Model(BaseModel):
+    """Frozen, and without unknown fields; `add_meanings` reads the string below a field where it is wanted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class StrictModel(Model):
+    """A model that takes no value of another type: no text for a number, no number for a flag."""
+
+    model_config = ConfigDict(strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A field whose value is not allowed, or contradicts another part of the file."""
+
+    location: Location
+    reason: str
+
+    def field(self) -> str:
+        """The location in words; elements of lists count from 1."""
+        return ".".join(str(part + 1) if isinstance(part, int) else part for part in self.location)
 
 
 @dataclass(frozen=True, slots=True)

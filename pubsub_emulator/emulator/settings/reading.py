@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from pubsub_emulator.emulator.settings.fields import faults
-from pubsub_emulator.emulator.settings.model import Location, Misplaced, Model, Problem, SettingsError
+from pubsub_emulator.emulator.settings.fields import Location, Misplaced, Model, faults
 from pubsub_emulator.emulator.untrusted import MOST_TEXT, Unreadable, parse_toml, read_bytes
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.near import near_to
 
 M = TypeVar("M", bound=Model)
@@ -20,6 +20,28 @@ M = TypeVar("M", bound=Model)
 _HEADER: Final = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY: Final = re.compile(r"^\s*([A-Za-z0-9_\-]+)\s*(?:\.[^=]*)?=")
 _PLACE: Final = re.compile(r"\(at line (\d+), column \d+\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault of a file; `line` counts from 1, `None` if the field is not in the file."""
+
+    line: int | None
+    field: str
+    reason: str
+
+
+class SettingsError(PubsubError):
+    """A settings file cannot be read or has faults; the message has a line for each problem."""
+
+    def __init__(self, file: str, *problems: Problem) -> None:
+        self.file = file
+        self.problems = problems
+        super().__init__("\n".join(map(self._line, problems)))
+
+    def _line(self, problem: Problem) -> str:
+        place = f"{self.file}:{problem.line}" if problem.line is not None else self.file
+        return ": ".join(part for part in (place, problem.field, problem.reason) if part)
 
 
 def _no_check(_model: Model) -> Iterable[Misplaced]:

@@ -8,8 +8,7 @@ from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.screen import files, say, table
 from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, parse_scenario
-from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
+from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, parse_scenario, scenario_schema
 
 TEMPLATE: Final = Path(__file__).with_name("scenario_template.toml")
 SCHEMA: Final = "scenario.schema.json"

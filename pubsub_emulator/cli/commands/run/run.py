@@ -17,8 +17,8 @@ from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario, parse_document
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import Unreadable, read_json
 from pubsub_emulator.emulator.user_file import read_rules
