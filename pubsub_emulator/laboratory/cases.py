@@ -29,7 +29,7 @@ from pydantic import BaseModel, Field
 
 from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdicts
 from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Json, Step, Stuff, apply_to_proof, from_json, to_json
+from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Step, Stuff, apply_to_proof, from_json, to_json
 from pubsub_emulator.emulator.fixtures import U32, U64, HashHex, Hex, checked, decoded, state_entries
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -40,15 +40,8 @@ from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain import validate
 from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, ChainHead
-from pubsub_emulator.runtime.parachain.validate import (
-    BadState,
-    RelayContext,
-    check_node_order,
-    check_state,
-    judge_block,
-    judge_proof,
-)
 
 FORMAT = "pubsub-case/1"
 
@@ -77,17 +70,17 @@ class JudgingContext:
         root = situation.relay.storage_root
         return JudgingContext(situation.parent, tuple(known), situation.slot_now, root, situation.budget)
 
-    def context(self, candidate: Candidate) -> RelayContext:
+    def context(self, candidate: Candidate) -> validate.RelayContext:
         """The relay chain's facts about the relay parent of a candidate."""
         number = candidate.inherent.relay_parent_number
         root = next((root for at, root in self.relays if at == number), None)
-        return RelayContext(number, root, self.slot_now)
+        return validate.RelayContext(number, root, self.slot_now)
 
     def judge(self, candidate: Candidate) -> Found:
         """The verifier's verdicts on a block."""
         try:
-            refusal = judge_block(self.parent, candidate, self.context(candidate))[1]
-        except BadState as fault:
+            refusal = validate.judge_block(self.parent, candidate, self.context(candidate))[1]
+        except validate.BadState as fault:
             raise BadCase(f"state: {fault}") from fault
         except Exception as failure:  # noqa: BLE001  # that a verifier fails at all is what a campaign looks for
             return (f"!{type(failure).__name__}: {failure}",)
@@ -103,7 +96,8 @@ class JudgingContext:
     def judge_proof(self, view: SubscriberView, proof: tuple[bytes, ...]) -> Found:
         """The verifier's verdicts on a proof alone."""
         try:
-            offences = [*check_node_order(proof), *judge_proof(view, self.root, proof, self.budget or 0)[1]]
+            order = validate.check_node_order(proof)
+            offences = [*order, *validate.judge_proof(view, self.root, proof, self.budget or 0)[1]]
         except ScaleError as fault:
             raise BadCase(f"state: {fault}") from fault
         except Exception as failure:  # noqa: BLE001  # as above
@@ -232,7 +226,7 @@ def judging_context(  # noqa: PLR0917  # the fields of a case
     """The context in these fields of a case, bytes in hex. Raises `BadCase`."""
     before = State.from_entries(state_entries("state", state.items(), BadCase))
     try:
-        check_state(Storage(before))
+        validate.check_state(Storage(before))
     except (ScaleError, ImpossibleConfig) as fault:
         raise BadCase(f"state: {fault}") from fault
     return JudgingContext(
@@ -288,6 +282,3 @@ def read_case(path: Path) -> Case:
         raise BadCase(f"{path}: not UTF-8 at byte {fault.start}") from fault
     except BadCase as fault:
         raise BadCase(str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}") from fault
-
-
-__all__ = ["BadCase", "Case", "Found", "Json", "JudgingContext", "judging_context", "read_case", "write_case"]

@@ -26,14 +26,7 @@ from pubsub_emulator.runtime.framework.message_chains import (
     message_chain,
 )
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_subscriber.config import (
-    MIN_BUDGET,
-    CachePolicy,
-    ImpossibleConfig,
-    RuntimeSpec,
-    integrity_test,
-    merge_subscriptions,
-)
+from pubsub_emulator.runtime.pallet_subscriber import config
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
@@ -113,12 +106,12 @@ class World:
     def _count(self) -> int:
         return self.draws.between(3, 5) if not self.proofs_only and self.draws.one_in(2) else self.draws.between(1, 4)
 
-    def _spec(self) -> RuntimeSpec:
+    def _spec(self) -> config.RuntimeSpec:
         draws = self.draws
-        spec = RuntimeSpec(
+        spec = config.RuntimeSpec(
             PARA,
             self._subscriptions(),
-            cache=draws.choice(tuple(CachePolicy)),
+            cache=draws.choice(tuple(config.CachePolicy)),
             meter_cache_reads=not draws.one_in(8),
             max_trie_depth=draws.choice((16, 16, 16, 3, 5, None)),
             handler=draws.choice(("observe", "store")),
@@ -131,10 +124,10 @@ class World:
         spec = replace(spec, max_stored_keys=8, reserve_minimum=True, max_pov_size=1_300_000, max_trie_depth=5)
         room = 16_000
         while True:
-            tight = replace(spec, max_value_length=MIN_BUDGET - room)
+            tight = replace(spec, max_value_length=config.MIN_BUDGET - room)
             try:
-                integrity_test(tight)
-            except ImpossibleConfig:
+                config.integrity_test(tight)
+            except config.ImpossibleConfig:
                 room += 1000
             else:
                 return tight
@@ -150,7 +143,7 @@ class World:
             declared.append((ParaId(self.draws.choice(_PUBLISHERS)), [PubsubKey(self.draws.take(32))]))
         if self.draws.one_in(30):
             declared = []
-        return dict(merge_subscriptions(declared))
+        return dict(config.merge_subscriptions(declared))
 
     # What is published
 
@@ -252,7 +245,7 @@ class World:
             return transact(draws.take(draws.between(0, 9)))
         self.spec = replace(self.spec, subscriptions=self._subscriptions(), spec_version=self.spec.spec_version + 1)
         if kind == 4:
-            policy = draws.choice(tuple(CachePolicy))
+            policy = draws.choice(tuple(config.CachePolicy))
             self.spec = replace(self.spec, cache=policy, max_cache_bytes=max(self.spec.max_cache_bytes, 1140))
         return transact(set_code(self.spec))
 

@@ -3,16 +3,7 @@
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    SerializerFunctionWrapHandler,
-    TypeAdapter,
-    WithJsonSchema,
-    model_serializer,
-)
+import pydantic
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.settings import Model
@@ -45,19 +36,19 @@ def _from_name(value: object) -> object:
 LAST_SLOT: Final = 2**63 // 6_000
 """The last slot that can be wished for: the milliseconds of blocks for ages after it fit 64 bits."""
 
-_WRITTEN: Final = (PlainSerializer(hexed, when_used="json"), WithJsonSchema({"type": "string"}))
-Hex = Annotated[bytes, BeforeValidator(_from_hex), *_WRITTEN]
+_WRITTEN: Final = (pydantic.PlainSerializer(hexed, when_used="json"), pydantic.WithJsonSchema({"type": "string"}))
+Hex = Annotated[bytes, pydantic.BeforeValidator(_from_hex), *_WRITTEN]
 """Bytes as 0x and digits."""
-Data = Annotated[bytes, BeforeValidator(_from_text), *_WRITTEN]
+Data = Annotated[bytes, pydantic.BeforeValidator(_from_text), *_WRITTEN]
 """Bytes as 0x and digits, or text."""
-Key = Annotated[bytes, BeforeValidator(_from_name), *_WRITTEN]
+Key = Annotated[bytes, pydantic.BeforeValidator(_from_name), *_WRITTEN]
 """A published key as 0x and digits, or the name that it is made from."""
-Para = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
+Para = Annotated[int, pydantic.Field(strict=True, ge=0, le=U32_MAX)]
 
 
 class _Action(Model):
-    @model_serializer(mode="wrap")
-    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+    @pydantic.model_serializer(mode="wrap")
+    def _with_kind(self, write: pydantic.SerializerFunctionWrapHandler) -> dict[str, object]:
         return {"kind": type(self).model_fields["kind"].default, **write(self)}
 
 
@@ -93,7 +84,7 @@ class AddKeys(_Action):
     kind: Literal["add_keys"] = "add_keys"
     para: Para
     publisher: Para
-    keys: Annotated[tuple[Key, ...], Field(min_length=1)]
+    keys: Annotated[tuple[Key, ...], pydantic.Field(min_length=1)]
 
 
 class DropKeys(_Action):
@@ -144,7 +135,7 @@ class Register(_Action):
 
     kind: Literal["register"] = "register"
     para: Para
-    deposit: Annotated[int, Field(ge=0, le=U128_MAX)] | None = None
+    deposit: Annotated[int, pydantic.Field(ge=0, le=U128_MAX)] | None = None
 
 
 class Deregister(_Action):
@@ -228,5 +219,7 @@ _Ordered = Publish | Delete | Subscribe | AddKeys | DropKeys | Limit | Upgrade |
 Act = _Ordered | Offline | Upward | Downward | Horizontal | SetStorage | Offer | Travel | Turn
 """What a scenario can hold."""
 Action = Act | Rewind
-_ByKind = Annotated[Action, Field(discriminator="kind")]
-action_adapter: TypeAdapter[Action] = TypeAdapter(_ByKind, config=ConfigDict(defer_build=True))
+_ByKind = Annotated[Action, pydantic.Field(discriminator="kind")]
+action_adapter: pydantic.TypeAdapter[Action] = pydantic.TypeAdapter(
+    _ByKind, config=pydantic.ConfigDict(defer_build=True)
+)

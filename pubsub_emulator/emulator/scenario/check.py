@@ -10,15 +10,7 @@ from pubsub_emulator.emulator.network.parachain import MESSAGE_BYTES
 from pubsub_emulator.emulator.network.step import unknown_parachain
 from pubsub_emulator.emulator.relay.chain import KEPT_BLOCKS
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
-from pubsub_emulator.emulator.scenario import network
-from pubsub_emulator.emulator.scenario.model import (
-    Acts,
-    PublisherGroup,
-    RelaySettings,
-    Scenario,
-    Subscriber,
-    SubscriptionSettings,
-)
+from pubsub_emulator.emulator.scenario import model, network
 from pubsub_emulator.emulator.settings import Location, Misplaced
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
@@ -45,7 +37,7 @@ MOST_BLOCKS: Final = 64
 _SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes")
 
 
-def check(scenario: Scenario) -> list[Misplaced]:
+def check(scenario: model.Scenario) -> list[Misplaced]:
     """All contradictions, in the order of the file; empty if the scenario can run."""
     found = [*_sizes(scenario)]
     if found:  # with numbers as large as these, nothing may be built, not even for checks
@@ -59,7 +51,7 @@ def check(scenario: Scenario) -> list[Misplaced]:
     return found or [*_runtimes(scenario)]
 
 
-def _sizes(scenario: Scenario) -> Iterator[Misplaced]:
+def _sizes(scenario: model.Scenario) -> Iterator[Misplaced]:
     """Numbers with which a short file could use much memory."""
     chains = len(scenario.publisher_ids()) + len(scenario.subscribers)
     if chains > MOST_CHAINS:
@@ -89,12 +81,12 @@ def _sizes(scenario: Scenario) -> Iterator[Misplaced]:
             yield Misplaced((*place, "blocks_per_relay_block"), reason)
 
 
-def _most_items(scenario: Scenario, wanted: SubscriptionSettings) -> int:
+def _most_items(scenario: model.Scenario, wanted: model.SubscriptionSettings) -> int:
     groups = (scenario.group_of(para) for para in scenario.select(wanted.publishers))
     return sum(wanted.missing_keys + (0 if group is None else group.keys) for group in groups)
 
 
-def _listed_once(scenario: Scenario) -> Iterator[Misplaced]:
+def _listed_once(scenario: model.Scenario) -> Iterator[Misplaced]:
     seen: set[ParaId] = set()
     for at, group in enumerate(scenario.publishers):
         for para in group.paras:
@@ -111,7 +103,7 @@ def _listed_once(scenario: Scenario) -> Iterator[Misplaced]:
             yield Misplaced(("subscribers", at, "name"), f"{names[subscriber.name]} subscribers are called that")
 
 
-def _publishers(scenario: Scenario) -> Iterator[Misplaced]:
+def _publishers(scenario: model.Scenario) -> Iterator[Misplaced]:
     limit = network.pubsub_config(scenario.relay).max_value_length
     for at, group in enumerate(scenario.publishers):
         place = ("publishers", at)
@@ -131,13 +123,13 @@ def _publishers(scenario: Scenario) -> Iterator[Misplaced]:
         yield Misplaced(("relay", "max_publishers"), f"{registered} publishers are to be registered, and it is {most}")
 
 
-def _in_time(scenario: Scenario, place: Location, block: int | None) -> Iterator[Misplaced]:
+def _in_time(scenario: model.Scenario, place: Location, block: int | None) -> Iterator[Misplaced]:
     if block is not None and block > scenario.relay_blocks:
         last = scenario.relay_blocks
         yield Misplaced(place, f"relay block {block} never comes: the scenario ends with {last} (relay_blocks)")
 
 
-def _subscriber(scenario: Scenario, place: Location, subscriber: Subscriber) -> Iterator[Misplaced]:
+def _subscriber(scenario: model.Scenario, place: Location, subscriber: model.Subscriber) -> Iterator[Misplaced]:
     yield from _subscriptions(scenario, (*place, "subscribe"), subscriber.subscribe)
     for number, change in enumerate(subscriber.changes):
         here = (*place, "changes", number)
@@ -164,7 +156,7 @@ def _subscriber(scenario: Scenario, place: Location, subscriber: Subscriber) -> 
         yield Misplaced((*place, "relay_parent_lag"), reason)
 
 
-def _acts(scenario: Scenario, place: Location, acts: Acts) -> Iterator[Misplaced]:
+def _acts(scenario: model.Scenario, place: Location, acts: model.Acts) -> Iterator[Misplaced]:
     yield from _in_time(scenario, (*place, "at_block"), acts.at_block)
     known = {*scenario.publisher_ids(), *(each.para for each in scenario.subscribers)}
     for at, action in enumerate(acts.do):
@@ -174,7 +166,7 @@ def _acts(scenario: Scenario, place: Location, acts: Acts) -> Iterator[Misplaced
                 yield Misplaced((*place, "do", at, name), str(unknown_parachain(para, sorted(known))))
 
 
-def _known(scenario: Scenario, place: Location, paras: Iterable[ParaId]) -> Iterator[Misplaced]:
+def _known(scenario: model.Scenario, place: Location, paras: Iterable[ParaId]) -> Iterator[Misplaced]:
     known = scenario.publisher_ids()
     for para in paras:
         if para not in known:
@@ -183,7 +175,7 @@ def _known(scenario: Scenario, place: Location, paras: Iterable[ParaId]) -> Iter
 
 
 def _subscriptions(
-    scenario: Scenario, place: Location, subscriptions: tuple[SubscriptionSettings, ...]
+    scenario: model.Scenario, place: Location, subscriptions: tuple[model.SubscriptionSettings, ...]
 ) -> Iterator[Misplaced]:
     for number, wanted in enumerate(subscriptions):
         here = (*place, number)
@@ -199,7 +191,9 @@ def _subscriptions(
             yield from _keys(here, wanted, groups)
 
 
-def _keys(place: Location, wanted: SubscriptionSettings, groups: dict[ParaId, PublisherGroup]) -> Iterator[Misplaced]:
+def _keys(
+    place: Location, wanted: model.SubscriptionSettings, groups: dict[ParaId, model.PublisherGroup]
+) -> Iterator[Misplaced]:
     """Keys that do not exist. With `all`, `system` and `public`, publishers with fewer keys give all they have."""
     each = isinstance(wanted.publishers, tuple)
     last = wanted.first_key + (1 if wanted.keys == "all" else wanted.keys)
@@ -210,7 +204,7 @@ def _keys(place: Location, wanted: SubscriptionSettings, groups: dict[ParaId, Pu
         yield Misplaced((*place, name), f"reaches to key {last} (counted from 1), and {held}")
 
 
-def _runtimes(scenario: Scenario) -> Iterator[Misplaced]:
+def _runtimes(scenario: model.Scenario) -> Iterator[Misplaced]:
     """Configurations that the runtimes themselves refuse."""
     try:
         check_runtime(network.with_relay_limits(scenario.relay, RuntimeSpec(ParaId(0), {})))
@@ -238,6 +232,6 @@ def _relay_field(message: str) -> Location:
     """The field that a runtime's error message names first, in Rust's or in Python's spelling."""
     for word in re.findall(r"[A-Za-z_]+", message):
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", word).lower()
-        if name in RelaySettings.model_fields:
+        if name in model.RelaySettings.model_fields:
             return ("relay", name)
     return ("relay",)

@@ -21,12 +21,7 @@ from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.pubsub import PublishedEntry, key_from_data
 from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.message_chains import (
-    ZERO_HEAD,
-    InboundDownwardMessage,
-    InboundMessages,
-    message_chain,
-)
+from pubsub_emulator.runtime.framework import message_chains
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
 from pubsub_emulator.runtime.parachain.block import ChainHead
@@ -205,7 +200,7 @@ class _World:
         self.waiting: dict[tuple[ParaId, PubsubKey], int] = {}
         self.latencies: list[int] = []
         self.number = 1
-        self.dmq_head = ZERO_HEAD
+        self.dmq_head = message_chains.ZERO_HEAD
         paras = [ParaId(FIRST_PUBLISHER + i) for i in range(workload.publishers)]
         self.subscribed = {para: self._keys(para, 0, workload.keys) for para in paras}
         self.unsubscribed = {para: self._keys(para, workload.keys, workload.others) for para in paras}
@@ -259,13 +254,13 @@ class _World:
         number, storage, size = RelayBlockNumber(self.number), Storage(self.relay), self.workload.message_bytes
         if version is not None:
             self._update(storage, version)
-        messages = (InboundDownwardMessage(number, bytes(size)),) if size else ()
+        messages = (message_chains.InboundDownwardMessage(number, bytes(size)),) if size else ()
         for message in messages:
-            self.dmq_head = message_chain(self.dmq_head, ((message.sent_at, message.msg),))
+            self.dmq_head = message_chains.message_chain(self.dmq_head, ((message.sent_at, message.msg),))
             storage.put(dmq_mqc_head(SUBSCRIBER), self.dmq_head)
         storage.commit()
         relay, slot = RelayBlock(number, self.relay.fork()), Slot(self.head.header.number + 1)
-        made = author(self.head, relay, InboundMessages(messages), slot, self.seed)
+        made = author(self.head, relay, message_chains.InboundMessages(messages), slot, self.seed)
         self.head = ChainHead(made.candidate.header, made.outcome.state)
         for delivery in made.outcome.deliveries:
             since = self.waiting.pop((delivery.publisher, delivery.key), None)
