@@ -179,6 +179,7 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
         for policy in _POLICIES
     ]
     bound = RuntimeSpec(ParaId(0), {}).max_item_cost + ROW_COST
+    columns = ("value_size", "cache", "stops", "budget", "unused_at_stop", "unused_at_stop_max", "catch_up_blocks")
     return (
         Figure(
             "unused-at-stop",
@@ -189,10 +190,7 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
             "cache",
             log_x=True,
             rule=bound,
-            columns=(
-                *("value_size", "cache", "stops", "budget", "unused_at_stop"),
-                *("unused_at_stop_max", "catch_up_blocks"),
-            ),
+            columns=columns,
         ),
     )
 
