@@ -1,7 +1,7 @@
 """`chainHead_v1_*`: a follow reports blocks and keeps them pinned; operations look into pinned blocks."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, wraps
 from itertools import chain as chained
 from typing import Final, TypeVar
 
@@ -11,7 +11,7 @@ from pubsub_emulator.node.chain.timeline import Advance, ChainView
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import CODE, run
-from pubsub_emulator.node.rpc.method import Json, method
+from pubsub_emulator.node.rpc.method import Handler, Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, hexadecimal, list_of, text
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import CHILD_TRIE, ITEMS, Query, find, trie_of
@@ -199,13 +199,23 @@ HASH: Final = Param("hash", block_hash)
 OPERATION: Final = Param("operationId", text)
 
 
-def _follow(call: Call, name: str) -> Follow | None:
-    found = None if call.session is None else call.session.find(name, Follow.group)
-    return found if isinstance(found, Follow) else None
+def of_follow(name: str, *params: Param, without: Json = None) -> Callable[[Handler], Handler]:
+    """Declare a method on a follow, which the function is given; `without` is the answer where there is none."""
+
+    def declare(run: Handler) -> Handler:
+        @method(name, FOLLOW, *params, live=True)
+        @wraps(run)
+        def find_and_run(call: Call, wanted: str, *arguments: object) -> Json:
+            found = None if call.session is None else call.session.find(wanted, Follow.group)
+            return run(call, found, *arguments) if isinstance(found, Follow) else without
+
+        return run
+
+    return declare
 
 
 @method("chainHead_v1_follow", Param("withRuntime", boolean), live=True)
-def follow(call: Call, with_runtime: bool) -> Json:
+def begin_follow(call: Call, with_runtime: bool) -> Json:
     """Follow the chain."""
     if call.session is not None:
         open_follows = [each for each in call.session.subscriptions.values() if isinstance(each, Follow)]
@@ -224,24 +234,20 @@ def unfollow(call: Call, name: str) -> None:
         call.session.remove(name, Follow.group)
 
 
-@method("chainHead_v1_header", FOLLOW, HASH, live=True)
-def header(call: Call, name: str, block: bytes) -> Json:
+@of_follow("chainHead_v1_header", HASH)
+def header(_call: Call, follow: Follow, block: bytes) -> Json:
     """The SCALE bytes of a pinned block's header."""
-    found = _follow(call, name)
-    return None if found is None else hexed(found.pinned_block(block).header.encode())
+    return hexed(follow.pinned_block(block).header.encode())
 
 
-@method("chainHead_v1_body", FOLLOW, HASH, live=True)
-def body(call: Call, name: str, block: bytes) -> Json:
+@of_follow("chainHead_v1_body", HASH, without=LIMIT_REACHED)
+def body(call: Call, follow: Follow, block: bytes) -> Json:
     """A pinned block's extrinsics."""
-    found = _follow(call, name)
-    if found is None:
-        return LIMIT_REACHED
-    pinned = found.pinned_block(block)
-    if found.room_for_operations() < 1:
+    pinned = follow.pinned_block(block)
+    if follow.room_for_operations() < 1:
         return LIMIT_REACHED
     done: list[Event] = [{"event": "operationBodyDone", "value": [hexed(extrinsic) for extrinsic in pinned.body]}]
-    return _started(call, found, Operation(found, iter(done)))
+    return _started(call, follow, Operation(follow, iter(done)))
 
 
 def _started(call: Call, follow: Follow, operation: Operation, **more: int) -> Json:
@@ -249,18 +255,18 @@ def _started(call: Call, follow: Follow, operation: Operation, **more: int) -> J
     return {"result": "started", "operationId": follow.operate(operation), **more}
 
 
-@method("chainHead_v1_call", FOLLOW, HASH, Param("function", text), Param("callParameters", hexadecimal), live=True)
-def call_runtime(call: Call, name: str, block: bytes, function: str, data: bytes) -> Json:
+_ARGUMENTS: Final = (Param("function", text), Param("callParameters", hexadecimal))
+
+
+@of_follow("chainHead_v1_call", HASH, *_ARGUMENTS, without=LIMIT_REACHED)
+def call_runtime(call: Call, follow: Follow, block: bytes, function: str, data: bytes) -> Json:
     """Call a runtime function on a pinned block."""
-    found = _follow(call, name)
-    if found is None:
-        return LIMIT_REACHED
-    pinned = found.pinned_block(block)
-    if not found.with_runtime:
+    pinned = follow.pinned_block(block)
+    if not follow.with_runtime:
         raise RpcError(-32802, "Invalid runtime call", "the follow was begun without runtime")
-    if found.room_for_operations() < 1:
+    if follow.room_for_operations() < 1:
         return LIMIT_REACHED
-    return _started(call, found, Operation(found, partial(_called, call, pinned, function, data)))
+    return _started(call, follow, Operation(follow, partial(_called, call, pinned, function, data)))
 
 
 def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
@@ -270,19 +276,15 @@ def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
         return {"event": "operationError", "error": error.message}
 
 
-@method("chainHead_v1_storage", FOLLOW, HASH, ITEMS, CHILD_TRIE, live=True)
-def storage(call: Call, name: str, block: bytes, items: list[Query], child: bytes | None) -> Json:
+@of_follow("chainHead_v1_storage", HASH, ITEMS, CHILD_TRIE, without=LIMIT_REACHED)
+def storage(call: Call, follow: Follow, block: bytes, items: list[Query], child: bytes | None) -> Json:
     """Storage entries of a pinned block."""
-    found = _follow(call, name)
-    if found is None:
-        return LIMIT_REACHED
-    pinned = found.pinned_block(block)
-    room = max(found.room_for_operations(), 0)
-    taken = items[:room]
+    pinned = follow.pinned_block(block)
+    taken = items[: max(follow.room_for_operations(), 0)]
     if items and not taken:
         return LIMIT_REACHED
-    operation = Operation(found, _stored(pinned, taken, child), max(len(taken), 1))
-    return _started(call, found, operation, discardedItems=len(items) - len(taken))
+    operation = Operation(follow, _stored(pinned, taken, child), max(len(taken), 1))
+    return _started(call, follow, operation, discardedItems=len(items) - len(taken))
 
 
 def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[Event]:
@@ -306,31 +308,27 @@ def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[E
     yield {"event": "operationStorageDone"}
 
 
-@method("chainHead_v1_continue", FOLLOW, OPERATION, live=True)
-def go_on(call: Call, name: str, operation: str) -> None:
+@of_follow("chainHead_v1_continue", OPERATION)
+def go_on(_call: Call, follow: Follow, name: str) -> None:
     """Let a waiting storage operation go on."""
-    found = _follow(call, name)
-    if found is not None and (started := found.operations.get(operation)) is not None:
-        if not started.waiting:
+    operation = follow.operations.get(name)
+    if operation is not None:
+        if not operation.waiting:
             raise RpcError(-32803, "Invalid continue call", "the operation does not wait to be continued")
-        started.go()
+        operation.go()
 
 
-@method("chainHead_v1_stopOperation", FOLLOW, OPERATION, live=True)
-def stop_operation(call: Call, name: str, operation: str) -> None:
+@of_follow("chainHead_v1_stopOperation", OPERATION)
+def stop_operation(_call: Call, follow: Follow, name: str) -> None:
     """End an operation."""
-    found = _follow(call, name)
-    if found is not None:
-        found.operations.pop(operation, None)
+    follow.operations.pop(name, None)
 
 
 def _hashes(value: object) -> list[bytes]:
     return list_of(block_hash)(value) if isinstance(value, list) else [block_hash(value)]
 
 
-@method("chainHead_v1_unpin", FOLLOW, Param("hashOrHashes", _hashes), live=True)
-def unpin(call: Call, name: str, hashes: list[bytes]) -> None:
+@of_follow("chainHead_v1_unpin", Param("hashOrHashes", _hashes))
+def unpin(_call: Call, follow: Follow, hashes: list[bytes]) -> None:
     """Unpin blocks."""
-    found = _follow(call, name)
-    if found is not None:
-        found.unpin(hashes)
+    follow.unpin(hashes)

@@ -33,9 +33,8 @@ class Query:
         return self.type in DESCENDANTS
 
 
-query: Final = fields(
-    Query, {"key": hexadecimal, "type": one_of(TYPES), "paginationStartKey": hexadecimal}, ("key", "type")
-)
+_FIELDS: Final = {"key": hexadecimal, "type": one_of(TYPES), "paginationStartKey": hexadecimal}
+query: Final = fields(Query, _FIELDS, ("key", "type"))
 """Reads a query."""
 ITEMS: Final = Param("items", list_of(query))
 CHILD_TRIE: Final = Param("childTrie", hexadecimal, optional=True)
