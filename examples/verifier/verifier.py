@@ -376,13 +376,8 @@ class Header(NamedTuple):
     digest: list[tuple[int, bytes, bytes]]
 
     def encode(self, *, sealed: bool = True) -> bytes:
-        return (
-            self.parent_hash
-            + compact(self.number)
-            + self.state_root
-            + self.extrinsics_root
-            + encode_digest([entry for entry in self.digest if sealed or entry[0] != 5])
-        )
+        digest = encode_digest([entry for entry in self.digest if sealed or entry[0] != 5])
+        return self.parent_hash + compact(self.number) + self.state_root + self.extrinsics_root + digest
 
     def slot(self) -> int | None:
         found = [data for kind, engine, data in self.digest if (kind, engine) == (6, b"aura")]
@@ -1170,11 +1165,10 @@ class Walk:
             for at in range(low, high):
                 kind, payload, end = step(node, publisher.keys[at].hex(), depth)
                 child = (payload, end) if kind == CHILD else None
-                if child is not None:
-                    if child == last:
-                        stack[-1] = (*child, stack[-1][2], at + 1)
-                    else:
-                        stack.append((*child, at, at + 1))
+                if child is not None and child == last:
+                    stack[-1] = (*child, stack[-1][2], at + 1)
+                elif child is not None:
+                    stack.append((*child, at, at + 1))
                 last = child
         return found
 
@@ -1395,11 +1389,8 @@ class Execution:
         if found != (state.get(key) or Z):
             state.put(key, found)
         key = item("ParachainSystem", "LastHrmpMqcHeads")
-        heads = {
-            sender: each
-            for sender, each in horizontal_heads(state, self.block, statics).items()
-            if sender in statics.hrmp_heads and each != Z
-        }
+        every = horizontal_heads(state, self.block, statics)
+        heads = {sender: each for sender, each in every.items() if sender in statics.hrmp_heads and each != Z}
         if heads != read_roots(state.get(key)):
             state.put(key, encode_roots(heads))
 
@@ -1818,12 +1809,10 @@ def expected(outcome: Outcome) -> dict[str, Any]:
         "post_state_root": hexed(root),
         "deliveries": [
             {
-                "publisher": each.publisher,
+                **vars(each),
                 "key": hexed(each.key),
-                "kind": each.kind,
                 "entry_hash": hexed(each.entry_hash),
                 "ttl_state": None if each.ttl_state is None else hexed(each.ttl_state),
-                "failed": each.failed,
             }
             for each in (() if refused else outcome.deliveries)
         ],
