@@ -115,17 +115,13 @@ def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | Sequence[
 def canister_keys() -> Iterator[str]:
     """The catalogue of keys of ICRC-72 and ICRC-77."""
     for title, table in keys.TABLES.items():
-        yield f"## {title}"
-        yield ""
+        yield f"## {title}\n"
         if table is keys.PUBLICATION:
-            yield f"`LIST` is {', '.join(f'`{each}`' for each in keys.LISTS)}."
-            yield ""
+            yield f"`LIST` is {', '.join(f'`{each}`' for each in keys.LISTS)}.\n"
         yield from _table(("key", "value", "meaning"), list(dict.fromkeys(map(_key_row, table))))
-    yield "## Codes of GenericError"
-    yield ""
+    yield "## Codes of GenericError\n"
     yield from _table(("code", "meaning"), [(str(code), meaning) for code, meaning in keys.CODES.items()])
-    yield "## Statistics"
-    yield ""
+    yield "## Statistics\n"
     rows = [(f"`{prefix}`", ", ".join(names)) for prefix, names in keys.STATISTICS.items()]
     yield from _table(("prefix", "names"), rows)
 
