@@ -115,10 +115,8 @@ class Network:
         relay = RelayConfig(pubsub=PubsubConfig(ttl_policy=ttls, **limits))
         size = _given(max_pov_size=max_pov_size)
         policy = arguments.member(CachePolicy, cache, "cache")
-        authors = {
-            ParaId(para): tuple(CollatorConfig(tuple(names)) for names in each)
-            for para, each in (collators or {}).items()
-        }
+        given = (collators or {}).items()
+        authors = {ParaId(para): tuple(CollatorConfig(tuple(names)) for names in each) for para, each in given}
         for para in authors.keys() - subscribed.keys():
             arguments.refuse(f"collators: {para} is no subscriber of this network")
         publishing = tuple(ParaId(para) for para in publishers)

@@ -173,10 +173,8 @@ class RelayChain:
         storage = Storage(kept.state)
         last = -1 if since is None else since
         downward = tuple(m for m in self.runtime.dmp.contents(storage, para) if m.sent_at > last)
-        channels = (
-            (sender, tuple(m for m in waiting if m.sent_at > last))
-            for sender, waiting in self.runtime.hrmp.inbound(storage, para)
-        )
+        inbound = self.runtime.hrmp.inbound(storage, para)
+        channels = ((sender, tuple(m for m in waiting if m.sent_at > last)) for sender, waiting in inbound)
         return InboundMessages(downward, tuple((sender, messages) for sender, messages in channels if messages))
 
     def capacity(self, para: ParaId) -> Capacity:

@@ -140,11 +140,9 @@ class Dispatcher:
 
     def _is_exact(self, found: object) -> bool:
         """Whether a number beyond 64 bits, which is read as a float, may matter: elsewhere both are refused alike."""
-        requests = found if isinstance(found, list) else (found,)
-        return any(
-            isinstance(each, dict) and (type(each.get("id")) is float or _name(each) in self._exact)
-            for each in requests
-        )
+        listed = found if isinstance(found, list) else (found,)
+        objects = (each for each in listed if isinstance(each, dict))
+        return any(type(each.get("id")) is float or _name(each) in self._exact for each in objects)
 
     def _single(self, request: object, chain: Chain, session: Session | None) -> Answer | Later:
         if not isinstance(request, dict):

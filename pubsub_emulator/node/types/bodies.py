@@ -35,10 +35,8 @@ def _outer(at: At, name: str, data: bytes) -> dict[str, Any]:
     if not isinstance(inner, Variants):
         raise ScaleError(f"{pallet.name} is no enum")
     variant = _found(inner, reader.u8())
-    args = {
-        values.camel(field.name or str(place)): values.read(field.info, reader, names)
-        for place, field in enumerate(variant.fields)
-    }
+    fields = enumerate(variant.fields)
+    args = {values.camel(field.name or str(place)): values.read(field.info, reader, names) for place, field in fields}
     reader.end()
     return {"section": values.camel(pallet.name), "method": variant.name, "args": list(args.values()), "argObj": args}
 
