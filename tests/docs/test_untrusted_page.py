@@ -127,7 +127,7 @@ OWN = {
         "cli/session/network_commands.py client/answers.py client/decode.py distributor/service/access.py "
         "distributor/service/problems.py distributor/service/requests.py events/log/sources/rpc.py "
         "events/subscriptions/sse.py laboratory/novelty.py "
-        "laboratory/verifier.py node/api/calls.py node/api/dry_runs.py node/rpc/author.py node/rpc/dev_try.py "
+        "laboratory/verifier.py node/api/calls.py node/rpc/author.py node/rpc/dev_try.py "
         "prism/core/well_formed.py spark_audit/fetch/chunks.py spark_audit/history/names.py "
         "spark_audit/history/unpack.py"
     ),
