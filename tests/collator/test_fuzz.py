@@ -12,7 +12,6 @@ from support.cheats import SITUATIONS, situations
 
 from pubsub_emulator.collator.cheats import expected, for_any_chain
 from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
-from pubsub_emulator.laboratory import cases
 from pubsub_emulator.laboratory.campaign import CampaignResult, campaign, corpus, replay_case
 from pubsub_emulator.laboratory.cases import Case, JudgingContext
 from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, read_corpus
@@ -152,7 +151,7 @@ def test_a_surprise_of_the_corpus_is_reported_first(monkeypatch: pytest.MonkeyPa
 
 
 def test_ps_53_a_verifier_that_writes_to_the_parents_state_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = cases.judge_block
+    genuine = validate.judge_block
 
     def careless(parent: ChainHead, candidate: Candidate, relay: RelayContext) -> object:
         storage = Storage(parent.state)
@@ -160,7 +159,7 @@ def test_ps_53_a_verifier_that_writes_to_the_parents_state_is_found_out(monkeypa
         storage.commit()
         return genuine(parent, candidate, relay)
 
-    monkeypatch.setattr(cases, "judge_block", careless)
+    monkeypatch.setattr(validate, "judge_block", careless)
     result = campaign(3, "careless", ("wrong-state-root",), first=())
     assert any("state was written to" in found for case in result.surprises for found in case.verdicts)
 
@@ -169,7 +168,7 @@ def test_ps_54_a_verifier_that_fails_on_hostile_input_is_found_out(monkeypatch: 
     def fragile(*_: object) -> object:
         raise IndexError("hostile")
 
-    monkeypatch.setattr(cases, "judge_proof", fragile)
+    monkeypatch.setattr(validate, "judge_proof", fragile)
     result = campaign(3, "fragile", ("add-junk",), first=())
     assert {case.verdicts for case in result.surprises} == {("!IndexError: hostile",)}
 
