@@ -241,6 +241,11 @@ Effect = Call | Probe | Post | Read | List | MakeHook | MakeInterest | DropHook 
 Effects = list[Effect]
 
 
+def reply_of(effects: Effects) -> Reply:
+    """The reply among effects."""
+    return next(effect for effect in effects if isinstance(effect, Reply))
+
+
 class Turn:
     """One step under way: the rules, the transaction, and the effects so far."""
 

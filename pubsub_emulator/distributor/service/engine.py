@@ -380,7 +380,7 @@ class Engine:
         try:
             waiting = Waiting(messages.Publish(event_id, event), partial(self._whereabouts, event_id))
             effects, found = await self._wait(waiting)
-            reply = reply_of(effects)
+            reply = messages.reply_of(effects)
             if reply.code:
                 return reply, None
             while (left := end - time.monotonic()) > 0 and any(each.waiting for each in found.networks):
@@ -403,11 +403,6 @@ class Engine:
             found += part
             if len(part) < PAGE:
                 return found
-
-
-def reply_of(effects: messages.Effects) -> messages.Reply:
-    """The reply among effects."""
-    return next(effect for effect in effects if isinstance(effect, messages.Reply))
 
 
 def _monotonic() -> int:

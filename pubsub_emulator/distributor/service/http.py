@@ -12,13 +12,21 @@ from aiohttp import web
 
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.messages import MakeInterest, Noticed, Redrive, Reply, Subscribe, Unsubscribe
+from pubsub_emulator.distributor.core.messages import (
+    MakeInterest,
+    Noticed,
+    Redrive,
+    Reply,
+    Subscribe,
+    Unsubscribe,
+    reply_of,
+)
 from pubsub_emulator.distributor.core.states import NetworkState, status_of
 from pubsub_emulator.distributor.event import Notice, parse_notification, parse_publication
 from pubsub_emulator.distributor.once import Transaction
 from pubsub_emulator.distributor.service.access import Access, Verifier, jwt_event
 from pubsub_emulator.distributor.service.adapters import Query
-from pubsub_emulator.distributor.service.engine import Engine, reply_of
+from pubsub_emulator.distributor.service.engine import Engine
 from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
 from pubsub_emulator.distributor.service.problems import Handler, Problem, bad, json_body, not_found, problems
 from pubsub_emulator.distributor.service.requests import (

@@ -1,5 +1,6 @@
 """The demonstration: three networks, two distributors with different subsets of them, and faults of every kind."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
@@ -84,7 +85,11 @@ def demonstrate(seed: int = 0) -> Demonstration:
         play.round()
     for world in play.worlds:
         world.heal()
-    settled = _settle(play.worlds)
+    run_together(play.worlds, 120_000)
+    settled = run_together(play.worlds, SETTLE, lambda: all(world.quiet() for world in play.worlds))
+    happened: Counter[str] = Counter()
+    for world in play.worlds:
+        happened.update(world.happened)
     found = [f"{world.name}: {each}" for world in play.worlds for each in surprises(world, play.originals)]
     networks = {**operator.networks, **node.networks}
     found += [
@@ -97,27 +102,12 @@ def demonstrate(seed: int = 0) -> Demonstration:
     return Demonstration(
         len(play.originals),
         {name: len(network.log) for name, network in networks.items()},
-        _happened(play.worlds),
-        {url: _acknowledged(world, url) for world, url in zip(play.worlds, SUBSCRIBERS, strict=True)},
+        dict(happened),
+        {
+            url: sum(answer == 200 for _, _, answer in world.endpoints[url].got)
+            for world, url in zip(play.worlds, SUBSCRIBERS, strict=True)
+        },
         settled,
         found,
         "0x" + digest.hex(),
     )
-
-
-def _settle(worlds: tuple[World, ...]) -> bool:
-    run_together(worlds, 120_000)
-    return run_together(worlds, SETTLE, lambda: all(world.quiet() for world in worlds))
-
-
-def _acknowledged(world: World, url: str) -> int:
-    return sum(answer == 200 for _, _, answer in world.endpoints[url].got)
-
-
-def _happened(worlds: tuple[World, ...]) -> dict[str, int]:
-    """Counts of the faults that occurred."""
-    counts: dict[str, int] = {}
-    for world in worlds:
-        for name, count in world.happened.items():
-            counts[name] = counts.get(name, 0) + count
-    return counts

@@ -1,6 +1,6 @@
 """Scenario files of the distributor: TOML in, a checked `ScenarioFile` out, errors that name file, line and field."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 
@@ -132,19 +132,8 @@ class ExpectStep(_Step):
     dead_letters: Annotated[int, Field(ge=0)] | None = None
 
 
-Steps = (
-    PublishStep
-    | StrangerStep
-    | NetworkStep
-    | SlowStep
-    | CutStep
-    | KillStep
-    | StoreStep
-    | SubscriberStep
-    | FaultsStep
-    | RedriveStep
-    | ExpectStep
-)
+_OnNetworks = PublishStep | StrangerStep | NetworkStep | SlowStep | CutStep
+Steps = _OnNetworks | KillStep | StoreStep | SubscriberStep | FaultsStep | RedriveStep | ExpectStep
 Step = Annotated[Steps, Field(discriminator="do")]
 STEPS: Final[tuple[type[_Step], ...]] = get_args(Steps)
 
@@ -173,23 +162,19 @@ def parse_scenario(text: str, file: str) -> ScenarioFile:
 
 def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
     """The first step that is well formed and makes no sense."""
-    known: dict[str, Iterable[str]] = {"network": scenario.networks, "subscription": scenario.subscriptions}
     before = 0.0
     for number, step in enumerate(scenario.steps):
         here: Location = ("steps", number)
         if step.at < before:
             yield Misplaced((*here, "at"), f"{step.at:g} is before the step before it, at {before:g}")
         before = step.at
-        for kind, names in known.items():
-            named = getattr(step, kind, None)
-            if named is not None and named not in set(names):
-                yield Misplaced((*here, kind), _unknown(kind, named, names))
+        for kind, names in ("network", scenario.networks), ("subscription", scenario.subscriptions):
+            yield from _unknown((*here, kind), kind, getattr(step, kind, None), names)
         if isinstance(step, KillStep) and step.replica >= scenario.replicas:
             yield Misplaced((*here, "replica"), f"there are {scenario.replicas}, counted from 0")
         if isinstance(step, CutStep) and scenario.networks.get(step.network, NetworkTable()).legacy:
-            yield Misplaced(
-                (*here, "network"), "the log of a legacy network is not compared, so it cannot be taken back"
-            )
+            reason = "the log of a legacy network is not compared, so it cannot be taken back"
+            yield Misplaced((*here, "network"), reason)
         if isinstance(step, ExpectStep):
             yield from _expected(here, step, scenario)
 
@@ -200,12 +185,11 @@ def _expected(here: Location, step: ExpectStep, scenario: ScenarioFile) -> Itera
     elif step.event is None and step.calls is None and step.dead_letters is None:
         yield Misplaced(here, "expects nothing: event, calls or dead_letters is needed")
     for name in step.on:
-        if name not in scenario.networks:
-            yield Misplaced((*here, "on"), _unknown("network", name, scenario.networks))
+        yield from _unknown((*here, "on"), "network", name, scenario.networks)
     for name in step.acknowledged:
-        if name not in scenario.subscriptions:
-            yield Misplaced((*here, "acknowledged"), _unknown("subscription", name, scenario.subscriptions))
+        yield from _unknown((*here, "acknowledged"), "subscription", name, scenario.subscriptions)
 
 
-def _unknown(kind: str, name: str, names: Iterable[str]) -> str:
-    return f"no {kind} is called {name!r}; there are: {', '.join(names) or 'none'}"
+def _unknown(here: Location, kind: str, name: str | None, names: Collection[str]) -> Iterator[Misplaced]:
+    if name is not None and name not in names:
+        yield Misplaced(here, f"no {kind} is called {name!r}; there are: {', '.join(names) or 'none'}")

@@ -61,9 +61,8 @@ def _is_dead(world: World, target: str, event_id: str) -> bool:
 def _everywhere(world: World) -> Iterator[str]:
     for event_id in ids(world):
         for name, network in world.networks.items():
-            if _unknown(world, event_id) or _believed(world, name, event_id):
-                continue
-            if not network.has(event_id) and not _is_dead(world, on_network(name), event_id):
+            lacking = not network.has(event_id) and not _is_dead(world, on_network(name), event_id)
+            if lacking and not _unknown(world, event_id) and not _believed(world, name, event_id):
                 yield f"1: {event_id} is not on {name}, and no dead letter says why"
 
 
@@ -98,9 +97,8 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
         for event_id in sorted({*ids(world), *names}):
             row = _row(world, rows.EVENTS, event_id)
             if not row:
-                if _unknown(world, event_id):
-                    continue
-                yield f"5: {event_id} was never read"
+                if not _unknown(world, event_id):
+                    yield f"5: {event_id} was never read"
                 continue
             stored = rows.Stored(*row)
             wanted = matches(interest.types, interest.metadata, stored.fields())
@@ -136,14 +134,9 @@ def _ordered(world: World) -> Iterator[str]:
                 continue
             got = [found for _, found, answer in world.endpoints[world.subscriptions[name]].got if answer == 200]
             places = [got.index(each) for each in order if each in got]
-        if _is_dead_any(world, target, order):
-            continue
-        if places != sorted(places):
+        given_up = any(world.watch.buried[rows.DEAD, letter_of(target, event_id)] for event_id in order)
+        if not given_up and places != sorted(places):
             yield f"8: events of {entity} are out of order on {target}"
-
-
-def _is_dead_any(world: World, target: str, order: list[str]) -> bool:
-    return any(world.watch.buried[rows.DEAD, letter_of(target, event_id)] for event_id in order)
 
 
 def _published_sets(world: World) -> Iterator[str]:
@@ -152,15 +145,12 @@ def _published_sets(world: World) -> Iterator[str]:
         on_it = {notice.id for notice in network.log if notice.id}
         marked = set(world.store.members(rows.published(name), limit=1_000_000))
         for event_id in sorted(on_it ^ marked):
-            if _believed(world, name, event_id) or (event_id in on_it and _untold(world, name, event_id)):
-                continue
-            yield f"7: {event_id} is in only one of the published set of {name} and its log"
+            if not _believed(world, name, event_id) and not (event_id in on_it and _untold(world, name, event_id)):
+                yield f"7: {event_id} is in only one of the published set of {name} and its log"
 
 
 def _content(world: World, originals: dict[str, list[Event]]) -> Iterator[str]:
     for name, network in world.networks.items():
         for notice in network.log:
-            if notice.id is None:
-                continue
-            if notice.event.digest() not in {event.digest() for event in originals[notice.id]}:
+            if notice.id and notice.event.digest() not in {event.digest() for event in originals[notice.id]}:
                 yield f"3: {notice.id} has content on {name} that nobody published"

@@ -17,8 +17,6 @@ from pubsub_emulator.primitives.hashing import new_blake2_256
 BEGIN: Final = 1_700_000_000_000
 """When every story begins, ms since 1970."""
 Thousandths = Annotated[int, Field(ge=0, le=1000)]
-PUBLIC: Final = "http://{}.example"
-"""What webhooks of a distributor of that name begin with."""
 
 
 class Faults(StrictModel):
@@ -46,6 +44,7 @@ class Process:
     name: str
     run: int = 0
     alive: bool = False
+    rules: Rules = field(default_factory=lambda: Rules((), ""))
 
 
 class Timeline:
@@ -57,11 +56,11 @@ class Timeline:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311  # a story is a function of its seed
         self.now = BEGIN
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._events: list[tuple[int, int, Callable[[], object]]] = []
         self._sequence = 0
         self._hash = new_blake2_256()
 
-    def later(self, delay: int, what: Callable[[], None]) -> None:
+    def later(self, delay: int, what: Callable[[], object]) -> None:
         """Schedule an action after `delay` ms."""
         self._sequence += 1
         heapq.heappush(self._events, (self.now + delay, self._sequence, what))
@@ -124,7 +123,7 @@ class Scenery(Timeline):
         self.rules = replace(
             self.rules,
             networks=tuple(self.networks),
-            public_url=PUBLIC.format(self.name),
+            public_url=f"http://{self.name}.example",
             legacy=frozenset(name for name, network in self.networks.items() if network.legacy),
         )
         super().__init__(self.seed)

@@ -8,7 +8,6 @@ from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 from pubsub_emulator.distributor.simulation.scenery import BEGIN
 from pubsub_emulator.distributor.simulation.stage import Stage
 from pubsub_emulator.distributor.simulation.stories import event_of
-from pubsub_emulator.distributor.simulation.world import Request
 
 ENDPOINT: Final = "https://{}.example/dlt"
 ANSWERED: Final = 31_000
@@ -34,17 +33,7 @@ class _Play:
         self._scenario = scenario
         self._stage = stage
         self._until = 0
-        networks = [
-            SimulatedNetwork(
-                name,
-                unique=table.unique,
-                legacy=table.legacy,
-                tells_blocks=table.tells_blocks,
-                up=table.up,
-                offers=tuple(table.offers),
-            )
-            for name, table in scenario.networks.items()
-        ]
+        networks = [SimulatedNetwork(name, **table.model_dump()) for name, table in scenario.networks.items()]
         self._world = stage.set(
             *networks,
             replicas=scenario.replicas,
@@ -70,7 +59,11 @@ class _Play:
             case files.PublishStep():
                 self._publish(step, number)
             case files.StrangerStep():
-                self._stranger(step)
+                _, event = self._stage.event(step.event, step.entity, environment=step.environment, kind=step.type)
+                if step.notified:
+                    world.publish_on(step.network, event)
+                else:
+                    world.networks[step.network].append(event, world.now)
             case files.NetworkStep():
                 _change(world.networks[step.network], step.do)
             case files.SlowStep():
@@ -90,38 +83,23 @@ class _Play:
             case files.FaultsStep():
                 world.faults = step.faults
             case files.RedriveStep():
-                self._redrive(number)
+                for letter in world.dead_letters():
+                    code = world.redrive(letter)
+                    self._stage.that(not code, f"steps.{number}: dead letter {letter}: {code}")
             case files.ExpectStep():
                 self._expect(step, number)
 
     def _publish(self, step: files.PublishStep, number: int) -> None:
-        how = {"environment": step.environment, "kind": step.type}
-        request = self._stage.publish(step.event, step.entity, **how)
-        if step.status is not None:
-            self._later_status(request, step.status, number)
-
-    def _later_status(self, request: Request, wanted: int, number: int) -> None:
-        """Look at the answer once there must be one; what the scenario goes on with is not held up."""
+        """Publish, and look at the answer once there must be one; what the scenario goes on with is not held up."""
+        request = self._stage.publish(step.event, step.entity, environment=step.environment, kind=step.type)
 
         def look() -> None:
-            self._stage.that(
-                request.status == wanted, f"steps.{number}: status {wanted}, not {request.status or 'an answer'}"
-            )
+            answer = request.status or "an answer"
+            self._stage.that(request.status == step.status, f"steps.{number}: status {step.status}, not {answer}")
 
-        self._world.later(ANSWERED, look)
-        self._until = self._world.now + ANSWERED
-
-    def _stranger(self, step: files.StrangerStep) -> None:
-        _, event = self._stage.event(step.event, step.entity, environment=step.environment, kind=step.type)
-        if step.notified:
-            self._world.publish_on(step.network, event)
-        else:
-            self._world.networks[step.network].append(event, self._world.now)
-
-    def _redrive(self, number: int) -> None:
-        for letter in self._world.dead_letters():
-            code = self._world.redrive(letter)
-            self._stage.that(not code, f"steps.{number}: dead letter {letter}: {code}")
+        if step.status is not None:
+            self._world.later(ANSWERED, look)
+            self._until = self._world.now + ANSWERED
 
     def _expect(self, step: files.ExpectStep, number: int) -> None:
         world, found = self._world, dict[str, tuple[object, object]]()

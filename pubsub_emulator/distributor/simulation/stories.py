@@ -12,6 +12,9 @@ from pubsub_emulator.distributor.simulation.scenery import Faults
 from pubsub_emulator.distributor.simulation.world import World
 
 ENTITIES: Final = 3
+MOST_FAULTS: Final = Faults(
+    lost=400, doubled=300, late=200, call_fails=300, answer_lost=300, lie=200, read_fails=300, post_fails=300, killed=80
+)
 
 
 def event_of(
@@ -51,17 +54,7 @@ class DistributorStory:
         return 0 if self.calm or self.random.randrange(3) == 0 else self.random.randrange(most)
 
     def _faults(self) -> Faults:
-        return Faults(
-            lost=self._rate(400),
-            doubled=self._rate(300),
-            late=self._rate(200),
-            call_fails=self._rate(300),
-            answer_lost=self._rate(300),
-            lie=self._rate(200),
-            read_fails=self._rate(300),
-            post_fails=self._rate(300),
-            killed=self._rate(80),
-        )
+        return Faults(**{name: self._rate(most) for name, most in MOST_FAULTS})
 
     def _world(self) -> World:
         names = "abc"[: self.random.choice((2, 2, 3))]
@@ -88,9 +81,9 @@ class DistributorStory:
         world.down_for = self.random.choice((200, 3_000, 40_000))
         return world
 
-    def _fresh(self, *, entity: int | None = None) -> tuple[str, Event]:
+    def _fresh(self) -> tuple[str, Event]:
         self._number += 1
-        chosen = self.random.randrange(ENTITIES) if entity is None else entity
+        chosen = self.random.randrange(ENTITIES)
         environment, kind = self.random.choice(("sbx", "prd")), self.random.choice(("ProductOffering", "Catalog"))
         name, event = event_of(self._number, chosen, environment=environment, kind=kind)
         self.originals.setdefault(name, []).append(event)
@@ -99,7 +92,9 @@ class DistributorStory:
     def tell(self) -> Outcome:
         """Run it to its end."""
         world = self.world
-        self._history()
+        for name in world.networks:
+            for _ in range(self.random.choice((0, 0, 0, 2, 5))):
+                world.publish_on(name, self._fresh()[1])
         world.start()
         world.run(1_000)
         self._subscribe()
@@ -118,11 +113,6 @@ class DistributorStory:
         if self.random.randrange(2):
             for letter in self.world.dead_letters():
                 self.world.redrive(letter)
-
-    def _history(self) -> None:
-        for name in self.world.networks:
-            for _ in range(self.random.choice((0, 0, 0, 2, 5))):
-                self.world.publish_on(name, self._fresh()[1])
 
     def _subscribe(self) -> None:
         choices: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
@@ -148,7 +138,8 @@ class DistributorStory:
         elif kind == 12:
             world.store_up = not world.store_up
         elif kind == 13:
-            self._cut(name)
+            if network.log and not network.legacy:
+                world.cut(name, max(0, len(network.log) - self.random.choice((1, 1, 2, 3, 9))))
         elif kind == 14:
             process = self.random.choice(world.processes)
             if process.alive:
@@ -170,11 +161,6 @@ class DistributorStory:
             name, event = self._fresh()
             for _ in range(self.random.choice((1, 1, 2))):
                 self.world.publish(name, event)
-
-    def _cut(self, name: str) -> None:
-        log = self.world.networks[name].log
-        if log and not self.world.networks[name].legacy:
-            self.world.cut(name, max(0, len(log) - self.random.choice((1, 1, 2, 3, 9))))
 
     def _quarantined_or_conflicting(self, name: str) -> None:
         _, event = self._fresh()

@@ -52,15 +52,11 @@ class CheckedStore(MemoryStore):
         elif table in {rows.JOBS, rows.UNSEEN}:
             self.open_jobs += (row is not None) - (old is not None)
             if table == rows.JOBS and old is None and row is not None:
-                self._job(key, row)
+                target, _, event_id = key.partition("|")
+                self.order[target, rows.Job(*json.loads(row.value)).entity].append(event_id)
         elif table == rows.DEAD and row is not None:
             self.buried[table, key] += 1
         super()._apply(kind, table, key, row)
-
-    def _job(self, key: str, row: Row) -> None:
-        target, _, event_id = key.partition("|")
-        entity = rows.Job(*json.loads(row.value)).entity
-        self.order[target, entity].append(event_id)
 
     def _member(self, table: str, member: str, *, added: bool, removed: bool) -> None:
         kind, _, name = table.partition(":")

@@ -11,7 +11,6 @@ from typing import Final
 
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.core import messages, rows
-from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.core.states import Whereabouts, status_of, whereabouts
 from pubsub_emulator.distributor.core.step import steps
 from pubsub_emulator.distributor.event import Event, Notice
@@ -37,12 +36,11 @@ class Request:
     status: int | None = None
 
 
-class World(Scenery):
+class World(Hands):
     """Networks, subscribers and the processes of one distributor. Times are ms."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.hands = Hands(self, self.tell, self.kill, self.deed)
         self.watch = CheckedStore(lambda: self.now, self._acknowledged, self.record)
         self.store: MemoryStore = self.watch
         self.requests: list[Request] = []
@@ -50,7 +48,6 @@ class World(Scenery):
         self.trace: list[tuple[int, messages.Input]] | None = None
         self.steps = 0
         self._poll_at = 0
-        self._owners: dict[str, Rules] = {}
         for network in self.networks.values():
             network.distributors.append(self)
 
@@ -70,6 +67,7 @@ class World(Scenery):
         if process.alive:
             return
         process.alive, process.run = True, process.run + 1
+        process.rules = replace(self.rules, owner=f"{process.name}.{process.run}")
         self.record("start", process.name)
         self.tell(process, messages.Start({name: self._fresh() for name in self.networks}))
 
@@ -98,26 +96,18 @@ class World(Scenery):
             raise StoreError("the story does not come to an end")
         if self.trace is not None:
             self.trace += [(self.now, each) for each in inputs]
-        rules = self._rules_of(process)
         self.watch.inputs = inputs
-        found = self.store.transact(lambda tx: steps(rules, list(inputs), tx))
+        found = self.store.transact(lambda tx: steps(process.rules, list(inputs), tx))
         run = process.run
         for effect in (each for effects in found for each in effects):
             if isinstance(effect, messages.Note):
                 self.notes[effect.kind] += 1
                 self.record(effect)
             elif not isinstance(effect, messages.Reply):
-                self.later(0, lambda effect=effect: self.hands.perform(process, run, effect))  # type: ignore[misc]
+                self.later(0, lambda effect=effect: self.perform(process, run, effect))  # type: ignore[misc]
         self._plan_poll()
         self._look_at_requests()
         return found
-
-    def _rules_of(self, process: Process) -> Rules:
-        """The rules of the current run of a process."""
-        owner = f"{process.name}.{process.run}"
-        if owner not in self._owners:
-            self._owners[owner] = replace(self.rules, owner=owner)
-        return self._owners[owner]
 
     def _plan_poll(self) -> None:
         due = self.store.next_due()
@@ -140,24 +130,14 @@ class World(Scenery):
 
     # networks
 
-    def publish_on(self, name: str, event: Event) -> None:
-        """A stranger publishes."""
-        notice = self.networks[name].append(event, self.now)
-        if notice is not None:
-            for each in self.networks[name].distributors:
-                each.strangers[name, notice.id or ""] += 1
-            self._tell_of(name, notice)
-
-    def deed(self, name: str, event: Event) -> None:
-        """An event enters a network's log because this distributor called."""
-        notice = self.networks[name].append(event, self.now)
-        if notice is not None:
-            for other in self.networks[name].distributors:
-                other.strangers[name, notice.id or ""] += other is not self
-            self._tell_of(name, notice)
-
-    def _tell_of(self, name: str, notice: Notice) -> None:
+    def publish_on(self, name: str, event: Event, *, by: Scenery | None = None) -> None:
+        """An event enters a network's log, because a distributor called or a stranger did."""
         network = self.networks[name]
+        notice = network.append(event, self.now)
+        if notice is None:
+            return
+        for each in network.distributors:
+            each.strangers[name, notice.id or ""] += each is not by
         self.record("log", name, notice)
         for endpoint in sorted({*network.hooks.values(), *network.unlisted.values()}):
             self.notify(endpoint, notice)
@@ -172,19 +152,14 @@ class World(Scenery):
         doubled = self.chance(self.faults.doubled)
         self.happened["notifications doubled"] += doubled
         for _ in range(1 + doubled):
-            self.later(self.latency(), lambda: self._delivered(endpoint, notice))
-
-    def _delivered(self, endpoint: str, notice: Notice) -> None:
-        self.deliver(endpoint, notice)
+            self.later(self.latency(), lambda: self.deliver(endpoint, notice))
 
     def deliver(self, endpoint: str, notice: Notice) -> str | None:
         """A notification arrives at any process; returns the code of its answer, `None` where nobody answers."""
         kind, network, *rest = endpoint.removeprefix(f"{self.rules.public_url}/internal/").split("/")
         subscription = rest[0] if kind == "desmosNotification" else None
         found = self.tell(self.any_process(), messages.Noticed(network, rest[-1], notice, subscription))
-        if found is None:
-            return None
-        return next(effect.code for effect in found[0] if isinstance(effect, messages.Reply))
+        return None if found is None else messages.reply_of(found[0]).code
 
     # clients
 
@@ -195,7 +170,7 @@ class World(Scenery):
             return Request(event_id, process or self.processes[0], 0, self.now, status=503)
         request = Request(event_id, process, process.run, self.now)
         found = self.tell(process, messages.Publish(event_id, event)) or [[]]
-        reply = next(effect for effect in found[0] if isinstance(effect, messages.Reply))
+        reply = messages.reply_of(found[0])
         request.new = reply.new
         if reply.code:
             request.status = 409
@@ -223,11 +198,7 @@ class World(Scenery):
 
     def where(self, event_id: str) -> Whereabouts:
         """The states of an id on all networks."""
-
-        def look(tx: Transaction) -> Whereabouts:
-            return whereabouts(self.rules, tx, event_id)
-
-        return look(Transaction(self.watch.reader, self.now))
+        return whereabouts(self.rules, Transaction(self.watch.reader, self.now), event_id)
 
     def subscribe(
         self, endpoint: str, types: tuple[str, ...] = ("*",), metadata: tuple[str, ...] = ()
@@ -238,14 +209,9 @@ class World(Scenery):
         found = self.tell(self.any_process(), request)
         if found is None:
             raise StoreError("nobody takes the subscription")
-        reply = next(effect for effect in found[0] if isinstance(effect, messages.Reply))
+        reply = messages.reply_of(found[0])
         self.subscriptions[reply.value] = endpoint
         return reply.value, reply.new
-
-    def unsubscribe(self, subscription: str) -> None:
-        """A client ends its subscription."""
-        self.subscriptions.pop(subscription, None)
-        self.tell(self.any_process(), messages.Unsubscribe(subscription))
 
     def dead_letters(self) -> dict[str, rows.Dead]:
         """Dead letters by name."""
@@ -254,7 +220,7 @@ class World(Scenery):
     def redrive(self, letter: str) -> str:
         """Redrive a dead letter. Returns the code of the answer."""
         found = self.tell(self.any_process(), messages.Redrive(letter)) or [[]]
-        return next(effect.code for effect in found[0] if isinstance(effect, messages.Reply))
+        return messages.reply_of(found[0]).code
 
     # the end
 
