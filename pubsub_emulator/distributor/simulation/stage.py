@@ -59,18 +59,21 @@ class Stage:
         self.world.run_until(lambda: request.status is not None, within)
         self.that(request.status == wanted, f"status {wanted}, not {request.status}")
 
-    def counts(self, number: int = 1, **wanted: int) -> None:
-        """The number of times that an event is on each network."""
+    def counts(self, number: int = 1, *, after: int = 0, **wanted: int) -> None:
+        """The number of times that an event is on each network, after some ms."""
+        self.world.run(after)
         found = {name: self.world.networks[name].count(event_of(number)[0]) for name in wanted}
         self.that(found == wanted, f"event {number}: {wanted}, not {found}")
 
-    def calls(self, wanted: int) -> None:
-        """The number of publications in all."""
+    def calls(self, wanted: int, *, after: int = 0) -> None:
+        """The number of publications in all, after some ms."""
+        self.world.run(after)
         found = sum(self.world.calls.values())
         self.that(found == wanted, f"{wanted} calls, not {found}")
 
-    def acknowledged(self, number: int, wanted: int, endpoint: str = DESMOS) -> None:
-        """The number of POSTs of an event that an endpoint acknowledged."""
+    def acknowledged(self, number: int, wanted: int, endpoint: str = DESMOS, *, after: int = 0) -> None:
+        """The number of POSTs of an event that an endpoint acknowledged, after some ms."""
+        self.world.run(after)
         found = self.world.endpoints[endpoint].acknowledged(event_of(number)[0])
         self.that(found == wanted, f"event {number}: {wanted} acknowledged POSTs, not {found}")
 
@@ -99,6 +102,7 @@ def scenario(number: int, title: str, rules: str) -> Callable[[Play], Play]:
 def play(number: int, seed: int = 0) -> Stage:
     """Play a scenario to its end; its failures are in the stage."""
     stage = Stage(seed)
+    stage.set()
     SCENARIOS[number][2](stage)
     stage.end()
     return stage

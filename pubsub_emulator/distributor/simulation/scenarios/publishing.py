@@ -11,53 +11,45 @@ from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError
 
 @scenario(1, "an event is published", "30")
 def _published(stage: Stage) -> None:
-    stage.set()
     stage.status(stage.publish(), 201)
     stage.counts(a=1, b=1)
 
 
 @scenario(2, "an adapter is down and comes up", "30")
 def _one_down(stage: Stage) -> None:
-    world = stage.set()
-    world.networks["a"].up = False
+    stage.world.networks["a"].up = False
     stage.status(stage.publish(), 201)
-    world.run(600_000)
-    stage.counts(a=0, b=1)
-    world.networks["a"].up = True
-    world.run(120_000)
-    stage.counts(a=1, b=1)
+    stage.counts(after=600_000, a=0, b=1)
+    stage.world.networks["a"].up = True
+    stage.counts(after=120_000, a=1, b=1)
 
 
 @scenario(3, "both adapters are down and come up", "30")
 def _both_down(stage: Stage) -> None:
-    world = stage.set()
-    for network in world.networks.values():
+    for network in stage.world.networks.values():
         network.up = False
     stage.status(stage.publish(), 202)
-    world.run(600_000)
-    for network in world.networks.values():
+    stage.world.run(600_000)
+    for network in stage.world.networks.values():
         network.up = True
-    world.run(120_000)
-    stage.counts(a=1, b=1)
+    stage.counts(after=120_000, a=1, b=1)
 
 
 @scenario(4, "one adapter refuses, then both", "30")
 def _refused(stage: Stage) -> None:
-    world = stage.set()
-    world.networks["a"].refuses = "400 bad event"
+    stage.world.networks["a"].refuses = "400 bad event"
     stage.status(stage.publish(), 201)
-    letters = world.dead_letters()
+    letters = stage.world.dead_letters()
     stage.that([(each.target, each.reason) for each in letters.values()] == [("n:a", "400 bad event")], f"{letters}")
-    world.networks["b"].refuses = "400 bad event"
+    stage.world.networks["b"].refuses = "400 bad event"
     stage.status(stage.publish(2), 422)
     second = event_of(2)[0]
-    marked = [name for name in world.networks if second in world.store.members(rows.published(name))]
+    marked = [name for name in stage.world.networks if second in stage.world.store.members(rows.published(name))]
     stage.that(not marked, f"refused, but in the published sets of {marked}")
 
 
 @scenario(5, "a known event is published again", "30")
 def _known(stage: Stage) -> None:
-    stage.set()
     stage.status(stage.publish(), 201)
     stage.world.run(5_000)
     stage.status(stage.publish(), 200)
@@ -66,7 +58,6 @@ def _known(stage: Stage) -> None:
 
 @scenario(6, "a known id with another entity", "22")
 def _conflict(stage: Stage) -> None:
-    stage.set()
     stage.status(stage.publish(), 201)
     event_id, event = event_of(1)
     stage.status(stage.world.publish(event_id, event._replace(entity=f"0x{9:064x}")), 409)
@@ -75,7 +66,6 @@ def _conflict(stage: Stage) -> None:
 
 @scenario(7, "a publication without an id, and a log entry without one", "21, 22")
 def _without_id(stage: Stage) -> None:
-    world = stage.set()
     _, event = event_of(1)
     nameless = event._replace(data_location="https://node.example/e")
     try:
@@ -83,10 +73,10 @@ def _without_id(stage: Stage) -> None:
         stage.that(False, "accepted")
     except NoGlobalIdError as error:
         stage.that(str(error) == "hl-missing", f"{error}")
-    world.publish_on("a", nameless)
+    stage.world.publish_on("a", nameless)
     stage.stranger("a", 2)
-    world.run(5_000)
-    stage.that(len(world.store.rows(rows.QUARANTINE)) == 1, "not quarantined")
+    stage.world.run(5_000)
+    stage.that(len(stage.world.store.rows(rows.QUARANTINE)) == 1, "not quarantined")
     stage.counts(2, a=1, b=1)
 
 
@@ -101,10 +91,9 @@ def _twenty(stage: Stage) -> None:
 
 @scenario(9, "one adapter is slow", "30")
 def _slow(stage: Stage) -> None:
-    world = stage.set()
-    world.networks["a"].delay = 2_000
+    stage.world.networks["a"].delay = 2_000
     requests = [stage.publish(number, number) for number in (1, 2, 3)]
-    world.run(200)
+    stage.world.run(200)
     for number in (1, 2, 3):
         stage.counts(number, a=0, b=1)
     for request in requests:
@@ -113,13 +102,11 @@ def _slow(stage: Stage) -> None:
 
 @scenario(10, "one adapter is slow, then fails", "30")
 def _slow_then_down(stage: Stage) -> None:
-    world = stage.set()
-    world.networks["a"].up = False
+    stage.world.networks["a"].up = False
     stage.status(stage.publish(), 201)
     stage.counts(a=0, b=1)
-    world.networks["a"].up = True
-    world.run(120_000)
-    stage.counts(a=1, b=1)
+    stage.world.networks["a"].up = True
+    stage.counts(after=120_000, a=1, b=1)
 
 
 @scenario(17, "processes are killed at every effect in turn", "30, 31")
@@ -144,26 +131,21 @@ def _answer_lost(stage: Stage) -> None:
     )  # no notification tells of it
     world.networks["a"].mute = True
     stage.status(stage.publish(), 201)
-    world.run(120_000)
-    stage.counts(a=1, b=1)
+    stage.counts(after=120_000, a=1, b=1)
     stage.calls(2)
 
 
 @scenario(19, "a yes is a lie", "34")
 def _lie(stage: Stage) -> None:
-    world = stage.set()
-    world.networks["a"].lies = True
+    stage.world.networks["a"].lies = True
     stage.status(stage.publish(), 201)
-    world.networks["a"].lies = False
-    world.run(50_000)
-    stage.counts(a=0, b=1)
-    world.run(20_000)
-    stage.counts(a=1, b=1)
+    stage.world.networks["a"].lies = False
+    stage.counts(after=50_000, a=0, b=1)
+    stage.counts(after=20_000, a=1, b=1)
 
 
 @scenario(36, "the store is down", "12")
 def _store_down(stage: Stage) -> None:
-    world = stage.set()
-    world.store_up = False
+    stage.world.store_up = False
     stage.status(stage.publish(), 503)
     stage.calls(0)

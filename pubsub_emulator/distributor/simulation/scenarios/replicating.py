@@ -1,7 +1,7 @@
 """Scenarios of what networks tell: copies, gaps, late and emptied parties, other distributors."""
 
 from pubsub_emulator.distributor.core.rules import Rules
-from pubsub_emulator.distributor.event import legacy_notice, parse_notification
+from pubsub_emulator.distributor.event import Notice, legacy_notice, parse_notification
 from pubsub_emulator.distributor.simulation.invariants import surprises
 from pubsub_emulator.distributor.simulation.network import PUBLISHER, SIGNER, SimulatedNetwork
 from pubsub_emulator.distributor.simulation.stage import Stage, scenario
@@ -11,19 +11,15 @@ from pubsub_emulator.distributor.simulation.world import World, run_together
 
 @scenario(11, "a stranger's event is notified", "31")
 def _replicated(stage: Stage) -> None:
-    stage.set()
     stage.stranger("a")
-    stage.world.run(3_000)
-    stage.counts(a=1, b=1)
+    stage.counts(after=3_000, a=1, b=1)
     stage.calls(1)
 
 
 @scenario(12, "own events are notified by both networks", "31")
 def _no_echo(stage: Stage) -> None:
-    stage.set()
     stage.status(stage.publish(), 201)
-    stage.world.run(120_000)
-    stage.calls(2)
+    stage.calls(2, after=120_000)
 
 
 @scenario(13, "three replicas, one notification five times", "31")
@@ -33,18 +29,15 @@ def _replicas(stage: Stage) -> None:
     endpoint = next(iter(world.networks["a"].hooks.values()))
     for _ in range(4):
         world.notify(endpoint, world.networks["a"].log[0])
-    world.run(3_000)
-    stage.counts(a=1, b=1)
+    stage.counts(after=3_000, a=1, b=1)
     stage.calls(1)
 
 
 @scenario(14, "events of both networks cross", "31")
 def _crossing(stage: Stage) -> None:
-    stage.set()
     stage.stranger("a", 1, 1)
     stage.stranger("b", 2, 2)
-    stage.world.run(3_000)
-    stage.counts(1, a=1, b=1)
+    stage.counts(1, after=3_000, a=1, b=1)
     stage.counts(2, a=1, b=1)
     stage.calls(2)
 
@@ -56,24 +49,21 @@ def _without_notifying(stage: Stage, network: str, number: int) -> None:
 
 @scenario(15, "a notification is lost, the next one comes", "33")
 def _lost(stage: Stage) -> None:
-    stage.set()
     _without_notifying(stage, "a", 1)
     stage.stranger("a", 2)
-    stage.world.run(3_000)
-    stage.counts(1, a=1, b=1)
+    stage.counts(1, after=3_000, a=1, b=1)
     stage.counts(2, a=1, b=1)
 
 
 @scenario(16, "two events of one entity are notified in the wrong order", "33, 37")
 def _swapped(stage: Stage) -> None:
-    world = stage.set()
     _without_notifying(stage, "a", 1)
     _without_notifying(stage, "a", 2)
-    endpoint = next(iter(world.networks["a"].hooks.values()))
-    for notice in reversed(world.networks["a"].log):
-        world.deliver(endpoint, notice)
-    world.run(3_000)
-    found = [notice.id for notice in world.networks["b"].log]
+    endpoint = next(iter(stage.world.networks["a"].hooks.values()))
+    for notice in reversed(stage.world.networks["a"].log):
+        stage.world.deliver(endpoint, notice)
+    stage.world.run(3_000)
+    found = [notice.id for notice in stage.world.networks["b"].log]
     stage.that(found == [event_of(1)[0], event_of(2)[0]], f"order on b: {found}")
 
 
@@ -83,8 +73,7 @@ def _third(stage: Stage) -> None:
     stage.stranger("a")
     stage.stranger("b")
     stage.world.start()
-    stage.world.run(10_000)
-    stage.counts(a=1, b=1, c=1)
+    stage.counts(after=10_000, a=1, b=1, c=1)
     calls = {name for name, _ in stage.world.calls}
     stage.that(calls == {"c"}, f"called {calls}")
 
@@ -96,11 +85,9 @@ def _late_adapters(stage: Stage) -> None:
     _without_notifying(stage, "a", 1)
     for network in world.networks.values():
         network.up = True
-    world.run(60_000)
-    stage.counts(1, a=1, b=1)
+    stage.counts(1, after=60_000, a=1, b=1)
     stage.stranger("b", 2)
-    world.run(1_000)
-    stage.counts(2, a=1, b=1)
+    stage.counts(2, after=1_000, a=1, b=1)
 
 
 @scenario(22, "a restart leaves one right subscription on each adapter", "32")
@@ -129,21 +116,16 @@ def _joins(stage: Stage) -> None:
     for number in range(1, 11):
         stage.counts(number, a=1, b=1, c=1)
     for entity in (0, 1):
-        found = [
-            int(notice.id or "0", 16)
-            for notice in world.networks["c"].log[1:]
-            if int(notice.event.entity, 16) == entity
-        ]
+        later = (each for each in world.networks["c"].log[1:] if int(each.event.entity, 16) == entity)
+        found = [int(notice.id or "0", 16) for notice in later]
         stage.that(found == sorted(found), f"order on c: {found}")
 
 
 @scenario(24, "a notification comes before the yes", "31")
 def _early(stage: Stage) -> None:
-    world = stage.set()
-    world.networks["b"].delay = 1_500
+    stage.world.networks["b"].delay = 1_500
     stage.status(stage.publish(), 201)
-    world.run(60_000)
-    stage.counts(a=1, b=1)
+    stage.counts(after=60_000, a=1, b=1)
     stage.calls(2)
 
 
@@ -154,28 +136,23 @@ def _delayed(stage: Stage) -> None:
     world.run(5_000)
     stage.stranger("a", 2, 2)
     stage.stranger("b", 2, 2)
-    world.run(9_000)
-    stage.counts(1, b=0)
-    world.run(2_000)
-    stage.counts(1, b=1)
-    world.run(20_000)
-    stage.counts(2, a=1, b=1)
+    stage.counts(1, after=9_000, b=0)
+    stage.counts(1, after=2_000, b=1)
+    stage.counts(2, after=20_000, a=1, b=1)
     stage.calls(1)
 
 
 @scenario(37, "the store was emptied", "36")
 def _emptied(stage: Stage) -> None:
-    world = stage.set()
     stage.status(stage.publish(), 201)
     stage.stranger("a", 2)
-    world.run(70_000)
-    before = sum(world.calls.values())
-    world.kill(world.processes[0], back=False)
-    world.watch.empty()
-    world.start()
-    world.run(120_000)
-    stage.calls(before)
-    for name, network in world.networks.items():
+    stage.world.run(70_000)
+    before = sum(stage.world.calls.values())
+    stage.world.kill(stage.world.processes[0], back=False)
+    stage.world.watch.empty()
+    stage.world.start()
+    stage.calls(before, after=120_000)
+    for name, network in stage.world.networks.items():
         stage.that(len(network.hooks) == 1, f"{name} lists {network.hooks}")
 
 
@@ -196,27 +173,16 @@ def _strangers(stage: Stage) -> None:
 
 @scenario(39, "what a public adapter sends is replicated as it is", "31, 1")
 def _legacy(stage: Stage) -> None:
-    world = stage.set()
     event_id, event = stage.event(1)
-    sent = {
-        "id": 0,
-        "timestamp": world.now // 1000,
-        "eventType": event.event_type,
-        "dataLocation": event.data_location,
-        "relevantMetadata": [*event.metadata, "2020"],
-        "entityIDHash": event.entity,
-        "previousEntityHash": event.previous,
-        "publisherAddress": PUBLISHER,
-        "ethereumAddress": SIGNER,
-        "network": "a",
-    }
-    network, notice = parse_notification(sent)
+    told = event._replace(metadata=(*event.metadata, "2020"), iss=PUBLISHER)
+    sent = Notice(1, stage.world.now // 1000, told, event_id, SIGNER).body()
+    network, notice = parse_notification({**sent, "network": "a"})
     notice = legacy_notice(notice, "2020")
     stage.that((network, notice.event.metadata) == ("a", event.metadata), "the chain id is in the metadata")
-    world.networks["a"].log.append(notice)
+    stage.world.networks["a"].log.append(notice)
     stage.originals[event_id].append(notice.event)
-    world.notify(next(iter(world.networks["a"].hooks.values())), notice)
-    world.run(3_000)
-    copies = [each.event for each in world.networks["b"].log]
+    stage.world.notify(next(iter(stage.world.networks["a"].hooks.values())), notice)
+    stage.world.run(3_000)
+    copies = [each.event for each in stage.world.networks["b"].log]
     stage.that(copies == [notice.event], f"{copies}")
     stage.that(bool(copies) and copies[0].iss == PUBLISHER, "the publisher is lost")
