@@ -6,7 +6,7 @@ page whose name was rebound to this machine's address is told by its `Host`.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -40,7 +40,7 @@ class Names:
         if name is None:
             return False
         known = {self.host.lower(), *(each.lower() for each in self.names)}
-        return self.any_host or is_loopback(name) or name in known or (self.external and _is_address(name))
+        return self.any_host or is_loopback(name) or name in known or (self.external and _address(name) is not None)
 
     def has_origin(self, origin: str | None) -> bool:
         """Whether a page of that origin may call; programs have none."""
@@ -56,12 +56,8 @@ LOCAL: Final = Names()
 
 def is_loopback(name: str) -> bool:
     """Whether a host name means this machine."""
-    if name.lower() == "localhost" or name.lower().endswith(".localhost"):
-        return True
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False
+    address = _address(name)
+    return f".{name.lower()}".endswith(".localhost") if address is None else address.is_loopback
 
 
 def guard(names: Names, *types: str) -> Middleware:
@@ -97,9 +93,8 @@ def _host_of(url: str) -> str | None:
         return None
 
 
-def _is_address(name: str) -> bool:
+def _address(name: str) -> IPv4Address | IPv6Address | None:
     try:
-        ip_address(name)
+        return ip_address(name)
     except ValueError:
-        return False
-    return True
+        return None

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.distributor.adapter.ledger import KeptLog, Published
+from pubsub_emulator.distributor.adapter.ledger import NetworkLog, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice, find_id
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -79,7 +79,7 @@ def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
     return Notice(found.index + 1, now // 1000, event, event_id, signer, fault, "0x" + block.hex())
 
 
-class ChainLedger(KeptLog):
+class ChainLedger(NetworkLog):
     """The ledger of a chain in this process."""
 
     def __init__(self, network: str, *, unique: bool = True, clock: Callable[[], float] = time.time) -> None:

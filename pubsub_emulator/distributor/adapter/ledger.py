@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
@@ -22,24 +23,8 @@ class Published(NamedTuple):
     new: bool
 
 
-class NetworkLog(Protocol):
-    """A network's log."""
-
-    async def publish(self, event: Event) -> Published | No | Unknown:
-        """Publish, and wait until the event is in the log."""
-
-    async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number, or `None` if the network cannot be reached."""
-
-    async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has a notice after a number, or after `seconds`."""
-
-    async def close(self) -> None:
-        """Close connections."""
-
-
-class KeptLog:
-    """The notices that a ledger has, in order, and whoever waits for more."""
+class NetworkLog(ABC):
+    """A network's log: the notices that were read of it, in order, and whoever waits for more."""
 
     def __init__(self, log: list[Notice] | None = None) -> None:
         self._log: list[Notice] = [] if log is None else log
@@ -51,12 +36,16 @@ class KeptLog:
         self._grown.set()
         self._grown = asyncio.Event()
 
+    @abstractmethod
+    async def publish(self, event: Event) -> Published | No | Unknown:
+        """Publish, and wait until the event is in the log."""
+
     async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number."""
+        """Notices after a number, or `None` if the network cannot be reached."""
         return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
 
     async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has grown, or after `seconds`."""
+        """Return when the log has a notice after a number, or after `seconds`."""
         if len(self._log) <= after:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._grown.wait(), seconds)
@@ -65,11 +54,11 @@ class KeptLog:
         """The block time of an id, 0 where the log does not have it."""
         return next((notice.time for notice in self._log if notice.id == event_id), 0)
 
-    async def close(self) -> None:
-        """Does nothing: there is no connection."""
+    async def close(self) -> None:  # noqa: B027  # a log in this process has none
+        """Close connections."""
 
 
-class MemoryLedger(KeptLog):
+class MemoryLedger(NetworkLog):
     """A log in memory, for demonstrations and tests; its faults are those of the emulated network."""
 
     def __init__(self, network: SimulatedNetwork, clock: Callable[[], float] = time.time) -> None:
@@ -86,13 +75,11 @@ class MemoryLedger(KeptLog):
             return Unknown("the network is away")
         if network.refuses:
             return No(network.refuses)
-        now = int(self._clock() * 1000)
+        time = int(self._clock())
         if network.lies:
-            return Published(now // 1000, new=True)
+            return Published(time, new=True)
         notice = self.append(event)
-        if network.mute:
-            return Unknown("the answer was lost")
-        return Published(now // 1000, new=notice is not None)
+        return Unknown("the answer was lost") if network.mute else Published(time, new=notice is not None)
 
     def append(self, event: Event) -> Notice | None:
         """Put an event into the log, past its adapter."""

@@ -15,7 +15,7 @@ from pubsub_emulator.client.extrinsics import signed_extrinsic
 from pubsub_emulator.client.node import DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.distributor.adapter.chain import notice_of, publication_of
-from pubsub_emulator.distributor.adapter.ledger import KeptLog, Published
+from pubsub_emulator.distributor.adapter.ledger import NetworkLog, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.service.adapters import Page
@@ -38,7 +38,7 @@ class _Block(NamedTuple):
     notices: tuple[Notice, ...]
 
 
-class RpcLedger(KeptLog):
+class RpcLedger(NetworkLog):
     """A chain behind a node. `seed` is the Ed25519 secret of the account that publishes."""
 
     def __init__(self, network: str, rpc: Rpc, seed: bytes) -> None:
@@ -150,11 +150,11 @@ class RpcLedger(KeptLog):
 async def _included(updates: AsyncIterable[object]) -> bytes | None:
     """The hash of the block that includes an extrinsic, or `None` if it left the pool."""
     async for update in updates:
-        if isinstance(update, dict):
-            for name in ("inBlock", "finalized"):
-                if name in update:
-                    return bytes.fromhex(str(update[name])[2:])
-        if update in {"invalid", "dropped"} or (isinstance(update, dict) and "usurped" in update):
+        status = update if isinstance(update, dict) else {update: None}
+        for name in ("inBlock", "finalized"):
+            if name in status:
+                return bytes.fromhex(str(status[name])[2:])
+        if not status.keys().isdisjoint({"invalid", "dropped", "usurped"}):
             return None
     return None
 
@@ -184,8 +184,7 @@ def _reason(error: object) -> str:
     module = error.get("Module") if isinstance(error, dict) else None
     if isinstance(module, dict) and module.get("index") == PALLET.index:
         number = _bytes(module["error"])[0]
-        names = {each.value: each.name for each in Error}
-        return f"{PALLET}::{names.get(number, number)}"
+        return f"{PALLET}::{next((each.name for each in Error if each.value == number), number)}"
     return str(error)[:100]
 
 

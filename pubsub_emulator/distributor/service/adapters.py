@@ -78,9 +78,6 @@ class Adapter(Protocol):
     async def drop(self, subscription: str) -> None:
         """Remove a subscription."""
 
-    async def close(self) -> None:
-        """Close connections."""
-
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -215,9 +212,6 @@ class HttpAdapter:
     async def drop(self, subscription: str) -> None:
         """DELETE `/subscribe/{subscription}`."""
         await self._ask("DELETE", f"/subscribe/{quote(subscription, safe='')}")
-
-    async def close(self) -> None:
-        """Does nothing: the session belongs to the caller."""
 
 
 def _after(number: int) -> dict[str, str]:

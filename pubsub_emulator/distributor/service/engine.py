@@ -155,17 +155,12 @@ class Engine:
 
     async def tell_all(self, inputs: Sequence[messages.Input]) -> list[messages.Effects | StoreError]:
         """Apply several inputs. Returns for each its effects, or the error with which it was not stored."""
+        ends = await asyncio.gather(*(self._wait(Waiting(each)) for each in inputs), return_exceptions=True)
         found: list[messages.Effects | StoreError] = []
-        defects: list[Exception] = []
-        for end in [self._wait(Waiting(each)) for each in inputs]:
-            try:
-                found.append((await end)[0])
-            except StoreError as error:
-                found.append(error)
-            except Exception as error:  # noqa: BLE001  # raised once all have ended
-                defects.append(error)
-        if defects:
-            raise defects[0]
+        for end in ends:
+            if isinstance(end, BaseException) and not isinstance(end, StoreError):
+                raise end
+            found.append(end if isinstance(end, StoreError) else end[0])
         return found
 
     def _wait(self, waiting: Waiting) -> "asyncio.Future[tuple[messages.Effects, Any]]":

@@ -28,7 +28,7 @@ from pubsub_emulator.distributor.adapter.evm.contract import (
     refusal,
 )
 from pubsub_emulator.distributor.adapter.evm.node import Block, EvmNode, Finality
-from pubsub_emulator.distributor.adapter.ledger import KeptLog, Published
+from pubsub_emulator.distributor.adapter.ledger import NetworkLog, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once import Store
@@ -89,7 +89,7 @@ class _Sent:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class EvmLedger(KeptLog):
+class EvmLedger(NetworkLog):
     """The log of a contract behind a node; use `open_ledger`."""
 
     def __init__(
@@ -112,10 +112,8 @@ class EvmLedger(KeptLog):
         self._said = ""
         self._rows = f"{TRANSACTIONS}:{contract}"
         for nonce, text in store.rows(self._rows):
-            event_id, data, gas, price, tip = json.loads(text)
-            self._sent[event_id] = _Sent(
-                event_id, int(nonce), bytes.fromhex(data), gas, Fees(price, tip), float("-inf")
-            )
+            name, data, gas, price, tip = json.loads(text)
+            self._sent[name] = _Sent(name, int(nonce), bytes.fromhex(data), gas, Fees(price, tip), float("-inf"))
         self._tasks = [asyncio.create_task(self._keep())]
         if node.url.startswith("ws"):
             self._tasks.append(asyncio.create_task(self._follow()))
@@ -241,16 +239,13 @@ class EvmLedger(KeptLog):
                 if sent is left[0] and self._settings.price is None:
                     sent.fees = sent.fees.raised(fees)
                 if sent is left[0] or sent.nonce >= known:  # what waits behind the first is not stuck itself
-                    await self._send_again(sent, now)
-
-    async def _send_again(self, sent: _Sent, now: float) -> None:
-        sent.at = now
-        self._remember(sent)
-        try:
-            await self._node.send(self._signed(sent))
-        except NodeRefused as error:
-            if not _KNOWN.search(error.message):
-                self._say(f"transaction {sent.nonce} sent again: {error}")
+                    sent.at = now
+                    self._remember(sent)
+                    try:
+                        await self._node.send(self._signed(sent))
+                    except NodeRefused as error:
+                        if not _KNOWN.search(error.message):
+                            self._say(f"transaction {sent.nonce} sent again: {error}")
 
     def _say(self, what: str) -> None:
         """Log what is wrong with the node, once."""
