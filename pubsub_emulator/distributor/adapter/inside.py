@@ -3,10 +3,10 @@
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.adapter.desk import Desk, Post
 from pubsub_emulator.distributor.adapter.ledger import NetworkLog, read_log, selected
-from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Noticed, Unknown, Yes, reply_of
+from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Noticed, Page, Unknown, Yes, reply_of
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once import Store
-from pubsub_emulator.distributor.service.adapters import Page, Place, Query
+from pubsub_emulator.distributor.service.adapters import Place, Query
 from pubsub_emulator.distributor.service.engine import Engine
 from pubsub_emulator.distributor.service.requests import Wish
 

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.core.messages import No, Page, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
-from pubsub_emulator.distributor.service.adapters import Page, Query
+from pubsub_emulator.distributor.service.adapters import Query
 from pubsub_emulator.distributor.service.requests import newest_per_entity
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 

@@ -16,9 +16,8 @@ from pubsub_emulator.client.node import DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.distributor.adapter.chain import notice_of, publication_of
 from pubsub_emulator.distributor.adapter.ledger import NetworkLog, Published
-from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.core.messages import No, Page, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
-from pubsub_emulator.distributor.service.adapters import Page
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.framework.calls import EncodedCall, encode_call

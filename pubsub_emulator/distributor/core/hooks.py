@@ -5,7 +5,7 @@ import json
 from pubsub_emulator.distributor.core import jobs, messages, rows
 from pubsub_emulator.distributor.core.messages import Turn
 from pubsub_emulator.distributor.core.rows import Hooks, Interest, get_job, put_job
-from pubsub_emulator.distributor.core.rules import FORMS
+from pubsub_emulator.distributor.core.rules import FORMS, Rules
 from pubsub_emulator.distributor.once.claims import commit, release
 from pubsub_emulator.primitives.hashing import blake2_256
 
@@ -61,7 +61,8 @@ def listed(turn: Turn, message: messages.Listed) -> None:
 def _try_form(turn: Turn, network: str, hooks: Hooks) -> None:
     _put(turn, network, hooks)
     if hooks.form < len(FORMS):
-        turn.emit(messages.MakeHook(network, FORMS[hooks.form], hooks.key))
+        endpoint = turn.rules.hook_url(network, hooks.key)
+        turn.emit(messages.MakeHook(network, FORMS[hooks.form], endpoint))
     else:
         turn.note("no-hook", network)
 
@@ -78,12 +79,14 @@ def _compare_interests(turn: Turn, message: messages.Listed) -> set[str]:
         wanted.add(endpoint)
         request = turn.tx.get(rows.HOOKS, f"{message.network}|{subscription}")
         if endpoint not in there and request is None:
-            turn.emit(_make_interest(message.network, subscription, interest))
+            turn.emit(for_interest(turn.rules, message.network, subscription, interest))
     return wanted
 
 
-def _make_interest(network: str, subscription: str, interest: Interest) -> messages.MakeInterest:
-    return messages.MakeInterest(network, subscription, interest.key, tuple(interest.types), tuple(interest.metadata))
+def for_interest(rules: Rules, network: str, name: str, interest: Interest | messages.Subscribe) -> messages.MakeHook:
+    """The subscription on an adapter for one interest."""
+    endpoint = rules.interest_url(network, name, interest.key)
+    return messages.MakeHook(network, INTEREST + name, endpoint, tuple(interest.types), tuple(interest.metadata))
 
 
 def hooked(turn: Turn, message: messages.Hooked) -> None:
@@ -116,7 +119,7 @@ def subscribe(turn: Turn, request: messages.Subscribe) -> None:
     rows.put_interest(turn.tx, name, interest)
     rows.put_index(turn.tx, [*rows.get_index(turn.tx), (name, types, metadata, turn.now)])
     for network in turn.rules.networks:
-        turn.emit(_make_interest(network, name, interest))
+        turn.emit(for_interest(turn.rules, network, name, interest))
     turn.emit(messages.Reply(value=name))
 
 

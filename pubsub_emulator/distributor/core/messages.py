@@ -4,6 +4,7 @@ An input is the end of something (an answer, a page, a time that has come) or a 
 that the shell makes after the step's writes were stored; what became of it returns as an input.
 """
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pubsub_emulator.distributor.core.rules import Rules
@@ -62,17 +63,23 @@ class Noticed(NamedTuple):
     subscription: str | None = None
 
 
-class Paged(NamedTuple):
-    """The result of `Read`: notices by number; `complete` where the log has no more now. `None`: it failed.
+class Page(NamedTuple):
+    """Notices in order of their numbers; `complete` says that the log has no more now.
 
-    `until` is the second up to which a legacy log was read.
+    `until` is the second up to which a log that is read by time was read, where it has more.
     """
+
+    notices: tuple[Notice, ...]
+    complete: bool
+    until: int = 0
+
+
+class Paged(NamedTuple):
+    """The result of `Read`; `None`: it failed."""
 
     network: str
     after: int
-    notices: tuple[Notice, ...] | None
-    complete: bool = True
-    until: int = 0
+    page: Page | None
 
 
 class Probed(NamedTuple):
@@ -134,7 +141,7 @@ class Listed(NamedTuple):
 
 
 class Hooked(NamedTuple):
-    """Whether an adapter accepted one form of subscription to everything, or `None` if that is unknown."""
+    """Whether an adapter accepted one form of subscription, or `None` if that is unknown."""
 
     network: str
     form: str
@@ -196,21 +203,13 @@ class List(NamedTuple):
 
 
 class MakeHook(NamedTuple):
-    """Subscribe to everything on an adapter, in one of the forms of ID-32."""
+    """Subscribe on an adapter: to everything, in one of the forms of ID-32, or for one interest (ID-40)."""
 
     network: str
     form: str
-    key: str
-
-
-class MakeInterest(NamedTuple):
-    """Subscribe on an adapter for one interest (ID-40)."""
-
-    network: str
-    subscription: str
-    key: str
-    types: tuple[str, ...]
-    metadata: tuple[str, ...]
+    endpoint: str
+    types: tuple[str, ...] | None = None
+    metadata: tuple[str, ...] = ()
 
 
 class DropHook(NamedTuple):
@@ -237,7 +236,7 @@ class Note(NamedTuple):
     detail: str = ""
 
 
-Effect = Call | Probe | Post | Read | List | MakeHook | MakeInterest | DropHook | Reply | Note
+Effect = Call | Probe | Post | Read | List | MakeHook | DropHook | Reply | Note
 Effects = list[Effect]
 
 
@@ -246,17 +245,14 @@ def reply_of(effects: Effects) -> Reply:
     return next(effect for effect in effects if isinstance(effect, Reply))
 
 
+@dataclass(slots=True)
 class Turn:
-    """One step under way: the rules, the transaction, and the effects so far."""
+    """One step under way: the rules, the transaction, the store's clock in ms, and the effects so far."""
 
-    __slots__ = ("effects", "now", "rules", "tx")
-
-    def __init__(self, rules: Rules, tx: Transaction) -> None:
-        self.rules = rules
-        self.tx = tx
-        self.now = tx.now
-        """The store's clock, ms."""
-        self.effects: Effects = []
+    rules: Rules
+    tx: Transaction
+    now: int
+    effects: Effects = field(default_factory=list)
 
     def emit(self, effect: Effect) -> None:
         """Add an effect that is carried out after the writes are stored."""

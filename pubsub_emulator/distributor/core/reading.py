@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.arrivals import arrive, mark_seen, tell_interest
-from pubsub_emulator.distributor.core.messages import Noticed, Paged, Read, Reply, Turn
+from pubsub_emulator.distributor.core.messages import Noticed, Page, Paged, Read, Reply, Turn
 from pubsub_emulator.distributor.core.rows import Cursor, State, get_cursor, put_cursor
 from pubsub_emulator.distributor.event import Notice
 from pubsub_emulator.distributor.once import Transaction
@@ -142,27 +142,26 @@ def paged(turn: Turn, message: Paged) -> None:
     cursor = get_cursor(turn.tx, message.network)
     if message.network not in turn.rules.networks:
         return
-    if message.notices is None:
+    if message.page is None:
         put_cursor(turn.tx, message.network, cursor._replace(reading=0), turn.now + turn.rules.silence // RETRIES)
     elif message.network in turn.rules.legacy:
-        _paged_by_time(turn, message, cursor, message.notices)
+        _paged_by_time(turn, message.network, cursor, message.page)
     elif cursor.cut >= 0 or message.after != _after(turn, cursor):
         return  # an answer to an earlier question
     elif cursor.high:
-        _searched(turn, message.network, cursor, message.notices)
+        _searched(turn, message.network, cursor, message.page.notices)
     else:
-        _Page(turn, message.network, cursor, message.notices, message.complete).take()
+        _Numbered(turn, message.network, cursor, message.page).take()
 
 
-def _paged_by_time(turn: Turn, message: Paged, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
+def _paged_by_time(turn: Turn, network: str, cursor: Cursor, page: Page) -> None:
     """Take a page of a legacy log in order of the numbers, together with parked notices.
 
     Such an adapter shows the newest event of an entity in a time, and those before it may be notified yet. So what
     follows a gap waits, unless the gap is older than this distributor or was waited for.
     """
-    network = message.network
     history = rows.get_state(turn.tx, network) is not State.READY
-    fresh = {notice.number: notice for notice in notices}
+    fresh = {notice.number: notice for notice in page.notices}
     for number in cursor.parked:
         notice = _parked(turn, network, number)
         if notice is not None:
@@ -182,10 +181,10 @@ def _paged_by_time(turn: Turn, message: Paged, cursor: Cursor, notices: tuple[No
             last, newest = max(cursor.last, number), max(cursor.newest, fresh[number].time)
             cursor = cursor._replace(last=last, verified=last, newest=newest)
     cursor = cursor._replace(short=(cursor.short or turn.now) if cursor.parked else 0)
-    if message.complete:
+    if page.complete:
         _read_whole(turn, network, cursor)
     else:
-        read(turn, network, cursor._replace(newest=max(cursor.newest, message.until + turn.rules.overlap)))
+        read(turn, network, cursor._replace(newest=max(cursor.newest, page.until + turn.rules.overlap)))
 
 
 def _read_whole(turn: Turn, network: str, cursor: Cursor) -> None:
@@ -198,23 +197,22 @@ def _read_whole(turn: Turn, network: str, cursor: Cursor) -> None:
 
 
 @dataclass
-class _Page:
+class _Numbered:
     """A page of a numbered log, taken notice by notice."""
 
     turn: Turn
     network: str
     cursor: Cursor
-    notices: tuple[Notice, ...]
-    complete: bool
+    page: Page
 
     def take(self) -> None:
         """Take the page in one transaction with the cursor."""
         first = _after(self.turn, self.cursor) + 1
-        if not self.cursor.last and self.notices:  # a log begins where it begins
-            first = self.notices[0].number
+        if not self.cursor.last and self.page.notices:  # a log begins where it begins
+            first = self.page.notices[0].number
         history = rows.get_state(self.turn.tx, self.network) is State.HISTORY
         expected = first
-        for notice in self.notices:
+        for notice in self.page.notices:
             if notice.number != expected:
                 self.turn.note("gap", self.network, str(expected))
                 break
@@ -241,7 +239,7 @@ class _Page:
 
     def _end(self, first: int, highest: int) -> None:
         turn, cursor = self.turn, self.cursor._replace(reading=0)
-        if not self.complete:
+        if not self.page.complete:
             short = 0 if highest >= cursor.last else cursor.short
             read(turn, self.network, _unpark(turn, self.network, cursor._replace(short=short)))
         elif highest < cursor.last:

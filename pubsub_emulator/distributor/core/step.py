@@ -14,7 +14,7 @@ def step(rules: Rules, tx: Transaction, message: messages.Input) -> messages.Eff
 
     The effects must be carried out only once the writes are stored; losing them at any point loses time, not events.
     """
-    turn = Turn(rules, tx)
+    turn = Turn(rules, tx, tx.now)
     _TAKEN[type(message)](turn, message)
     return turn.effects
 

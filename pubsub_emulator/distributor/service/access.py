@@ -5,6 +5,7 @@ import hmac
 import json
 import logging
 import time
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
@@ -98,23 +99,15 @@ def _key_set(keys: object) -> list[jwt.PyJWK]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class Verifier:
     """Verifies compact JWS, which must have `exp` if they `expire`. With `check` off the claims are believed."""
 
-    def __init__(
-        self,
-        keys: Keys,
-        *,
-        check: bool = True,
-        issuer: str | None = None,
-        audience: str | None = None,
-        expire: bool = False,
-    ) -> None:
-        self._keys = keys
-        self._check = check
-        self._required = ["exp"] if expire else []
-        self._issuer = issuer
-        self._audience = audience
+    keys: Keys
+    check: bool = True
+    issuer: str | None = None
+    audience: str | None = None
+    expire: bool = False
 
     async def claims(self, token: str) -> dict[str, object]:
         """The claims. Raises `PyJWTError`."""
@@ -124,20 +117,21 @@ class Verifier:
             raise jwt.DecodeError("not a token") from None
 
     async def _claims(self, token: str) -> dict[str, object]:
-        if not self._check:
+        if not self.check:
             return jwt.decode(token, options={"verify_signature": False, "verify_exp": False, "verify_nbf": False})
         header = jwt.get_unverified_header(token)
-        key = await self._keys.find(header.get("kid"))
+        key = await self.keys.find(header.get("kid"))
         if key is None or header.get("alg") != key.algorithm_name:
             raise jwt.InvalidKeyError("no key of that name and algorithm")
+        required = ["exp"] if self.expire else []
         return jwt.decode(
             token,
             key,
             algorithms=[key.algorithm_name],
-            issuer=self._issuer,
-            audience=self._audience,
+            issuer=self.issuer,
+            audience=self.audience,
             leeway=LEEWAY_SECONDS,
-            options={"verify_aud": self._audience is not None, "verify_iat": False, "require": self._required},
+            options={"verify_aud": self.audience is not None, "verify_iat": False, "require": required},
         )
 
 
@@ -146,37 +140,31 @@ def hash_token(token: str) -> str:
     return token_hash(token).hex()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The rights of callers: `open` to all, or by tokens and JWTs whose claim `scope` lists rights."""
+    """The rights of callers: for everyone, or by tokens (by their hash) and JWTs whose claim `scope` lists rights."""
 
-    def __init__(
-        self,
-        *,
-        everyone: bool = False,
-        tokens: dict[str, frozenset[str]] | None = None,
-        verifier: Verifier | None = None,
-    ) -> None:
-        self._everyone = everyone
-        self._tokens = tokens or {}
-        self._verifier = verifier
+    everyone: bool = False
+    tokens: dict[str, frozenset[str]] = field(default_factory=dict)
+    verifier: Verifier | None = None
 
     async def require(self, request: web.Request, right: str) -> None:
         """Check that the caller has a right. Raises `Problem`: 401 for an unknown caller, 403 without the right."""
-        if self._everyone:
+        if self.everyone:
             return
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.isascii() or not token.strip():
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "a bearer token is needed")
         hashed = hash_token(token.strip())
-        known = [rights for each, rights in self._tokens.items() if hmac.compare_digest(each, hashed)]
+        known = [rights for each, rights in self.tokens.items() if hmac.compare_digest(each, hashed)]
         if right not in (known[0] if known else await self._of_jwt(token.strip())):
             raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"the right {right!r} is needed")
 
     async def _of_jwt(self, token: str) -> frozenset[str]:
-        if self._verifier is None:
+        if self.verifier is None:
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the token is not known")
         try:
-            claims = await self._verifier.claims(token)
+            claims = await self.verifier.claims(token)
         except PyJWTError as error:
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", f"the token is refused: {error}") from None
         scope = claims.get("scope", "")

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
-from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Unknown, Yes
+from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Page, Unknown, Yes
 from pubsub_emulator.distributor.event import BadEventError, Event, Notice, block_of, parse_row
 
 NO_STATUSES: Final = frozenset({400, 409, 413, 415, 422})
@@ -31,17 +31,6 @@ class Query(NamedTuple):
         """Whether a notice is after the number, in the time and of the environment."""
         timely = notice.number > self.after and self.start <= notice.time * 1000 <= self.end
         return timely and (self.environment is None or self.environment in notice.event.metadata)
-
-
-class Page(NamedTuple):
-    """Notices in order of their numbers; `complete` says that the log has no more now.
-
-    `until` is the second up to which a log that is read by time was read, where it has more.
-    """
-
-    notices: tuple[Notice, ...]
-    complete: bool
-    until: int = 0
 
 
 class Place(NamedTuple):

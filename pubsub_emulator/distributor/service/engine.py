@@ -288,12 +288,10 @@ class Engine:
             case messages.Read():
                 page = await self.adapters[effect.network].read(effect.after, effect.limit, effect.since)
                 self._note_reached(effect.network, answered=page is not None)
-                if page is None:
-                    return messages.Paged(effect.network, effect.after, None)
-                return messages.Paged(effect.network, effect.after, page.notices, page.complete, page.until)
+                return messages.Paged(effect.network, effect.after, page)
             case messages.List():
                 return messages.Listed(effect.network, await self.adapters[effect.network].hooks())
-            case messages.MakeHook() | messages.MakeInterest():
+            case messages.MakeHook():
                 return await self.make_hook(effect)
             case messages.DropHook():
                 await self.adapters[effect.network].drop(effect.subscription)
@@ -327,23 +325,17 @@ class Engine:
             self.metrics.observe("block_to_post_seconds", max(time.time() - effect.notice.time, 0))
         return messages.Posted(effect.subscription, effect.id, status)
 
-    async def make_hook(self, effect: messages.MakeHook | messages.MakeInterest) -> messages.Hooked:
+    async def make_hook(self, effect: messages.MakeHook) -> messages.Hooked:
         """Subscribe on an adapter."""
-        types: tuple[str, ...] | None = None
-        metadata: tuple[str, ...] = ()
-        if isinstance(effect, messages.MakeInterest):
-            form, types, metadata = f"interest:{effect.subscription}", effect.types, effect.metadata
-            endpoint = self.rules.interest_url(effect.network, effect.subscription, effect.key)
-        else:
-            form, endpoint = effect.form, self.rules.hook_url(effect.network, effect.key)
-            if form == "star":
-                types = ("*",)
-            elif form == "types":
-                types, metadata = self._settings.types, self._settings.metadata
-                if not types:
-                    return messages.Hooked(effect.network, form, accepted=False)
-        accepted = await self.adapters[effect.network].hook(endpoint, types, metadata)
-        return messages.Hooked(effect.network, form, accepted)
+        types, metadata = effect.types, effect.metadata
+        if effect.form == "star":
+            types = ("*",)
+        elif effect.form == "types":
+            types, metadata = self._settings.types, self._settings.metadata
+            if not types:
+                return messages.Hooked(effect.network, effect.form, accepted=False)
+        accepted = await self.adapters[effect.network].hook(effect.endpoint, types, metadata)
+        return messages.Hooked(effect.network, effect.form, accepted)
 
     # clients
 

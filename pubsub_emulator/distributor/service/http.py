@@ -11,35 +11,17 @@ from typing import Any, Final
 from aiohttp import web
 
 from pubsub_emulator.database.errors import StoreError
-from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.messages import (
-    MakeInterest,
-    Noticed,
-    Redrive,
-    Reply,
-    Subscribe,
-    Unsubscribe,
-    reply_of,
-)
+from pubsub_emulator.distributor.core import messages, rows
+from pubsub_emulator.distributor.core.hooks import for_interest
 from pubsub_emulator.distributor.core.states import NetworkState, status_of
 from pubsub_emulator.distributor.event import Notice, parse_notification, parse_publication
 from pubsub_emulator.distributor.once import Transaction
+from pubsub_emulator.distributor.service import requests
 from pubsub_emulator.distributor.service.access import Access, Verifier, jwt_event
 from pubsub_emulator.distributor.service.adapters import Query
 from pubsub_emulator.distributor.service.engine import Engine
 from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
 from pubsub_emulator.distributor.service.problems import Handler, Problem, bad, json_body, not_found, problems
-from pubsub_emulator.distributor.service.requests import (
-    MOST_CURSOR,
-    Wish,
-    check_receiver,
-    horizon,
-    is_storable,
-    newest_per_entity,
-    parse_query,
-    read_cursor,
-    write_cursor,
-)
 from pubsub_emulator.serving.guard import LOCAL, Names
 
 MOST_PAGES: Final = 20
@@ -93,7 +75,7 @@ class DistributorHttp(Interface):
         else:
             fields = await json_body(request)
         event_id, event = parse_publication(fields)
-        check_receiver(request, fields, self._engine.rules.public_url)
+        requests.check_receiver(request, fields, self._engine.rules.public_url)
         reply, found = await self._engine.publish(event_id, event)
         if found is None:
             raise Problem(HTTPStatus.CONFLICT, "conflict", "the same id was published with other content")
@@ -121,15 +103,14 @@ class DistributorHttp(Interface):
 
     # subscriptions
 
-    async def _subscribed(self, wish: Wish) -> web.Response:
-        key = secrets.token_hex(16)
-        request = Subscribe(wish.types, wish.metadata, wish.endpoint, wish.secret, secrets.token_hex(16), key)
-        reply = reply_of(await self._engine.tell(request))
-        networks = [_success(*each) for each in await self._on_networks(reply, key, wish)]
+    async def _subscribed(self, wish: requests.Wish) -> web.Response:
+        request = messages.Subscribe(*wish, secrets.token_hex(16), secrets.token_hex(16))
+        reply = messages.reply_of(await self._engine.tell(request))
+        networks = [_success(*each) for each in await self._on_networks(reply, request)]
         status = HTTPStatus.CREATED if reply.new else HTTPStatus.OK
         return web.json_response({"subscriptionId": reply.value, "networks": networks}, status=status)
 
-    async def _on_networks(self, reply: Reply, key: str, wish: Wish) -> list[tuple[str, bool]]:
+    async def _on_networks(self, reply: messages.Reply, request: messages.Subscribe) -> list[tuple[str, bool]]:
         """Subscribe on every adapter now; one that fails is tried again by the next comparison (ID-32)."""
         names = self._engine.rules.networks
         if not reply.new:
@@ -137,7 +118,7 @@ class DistributorHttp(Interface):
             return await self._engine.look(
                 lambda tx: [(name, tx.get(rows.HOOKS, place) is not None) for name, place in places]
             )
-        hooks = (MakeInterest(name, reply.value, key, wish.types, wish.metadata) for name in names)
+        hooks = (for_interest(self._engine.rules, name, reply.value, request) for name in names)
         ends = await asyncio.gather(*map(self._engine.make_hook, hooks))
         for end in ends:
             await self._engine.tell(end)
@@ -153,7 +134,7 @@ class DistributorHttp(Interface):
         """End a subscription."""
         name = request.match_info["subscription"]
         _check_text(name)
-        reply = reply_of(await self._engine.tell(Unsubscribe(name)))
+        reply = messages.reply_of(await self._engine.tell(messages.Unsubscribe(name)))
         if reply.code:
             raise not_found("no subscription of that name")
         return web.Response(status=HTTPStatus.NO_CONTENT)
@@ -176,7 +157,7 @@ class DistributorHttp(Interface):
             if named is not None and named != network:
                 raise bad("wrong-network", f"a notification of {named!r} came to the address of {network!r}")
             notice = self._engine.as_published(network, notice)
-            reply = reply_of(await self._engine.tell(Noticed(network, key, notice, subscription)))
+            reply = messages.reply_of(await self._engine.tell(messages.Noticed(network, key, notice, subscription)))
             if reply.code == "unauthorized":
                 raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
             if reply.code:
@@ -196,7 +177,7 @@ class DistributorHttp(Interface):
         """Redrive a dead letter."""
         letter = request.match_info["letter"]
         _check_text(letter)
-        reply = reply_of(await self._engine.tell(Redrive(letter)))
+        reply = messages.reply_of(await self._engine.tell(messages.Redrive(letter)))
         if reply.code == "not-found":
             raise not_found("no dead letter of that name")
         if reply.code:
@@ -207,8 +188,8 @@ class DistributorHttp(Interface):
 
     async def events(self, request: web.Request) -> web.Response:
         """Events of all networks, each once, ascending by time."""
-        query = parse_query(request.query)
-        cursor = read_cursor(request.query.get("after", ""))
+        query = requests.parse_query(request.query)
+        cursor = requests.read_cursor(request.query.get("after", ""))
         names = self._engine.rules.networks
         found = await asyncio.gather(*(self._of_network(name, query, cursor.get(name, 0)) for name in names))
         missing = [name for name, part in zip(names, found, strict=True) if part is None]
@@ -218,15 +199,15 @@ class DistributorHttp(Interface):
             ((name, notice) for name, part in reached.items() for notice in part),
             key=lambda each: (each[1].time, each[0], each[1].number),
         )
-        merged = merged[: horizon(merged, reached, query.limit)]
+        merged = merged[: requests.horizon(merged, reached, query.limit)]
         kept = [(name, notice) for name, notice in merged if notice.id and homes.get(notice.id, name) == name]
         if not query.all:
-            kept = newest_per_entity(kept, lambda each: each[1].event.order)
+            kept = requests.newest_per_entity(kept, lambda each: each[1].event.order)
         page = kept[: query.limit]
         headers = {"IED-Missing": ",".join(missing)} if missing else {}
         walked = merged[: merged.index(page[-1]) + 1] if len(page) < len(kept) else merged
         if walked:
-            headers["IED-Next"] = write_cursor(cursor, walked)
+            headers["IED-Next"] = requests.write_cursor(cursor, walked)
         return web.json_response([notice.row() for _, notice in page], headers=headers)
 
     async def _of_network(self, name: str, query: Query, after: int) -> list[Notice] | None:
@@ -307,5 +288,5 @@ def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
 
 def _check_text(text: str) -> None:
     """Names in paths go to the store as text."""
-    if not is_storable(text) or len(text) > MOST_CURSOR:
+    if not requests.is_storable(text) or len(text) > requests.MOST_CURSOR:
         raise not_found()

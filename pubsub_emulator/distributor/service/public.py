@@ -12,8 +12,9 @@ from typing import Final
 
 import aiohttp
 
+from pubsub_emulator.distributor.core.messages import Page
 from pubsub_emulator.distributor.event import Notice, legacy_notice
-from pubsub_emulator.distributor.service.adapters import HttpAdapter, HttpAnswer, Page, Place, Profile, Query
+from pubsub_emulator.distributor.service.adapters import HttpAdapter, HttpAnswer, Place, Profile, Query
 
 VERSIONS: Final = ("v2", "v1")
 ENVIRONMENTS: Final = ("dev", "prd", "sbx")

@@ -41,7 +41,7 @@ class Hands(Scenery, ABC):
                 self._read(process, run, effect)
             case messages.List():
                 self._list(process, run, effect)
-            case messages.MakeHook() | messages.MakeInterest():
+            case messages.MakeHook():
                 self._hook(process, run, effect)
             case messages.DropHook():
                 network = self.networks[effect.network]
@@ -101,18 +101,17 @@ class Hands(Scenery, ABC):
         self.record("probe", effect.network, effect.id)
         there, hidden = None, False
         if network.up and not self.chance(self.faults.read_fails):
-            shown = network.page(0, 0, effect.since)[0] if network.legacy else network.log
+            shown = network.page(0, 0, effect.since).notices if network.legacy else network.log
             there = any(notice.id == effect.id for notice in shown)
             hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
         self._answer(process, run, messages.Probed(effect.network, effect.id, there, effect.asked_at, hidden))
 
     def _read(self, process: Process, run: int, effect: messages.Read) -> None:
         network = self.networks[effect.network]
-        if not network.up or self.chance(self.faults.read_fails):
-            self._answer(process, run, messages.Paged(effect.network, effect.after, None))
-            return
-        notices, complete = network.page(effect.after, effect.limit, effect.since)
-        self._answer(process, run, messages.Paged(effect.network, effect.after, notices, complete))
+        page = None
+        if network.up and not self.chance(self.faults.read_fails):
+            page = network.page(effect.after, effect.limit, effect.since)
+        self._answer(process, run, messages.Paged(effect.network, effect.after, page))
 
     def _list(self, process: Process, run: int, effect: messages.List) -> None:
         network = self.networks[effect.network]
@@ -121,19 +120,14 @@ class Hands(Scenery, ABC):
             hooks = tuple(messages.Hook(name, endpoint) for name, endpoint in network.hooks.items())
         self._answer(process, run, messages.Listed(effect.network, hooks))
 
-    def _hook(self, process: Process, run: int, effect: messages.MakeHook | messages.MakeInterest) -> None:
+    def _hook(self, process: Process, run: int, effect: messages.MakeHook) -> None:
         network = self.networks[effect.network]
-        if isinstance(effect, messages.MakeHook):
-            form, url = effect.form, self.rules.hook_url(effect.network, effect.key)
-        else:
-            form = f"interest:{effect.subscription}"
-            url = self.rules.interest_url(effect.network, effect.subscription, effect.key)
         accepted = None
         if network.up and not self.chance(self.faults.call_fails):
-            accepted = network.hook(url, form)
+            accepted = network.hook(effect.endpoint, effect.form)
             if self.chance(self.faults.answer_lost):
                 accepted = None
-        self._answer(process, run, messages.Hooked(effect.network, form, accepted))
+        self._answer(process, run, messages.Hooked(effect.network, effect.form, accepted))
 
     def _post(self, process: Process, run: int, effect: messages.Post) -> None:
         posted = messages.Posted(effect.subscription, effect.id, None)

@@ -34,7 +34,7 @@ def _untold(world: World, name: str, event_id: str) -> bool:
     network = world.networks[name]
     if not network.legacy:
         return False
-    shown = {notice.number for notice in network.page(0, 0, 0)[0]}
+    shown = {notice.number for notice in network.page(0, 0, 0).notices}
     numbers = [notice.number for notice in network.log if notice.id == event_id]
     return not any(each in shown or _row(world, rows.numbers(name), str(each)) for each in numbers)
 

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from pubsub_emulator.distributor.core.messages import Page
 from pubsub_emulator.distributor.event import Event, Notice, find_id
 from pubsub_emulator.primitives.hashing import blake2_256
 
@@ -90,15 +91,12 @@ class SimulatedNetwork:
         self._counted = 0
         self.branch += 1
 
-    def page(self, after: int, limit: int, since: int) -> tuple[tuple[Notice, ...], bool]:
-        """A page of the log, and whether it is the last one now."""
+    def page(self, after: int, limit: int, since: int) -> Page:
+        """A page of the log."""
         if not self.legacy:
-            return tuple(self.log[after : after + limit]), after + limit >= len(self.log)
-        newest: dict[str, Notice] = {}
-        for notice in self.log:
-            if notice.time >= since:
-                newest[notice.event.order] = notice
-        return tuple(newest.values()), True
+            return Page(tuple(self.log[after : after + limit]), after + limit >= len(self.log))
+        newest = {notice.event.order: notice for notice in self.log if notice.time >= since}
+        return Page(tuple(newest.values()), complete=True)
 
     def hook(self, endpoint: str, form: str) -> bool:
         """Subscribe an endpoint; whether that form is offered."""

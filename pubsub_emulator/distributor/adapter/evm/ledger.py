@@ -29,10 +29,9 @@ from pubsub_emulator.distributor.adapter.evm.contract import (
 )
 from pubsub_emulator.distributor.adapter.evm.node import Block, EvmNode, Finality
 from pubsub_emulator.distributor.adapter.ledger import NetworkLog, Published
-from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.core.messages import No, Page, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once import Store
-from pubsub_emulator.distributor.service.adapters import Page
 from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
 log = logging.getLogger("pubsub.adapter")
