@@ -33,16 +33,10 @@ class Hands(Scenery, ABC):
         match effect:
             case messages.Call():
                 self._call(process, run, effect)
-            case messages.Probe():
-                self._ask(process, run, effect)
             case messages.Post():
                 self._post(process, run, effect)
-            case messages.Read():
-                self._read(process, run, effect)
-            case messages.List():
-                self._list(process, run, effect)
-            case messages.MakeHook():
-                self._hook(process, run, effect)
+            case messages.Probe() | messages.Read() | messages.List() | messages.MakeHook():
+                self._answer(process, run, self._told(effect))
             case messages.DropHook():
                 network = self.networks[effect.network]
                 if network.up:
@@ -52,16 +46,14 @@ class Hands(Scenery, ABC):
         """An answer reaches the process that asked, if it still runs."""
 
         def arrive() -> None:
-            if process.run == run and self.tell(process, message) is not None:
-                self._count(message, process)
+            if process.run != run or self.tell(process, message) is None:
+                return
+            if isinstance(message, messages.Answered) and not isinstance(message.answer, messages.Unknown):
+                self.timely[message.network, message.id] += 1
+            if isinstance(message, messages.Posted) and message.status is not None and process.alive:
+                self.answered_posts[message.subscription, message.id] += 1
 
         self.later(self.latency() if delay is None else delay, arrive)
-
-    def _count(self, message: messages.Input, process: Process) -> None:
-        if isinstance(message, messages.Answered) and not isinstance(message.answer, messages.Unknown):
-            self.timely[message.network, message.id] += 1
-        if isinstance(message, messages.Posted) and message.status is not None and process.alive:
-            self.answered_posts[message.subscription, message.id] += 1
 
     def _call(self, process: Process, run: int, effect: messages.Call) -> None:
         def answer(what: messages.Answer, delay: int) -> None:
@@ -96,38 +88,30 @@ class Hands(Scenery, ABC):
             messages.Yes((self.now + delay) // 1000), self.rules.call_timeout + 1 if silent else delay + self.latency()
         )
 
-    def _ask(self, process: Process, run: int, effect: messages.Probe) -> None:
+    def _told(self, effect: messages.Probe | messages.Read | messages.List | messages.MakeHook) -> messages.Input:
+        """What an adapter says that is asked for something else than a publication."""
         network = self.networks[effect.network]
-        self.record("probe", effect.network, effect.id)
-        there, hidden = None, False
-        if network.up and not self.chance(self.faults.read_fails):
-            shown = network.page(0, 0, effect.since).notices if network.legacy else network.log
-            there = any(notice.id == effect.id for notice in shown)
-            hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
-        self._answer(process, run, messages.Probed(effect.network, effect.id, there, effect.asked_at, hidden))
-
-    def _read(self, process: Process, run: int, effect: messages.Read) -> None:
-        network = self.networks[effect.network]
-        page = None
-        if network.up and not self.chance(self.faults.read_fails):
-            page = network.page(effect.after, effect.limit, effect.since)
-        self._answer(process, run, messages.Paged(effect.network, effect.after, page))
-
-    def _list(self, process: Process, run: int, effect: messages.List) -> None:
-        network = self.networks[effect.network]
-        hooks = None
-        if network.up and not self.chance(self.faults.read_fails):
-            hooks = tuple(messages.Hook(name, endpoint) for name, endpoint in network.hooks.items())
-        self._answer(process, run, messages.Listed(effect.network, hooks))
-
-    def _hook(self, process: Process, run: int, effect: messages.MakeHook) -> None:
-        network = self.networks[effect.network]
-        accepted = None
-        if network.up and not self.chance(self.faults.call_fails):
-            accepted = network.hook(effect.endpoint, effect.form)
-            if self.chance(self.faults.answer_lost):
-                accepted = None
-        self._answer(process, run, messages.Hooked(effect.network, effect.form, accepted))
+        fails = self.faults.call_fails if isinstance(effect, messages.MakeHook) else self.faults.read_fails
+        answers = network.up and not self.chance(fails)
+        match effect:
+            case messages.Probe():
+                self.record("probe", effect.network, effect.id)
+                there, hidden = None, False
+                if answers:
+                    shown = network.page(0, 0, effect.since).notices if network.legacy else network.log
+                    there = any(notice.id == effect.id for notice in shown)
+                    hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
+                return messages.Probed(effect.network, effect.id, there, effect.asked_at, hidden)
+            case messages.Read():
+                page = network.page(effect.after, effect.limit, effect.since) if answers else None
+                return messages.Paged(effect.network, effect.after, page)
+            case messages.List():
+                hooks = tuple(messages.Hook(name, endpoint) for name, endpoint in network.hooks.items())
+                return messages.Listed(effect.network, hooks if answers else None)
+            case messages.MakeHook():
+                accepted = network.hook(effect.endpoint, effect.form) if answers else None
+                lost = answers and self.chance(self.faults.answer_lost)
+                return messages.Hooked(effect.network, effect.form, None if lost else accepted)
 
     def _post(self, process: Process, run: int, effect: messages.Post) -> None:
         posted = messages.Posted(effect.subscription, effect.id, None)
