@@ -87,7 +87,9 @@ class PostgresDatabase:
         try:
             with self._pool.connection() as connection:
                 yield connection
-                self._note_use(connection)
+                if len(self._used) > 4 * _POOL:  # identities of connections that are gone
+                    self._used.clear()
+                self._used[id(connection)] = time.monotonic()
         except (SerializationFailure, DeadlockDetected) as error:
             raise StoreConflict(f"{self.place}: {_line(error)}") from error
         except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
@@ -119,11 +121,6 @@ class PostgresDatabase:
         with self._listen_lock:
             self._stop_listening()
         self._pool.close()
-
-    def _note_use(self, connection: psycopg.Connection[Any]) -> None:
-        if len(self._used) > 4 * _POOL:  # identities of connections that are gone
-            self._used.clear()
-        self._used[id(connection)] = time.monotonic()
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
         """Ask a connection that was idle for a while whether it still works; asking costs as much as a small read."""

@@ -8,7 +8,7 @@ import pytest
 from support.events import counted, make_block
 from support.power import SqliteDisk, laid, sqlite_on
 
-from pubsub_emulator.distributor.once.stores import open_store as open_once
+from pubsub_emulator.distributor.once import open_store as open_once
 from pubsub_emulator.distributor.once.transaction import Transaction
 from pubsub_emulator.events.log.sql_store import open_store as open_log
 

@@ -39,9 +39,9 @@ class DomeChain:
         """Build the next block with one call of `emit_new_event`; `now` is its time in ms."""
         storage = Storage(self._state.fork())
         NOW.put(storage, now)
-        call = Call(PALLET.name, "emit_new_event", tuple(publication))
+        extrinsic = Extrinsic(Signed(author), Call(PALLET.name, "emit_new_event", tuple(publication)))
         block = self._executive.build_block(
-            storage, self.header.number + 1, self.header.hash(), extrinsics=(Extrinsic(Signed(author), call),)
+            storage, self.header.number + 1, self.header.hash(), extrinsics=(extrinsic,)
         )
         self._state = storage.state
         self.header = block.header
@@ -74,8 +74,8 @@ def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
         "0x" + found.previous_entity_hash.hex(),
         "0x" + (found.iss if found.iss is not None else bytes(found.author)).hex(),
     )
-    signer = "0x" + bytes(found.author)[-20:].hex()
     event_id, fault = find_id(event.data_location)
+    signer = "0x" + bytes(found.author)[-20:].hex()
     return Notice(found.index + 1, now // 1000, event, event_id, signer, fault, "0x" + block.hex())
 
 

@@ -61,10 +61,8 @@ class RpcLedger(NetworkLog):
                     return Published(self._time_of(wanted), new=False)
                 async with self._signing:
                     extrinsic = await self._signed(event)
-                    updates = self._rpc.subscribe(
-                        "author_submitAndWatchExtrinsic", "author_unwatchExtrinsic", "0x" + extrinsic.hex()
-                    )
-                    async with updates as found:
+                    methods = ("author_submitAndWatchExtrinsic", "author_unwatchExtrinsic")
+                    async with self._rpc.subscribe(*methods, "0x" + extrinsic.hex()) as found:
                         block = await _included(found)
                 if block is None:
                     return Unknown("the extrinsic left the pool")

@@ -1,8 +1,9 @@
 """Doing something once: claims with leases that are committed, released or revoked (ID-3, ID-4)."""
 
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.database.opening import open_database
 from pubsub_emulator.distributor.once.claims import Claim, claim, commit, release, revoke
 from pubsub_emulator.distributor.once.memory import MemoryStore
-from pubsub_emulator.distributor.once.stores import open_store
 from pubsub_emulator.distributor.once.transaction import DueRow, Store, Transaction
 
 __all__ = [
@@ -17,3 +18,23 @@ __all__ = [
     "release",
     "revoke",
 ]
+
+
+def open_store(address: str) -> Store:
+    """Open the store at `sqlite:PATH`, `postgresql://…`, `redis://…` or `memory:`. Raises `StoreError`.
+
+    The drivers of PostgreSQL and Redis are loaded only where they are asked for.
+    """
+    scheme, colon, rest = address.partition(":")
+    if scheme == "memory" and colon and not rest:
+        return MemoryStore()
+    if (scheme == "sqlite" and rest) or (scheme in {"postgresql", "postgres"} and rest.startswith("//")):
+        from pubsub_emulator.distributor.once.sql import SqlStore  # noqa: PLC0415  # only who asks pays
+
+        place = rest.removeprefix("//") if scheme == "sqlite" else address
+        return SqlStore(open_database(place, serializable=True))
+    if scheme in {"redis", "rediss", "valkey", "unix"} and rest:
+        from pubsub_emulator.distributor.once.redis import RedisStore  # noqa: PLC0415  # the same
+
+        return RedisStore("redis:" + rest if scheme == "valkey" else address)
+    raise StoreError(f"store {scheme!r} is not one of sqlite:PATH, postgresql://…, redis://…, memory:")

@@ -3,11 +3,10 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from threading import RLock
 
 from sortedcontainers import SortedList
 
-from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Read, Row, Step, T, Transaction
+from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Read, Row, Step, Store, T, Transaction
 
 
 def machine_clock() -> int:
@@ -15,13 +14,12 @@ def machine_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """A store that lives as long as the object; `clock` returns ms."""
 
     def __init__(self, clock: Callable[[], int] = machine_clock) -> None:
+        super().__init__()
         self._clock = clock
-        self._lock = RLock()
-        self._trips = 0
         self.parts: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
         """Rows of tables, and members of sets, by `ROW` or `MEMBER` and name."""
         self._lanes: defaultdict[int, SortedList[tuple[int, str, str]]] = defaultdict(SortedList)
@@ -87,10 +85,3 @@ class MemoryStore:
     def now(self) -> int:
         """The clock it was given."""
         return self._clock()
-
-    def trips(self) -> int:
-        """The number of round trips to the store."""
-        return self._trips
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""

@@ -9,7 +9,6 @@ import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import RLock
 from typing import Any, Final
 
 import orjson
@@ -18,7 +17,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
-from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Step, T, Transaction
+from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Step, Store, T, Transaction
 
 VERSION: Final = 1
 CLOCK_TOLERANCE: Final = 250
@@ -114,13 +113,12 @@ _NAMES: Final = {each: hashlib.sha1(each.encode(), usedforsecurity=False).hexdig
 """Scripts by text, as the server names them."""
 
 
-class RedisStore:
+class RedisStore(Store):
     """SETs have the set's own name; everything else has keys below `prefix`. One database, not a cluster."""
 
     def __init__(self, url: str, prefix: str = "ied:") -> None:
-        self._lock = RLock()
+        super().__init__()
         self._prefix = prefix
-        self._trips = 0
         self._offset: int | None = None
         self._believed = Beliefs()
         try:
@@ -209,10 +207,6 @@ class RedisStore:
     def backlog(self) -> int:
         """The number of rows that wait."""
         return int(self._ask("ZCARD", f"{self._prefix}due"))
-
-    def trips(self) -> int:
-        """Commands and scripts sent."""
-        return self._trips
 
     def close(self) -> None:
         """Close the connections."""

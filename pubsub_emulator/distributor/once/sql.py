@@ -6,14 +6,13 @@ Transactions are serializable, and one that met another is repeated.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from threading import RLock
 from typing import Any, Final, NamedTuple
 
 from pubsub_emulator.database.database import Database, Dialect, Session, migrate
 from pubsub_emulator.database.errors import StoreConflict
 from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
 from pubsub_emulator.distributor.once.memory import machine_clock
-from pubsub_emulator.distributor.once.transaction import DueRow, Place, Reader, Row, Step, T
+from pubsub_emulator.distributor.once.transaction import DueRow, Place, Reader, Row, Step, Store, T
 
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS once_places (kind {TEXT} NOT NULL, tbl {TEXT} NOT NULL, key {TEXT} NOT NULL,"
@@ -73,15 +72,14 @@ _OF: Final = {
 }
 
 
-class SqlStore:
+class SqlStore(Store):
     """Rows and sets in one table. The database must be opened as `serializable`."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__()
         self._database = database
         self._sqlite = database.dialect is Dialect.SQLITE
         self._sql = _OF[database.dialect]
-        self._lock = RLock()
-        self._trips = 0
         self._believed = Beliefs()
         migrate(database, "once", self._sql.steps)
 
@@ -159,10 +157,6 @@ class SqlStore:
     def now(self) -> int:
         """The clock of the PostgreSQL server, or the machine's, which all processes that open a file share."""
         return machine_clock() if self._sqlite else int(self._all(f"SELECT {_NOW}")[0][0])
-
-    def trips(self) -> int:
-        """Statements sent."""
-        return self._trips
 
     def close(self) -> None:
         """Close the connections."""

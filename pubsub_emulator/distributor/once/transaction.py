@@ -5,8 +5,10 @@ anybody before the store has applied all of them at once. A store may run a step
 applies the last run only; so a step must not do anything but read, write and return.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol, TypeVar
+from threading import RLock
+from typing import Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -141,33 +143,44 @@ class Transaction:
 Step = Callable[[Transaction], T]
 
 
-class Store(Protocol):
+class Store(ABC):
     """Rows and sets that change in atomic steps; safe to use from many processes and threads.
 
     Every method raises `StoreError` where the store cannot be reached; a step was then applied as a whole or not at
     all.
     """
 
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._trips = 0
+
+    @abstractmethod
     def transact(self, step: Step[T]) -> T:
         """Run `step` atomically and return what it returned; an exception of the step applies nothing."""
 
+    @abstractmethod
     def due(self, limit: int) -> list[DueRow]:
         """Rows whose time has come by the store's clock: lower lanes first, in a lane the earliest first."""
 
+    @abstractmethod
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
         """Keys and texts of a table in order of the keys' code points, from the first key after `after`."""
 
+    @abstractmethod
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
         """Members of a set in order of their code points, from the first after `after`."""
 
+    @abstractmethod
     def backlog(self) -> int:
         """The number of rows that wait for a time, come or not."""
 
+    @abstractmethod
     def now(self) -> int:
         """The store's clock, in ms since 1970."""
 
     def trips(self) -> int:
         """The number of round trips to the store, for measuring."""
+        return self._trips
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # not every store has any
         """Close connections and files."""

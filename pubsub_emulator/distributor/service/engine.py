@@ -341,7 +341,7 @@ class Engine:
 
     async def where(self, event_id: str) -> Whereabouts:
         """The states of an id on all networks. Raises `StoreError`."""
-        return await self.look(partial(self._whereabouts, event_id))
+        return await self.look(partial(whereabouts, self.rules, event_id=event_id))
 
     async def look(self, function: Callable[[Transaction], T]) -> T:
         """The result of a function that only reads, run in the next transaction. Raises `StoreError`."""
@@ -365,7 +365,7 @@ class Engine:
         waiter = self._waiters.setdefault(event_id, Waiter())
         waiter.users += 1
         try:
-            waiting = Waiting(messages.Publish(event_id, event), partial(self._whereabouts, event_id))
+            waiting = Waiting(messages.Publish(event_id, event), partial(whereabouts, self.rules, event_id=event_id))
             effects, found = await self._wait(waiting)
             reply = messages.reply_of(effects)
             if reply.code:
@@ -378,9 +378,6 @@ class Engine:
             waiter.users -= 1
             if not waiter.users:
                 del self._waiters[event_id]
-
-    def _whereabouts(self, event_id: str, tx: Transaction) -> Whereabouts:
-        return whereabouts(self.rules, tx, event_id)
 
     async def read_all(self, table: str) -> list[tuple[str, str]]:
         """A whole table. Raises `StoreError`."""

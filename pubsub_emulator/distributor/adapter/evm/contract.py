@@ -84,12 +84,8 @@ def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
 
     Raises `BadAnswer` for what no such contract emits; an event without a valid content is quarantined.
     """
-    if (
-        "0x" + log.address.hex() != contract.lower()
-        or len(log.topics) != 4
-        or "0x" + log.topics[0].hex() != TOPIC
-        or log.removed
-    ):
+    ours = "0x" + log.address.hex() == contract.lower() and not log.removed
+    if not ours or len(log.topics) != 4 or "0x" + log.topics[0].hex() != TOPIC:
         raise BadAnswer(f"{place}: a log entry of another contract or event")
     index, time = (int.from_bytes(log.data[at : at + 32]) for at in (0, 32))
     if len(log.data) < 64 or index >= MOST_NUMBER or time > MOST_TIME // 1000:
