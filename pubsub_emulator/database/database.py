@@ -77,9 +77,7 @@ def check_prefix(prefix: str) -> str:
 def migrate(database: Database, component: str, steps: Sequence[Sequence[str | Callable[[Session], None]]]) -> None:
     """Bring a component's tables to version `len(steps)`; each step is the statements of one version (EV-6).
 
-    A function among the statements moves what SQL cannot. All is one transaction.
-
-    Raises `StoreError` when the tables are of a newer version than this program knows.
+    A function among the statements moves what SQL cannot. All is one transaction. Newer tables raise `StoreError`.
     """
     types = _TYPES[database.dialect]
     with database.transaction(write=True) as session:

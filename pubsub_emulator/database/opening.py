@@ -7,8 +7,7 @@ from pubsub_emulator.database.errors import StoreError
 def open_database(place: str, *, serializable: bool = False) -> Database:
     """The database at a path (SQLite, created if need be) or a `postgresql://` URL. Raises `StoreError`.
 
-    `serializable`: transactions that write have a result as if each had run alone, or raise `StoreConflict`. Those of
-    SQLite always have.
+    `serializable`: transactions that write end as if each had run alone, as SQLite's do, or raise `StoreConflict`.
     """
     if place.startswith(("postgresql://", "postgres://")):
         from pubsub_emulator.database.postgres import PostgresDatabase  # noqa: PLC0415  # its driver is an extra

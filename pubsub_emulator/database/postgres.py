@@ -44,18 +44,11 @@ class PostgresDatabase:
         self._url = url
         self._used: dict[int, float] = {}
         """When a connection was last given back, by its identity; of the last few."""
+        kwargs: dict[str, Any] = {"connect_timeout": int(_ANSWER_SECONDS), "autocommit": True}
+        if serializable:
+            kwargs["options"] = _BY_INDEX
         self._pool = ConnectionPool(
-            url,
-            min_size=1,
-            max_size=_POOL,
-            timeout=_ANSWER_SECONDS,
-            open=False,
-            check=self._check,
-            kwargs={
-                "connect_timeout": int(_ANSWER_SECONDS),
-                "autocommit": True,
-                **({"options": _BY_INDEX} if serializable else {}),
-            },
+            url, min_size=1, max_size=_POOL, timeout=_ANSWER_SECONDS, open=False, check=self._check, kwargs=kwargs
         )
         try:
             with psycopg.connect(url, connect_timeout=int(_ANSWER_SECONDS)):

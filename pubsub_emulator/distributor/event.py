@@ -152,10 +152,7 @@ def _object(body: object) -> Mapping[str, Any]:
 
 
 def parse_publication(body: object) -> tuple[str, Event]:
-    """The global id and the event of a publish body. Unknown fields are dropped.
-
-    Raises `BadEventError`, `NoGlobalIdError`.
-    """
+    """The global id and the event of a body, without unknown fields. Raises `BadEventError`, `NoGlobalIdError`."""
     fields = _object(body)
     iss = fields.get("iss")
     event = Event(

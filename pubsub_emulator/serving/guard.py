@@ -20,8 +20,7 @@ JSON: Final = "application/json"
 class Names:
     """The names by which a server is called, and the origins of the pages that may call it.
 
-    `host` is where it listens, `names` are further host names; `any_host` is for servers whose callers have keys, which
-    no page has.
+    `host` is where it listens, `names` are further host names; `any_host` is for callers with keys: no page has those.
     """
 
     host: str = "127.0.0.1"

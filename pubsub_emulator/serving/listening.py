@@ -16,14 +16,7 @@ async def listening(
 
     With `cancels`, a client that leaves ends its request at once.
     """
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        logger=http_log,
-        handle_signals=False,
-        handler_cancellation=cancels,
-        shutdown_timeout=grace,
-    )
+    runner = web.AppRunner(app, access_log=None, logger=http_log, handler_cancellation=cancels, shutdown_timeout=grace)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()

@@ -37,12 +37,10 @@ class DomeChain:
 
     def call(self, author: AccountId, publication: Publication, now: int) -> Block:
         """Build the next block with one call of `emit_new_event`; `now` is its time in ms."""
-        storage = Storage(self._state.fork())
+        storage, head = Storage(self._state.fork()), self.header
         NOW.put(storage, now)
         extrinsic = Extrinsic(Signed(author), Call(PALLET.name, "emit_new_event", tuple(publication)))
-        block = self._executive.build_block(
-            storage, self.header.number + 1, self.header.hash(), extrinsics=(extrinsic,)
-        )
+        block = self._executive.build_block(storage, head.number + 1, head.hash(), extrinsics=(extrinsic,))
         self._state = storage.state
         self.header = block.header
         return block
@@ -62,10 +60,7 @@ def publication_of(event: Event, network: str) -> Publication:
 
 
 def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
-    """A notice of the pallet's event in a block of that time, ms, and hash.
-
-    The last 20 bytes of the author are its address.
-    """
+    """A notice of the pallet's event in a block of that time (ms) and hash; addresses are an author's last 20 bytes."""
     event = Event(
         found.event_type.decode(errors="replace"),
         found.data_location.decode(errors="replace"),

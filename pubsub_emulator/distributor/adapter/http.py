@@ -32,25 +32,17 @@ def notification(network: str, notice: Notice) -> bytes:
 
 
 class AdapterHttp(Interface):
-    """The HTTP interface of one adapter. `private` allows endpoints at private addresses; `node` is its node's URL."""
+    """The HTTP interface of one adapter, which notifies also private addresses; `node` is its node's URL."""
 
     DISTRIBUTOR = False
 
     def __init__(
-        self,
-        network: str,
-        ledger: NetworkLog,
-        store: Store,
-        access: Access,
-        *,
-        private: bool = True,
-        node: str = "",
-        names: Names = LOCAL,
+        self, network: str, ledger: NetworkLog, store: Store, access: Access, *, node: str = "", names: Names = LOCAL
     ) -> None:
-        super().__init__(access, Metrics(), private=private, names=names)
+        super().__init__(access, Metrics(), private=True, names=names)
         self._ledger = ledger
         self._node = node
-        self._poster = Poster(private=private)
+        self._poster = Poster(private=True)
         self.desk = Desk(ledger, store, self.post)
         self._network = network
 

@@ -10,8 +10,7 @@ from pubsub_emulator.distributor.once.claims import commit, forget
 def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
     """Store an event of a network at its place: any → seen; jobs for networks lacking it and for interests.
 
-    `history`: it may be older than this distributor, so it comes after live events, and only interests older than it
-    get it.
+    `history`: it may be older than this distributor, so it comes after live events, and only older interests get it.
     """
     turn.tx.put(rows.numbers(network), str(notice.number), rows.entry(notice))
     if notice.id is None:
@@ -87,7 +86,6 @@ def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _told(stored: Stored, notice: Notice) -> Stored:
-    """The event with what the notice tells of it."""
     return stored._replace(
         time=stored.time or notice.time, number=notice.number, signer=notice.signer, publisher=notice.event.iss
     )

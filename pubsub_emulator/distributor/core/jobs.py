@@ -21,10 +21,7 @@ JITTER: Final = 10
 def enqueue(
     turn: Turn, target: str, event_id: str, entity: str, *, due: int = 0, lane: int = 0, doubt: int = 0
 ) -> None:
-    """Store a job behind the others of its target and entity, and start it if it is first and due.
-
-    A job that is there already stays as it is.
-    """
+    """Store a job behind the others of its target and entity, unless it is there; start it if it is first and due."""
     if get_job(turn.tx, target, event_id) is not None:
         return
     queue = f"{target}|{entity}"

@@ -64,10 +64,7 @@ class Noticed(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Notices in order of their numbers; `complete` says that the log has no more now.
-
-    `until` is the second up to which a log that is read by time was read, where it has more.
-    """
+    """Notices by number; `complete`: there are no more now, else `until` is the second up to which time was read."""
 
     notices: tuple[Notice, ...]
     complete: bool

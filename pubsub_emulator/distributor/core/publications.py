@@ -98,10 +98,7 @@ def probed(turn: Turn, message: Probed) -> None:
 
 
 def _call_again(turn: Turn, network: str, event_id: str, at: int) -> bool:
-    """Claim again and repeat the call, because the network has not had the id since the claim began.
-
-    Returns whether it did; an answer to an earlier probe is passed over.
-    """
+    """Claim again and repeat the call, unless this answers a probe of an earlier claim. Returns whether it did."""
     target = rows.on_network(network)
     job = get_job(turn.tx, target, event_id)
     if job is None or at < job.until - turn.rules.lease:

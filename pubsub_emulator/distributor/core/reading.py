@@ -313,10 +313,7 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
 
 
 def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> None:
-    """Forget a number that the log no longer has. Its id becomes absent unless another number has it, too.
-
-    What is known of the event is published again, after a probe.
-    """
+    """Forget a number that left the log. An id that no other number has becomes absent, and is published again."""
     if not event_id:
         return
     stored = rows.get_event(turn.tx, event_id)

@@ -21,10 +21,7 @@ __all__ = [
 
 
 def open_store(address: str) -> Store:
-    """Open the store at `sqlite:PATH`, `postgresql://…`, `redis://…` or `memory:`. Raises `StoreError`.
-
-    The drivers of PostgreSQL and Redis are loaded only where they are asked for.
-    """
+    """Open `sqlite:PATH`, `postgresql://…`, `redis://…` or `memory:`, loading no other driver. Raises `StoreError`."""
     scheme, colon, rest = address.partition(":")
     if scheme == "memory" and colon and not rest:
         return MemoryStore()

@@ -21,10 +21,7 @@ Place = tuple[str, str, str]
 
 
 class Row(NamedTuple):
-    """A stored row: its text, and the time in ms at which `Store.due` lists it, `None` for never.
-
-    Rows of a lower lane are listed before all rows of a higher one.
-    """
+    """A stored row: its text, and when `Store.due` lists it, in ms, `None` for never; lower lanes come first."""
 
     value: str
     due: int | None = None
@@ -146,8 +143,7 @@ Step = Callable[[Transaction], T]
 class Store(ABC):
     """Rows and sets that change in atomic steps; safe to use from many processes and threads.
 
-    Every method raises `StoreError` where the store cannot be reached; a step was then applied as a whole or not at
-    all.
+    Every method raises `StoreError` where the store cannot be reached; a step was then applied wholly or not at all.
     """
 
     def __init__(self) -> None:

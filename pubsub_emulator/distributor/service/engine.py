@@ -50,10 +50,7 @@ MOST_KEYS: Final = 1024
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the engine beside the rules.
-
-    `types` and `metadata` are the third form of ID-32; `chain_ids` is what each legacy adapter appends to the metadata.
-    """
+    """Settings beside the rules: the third form of ID-32, and what each legacy adapter appends to the metadata."""
 
     types: tuple[str, ...] = ()
     metadata: tuple[str, ...] = ()
@@ -101,10 +98,7 @@ class Engine:
     # life
 
     async def start(self) -> None:
-        """Take inputs in, compare subscriptions, read logs, and do what is due.
-
-        A store that is down does not keep the process from starting; it is asked again until it answers.
-        """
+        """Take inputs in, compare subscriptions, read logs, and do what is due, as soon as the store answers."""
         self._loops = [asyncio.create_task(self._serve_store()), asyncio.create_task(self._poll())]
         self._spawn(self._begin())
         for name in self.rules.networks:

@@ -22,14 +22,14 @@ from pubsub_emulator.distributor.service.adapters import Query
 from pubsub_emulator.distributor.service.engine import Engine
 from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
 from pubsub_emulator.distributor.service.problems import Handler, Problem, bad, json_body, not_found, problems
-from pubsub_emulator.serving.guard import LOCAL, Names
+from pubsub_emulator.serving.guard import Names
 
 MOST_PAGES: Final = 20
 HEALTH_SECONDS: Final = 2.0
 
 
 class DistributorHttp(Interface):
-    """The routes of one engine. `private` allows endpoints at private addresses; `most_requests` are served at once."""
+    """The routes of one engine. `private` allows endpoints at private addresses; `most` requests are served at once."""
 
     DISTRIBUTOR = True
     ROUTES = (
@@ -38,16 +38,9 @@ class DistributorHttp(Interface):
     )
 
     def __init__(
-        self,
-        engine: Engine,
-        access: Access,
-        *,
-        verifier: Verifier | None = None,
-        private: bool = False,
-        most_requests: int = 1000,
-        names: Names = LOCAL,
+        self, engine: Engine, access: Access, *, verifier: Verifier | None, private: bool, most: int, names: Names
     ) -> None:
-        super().__init__(access, engine.metrics, private=private, names=names, most_requests=most_requests)
+        super().__init__(access, engine.metrics, private=private, names=names, most_requests=most)
         self._engine = engine
         self._verifier = verifier
 
@@ -195,10 +188,8 @@ class DistributorHttp(Interface):
         missing = [name for name, part in zip(names, found, strict=True) if part is None]
         reached = {name: part for name, part in zip(names, found, strict=True) if part is not None}
         homes = await self._homes([notice.id for part in reached.values() for notice in part if notice.id], reached)
-        merged = sorted(
-            ((name, notice) for name, part in reached.items() for notice in part),
-            key=lambda each: (each[1].time, each[0], each[1].number),
-        )
+        merged = [(name, notice) for name, part in reached.items() for notice in part]
+        merged.sort(key=lambda each: (each[1].time, each[0], each[1].number))
         merged = merged[: requests.horizon(merged, reached, query.limit)]
         kept = [(name, notice) for name, notice in merged if notice.id and homes.get(notice.id, name) == name]
         if not query.all:

@@ -32,10 +32,9 @@ _ROUTES: Final[tuple[Route, ...]] = (
 
 
 class Interface(ABC):
-    """Routes and the answers that are alike.
+    """Routes and the answers that are alike; at most `most_requests` are served at once.
 
-    `private` allows endpoints at private addresses; at most `most_requests` are served at once.
-    A subclass has the handlers that `ROUTES` and `_ROUTES` name.
+    `private` allows endpoints at private addresses. A subclass has the handlers that `ROUTES` and `_ROUTES` name.
     """
 
     DISTRIBUTOR: ClassVar[bool]
@@ -67,10 +66,7 @@ class Interface(ABC):
         return app
 
     def _whole(self, handler: Handler) -> Handler:
-        """Wrap a handler so that it is served, and counts, once the body is here: one that is not keeps nobody out.
-
-        It raises `Problem` (429) if `most_requests` are served now.
-        """
+        """Serve a request once its body is here, so that one that is not keeps nobody out; beyond the most: 429."""
 
         async def take(request: web.Request) -> web.StreamResponse:
             await read_body(request, BODY_SECONDS)

@@ -1,7 +1,4 @@
-"""Requests of clients, parsed and checked, and pages of events of several networks (ID-10).
-
-The cursor of header `IED-Next` has a number for each network.
-"""
+"""Requests of clients, parsed and checked, and pages of events, whose cursor has a number for each network (ID-10)."""
 
 import base64
 import json
@@ -107,14 +104,10 @@ def parse_query(parameters: Mapping[str, str]) -> Query:
     environment = parameters.get("envM")
     if environment is not None and not 1 <= len(environment) <= MOST_METADATUM:
         raise bad("bad-query", f"envM: 1 to {MOST_METADATUM} characters are needed")
-    return Query(
-        _integer(parameters, "startDate", 0, 0, MOST_MS),
-        _integer(parameters, "endDate", MOST_MS, 0, MOST_MS),
-        environment,
-        everything == "true",
-        0,
-        _integer(parameters, "limit", MOST_LIMIT, 1, MOST_LIMIT),
-    )
+    start = _integer(parameters, "startDate", 0, 0, MOST_MS)
+    end = _integer(parameters, "endDate", MOST_MS, 0, MOST_MS)
+    limit = _integer(parameters, "limit", MOST_LIMIT, 1, MOST_LIMIT)
+    return Query(start, end, environment, everything == "true", limit=limit)
 
 
 def parse_number(parameters: Mapping[str, str]) -> int:

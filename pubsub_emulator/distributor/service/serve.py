@@ -79,6 +79,6 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         await engine.start()
         stack.push_async_callback(engine.stop)
         most, names = config.most_requests, config.names()
-        http = DistributorHttp(engine, access, verifier=verifier, private=private, most_requests=most, names=names)
+        http = DistributorHttp(engine, access, verifier=verifier, private=private, most=most, names=names)
         url = await stack.enter_async_context(served(http.application(), config.host, config.port))
         yield Running(engine, url)

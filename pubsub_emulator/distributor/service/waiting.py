@@ -29,10 +29,7 @@ class Waiting:
 
 
 def in_log_order(waiting: list[Waiting]) -> list[Waiting]:
-    """The same with its notices in the order of their numbers, as connections deliver them in any order.
-
-    A notice after a gap would be kept aside and the log be read, though the one before it is here, too.
-    """
+    """The same with its notices by number: one after a gap would be kept aside, though what fills it is here, too."""
     noticed = iter(sorted((each for each in waiting if isinstance(each.message, Noticed)), key=_number))
     return [next(noticed) if isinstance(each.message, Noticed) else each for each in waiting]
 

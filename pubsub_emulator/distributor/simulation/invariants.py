@@ -27,10 +27,7 @@ def ids(world: World) -> list[str]:
 
 
 def _untold(world: World, name: str, event_id: str) -> bool:
-    """Whether nobody could have read an id there.
-
-    A legacy adapter shows the newest event of an entity; this is none of those, and its notification was lost.
-    """
+    """Whether an id of a legacy log was never shown: it is not the newest of its entity, and its notice was lost."""
     network = world.networks[name]
     if not network.legacy:
         return False
@@ -45,10 +42,7 @@ def _believed(world: World, name: str, event_id: str) -> bool:
 
 
 def _unknown(world: World, event_id: str) -> bool:
-    """Whether an id is only where nobody could have read it, and was not published through the distributor.
-
-    What one interest was told does not count: interests replicate nothing.
-    """
+    """Whether an id is only where it was never shown, and no client published it; hearsay does not count."""
     homes = [name for name, network in world.networks.items() if network.has(event_id)]
     row = _row(world, rows.EVENTS, event_id)
     return (not row or bool(rows.Stored(*row).hearsay)) and all(_untold(world, name, event_id) for name in homes)

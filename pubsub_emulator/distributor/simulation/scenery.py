@@ -48,10 +48,7 @@ class Process:
 
 
 class Timeline:
-    """The time of one world, in ms: what is asked for with a delay happens in order of time, then of asking.
-
-    Every draw is from one generator, and what happened goes into one digest.
-    """
+    """The time of one world, in ms, with its chance and its digest; actions happen in order of time, then of asking."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311  # a story is a function of its seed

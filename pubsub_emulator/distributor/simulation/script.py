@@ -27,19 +27,13 @@ def _ms(seconds: float) -> int:
 
 
 class _Play:
-    """A scenario under way."""
-
     def __init__(self, scenario: files.ScenarioFile, stage: Stage) -> None:
         self._scenario = scenario
         self._stage = stage
         self._until = 0
         networks = [SimulatedNetwork(name, **table.model_dump()) for name, table in scenario.networks.items()]
-        self._world = stage.set(
-            *networks,
-            replicas=scenario.replicas,
-            start=False,
-            rules=Rules((), "", replication_delay=_ms(scenario.replication_delay)),
-        )
+        rules = Rules((), "", replication_delay=_ms(scenario.replication_delay))
+        self._world = stage.set(*networks, replicas=scenario.replicas, start=False, rules=rules)
 
     def run(self) -> None:
         """Begin, and take the steps at their times."""

@@ -74,9 +74,8 @@ class DistributorStory:
         if others.randrange(4) == 0:
             public = networks[others.choice(names)]
             public.legacy, public.unique = True, False
-        rules = Rules(
-            (), "", replication_delay=self.random.choice((0, 0, 0, 15_000)), page=self.random.choice((2, 3, 200))
-        )
+        delay, page = self.random.choice((0, 0, 0, 15_000)), self.random.choice((2, 3, 200))
+        rules = Rules((), "", replication_delay=delay, page=page)
         world = World(self.seed, networks, self.random.choice((1, 1, 2, 3)), rules=rules)
         world.down_for = self.random.choice((200, 3_000, 40_000))
         return world

@@ -1,7 +1,4 @@
-"""The world of a story: virtual time, processes of one distributor on one store, networks and subscribers.
-
-A story is a function of its seed.
-"""
+"""The world of a story, a function of its seed: virtual time, a distributor on one store, networks, subscribers."""
 
 import json
 from collections import Counter, defaultdict
@@ -38,9 +35,7 @@ class Request:
 
 
 class CheckedStore(MemoryStore):
-    """The store of a world, and the invariants that hold at every step (`ied.md`, section 7).
-
-    `surprises` are sentences, one for each write that breaks an invariant.
+    """The store of a world; `surprises` are sentences, one for each write that breaks an invariant of every step.
 
     `acknowledged` says how often the endpoint of a subscription acknowledged an id; `record` takes what happened.
     """

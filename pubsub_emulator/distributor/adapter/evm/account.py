@@ -41,10 +41,7 @@ class Fees(NamedTuple):
 
 
 async def usual_fees(node: EvmNode, fixed: int | None) -> Fees:
-    """The fees of now: EIP-1559 where blocks have a base fee, else legacy, which `fixed` always is.
-
-    Raises `ClientError`.
-    """
+    """The fees of now: EIP-1559 where blocks have a base fee, else legacy, as `fixed` is. Raises `ClientError`."""
     if fixed is not None:
         return Fees(fixed)
     base = (await node.newest()).base_fee_per_gas

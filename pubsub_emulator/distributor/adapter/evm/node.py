@@ -1,7 +1,4 @@
-"""An EVM node's JSON-RPC: the few methods that a ledger needs, their answers checked.
-
-Answers are bounded and parsed by `client.rpc`.
-"""
+"""An EVM node's JSON-RPC: the few methods that a ledger needs, their answers bounded and checked."""
 
 from typing import Annotated, Final, Literal
 

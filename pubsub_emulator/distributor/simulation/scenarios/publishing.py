@@ -126,9 +126,8 @@ def _killed(stage: Stage) -> None:
 
 @scenario(18, "the deed is done, the answer is lost", "30")
 def _answer_lost(stage: Stage) -> None:
-    world = stage.set(
-        SimulatedNetwork("a", unique=False, offers=()), SimulatedNetwork("b", unique=False)
-    )  # no notification tells of it
+    silent = SimulatedNetwork("a", unique=False, offers=())  # no notification tells of it
+    world = stage.set(silent, SimulatedNetwork("b", unique=False))
     world.networks["a"].mute = True
     stage.status(stage.publish(), 201)
     stage.counts(after=120_000, a=1, b=1)

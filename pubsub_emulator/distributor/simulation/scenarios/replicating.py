@@ -43,7 +43,6 @@ def _crossing(stage: Stage) -> None:
 
 
 def _without_notifying(stage: Stage, network: str, number: int) -> None:
-    """A stranger publishes, and the notification is lost."""
     stage.world.networks[network].append(stage.event(number, 0)[1], stage.world.now)
 
 
