@@ -154,17 +154,11 @@ def _object(body: object) -> Mapping[str, Any]:
 def parse_publication(body: object) -> tuple[str, Event]:
     """The global id and the event of a body, without unknown fields. Raises `BadEventError`, `NoGlobalIdError`."""
     fields = _object(body)
-    iss = fields.get("iss")
-    event = Event(
-        _text(fields, "eventType", MOST_TYPE),
-        "",
-        _metadata(fields),
-        _hash(fields, "entityId"),
-        _hash(fields, "previousEntityHash"),
-        None if iss is None else _hash(fields, "iss"),
-    )
+    kind, metadata = _text(fields, "eventType", MOST_TYPE), _metadata(fields)
+    entity, previous = _hash(fields, "entityId"), _hash(fields, "previousEntityHash")
+    iss = None if fields.get("iss") is None else _hash(fields, "iss")
     found = global_id(fields.get("dataLocation"))
-    return found, event._replace(data_location=fields["dataLocation"])
+    return found, Event(kind, fields["dataLocation"], metadata, entity, previous, iss)
 
 
 def _first(fields: Mapping[str, object], *names: str) -> str:
@@ -176,22 +170,15 @@ def _notice(fields: Mapping[str, object], time: int) -> Notice:
     publisher = fields.get(_first(fields, "publisherAddress", "origin", "iss"))
     iss = publisher if isinstance(publisher, str) and _HASH.fullmatch(publisher) else None
     signer = fields.get(_first(fields, "ethereumAddress", "authorAddress"))
-    location = fields.get("dataLocation")
-    event = Event(
-        _text(fields, "eventType", MOST_TYPE),
-        location if isinstance(location, str) else "",
-        _metadata(fields, blank=True),
-        _hash(fields, _first(fields, "entityIDHash", "entityIdHash", "entityId")),
-        _hash(fields, "previousEntityHash"),
-        iss,
-    )
-    number = _number(fields, "id", MOST_NUMBER) + 1
     address = signer if isinstance(signer, str) and _ADDRESS.fullmatch(signer) else ""
-    block = block_of(fields)
+    location = fields.get("dataLocation")
     found, fault = find_id(location)
-    if found is None:
-        event = event._replace(data_location=event.data_location[:64])
-    return Notice(number, time, event, found, address, fault, block)
+    kept = location if isinstance(location, str) else ""
+    kind, metadata = _text(fields, "eventType", MOST_TYPE), _metadata(fields, blank=True)
+    entity = _hash(fields, _first(fields, "entityIDHash", "entityIdHash", "entityId"))
+    previous = _hash(fields, "previousEntityHash")
+    event = Event(kind, kept if found else kept[:64], metadata, entity, previous, iss)
+    return Notice(_number(fields, "id", MOST_NUMBER) + 1, time, event, found, address, fault, block_of(fields))
 
 
 def find_id(location: object) -> tuple[str | None, str]:

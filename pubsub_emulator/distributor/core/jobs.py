@@ -33,7 +33,7 @@ def enqueue(
             put_job(turn.tx, target, last, neighbour._replace(after=event_id))
     turn.tx.put(rows.QUEUES, queue, event_id)
     put_job(turn.tx, target, event_id, job)
-    _begin(turn, target, event_id, job)
+    start(turn, target, event_id)
 
 
 def finish(turn: Turn, target: str, event_id: str) -> None:
@@ -75,12 +75,7 @@ def unbury(turn: Turn, target: str, event_id: str) -> None:
 def start(turn: Turn, target: str, event_id: str) -> None:
     """Claim and begin a job that is the first of its queue and due; otherwise change nothing."""
     job = get_job(turn.tx, target, event_id)
-    if job is not None:
-        _begin(turn, target, event_id, job)
-
-
-def _begin(turn: Turn, target: str, event_id: str, job: Job) -> None:
-    if job.before or job.due > turn.now:
+    if job is None or job.before or job.due > turn.now:
         return
     kind, _, name = target.partition(":")
     if kind == "n":

@@ -63,10 +63,8 @@ class DistributorHttp(Interface):
 
     async def publish(self, request: web.Request) -> web.Response:
         """Publish an event on every network."""
-        if request.content_type == "application/jwt":
-            fields: object = await jwt_event(self._verifier, await request.read())
-        else:
-            fields = await json_body(request)
+        signed = request.content_type == "application/jwt"
+        fields = await (jwt_event(self._verifier, await request.read()) if signed else json_body(request))
         event_id, event = parse_publication(fields)
         requests.check_receiver(request, fields, self._engine.rules.public_url)
         reply, found = await self._engine.publish(event_id, event)
