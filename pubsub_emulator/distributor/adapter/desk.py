@@ -59,10 +59,9 @@ class Desk:
 
     async def stop(self) -> None:
         """Deliver nothing more."""
-        tasks = list(self._deliveries.values())
-        for task in tasks:
+        for task in self._deliveries.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._deliveries.values(), return_exceptions=True)
         self._deliveries.clear()
 
     async def subscribe(self, wish: Wish) -> tuple[str, bool]:

@@ -2,7 +2,6 @@
 
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.messages import Turn
-from pubsub_emulator.distributor.core.rows import Interest, Stored
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once.claims import commit, forget
 
@@ -23,7 +22,7 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
     mark_seen(turn, network, notice.id)
     digest, lane = notice.event.digest(), int(history)
     stored = known(turn, notice.id, digest)
-    kept = Stored(list(notice.event), digest) if stored is None else stored
+    kept = rows.Stored(list(notice.event), digest) if stored is None else stored
     conflicts, first = kept.digest != digest, not kept.seen
     if first and not conflicts:
         kept = _told(kept, notice)._replace(seen=max(turn.now, 1))
@@ -54,7 +53,7 @@ def _enqueue(turn: Turn, target: str, done: str, notice: Notice, *, lane: int = 
     jobs.enqueue(turn, target, event_id, notice.event.order, due=due, lane=lane)
 
 
-def known(turn: Turn, event_id: str, digest: str) -> Stored | None:
+def known(turn: Turn, event_id: str, digest: str) -> rows.Stored | None:
     """The stored event of an id. One that only an interest reported is ignored if its content differs."""
     stored = rows.get_event(turn.tx, event_id)
     if stored is None or not stored.hearsay:
@@ -85,7 +84,7 @@ def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
         turn.tx.delete(rows.ALARMS, alarm)
 
 
-def _told(stored: Stored, notice: Notice) -> Stored:
+def _told(stored: rows.Stored, notice: Notice) -> rows.Stored:
     return stored._replace(
         time=stored.time or notice.time, number=notice.number, signer=notice.signer, publisher=notice.event.iss
     )
@@ -98,7 +97,7 @@ def matches(types: list[str], metadata: list[str], event: Event) -> bool:
     return not metadata or any(value in event.metadata for value in metadata)
 
 
-def tell_interest(turn: Turn, subscription: str, interest: Interest, notice: Notice) -> None:
+def tell_interest(turn: Turn, subscription: str, interest: rows.Interest, notice: Notice) -> None:
     """An adapter notified for one interest: that interest gets the event, and nothing is replicated (ID-40)."""
     if notice.id is None or not interest.active or not matches(interest.types, interest.metadata, notice.event):
         return
@@ -106,7 +105,7 @@ def tell_interest(turn: Turn, subscription: str, interest: Interest, notice: Not
     stored = rows.get_event(turn.tx, notice.id)
     if stored is not None and (stored.digest != digest or (stored.seen and stored.seen < interest.created)):
         return
-    kept = Stored(list(notice.event), digest, hearsay=1) if stored is None else stored
+    kept = rows.Stored(list(notice.event), digest, hearsay=1) if stored is None else stored
     if not kept.seen:
         rows.put_event(turn.tx, notice.id, _told(kept, notice))
     _enqueue(turn, rows.to_subscription(subscription), rows.notified(subscription), notice)

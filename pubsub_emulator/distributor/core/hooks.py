@@ -3,8 +3,6 @@
 import json
 
 from pubsub_emulator.distributor.core import jobs, messages, rows
-from pubsub_emulator.distributor.core.messages import Turn
-from pubsub_emulator.distributor.core.rows import Hooks, Interest, get_job, put_job
 from pubsub_emulator.distributor.core.rules import FORMS, Rules
 from pubsub_emulator.distributor.once.claims import commit, release
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -15,15 +13,15 @@ INTEREST = "interest:"
 GONE = 410
 
 
-def started(turn: Turn, message: messages.Start) -> None:
+def started(turn: messages.Turn, message: messages.Start) -> None:
     """A process starts: compare every adapter and read every log now."""
     for network in turn.rules.networks:
-        known = rows.get_hooks(turn.tx, network) or Hooks(message.keys[network])
+        known = rows.get_hooks(turn.tx, network) or rows.Hooks(message.keys[network])
         rows.put_hooks(turn.tx, network, known, turn.now)
         rows.put_cursor(turn.tx, network, rows.get_cursor(turn.tx, network)._replace(reading=0), turn.now)
 
 
-def hooks_due(turn: Turn, network: str) -> None:
+def hooks_due(turn: messages.Turn, network: str) -> None:
     """Ask an adapter for its subscriptions, to compare them."""
     hooks = rows.get_hooks(turn.tx, network)
     if hooks is None or network not in turn.rules.networks:
@@ -33,11 +31,11 @@ def hooks_due(turn: Turn, network: str) -> None:
     turn.emit(messages.List(network))
 
 
-def _put(turn: Turn, network: str, hooks: Hooks) -> None:
+def _put(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
     rows.put_hooks(turn.tx, network, hooks, turn.now + turn.rules.silence)
 
 
-def listed(turn: Turn, message: messages.Listed) -> None:
+def listed(turn: messages.Turn, message: messages.Listed) -> None:
     """Compare an adapter's subscriptions with those it should have: ask for the missing ones and remove the others."""
     hooks = rows.get_hooks(turn.tx, message.network)
     if message.hooks is None or hooks is None:
@@ -58,7 +56,7 @@ def listed(turn: Turn, message: messages.Listed) -> None:
         _try_form(turn, message.network, hooks._replace(form=form, answer=0))
 
 
-def _try_form(turn: Turn, network: str, hooks: Hooks) -> None:
+def _try_form(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
     _put(turn, network, hooks)
     if hooks.form < len(FORMS):
         endpoint = turn.rules.hook_url(network, hooks.key)
@@ -67,7 +65,7 @@ def _try_form(turn: Turn, network: str, hooks: Hooks) -> None:
         turn.note("no-hook", network)
 
 
-def _compare_interests(turn: Turn, message: messages.Listed) -> set[str]:
+def _compare_interests(turn: messages.Turn, message: messages.Listed) -> set[str]:
     """Ask for the interests that an adapter lacks; returns the endpoints of all."""
     there = {hook.endpoint for hook in message.hooks or ()}
     wanted: set[str] = set()
@@ -83,13 +81,13 @@ def _compare_interests(turn: Turn, message: messages.Listed) -> set[str]:
     return wanted
 
 
-def for_interest(rules: Rules, network: str, name: str, interest: Interest | messages.Subscribe) -> messages.MakeHook:
+def for_interest(rules: Rules, network: str, name: str, wish: rows.Interest | messages.Subscribe) -> messages.MakeHook:
     """The subscription on an adapter for one interest."""
-    endpoint = rules.interest_url(network, name, interest.key)
-    return messages.MakeHook(network, INTEREST + name, endpoint, tuple(interest.types), tuple(interest.metadata))
+    endpoint = rules.interest_url(network, name, wish.key)
+    return messages.MakeHook(network, INTEREST + name, endpoint, tuple(wish.types), tuple(wish.metadata))
 
 
-def hooked(turn: Turn, message: messages.Hooked) -> None:
+def hooked(turn: messages.Turn, message: messages.Hooked) -> None:
     """Note how an adapter answered a subscription: accepted, form not offered, or no answer."""
     if message.form.startswith(INTEREST):
         if message.accepted:  # asked once: an adapter that does not list it would otherwise get one more each time
@@ -105,7 +103,7 @@ def hooked(turn: Turn, message: messages.Hooked) -> None:
         _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, answer=0))
 
 
-def subscribe(turn: Turn, request: messages.Subscribe) -> None:
+def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
     """Store a client's subscription, unless an equal one exists, and ask every adapter for it."""
     key = "equal|" + _equality(request)
     known = turn.tx.get(rows.INTERESTS, key)
@@ -114,7 +112,7 @@ def subscribe(turn: Turn, request: messages.Subscribe) -> None:
         return
     name = request.fresh
     types, metadata = list(request.types), list(request.metadata)
-    interest = Interest(types, metadata, request.endpoint, request.secret, request.key, turn.now)
+    interest = rows.Interest(types, metadata, request.endpoint, request.secret, request.key, turn.now)
     turn.tx.put(rows.INTERESTS, key, name)
     rows.put_interest(turn.tx, name, interest)
     rows.put_index(turn.tx, [*rows.get_index(turn.tx), (name, types, metadata, turn.now)])
@@ -123,13 +121,13 @@ def subscribe(turn: Turn, request: messages.Subscribe) -> None:
     turn.emit(messages.Reply(value=name))
 
 
-def _equality(request: messages.Subscribe | Interest) -> str:
+def _equality(request: messages.Subscribe | rows.Interest) -> str:
     """The key under which equal subscriptions are found."""
     fields = (sorted(set(request.types)), sorted(set(request.metadata)), request.endpoint, request.secret)
     return blake2_256(json.dumps(fields).encode()).hex()
 
 
-def unsubscribe(turn: Turn, request: messages.Unsubscribe) -> None:
+def unsubscribe(turn: messages.Turn, request: messages.Unsubscribe) -> None:
     """End a client's subscription; the adapters' part of it is removed by the next comparison."""
     interest = rows.get_interest(turn.tx, request.subscription)
     if interest is None:
@@ -140,7 +138,7 @@ def unsubscribe(turn: Turn, request: messages.Unsubscribe) -> None:
     turn.emit(messages.Reply())
 
 
-def _leave_index(turn: Turn, subscription: str, interest: Interest) -> None:
+def _leave_index(turn: messages.Turn, subscription: str, interest: rows.Interest) -> None:
     turn.tx.delete(rows.INTERESTS, "equal|" + _equality(interest))
     rows.put_index(turn.tx, [entry for entry in rows.get_index(turn.tx) if entry[0] != subscription])
     for network in turn.rules.networks:
@@ -150,7 +148,7 @@ def _leave_index(turn: Turn, subscription: str, interest: Interest) -> None:
             rows.put_hooks(turn.tx, network, hooks, turn.now)
 
 
-def posted(turn: Turn, message: messages.Posted) -> None:
+def posted(turn: messages.Turn, message: messages.Posted) -> None:
     """A notification ended. Only 2xx marks it as delivered; 410 ends the subscription (ID-41)."""
     target, done = rows.to_subscription(message.subscription), rows.notified(message.subscription)
     if turn.tx.has(done, message.id):
@@ -160,20 +158,20 @@ def posted(turn: Turn, message: messages.Posted) -> None:
         jobs.unbury(turn, target, message.id)
         jobs.finish(turn, target, message.id)
         return
-    job = get_job(turn.tx, target, message.id)
+    job = rows.get_job(turn.tx, target, message.id)
     if job is None or not release(turn.tx, done, message.id, turn.rules.owner):
         return
     reason = "no answer" if message.status is None else f"status {message.status}"
     job = job._replace(tries=job.tries + 1, until=0, reason=reason)
     job = job._replace(due=turn.now + jobs.post_backoff(turn, message.subscription, message.id, job.tries))
-    put_job(turn.tx, target, message.id, job)
+    rows.put_job(turn.tx, target, message.id, job)
     if message.status == GONE:
         _end(turn, message.subscription)
     if message.status == GONE or job.tries >= turn.rules.most_failures:
         jobs.bury(turn, target, message.id, reason)
 
 
-def _end(turn: Turn, subscription: str) -> None:
+def _end(turn: messages.Turn, subscription: str) -> None:
     interest = rows.get_interest(turn.tx, subscription)
     if interest is not None and interest.active:
         _leave_index(turn, subscription, interest)
@@ -181,7 +179,7 @@ def _end(turn: Turn, subscription: str) -> None:
         turn.note("subscription-ended", subscription)
 
 
-def redrive(turn: Turn, request: messages.Redrive) -> None:
+def redrive(turn: messages.Turn, request: messages.Redrive) -> None:
     """Try a dead letter again, as if it had never been tried."""
     dead = rows.get_dead(turn.tx, request.letter)
     if dead is None:

@@ -10,7 +10,6 @@ from typing import Final
 
 from pubsub_emulator.distributor.core import rows
 from pubsub_emulator.distributor.core.messages import Call, Post, Probe, Turn
-from pubsub_emulator.distributor.core.rows import Dead, Job, State, get_job, put_job
 from pubsub_emulator.distributor.once import Claim, claim
 from pubsub_emulator.distributor.once.claims import lease_end, owner_of
 
@@ -22,32 +21,32 @@ def enqueue(
     turn: Turn, target: str, event_id: str, entity: str, *, due: int = 0, lane: int = 0, doubt: int = 0
 ) -> None:
     """Store a job behind the others of its target and entity, unless it is there; start it if it is first and due."""
-    if get_job(turn.tx, target, event_id) is not None:
+    if rows.get_job(turn.tx, target, event_id) is not None:
         return
     queue = f"{target}|{entity}"
     last = turn.tx.get(rows.QUEUES, queue) or ""
-    job = Job(entity, turn.now, max(due, turn.now), lane, doubt, before=last)
+    job = rows.Job(entity, turn.now, max(due, turn.now), lane, doubt, before=last)
     if last:
-        neighbour = get_job(turn.tx, target, last)
+        neighbour = rows.get_job(turn.tx, target, last)
         if neighbour is not None:
-            put_job(turn.tx, target, last, neighbour._replace(after=event_id))
+            rows.put_job(turn.tx, target, last, neighbour._replace(after=event_id))
     turn.tx.put(rows.QUEUES, queue, event_id)
-    put_job(turn.tx, target, event_id, job)
+    rows.put_job(turn.tx, target, event_id, job)
     start(turn, target, event_id)
 
 
 def finish(turn: Turn, target: str, event_id: str) -> None:
     """Remove a job from its queue, if there is one, and start the next where it was the first."""
-    tx, job = turn.tx, get_job(turn.tx, target, event_id)
+    tx, job = turn.tx, rows.get_job(turn.tx, target, event_id)
     if job is None:
         return
     tx.delete(rows.JOBS, f"{target}|{event_id}")
-    before = get_job(tx, target, job.before) if job.before else None
-    after = get_job(tx, target, job.after) if job.after else None
+    before = rows.get_job(tx, target, job.before) if job.before else None
+    after = rows.get_job(tx, target, job.after) if job.after else None
     if before is not None:
-        put_job(tx, target, job.before, before._replace(after=job.after))
+        rows.put_job(tx, target, job.before, before._replace(after=job.after))
     if after is not None:
-        put_job(tx, target, job.after, after._replace(before=job.before, due=max(after.due, turn.now)))
+        rows.put_job(tx, target, job.after, after._replace(before=job.before, due=max(after.due, turn.now)))
         if not job.before:
             start(turn, target, job.after)
     elif job.before:
@@ -58,8 +57,8 @@ def finish(turn: Turn, target: str, event_id: str) -> None:
 
 def bury(turn: Turn, target: str, event_id: str, reason: str) -> None:
     """Give a job up: it becomes a dead letter."""
-    job = get_job(turn.tx, target, event_id)
-    letter = Dead(target, event_id, reason, turn.now, 0 if job is None else job.tries)
+    job = rows.get_job(turn.tx, target, event_id)
+    letter = rows.Dead(target, event_id, reason, turn.now, 0 if job is None else job.tries)
     rows.put_dead(turn.tx, rows.letter_of(target, event_id), letter)
     turn.note("dead-letter", target, event_id, reason)
     finish(turn, target, event_id)
@@ -74,7 +73,7 @@ def unbury(turn: Turn, target: str, event_id: str) -> None:
 
 def start(turn: Turn, target: str, event_id: str) -> None:
     """Claim and begin a job that is the first of its queue and due; otherwise change nothing."""
-    job = get_job(turn.tx, target, event_id)
+    job = rows.get_job(turn.tx, target, event_id)
     if job is None or job.before or job.due > turn.now:
         return
     kind, _, name = target.partition(":")
@@ -84,30 +83,30 @@ def start(turn: Turn, target: str, event_id: str) -> None:
         _start_post(turn, name, event_id, job)
 
 
-def _claimed(turn: Turn, target: str, event_id: str, job: Job) -> Job | None:
+def _claimed(turn: Turn, target: str, event_id: str, job: rows.Job) -> rows.Job | None:
     """Store the job with a lease, and return it; `None` if it is done or leased by another process."""
     kind, _, name = target.partition(":")
     set_name = rows.published(name) if kind == "n" else rows.notified(name)
-    lease = turn.rules.lease if kind == "n" else turn.rules.post_lease
+    lease = turn.rules.lease if kind == "n" else 2 * turn.rules.post_timeout
     outcome = claim(turn.tx, set_name, event_id, turn.rules.owner, lease)
     if outcome is Claim.DONE:
         finish(turn, target, event_id)
         return None
     if outcome is Claim.IN_FLIGHT:
-        put_job(turn.tx, target, event_id, job._replace(due=lease_end(turn.tx, set_name, event_id)))
+        rows.put_job(turn.tx, target, event_id, job._replace(due=lease_end(turn.tx, set_name, event_id)))
         return None
     until = turn.now + lease
     begun = job._replace(until=until, due=until, doubt=1)
-    put_job(turn.tx, target, event_id, begun)
+    rows.put_job(turn.tx, target, event_id, begun)
     return begun
 
 
-def _start_call(turn: Turn, network: str, event_id: str, job: Job) -> None:
+def _start_call(turn: Turn, network: str, event_id: str, job: rows.Job) -> None:
     target = rows.on_network(network)
     if network not in turn.rules.networks:
         bury(turn, target, event_id, "network-removed")
         return
-    if rows.get_state(turn.tx, network) is not State.READY or is_called(turn, network):
+    if rows.get_state(turn.tx, network) is not rows.State.READY or is_called(turn, network):
         _hold(turn, network, event_id, job)
         return
     begun = _claimed(turn, target, event_id, job)
@@ -147,12 +146,12 @@ def end_call(turn: Turn, network: str, event_id: str) -> None:
         release_held(turn, network)
 
 
-def _hold(turn: Turn, network: str, event_id: str, job: Job) -> None:
+def _hold(turn: Turn, network: str, event_id: str, job: rows.Job) -> None:
     """Keep a job without a due time until publishing on the network is allowed, or no other call is under way."""
     first, following = held_range(turn, network)
     turn.tx.put(rows.held(network), str(following), event_id)
     turn.tx.put(rows.HELD, network, rows.encode((first, following + 1)))
-    put_job(turn.tx, rows.on_network(network), event_id, job, due=False)
+    rows.put_job(turn.tx, rows.on_network(network), event_id, job, due=False)
 
 
 def held_range(turn: Turn, network: str) -> tuple[int, int]:
@@ -163,7 +162,7 @@ def held_range(turn: Turn, network: str) -> tuple[int, int]:
 
 def release_held(turn: Turn, network: str) -> None:
     """Start held jobs: one page, of a legacy network one. The row comes due again until no job is held."""
-    if rows.get_state(turn.tx, network) is not State.READY:
+    if rows.get_state(turn.tx, network) is not rows.State.READY:
         return
     first, following = held_range(turn, network)
     end = min(following, first + turn.rules.page)
@@ -179,7 +178,7 @@ def release_held(turn: Turn, network: str) -> None:
     turn.tx.put(rows.HELD, network, rows.encode((first, following)), due=turn.now if more else None)
 
 
-def _start_post(turn: Turn, subscription: str, event_id: str, job: Job) -> None:
+def _start_post(turn: Turn, subscription: str, event_id: str, job: rows.Job) -> None:
     target = rows.to_subscription(subscription)
     interest = rows.get_interest(turn.tx, subscription)
     if interest is None:  # the client ended it
@@ -195,7 +194,7 @@ def _start_post(turn: Turn, subscription: str, event_id: str, job: Job) -> None:
         bury(turn, target, event_id, "event-expired")
         return
     webhook = "msg_" + hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
-    before = turn.now + turn.rules.post_lease - turn.rules.post_timeout
+    before = turn.now + turn.rules.post_timeout
     notice = stored.notice(event_id)
     turn.emit(Post(subscription, event_id, interest.endpoint, interest.secret, webhook, notice, before))
 

@@ -3,7 +3,6 @@
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.arrivals import known
 from pubsub_emulator.distributor.core.messages import Answered, No, Probe, Probed, Publish, Reply, Turn, Yes
-from pubsub_emulator.distributor.core.rows import Stored, get_job, put_job
 from pubsub_emulator.distributor.once.claims import commit, release, renew, revoke
 
 
@@ -15,7 +14,7 @@ def publish(turn: Turn, request: Publish) -> None:
         turn.note("conflict", "publish", request.id)
         turn.emit(Reply("conflict", request.id))
         return
-    kept = Stored(list(request.event), digest) if stored is None else stored
+    kept = rows.Stored(list(request.event), digest) if stored is None else stored
     if kept != rows.get_event(turn.tx, request.id):
         rows.put_event(turn.tx, request.id, kept)
     lacking = [network for network in turn.rules.networks if not turn.tx.has(rows.published(network), request.id)]
@@ -41,12 +40,12 @@ def answered(turn: Turn, message: Answered) -> None:
 
 def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
     """Keep the claim until its lease ends; some time later the id is probed."""
-    job = get_job(turn.tx, target, event_id)
+    job = rows.get_job(turn.tx, target, event_id)
     if job is None:
         return
     tries = job.tries + 1
     due = max(job.until, turn.now) + min(1000 << min(tries - 1, 20), turn.rules.most_retry)
-    put_job(turn.tx, target, event_id, job._replace(tries=tries, due=due, reason=reason))
+    rows.put_job(turn.tx, target, event_id, job._replace(tries=tries, due=due, reason=reason))
 
 
 def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
@@ -57,7 +56,7 @@ def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
     target, published = rows.on_network(network), rows.published(network)
     if not turn.tx.has(published, event_id):
         commit(turn.tx, published, event_id)
-        job = get_job(turn.tx, target, event_id)
+        job = rows.get_job(turn.tx, target, event_id)
         since = turn.now - turn.rules.lease if job is None else job.since
         row = rows.unseen_text(turn.now, since)
         turn.tx.put(rows.UNSEEN, f"{network}|{event_id}", row, due=turn.now + turn.rules.check_after)
@@ -100,12 +99,12 @@ def probed(turn: Turn, message: Probed) -> None:
 def _call_again(turn: Turn, network: str, event_id: str, at: int) -> bool:
     """Claim again and repeat the call, unless this answers a probe of an earlier claim. Returns whether it did."""
     target = rows.on_network(network)
-    job = get_job(turn.tx, target, event_id)
+    job = rows.get_job(turn.tx, target, event_id)
     if job is None or at < job.until - turn.rules.lease:
         return False
     renew(turn.tx, rows.published(network), event_id, turn.rules.owner, turn.rules.lease)
     until = turn.now + turn.rules.lease
-    put_job(turn.tx, target, event_id, job._replace(until=until, due=until))
+    rows.put_job(turn.tx, target, event_id, job._replace(until=until, due=until))
     jobs.note_call(turn, network, event_id, until)
     jobs.call(turn, network, event_id)
     return True

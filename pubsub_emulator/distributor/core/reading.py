@@ -9,6 +9,7 @@ same content before and after, so each read begins some rows earlier.
 
 import hmac
 from dataclasses import dataclass
+from typing import Final
 
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.arrivals import arrive, mark_seen, tell_interest
@@ -18,7 +19,9 @@ from pubsub_emulator.distributor.event import Notice
 from pubsub_emulator.distributor.once import Transaction
 from pubsub_emulator.distributor.once.claims import forget
 
-RETRIES: int = 6
+SLOW_READ: Final = 4
+"""A read of a legacy log, which is several calls, counts as lost after so many timeouts of a call."""
+RETRIES: Final = 6
 """A failed read is repeated after this part of the silence after which logs are read anyway."""
 
 
@@ -114,7 +117,7 @@ def read(turn: Turn, network: str, cursor: Cursor) -> None:
     if network not in turn.rules.networks:
         put_cursor(turn.tx, network, cursor, None)
         return
-    until = turn.now + turn.rules.read_timeout(network)
+    until = turn.now + turn.rules.call_timeout * (SLOW_READ if network in turn.rules.legacy else 1)
     put_cursor(turn.tx, network, cursor._replace(reading=until), until)
     after = cursor.last if network in turn.rules.legacy else _after(turn, cursor)
     limit = 1 if cursor.high else turn.rules.page + max(cursor.verified - after - 1, 0)

@@ -5,7 +5,6 @@ from typing import Final
 
 START: Final = 0
 """`since`: every event of every history."""
-SLOW_READ: Final = 4
 FORMS: Final = ("all", "star", "types")
 """Forms of a subscription to everything, in the order in which they are tried (ID-32)."""
 
@@ -50,18 +49,9 @@ class Rules:
         """Milliseconds of a lease for calls: two timeouts. Calls begin only in the first of them."""
         return 2 * self.call_timeout
 
-    @property
-    def post_lease(self) -> int:
-        """Milliseconds of a lease for notifications."""
-        return 2 * self.post_timeout
-
     def delay(self, network: str) -> int:
         """Milliseconds from an event's arrival until it is published on another network (ID-35)."""
         return max(self.replication_delay, self.doubling_delay if network in self.doubling else 0)
-
-    def read_timeout(self, network: str) -> int:
-        """Milliseconds after which a read counts as lost; one of a legacy log is several calls, which may be slow."""
-        return self.call_timeout * (SLOW_READ if network in self.legacy else 1)
 
     def hook_url(self, network: str, key: str) -> str:
         """The URL at which an adapter notifies of every event."""

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.rows import State, get_job
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.once import Transaction
 from pubsub_emulator.distributor.once.claims import lease_end
@@ -43,9 +42,9 @@ def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
     dead = rows.get_dead(tx, rows.letter_of(target, event_id))
     if dead is not None:
         return NetworkState(network, "absent", dead.reason, refused=True)
-    job = get_job(tx, target, event_id)
+    job = rows.get_job(tx, target, event_id)
     claimed = lease_end(tx, published, event_id) > tx.now
-    held = rows.get_state(tx, network) is not State.READY
+    held = rows.get_state(tx, network) is not rows.State.READY
     waiting = job is not None and not job.reason and not held
     error = "" if job is None else job.reason
     if job is not None and held and not error:

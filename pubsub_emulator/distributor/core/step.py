@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pubsub_emulator.distributor.core import arrivals, hooks, jobs, messages, publications, reading, rows
-from pubsub_emulator.distributor.core.messages import Turn
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.once import Transaction
 
@@ -14,12 +13,12 @@ def step(rules: Rules, tx: Transaction, message: messages.Input) -> messages.Eff
 
     The effects must be carried out only once the writes are stored; losing them at any point loses time, not events.
     """
-    turn = Turn(rules, tx, tx.now)
+    turn = messages.Turn(rules, tx, tx.now)
     _TAKEN[type(message)](turn, message)
     return turn.effects
 
 
-def _due(turn: Turn, message: messages.Due) -> None:
+def _due(turn: messages.Turn, message: messages.Due) -> None:
     match message.table:
         case rows.JOBS:
             target, _, event_id = message.key.partition("|")
@@ -42,7 +41,7 @@ def _due(turn: Turn, message: messages.Due) -> None:
                 turn.tx.put(message.table, message.key, value)
 
 
-_TAKEN: Final[dict[type[messages.Input], Callable[[Turn, Any], None]]] = {
+_TAKEN: Final[dict[type[messages.Input], Callable[[messages.Turn, Any], None]]] = {
     messages.Due: _due,
     messages.Noticed: reading.noticed,
     messages.Answered: publications.answered,

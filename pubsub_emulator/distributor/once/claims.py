@@ -21,19 +21,15 @@ class Claim(StrEnum):
     DONE = "Done"
 
 
-def _key(set_name: str, member: str) -> str:
-    return f"{set_name}|{member}"
-
-
 def lease_end(tx: Transaction, set_name: str, member: str) -> int:
     """When the last claim's lease ends or ended, in ms; 0 where there is no claim."""
-    held = tx.get(CLAIMS, _key(set_name, member))
+    held = tx.get(CLAIMS, f"{set_name}|{member}")
     return 0 if held is None else int(held.partition("|")[0])
 
 
 def owner_of(tx: Transaction, set_name: str, member: str) -> str | None:
     """The owner that claimed the id last and neither committed nor released it, also after the lease has lapsed."""
-    held = tx.get(CLAIMS, _key(set_name, member))
+    held = tx.get(CLAIMS, f"{set_name}|{member}")
     return None if held is None else held.partition("|")[2]
 
 
@@ -49,13 +45,13 @@ def claim(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -
 
 def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> None:
     """Start the lease of a claim, or start it again for the owner that has it, lapsed or not."""
-    tx.put(CLAIMS, _key(set_name, member), f"{tx.now + lease}|{owner}")
+    tx.put(CLAIMS, f"{set_name}|{member}", f"{tx.now + lease}|{owner}")
 
 
 def forget(tx: Transaction, set_name: str, member: str) -> None:
     """Remove a claim of any owner."""
-    if tx.get(CLAIMS, _key(set_name, member)) is not None:
-        tx.delete(CLAIMS, _key(set_name, member))
+    if tx.get(CLAIMS, f"{set_name}|{member}") is not None:
+        tx.delete(CLAIMS, f"{set_name}|{member}")
 
 
 def commit(tx: Transaction, set_name: str, member: str) -> None:
@@ -68,7 +64,7 @@ def release(tx: Transaction, set_name: str, member: str, owner: str) -> bool:
     """Give a claim back. Returns whether `owner` had it; what is done stays done."""
     if owner_of(tx, set_name, member) != owner:
         return False
-    tx.delete(CLAIMS, _key(set_name, member))
+    tx.delete(CLAIMS, f"{set_name}|{member}")
     return True
 
 

@@ -25,18 +25,13 @@ class RefusedAddressError(OSError):
     """An address that must not be connected to."""
 
 
-def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 address leads to."""
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.ipv4_mapped or address.sixtofour
-
-
 def is_public(text: str) -> bool:
     """Whether an address is neither private, loopback, link-local, multicast nor otherwise special."""
     address: Address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
-        inner = _embedded(address)
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
         if inner is None and address not in _UNICAST:
             return False
         address = inner or address

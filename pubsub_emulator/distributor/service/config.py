@@ -189,17 +189,14 @@ def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool =
     """The verifier of JWTs. Raises `SettingsError`."""
     if config.jwks.startswith(("http://", "https://")):
         keys = Keys(url=config.jwks)
-    elif config.jwks:
-        keys = _file_keys(folder / config.jwks, place)
-    else:
+    elif not config.jwks:
         keys = Keys()
+    else:
+        path = folder / config.jwks
+        try:
+            keys = Keys(parse_json(path.read_bytes()))
+        except OSError as error:
+            raise _unusable(f"{place}.jwks", f"{error}") from error
+        except (AccessError, Exception) as error:
+            raise _unusable(f"{place}.jwks", f"{path}: not a JSON Web Key Set") from error
     return Verifier(keys, check=config.check, issuer=config.issuer, audience=config.audience, expire=expire)
-
-
-def _file_keys(path: Path, place: str) -> Keys:
-    try:
-        return Keys(parse_json(path.read_bytes()))
-    except OSError as error:
-        raise _unusable(f"{place}.jwks", f"{error}") from error
-    except (AccessError, Exception) as error:
-        raise _unusable(f"{place}.jwks", f"{path}: not a JSON Web Key Set") from error

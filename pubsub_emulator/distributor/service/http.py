@@ -85,8 +85,7 @@ class DistributorHttp(Interface):
 
     async def publication(self, request: web.Request) -> web.Response:
         """Answer with the states of an id on all networks."""
-        event_id = request.match_info["id"]
-        _check_text(event_id)
+        event_id = _named(request, "id")
         found = await self._engine.where(event_id)
         if not found.known:
             raise not_found("no event of that id is known")
@@ -123,8 +122,7 @@ class DistributorHttp(Interface):
 
     async def unsubscribe(self, request: web.Request) -> web.Response:
         """End a subscription."""
-        name = request.match_info["subscription"]
-        _check_text(name)
+        name = _named(request, "subscription")
         reply = messages.reply_of(await self._engine.tell(messages.Unsubscribe(name)))
         if reply.code:
             raise not_found("no subscription of that name")
@@ -134,10 +132,8 @@ class DistributorHttp(Interface):
 
     async def notification(self, request: web.Request) -> web.StreamResponse:
         """An adapter's notification: 200 once everything is stored. Its key is checked before the body is read."""
-        network, key = request.match_info["network"], request.match_info["key"]
-        subscription = request.match_info.get("subscription")
-        for text in (network, key, subscription or ""):
-            _check_text(text)
+        network, key = _named(request, "network"), _named(request, "key")
+        subscription = _named(request, "subscription") if "subscription" in request.match_info else None
         if network not in self._engine.rules.networks:
             raise not_found("no such network")
         if not await self._engine.is_key(network, subscription, key):
@@ -166,9 +162,7 @@ class DistributorHttp(Interface):
 
     async def redrive(self, request: web.Request) -> web.Response:
         """Redrive a dead letter."""
-        letter = request.match_info["letter"]
-        _check_text(letter)
-        reply = messages.reply_of(await self._engine.tell(messages.Redrive(letter)))
+        reply = messages.reply_of(await self._engine.tell(messages.Redrive(_named(request, "letter"))))
         if reply.code == "not-found":
             raise not_found("no dead letter of that name")
         if reply.code:
@@ -275,7 +269,9 @@ def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
     }
 
 
-def _check_text(text: str) -> None:
-    """Names in paths go to the store as text."""
+def _named(request: web.Request, part: str) -> str:
+    """A name in the path, which goes to the store as text."""
+    text = request.match_info[part]
     if not requests.is_storable(text) or len(text) > requests.MOST_CURSOR:
         raise not_found()
+    return text

@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -30,14 +31,11 @@ class Poster:
     def __init__(self, *, private: bool = False, timeout: float = 5.0) -> None:
         self._private = private
         self._timeout = aiohttp.ClientTimeout(total=timeout)
-        self._session: aiohttp.ClientSession | None = None
 
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=guarded_connector(private=self._private), cookie_jar=aiohttp.DummyCookieJar()
-            )
-        return self._session
+    @cached_property
+    def _session(self) -> aiohttp.ClientSession:
+        connector = guarded_connector(private=self._private)
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
     async def post(self, effect: Post) -> int | None:
         """The status of the answer, or `None` without an answer. The body is not read."""
@@ -54,7 +52,7 @@ class Poster:
         """The status of the answer to JSON, or `None` without an answer; logs call the subscription `name`."""
         headers = {"Content-Type": "application/json", **headers}
         try:
-            async with self._open().post(
+            async with self._session.post(
                 endpoint, data=body, headers=headers, timeout=self._timeout, allow_redirects=False
             ) as response:
                 return response.status
@@ -67,7 +65,7 @@ class Poster:
 
     async def close(self) -> None:
         """Close connections."""
-        if self._session is not None:
+        if "_session" in self.__dict__:
             await self._session.close()
 
 

@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from pubsub_emulator.distributor.core import rows
 from pubsub_emulator.distributor.core.arrivals import matches
-from pubsub_emulator.distributor.core.rows import letter_of, on_network, to_subscription
 from pubsub_emulator.distributor.event import Event
 from pubsub_emulator.distributor.simulation.world import World
 
@@ -33,7 +31,8 @@ def _untold(world: World, name: str, event_id: str) -> bool:
         return False
     shown = {notice.number for notice in network.page(0, 0, 0).notices}
     numbers = [notice.number for notice in network.log if notice.id == event_id]
-    return not any(each in shown or _row(world, rows.numbers(name), str(each)) for each in numbers)
+    stored = world.look()
+    return not any(each in shown or stored.get(rows.numbers(name), str(each)) is not None for each in numbers)
 
 
 def _believed(world: World, name: str, event_id: str) -> bool:
@@ -44,18 +43,18 @@ def _believed(world: World, name: str, event_id: str) -> bool:
 def _unknown(world: World, event_id: str) -> bool:
     """Whether an id is only where it was never shown, and no client published it; hearsay does not count."""
     homes = [name for name, network in world.networks.items() if network.has(event_id)]
-    row = _row(world, rows.EVENTS, event_id)
-    return (not row or bool(rows.Stored(*row).hearsay)) and all(_untold(world, name, event_id) for name in homes)
+    stored = rows.get_event(world.look(), event_id)
+    return (stored is None or bool(stored.hearsay)) and all(_untold(world, name, event_id) for name in homes)
 
 
 def _is_dead(world: World, target: str, event_id: str) -> bool:
-    return world.watch.read_row(rows.DEAD, letter_of(target, event_id)) != "[]"
+    return rows.get_dead(world.look(), rows.letter_of(target, event_id)) is not None
 
 
 def _everywhere(world: World) -> Iterator[str]:
     for event_id in ids(world):
         for name, network in world.networks.items():
-            lacking = not network.has(event_id) and not _is_dead(world, on_network(name), event_id)
+            lacking = not network.has(event_id) and not _is_dead(world, rows.on_network(name), event_id)
             if lacking and not _unknown(world, event_id) and not _believed(world, name, event_id):
                 yield f"1: {event_id} is not on {name}, and no dead letter says why"
 
@@ -77,7 +76,7 @@ def _effects(world: World) -> Iterator[str]:
     """Publications: one for an id and network, more only after a doubt, a revocation or a dead letter."""
     for (name, event_id), calls in world.calls.items():
         again = world.watch.revoked[name, event_id]
-        again += world.watch.buried[rows.DEAD, letter_of(on_network(name), event_id)]
+        again += world.watch.buried[rows.DEAD, rows.letter_of(rows.on_network(name), event_id)]
         if calls > 1 + doubts(world, name, event_id) + again:
             yield f"4: {event_id} was published {calls} times on {name}"
 
@@ -85,16 +84,15 @@ def _effects(world: World) -> Iterator[str]:
 def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[str]:
     """Of several contents of one id any may be told, as an interest hears of one that later counts for nothing."""
     for subscription, endpoint in world.subscriptions.items():
-        interest = rows.Interest(*_row(world, rows.SUBSCRIPTIONS, subscription))
+        interest = rows.Interest(*json.loads(world.watch.read_row(rows.SUBSCRIPTIONS, subscription)))
         subscriber = world.endpoints[endpoint]
         names = {found for _, found, _ in subscriber.got}
         for event_id in sorted({*ids(world), *names}):
-            row = _row(world, rows.EVENTS, event_id)
-            if not row:
+            stored = rows.get_event(world.look(), event_id)
+            if stored is None:
                 if not _unknown(world, event_id):
                     yield f"5: {event_id} was never read"
                 continue
-            stored = rows.Stored(*row)
             wanted = matches(interest.types, interest.metadata, stored.fields())
             count = subscriber.acknowledged(event_id)
             key = subscription, event_id
@@ -103,14 +101,10 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
             if count > most:
                 yield f"5: {subscription} acknowledged {event_id} {count} times, at most {most} are allowed"
             late = stored.seen < interest.created or not interest.active
-            if wanted and not count and not late and not _is_dead(world, to_subscription(subscription), event_id):
+            if wanted and not count and not late and not _is_dead(world, rows.to_subscription(subscription), event_id):
                 yield f"5: {subscription} never got {event_id}"
             if len({webhook for webhook, found, _ in subscriber.got if found == event_id}) > 1:
                 yield f"5: {event_id} had several webhook ids for {subscription}"
-
-
-def _row(world: World, table: str, key: str) -> Any:
-    return json.loads(world.watch.read_row(table, key))
 
 
 def _ordered(world: World) -> Iterator[str]:
@@ -128,7 +122,7 @@ def _ordered(world: World) -> Iterator[str]:
                 continue
             got = [found for _, found, answer in world.endpoints[world.subscriptions[name]].got if answer == 200]
             places = [got.index(each) for each in order if each in got]
-        given_up = any(world.watch.buried[rows.DEAD, letter_of(target, event_id)] for event_id in order)
+        given_up = any(world.watch.buried[rows.DEAD, rows.letter_of(target, event_id)] for event_id in order)
         if not given_up and places != sorted(places):
             yield f"8: events of {entity} are out of order on {target}"
 

@@ -47,15 +47,62 @@ class Process:
     rules: Rules = field(default_factory=lambda: Rules((), ""))
 
 
-class Timeline:
-    """The time of one world, in ms, with its chance and its digest; actions happen in order of time, then of asking."""
+@dataclass(eq=False)
+class Scenery:
+    """Networks, subscribers, faults, and counts of what happened. Times are ms.
 
-    def __init__(self, seed: int) -> None:
-        self.random = Random(seed)  # noqa: S311  # a story is a function of its seed
+    Actions happen in order of time, then of asking. Every draw is from one generator; what happened is in one digest.
+    """
+
+    seed: int = 0
+    networks: dict[str, SimulatedNetwork] = field(default_factory=dict)
+    replicas: int = 1
+    faults: Faults = field(default_factory=Faults)
+    rules: Rules = field(default_factory=lambda: Rules(("a", "b"), ""))
+    name: str = "ied"
+    down_for: int = 3_000
+    """How long a killed process is away."""
+    kill_at: int = -1
+    """Before which effect, counted from 0, a process is killed; negative for none."""
+
+    def __post_init__(self) -> None:
+        if not self.networks:
+            self.networks = {name: SimulatedNetwork(name) for name in ("a", "b")}
+        self.rules = replace(
+            self.rules,
+            networks=tuple(self.networks),
+            public_url=f"http://{self.name}.example",
+            legacy=frozenset(name for name, network in self.networks.items() if network.legacy),
+        )
+        self.random = Random(self.seed)  # noqa: S311  # a story is a function of its seed
         self.now = BEGIN
         self._events: list[tuple[int, int, Callable[[], object]]] = []
         self._sequence = 0
         self._hash = new_blake2_256()
+        self.processes = [Process(f"p{number}") for number in range(self.replicas)]
+        self.store_up = True
+        self.endpoints: dict[str, Subscriber] = {}
+        self.subscriptions: dict[str, str] = {}
+        """Endpoints of subscriptions."""
+        self.happened: Counter[str] = Counter()
+        """Faults by kind."""
+        self.calls: Counter[tuple[str, str]] = Counter()
+        self.timely: Counter[tuple[str, str]] = Counter()
+        """Calls that ended with a yes or no taken in by who made them."""
+        self.strangers: Counter[tuple[str, str]] = Counter()
+        """Publications by others."""
+        self.taken_back: set[tuple[str, str]] = set()
+        """What was in a log when it was taken back."""
+        self.lied: set[tuple[str, str]] = set()
+        """Calls that were answered with a yes without a deed."""
+        self.posts: Counter[tuple[str, str]] = Counter()
+        self.answered_posts: Counter[tuple[str, str]] = Counter()
+        self.performed = 0
+        """Effects begun."""
+
+    def latency(self) -> int:
+        """A random latency in ms."""
+        return self.random.randrange(5_000, 60_000) if self.chance(self.faults.late) else self.random.randrange(1, 50)
 
     def later(self, delay: int, what: Callable[[], object]) -> None:
         """Schedule an action after `delay` ms."""
@@ -97,54 +144,3 @@ class Timeline:
     def digest(self) -> str:
         """One hash over all that happened; equal stories have equal digests."""
         return "0x" + self._hash.hexdigest()
-
-
-@dataclass(eq=False)
-class Scenery(Timeline):
-    """Networks, subscribers, faults, and counts of what happened. Times are ms."""
-
-    seed: int = 0
-    networks: dict[str, SimulatedNetwork] = field(default_factory=dict)
-    replicas: int = 1
-    faults: Faults = field(default_factory=Faults)
-    rules: Rules = field(default_factory=lambda: Rules(("a", "b"), ""))
-    name: str = "ied"
-    down_for: int = 3_000
-    """How long a killed process is away."""
-    kill_at: int = -1
-    """Before which effect, counted from 0, a process is killed; negative for none."""
-
-    def __post_init__(self) -> None:
-        if not self.networks:
-            self.networks = {name: SimulatedNetwork(name) for name in ("a", "b")}
-        self.rules = replace(
-            self.rules,
-            networks=tuple(self.networks),
-            public_url=f"http://{self.name}.example",
-            legacy=frozenset(name for name, network in self.networks.items() if network.legacy),
-        )
-        super().__init__(self.seed)
-        self.processes = [Process(f"p{number}") for number in range(self.replicas)]
-        self.store_up = True
-        self.endpoints: dict[str, Subscriber] = {}
-        self.subscriptions: dict[str, str] = {}
-        """Endpoints of subscriptions."""
-        self.happened: Counter[str] = Counter()
-        """Faults by kind."""
-        self.calls: Counter[tuple[str, str]] = Counter()
-        self.timely: Counter[tuple[str, str]] = Counter()
-        """Calls that ended with a yes or no taken in by who made them."""
-        self.strangers: Counter[tuple[str, str]] = Counter()
-        """Publications by others."""
-        self.taken_back: set[tuple[str, str]] = set()
-        """What was in a log when it was taken back."""
-        self.lied: set[tuple[str, str]] = set()
-        """Calls that were answered with a yes without a deed."""
-        self.posts: Counter[tuple[str, str]] = Counter()
-        self.answered_posts: Counter[tuple[str, str]] = Counter()
-        self.performed = 0
-        """Effects begun."""
-
-    def latency(self) -> int:
-        """A random latency in ms."""
-        return self.random.randrange(5_000, 60_000) if self.chance(self.faults.late) else self.random.randrange(1, 50)

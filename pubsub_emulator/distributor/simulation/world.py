@@ -254,7 +254,11 @@ class World(Hands):
 
     def where(self, event_id: str) -> Whereabouts:
         """The states of an id on all networks."""
-        return whereabouts(self.rules, Transaction(self.watch.reader, self.now), event_id)
+        return whereabouts(self.rules, self.look(), event_id)
+
+    def look(self) -> Transaction:
+        """What is stored now."""
+        return Transaction(self.watch.reader, self.now)
 
     def subscribe(
         self, endpoint: str, types: tuple[str, ...] = ("*",), metadata: tuple[str, ...] = ()
@@ -299,12 +303,10 @@ class World(Hands):
 
     def quiet(self) -> bool:
         """Whether only periodic work is left."""
-        return self.watch.open_jobs == 0 and all(self._caught_up(name) for name in self.networks)
-
-    def _caught_up(self, name: str) -> bool:
-        cursor = rows.Cursor(*json.loads(self.watch.read_row(rows.CURSORS, name)))
-        behind = not self.networks[name].legacy and cursor.last != len(self.networks[name].log)
-        return cursor.cut < 0 and not behind
+        if self.watch.open_jobs:
+            return False
+        cursors = [(network, rows.get_cursor(self.look(), name)) for name, network in self.networks.items()]
+        return all(each.cut < 0 and (network.legacy or each.last == len(network.log)) for network, each in cursors)
 
     def settle(self, most: int = 6 * 3_600_000) -> bool:
         """Run until only periodic work is left. Returns whether that was reached."""

@@ -223,8 +223,7 @@ class EvmLedger(NetworkLog):
         """End what is over, and send again what the node does not know, and the first of the others for more."""
         if not self._sent:
             return
-        final = self._readings[-1].number if self._readings else None
-        used = 0 if final is None else await self._node.nonce(self._account.address, final)
+        used = await self._node.nonce(self._account.address, self._readings[-1].number) if self._readings else 0
         for sent in list(self._sent.values()):
             if sent.id in self._times or sent.nonce < used:
                 self._forget(sent)
