@@ -42,8 +42,7 @@ class PostgresDatabase:
         self.place = _without_password(url)
         self._writing = psycopg.IsolationLevel.SERIALIZABLE if serializable else psycopg.IsolationLevel.READ_COMMITTED
         self._url = url
-        self._used: dict[int, float] = {}
-        """When a connection was last given back, by its identity; of the last few."""
+        self._used: dict[int, float] = {}  # when a connection was last given back, by its identity; of the last few
         kwargs: dict[str, Any] = {"connect_timeout": int(_ANSWER_SECONDS), "autocommit": True}
         if serializable:
             kwargs["options"] = _BY_INDEX

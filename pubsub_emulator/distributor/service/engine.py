@@ -85,8 +85,7 @@ class Engine:
         self._settings = settings
         self._thread = ThreadPoolExecutor(1, "store")
         self._queue: deque[Waiting] = deque()
-        self._filled = asyncio.Event()
-        """Whether anything is in the queue."""
+        self._filled = asyncio.Event()  # whether anything is in the queue
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
         self._limit = asyncio.Semaphore(self._settings.concurrency)

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Mapping
 from functools import cached_property
-from types import MappingProxyType
 from typing import Final
 
 import aiohttp
@@ -18,7 +17,6 @@ from pubsub_emulator.distributor.service.addresses import RefusedAddressError, g
 
 log = logging.getLogger("pubsub.distributor")
 
-NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 PREFIX: Final = "whsec_"
 FEWEST: Final = 16
 MOST: Final = 128
@@ -47,10 +45,10 @@ class Poster:
         return await self.send(effect.endpoint, body, headers, effect.subscription)
 
     async def send(
-        self, endpoint: str, body: bytes, headers: Mapping[str, str] = NO_HEADERS, name: str = ""
+        self, endpoint: str, body: bytes, headers: Mapping[str, str] | None = None, name: str = ""
     ) -> int | None:
         """The status of the answer to JSON, or `None` without an answer; logs call the subscription `name`."""
-        headers = {"Content-Type": "application/json", **headers}
+        headers = {"Content-Type": "application/json", **(headers or {})}
         try:
             async with self._session.post(
                 endpoint, data=body, headers=headers, timeout=self._timeout, allow_redirects=False

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from pubsub_emulator.distributor.core.messages import Page
 from pubsub_emulator.distributor.event import Event, Notice, find_id
@@ -11,13 +11,6 @@ from pubsub_emulator.primitives.hashing import blake2_256
 SIGNER: Final = "0x" + "eb" * 20
 PUBLISHER: Final = "0x" + "43" * 32
 """What an adapter signs with where a publication names no `iss`."""
-
-
-class Watcher(Protocol):
-    """A distributor on a network."""
-
-    strangers: Counter[tuple[str, str]]
-    """Publications by others, by network and id."""
 
 
 @dataclass
@@ -50,8 +43,8 @@ class SimulatedNetwork:
     """How often the log was taken back."""
     _counts: Counter[str] = field(default_factory=Counter, repr=False)
     _counted: int = 0
-    distributors: list[Watcher] = field(default_factory=list, repr=False)
-    """Who hears of what enters the log."""
+    strangers: list[Counter[tuple[str, str]]] = field(default_factory=list, repr=False)
+    """Where each distributor on it counts publications by others, by network and id."""
 
     def has(self, event_id: str) -> bool:
         """Whether the log has the id."""

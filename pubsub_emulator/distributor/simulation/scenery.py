@@ -82,23 +82,16 @@ class Scenery:
         self.processes = [Process(f"p{number}") for number in range(self.replicas)]
         self.store_up = True
         self.endpoints: dict[str, Subscriber] = {}
-        self.subscriptions: dict[str, str] = {}
-        """Endpoints of subscriptions."""
-        self.happened: Counter[str] = Counter()
-        """Faults by kind."""
+        self.subscriptions: dict[str, str] = {}  # endpoints of subscriptions
+        self.happened: Counter[str] = Counter()  # faults by kind
         self.calls: Counter[tuple[str, str]] = Counter()
-        self.timely: Counter[tuple[str, str]] = Counter()
-        """Calls that ended with a yes or no taken in by who made them."""
-        self.strangers: Counter[tuple[str, str]] = Counter()
-        """Publications by others."""
-        self.taken_back: set[tuple[str, str]] = set()
-        """What was in a log when it was taken back."""
-        self.lied: set[tuple[str, str]] = set()
-        """Calls that were answered with a yes without a deed."""
+        self.timely: Counter[tuple[str, str]] = Counter()  # calls that ended with a yes or no taken in by who made them
+        self.strangers: Counter[tuple[str, str]] = Counter()  # publications by others
+        self.taken_back: set[tuple[str, str]] = set()  # what was in a log when it was taken back
+        self.lied: set[tuple[str, str]] = set()  # calls that were answered with a yes without a deed
         self.posts: Counter[tuple[str, str]] = Counter()
         self.answered_posts: Counter[tuple[str, str]] = Counter()
-        self.performed = 0
-        """Effects begun."""
+        self.performed = 0  # effects begun
 
     def latency(self) -> int:
         """A random latency in ms."""

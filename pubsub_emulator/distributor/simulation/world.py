@@ -47,8 +47,7 @@ class CheckedStore(MemoryStore):
         self._acknowledged = acknowledged
         self._record = record
         self.inputs: tuple[messages.Input, ...] = ()
-        self.touched: set[str] = set()
-        """Ids of which something was written, and names of networks whose state was."""
+        self.touched: set[str] = set()  # ids of which something was written, and names of networks whose state was
         self.surprises: list[str] = []
         self.open_jobs = 0
         self.revoked: Counter[tuple[str, str]] = Counter()
@@ -105,7 +104,7 @@ class World(Hands):
         self.steps = 0
         self._poll_at = 0
         for network in self.networks.values():
-            network.distributors.append(self)
+            network.strangers.append(self.strangers)
 
     def _acknowledged(self, subscription: str, event_id: str) -> int:
         return self.endpoints[self.subscriptions[subscription]].acknowledged(event_id)
@@ -192,8 +191,8 @@ class World(Hands):
         notice = network.append(event, self.now)
         if notice is None:
             return
-        for each in network.distributors:
-            each.strangers[name, notice.id or ""] += each is not by
+        for counts in network.strangers:
+            counts[name, notice.id or ""] += by is None or counts is not by.strangers
         self.record("log", name, notice)
         for endpoint in sorted({*network.hooks.values(), *network.unlisted.values()}):
             self.notify(endpoint, notice)
