@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from pubsub_emulator.distributor.core.messages import No, Page, Unknown
@@ -61,10 +61,9 @@ class NetworkLog(ABC):
 class MemoryLedger(NetworkLog):
     """A log in memory, for demonstrations and tests; its faults are those of the emulated network."""
 
-    def __init__(self, network: SimulatedNetwork, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, network: SimulatedNetwork) -> None:
         super().__init__(network.log)
         self.network = network
-        self._clock = clock
 
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Publish as the emulated network does: it may be down, refuse, lie, or publish without an answer."""
@@ -75,15 +74,15 @@ class MemoryLedger(NetworkLog):
             return Unknown("the network is away")
         if network.refuses:
             return No(network.refuses)
-        time = int(self._clock())
+        now = int(time.time())
         if network.lies:
-            return Published(time, new=True)
+            return Published(now, new=True)
         notice = self.append(event)
-        return Unknown("the answer was lost") if network.mute else Published(time, new=notice is not None)
+        return Unknown("the answer was lost") if network.mute else Published(now, new=notice is not None)
 
     def append(self, event: Event) -> Notice | None:
         """Put an event into the log, past its adapter."""
-        notice = self.network.append(event, int(self._clock() * 1000))
+        notice = self.network.append(event, int(time.time() * 1000))
         self._grow(())
         return notice
 

@@ -29,7 +29,6 @@ SUBSCRIPTIONS: Final = "subscriptions"
 QUARANTINE: Final = "quarantine"
 EXPIRY: Final = "expiry"
 ALARMS: Final = "alarms"
-SETTINGS: Final = "settings"
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _KEPT: Final = 4096
@@ -281,6 +280,8 @@ get_interest, put_interest = _INTERESTS.get, _INTERESTS.put
 """By the subscription's name."""
 get_dead, put_dead = _DEAD.get, _DEAD.put
 """By the dead letter's name, see `letter_of`."""
+put_cursor = _CURSORS.put
+"""By the network; its log is read when the row is due."""
 
 
 def get_job(tx: Transaction, target: str, event_id: str) -> Job | None:
@@ -298,11 +299,6 @@ def get_cursor(tx: Transaction, network: str) -> Cursor:
     return _CURSORS.get(tx, network) or Cursor()
 
 
-def put_cursor(tx: Transaction, network: str, cursor: Cursor, due: int | None) -> None:
-    """Write a cursor; at `due` the log is read."""
-    _CURSORS.put(tx, network, cursor, due)
-
-
 def get_state(tx: Transaction, network: str) -> State:
     """Whether a network may be published to."""
     return State(tx.get(STATES, network) or State.HISTORY)
@@ -310,8 +306,6 @@ def get_state(tx: Transaction, network: str) -> State:
 
 Index = list[tuple[str, list[str], list[str], int]]
 """Active subscriptions with their types, metadata and times of creation."""
-
-
 _index: Final[Callable[[str], Index]] = lru_cache(4)(json.loads)
 
 

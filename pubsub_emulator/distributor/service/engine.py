@@ -42,6 +42,7 @@ LOOK_SECONDS: Final = 0.5
 STORE_SECONDS: Final = 1.0
 """How long an end of an effect waits before it is told to a store again that was down."""
 RETELL: Final = 5
+CONCURRENCY: Final = 256
 PAGE: Final = 1000
 POSTPONED: Final = 60_000
 MOST_KEYS: Final = 1024
@@ -55,7 +56,6 @@ class Settings:
     types: tuple[str, ...] = ()
     metadata: tuple[str, ...] = ()
     chain_ids: Mapping[str, str] = field(default_factory=dict)
-    concurrency: int = 256
     grace: float = 10.0
 
 
@@ -88,7 +88,7 @@ class Engine:
         self._filled = asyncio.Event()  # whether anything is in the queue
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
-        self._limit = asyncio.Semaphore(self._settings.concurrency)
+        self._limit = asyncio.Semaphore(CONCURRENCY)
         self._waiters: dict[str, Waiter] = {}
         self._keys: set[tuple[str, str | None, str]] = set()
         self._offset = 0

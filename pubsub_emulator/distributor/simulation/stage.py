@@ -54,9 +54,9 @@ class Stage:
         if not holds:
             self.failures.append(sentence)
 
-    def status(self, request: Request, wanted: int, within: int = 31_000) -> None:
-        """The request is answered with that status in time."""
-        self.world.run_until(lambda: request.status is not None, within)
+    def status(self, request: Request, wanted: int) -> None:
+        """The request is answered with that status within 31 s."""
+        self.world.run_until(lambda: request.status is not None, 31_000)
         self.that(request.status == wanted, f"status {wanted}, not {request.status}")
 
     def counts(self, number: int = 1, *, after: int = 0, **wanted: int) -> None:
