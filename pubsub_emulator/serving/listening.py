@@ -1,11 +1,18 @@
-"""An application that listens for the length of a block."""
+"""An application that listens for the length of a block, and the log of every HTTP server here."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
-from pubsub_emulator.serving.log import http_log
+_NOT_OURS: Final = (HttpProcessingError, web.RequestPayloadError)
+
+http_log: Final = logging.getLogger("pubsub.http")
+http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS)))
+"""Whoever sends a request that is no HTTP, or a damaged body, is answered or disconnected, and could fill a disk."""
 
 
 @asynccontextmanager

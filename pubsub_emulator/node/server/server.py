@@ -28,7 +28,7 @@ from pubsub_emulator.node.server.producer import Producer, Writer
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import guard
-from pubsub_emulator.serving.log import http_log
+from pubsub_emulator.serving.listening import http_log
 
 _SPEAK: Final = 1.0
 _SWITCH_SECONDS: Final = 0.0001
