@@ -17,7 +17,7 @@ from support.distributor import Stage, play, played, until
 from pubsub_emulator.distributor.core import rows
 from pubsub_emulator.distributor.once import open_store
 from pubsub_emulator.distributor.service.access import hash_token
-from pubsub_emulator.distributor.service.logs import JsonLines
+from pubsub_emulator.distributor.service.serve import JsonLines
 from pubsub_emulator.distributor.simulation.stories import event_of
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,12 @@
 
 import contextlib
 import gc
+import json
+import logging
 import secrets
 import socket
+import sys
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +23,7 @@ from pubsub_emulator.distributor.service.engine import Engine, Settings
 from pubsub_emulator.distributor.service.http import DistributorHttp
 from pubsub_emulator.distributor.service.poster import Poster
 from pubsub_emulator.distributor.service.public import PublicAdapter
+from pubsub_emulator.primitives.shown import whole
 from pubsub_emulator.serving.listening import listening
 
 SHUTDOWN_SECONDS: Final = 5.0
@@ -30,6 +35,35 @@ class Running:
 
     engine: Engine
     url: str
+
+
+class JsonLines(logging.Formatter):
+    """A record as a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, object] = {
+            "time": f"{seconds}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        fields = getattr(record, "fields", None)
+        if isinstance(fields, dict):
+            line.update({name: value for name, value in fields.items() if value != ""})
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return whole(json.dumps(line, ensure_ascii=False, default=str))
+
+
+def log_lines() -> None:
+    """Write the logs of this program to standard error, from level INFO on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger("pubsub")
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    root.propagate = False
 
 
 def tune_collector() -> None:

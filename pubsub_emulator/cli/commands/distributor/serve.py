@@ -14,8 +14,7 @@ from pubsub_emulator.distributor.adapter.ledger import NetworkLog
 from pubsub_emulator.distributor.event import NETWORK
 from pubsub_emulator.distributor.once import Store, open_store
 from pubsub_emulator.distributor.service.config import AccessConfig, make_access, read_config
-from pubsub_emulator.distributor.service.logs import log_lines
-from pubsub_emulator.distributor.service.serve import running, served, tune_collector
+from pubsub_emulator.distributor.service.serve import log_lines, running, served, tune_collector
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.serving.guard import Names
 
