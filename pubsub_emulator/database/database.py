@@ -98,7 +98,5 @@ def migrate(database: Database, component: str, steps: Sequence[Sequence[str | C
                     statement(session)
                 else:
                     session.run(statement.format(**types))
-        if found:
-            session.run("UPDATE migrations SET version = ? WHERE component = ?", (len(steps), component))
-        else:
-            session.run("INSERT INTO migrations VALUES (?, ?)", (component, len(steps)))
+        update = "ON CONFLICT (component) DO UPDATE SET version = excluded.version"
+        session.run(f"INSERT INTO migrations VALUES (?, ?) {update}", (component, len(steps)))

@@ -50,8 +50,7 @@ class PostgresDatabase:
             url, min_size=1, max_size=_POOL, timeout=_ANSWER_SECONDS, open=False, check=self._check, kwargs=kwargs
         )
         try:
-            with psycopg.connect(url, connect_timeout=int(_ANSWER_SECONDS)):
-                pass
+            psycopg.connect(url, connect_timeout=int(_ANSWER_SECONDS)).close()
         except psycopg.Error as error:
             raise StoreUnavailable(f"{self.place}: {_line(error)}") from error
         self._pool.open()

@@ -96,21 +96,18 @@ def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
         return bad
     try:
         _, _, author, kind, location, metadata = decode(DATA, log.data)
-    except (DecodingError, OverflowError) as error:
-        return bad._replace(fault=f"malformed: {error}"[:200])
-    row = {
-        "id": index,
-        "timestamp": time * 1000,
-        "eventType": kind.decode(errors="replace"),
-        "dataLocation": location.decode(errors="replace"),
-        "relevantMetadata": [each.decode(errors="replace") for each in metadata],
-        "entityId": "0x" + log.topics[2].hex(),
-        "previousEntityHash": "0x" + log.topics[3].hex(),
-        "iss": "0x" + log.topics[1].hex() if any(log.topics[1]) else "",
-        "ethereumAddress": author,
-        "blockHash": block,
-    }
-    try:
+        row = {
+            "id": index,
+            "timestamp": time * 1000,
+            "eventType": kind.decode(errors="replace"),
+            "dataLocation": location.decode(errors="replace"),
+            "relevantMetadata": [each.decode(errors="replace") for each in metadata],
+            "entityId": "0x" + log.topics[2].hex(),
+            "previousEntityHash": "0x" + log.topics[3].hex(),
+            "iss": "0x" + log.topics[1].hex() if any(log.topics[1]) else "",
+            "ethereumAddress": author,
+            "blockHash": block,
+        }
         return legacy_notice(parse_row(row), appended)
-    except BadEventError as error:
+    except (DecodingError, OverflowError, BadEventError) as error:
         return bad._replace(fault=f"malformed: {error}"[:200])
