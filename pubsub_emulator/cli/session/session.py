@@ -44,8 +44,6 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode
 T = TypeVar("T")
 
 SOME: Final = "this node was not started by `pubsub serve`: only events, storage and headers are available"
-_CHAIN_WANTED: Final = "a chain is `relay` or a parachain's id"
-_PARA_WANTED: Final = "a parachain's id is a whole number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +271,7 @@ class Session:
         """Every parachain that is no publisher only. Raises `CommandError` as `facts`."""
         return [each.para for each in self.facts.parachains if not each.on_demand]
 
-    def para(self, text: str, what: str = _PARA_WANTED) -> ParaId:
+    def para(self, text: str, what: str = "a parachain's id is a whole number") -> ParaId:
         """A parachain's id. Raises `CommandError` for one that does not exist."""
         found = ParaId(number(text, what))
         if found not in self.paras:
@@ -301,7 +299,7 @@ class Session:
     def state(self, chain: str) -> State:
         """A chain's newest state. Raises `CommandError`."""
         if chain != RELAY:
-            chain = str(self.para(chain, _CHAIN_WANTED))
+            chain = str(self.para(chain, "a chain is `relay` or a parachain's id"))
         return self.node.state(chain, self.newest(chain))
 
     def parachains(self) -> tuple[Parachain, ...]:

@@ -143,8 +143,6 @@ def _runtime(session: Session, subscriber: str, name: str | None = None, text: s
 
 
 def _shown(value: object) -> str | int:
-    if isinstance(value, CachePolicy):
-        return value.value
     return value if isinstance(value, int) and not isinstance(value, bool) else words(value)
 
 
