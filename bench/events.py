@@ -188,7 +188,8 @@ async def fan_out(clients: int, blocks: int) -> None:
         if server.stdout is None:
             return
         url = server.stdout.readline().split(": ")[0]
-        request = urllib.request.Request(f"{url}/subscriptions", b'{"filters":[{"any":true}]}')  # noqa: S310
+        body, headers = b'{"filters":[{"any":true}]}', {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{url}/subscriptions", body, headers)  # noqa: S310
         with urllib.request.urlopen(request) as answer:  # noqa: ASYNC210, S310
             token = json.load(answer)["token"]
         port = int(url.rpartition(":")[2])
@@ -218,7 +219,7 @@ async def _appender(store: SqlStore, blocks: int) -> list[float]:
 
 async def _client(port: int, token: str, events: int, opened: asyncio.Barrier) -> list[float]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    writer.write(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
     while await reader.readline() != b": open\n":
         pass
     await opened.wait()
