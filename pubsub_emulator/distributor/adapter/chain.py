@@ -89,7 +89,7 @@ class ChainLedger(NetworkLog):
         block = self.chain.call(AUTHOR, publication_of(event, self._network), now)
         error = block.outcomes[0].error if block.outcomes else None
         if error == ModuleError(Error.AlreadyPublished):
-            return Published(self._time_of(global_id(event.data_location)), new=False)
+            return Published(self._times.get(global_id(event.data_location), 0), new=False)
         if error is not None:
             return No(str(error))
         name = block.header.hash()

@@ -28,11 +28,15 @@ class NetworkLog(ABC):
 
     def __init__(self, log: list[Notice] | None = None) -> None:
         self._log: list[Notice] = [] if log is None else log
+        self._times: dict[str, int] = {}  # of the block that has an id first
         self._grown = asyncio.Event()
 
     def _grow(self, notices: Iterable[Notice]) -> None:
         """Append, and wake who waits."""
-        self._log += notices
+        for notice in notices:
+            self._log.append(notice)
+            if notice.id is not None:
+                self._times.setdefault(notice.id, notice.time)
         self._grown.set()
         self._grown = asyncio.Event()
 
@@ -50,9 +54,12 @@ class NetworkLog(ABC):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._grown.wait(), seconds)
 
-    def _time_of(self, event_id: str) -> int:
-        """The block time of an id, 0 where the log does not have it."""
-        return next((notice.time for notice in self._log if notice.id == event_id), 0)
+    def _shrink(self, length: int) -> None:
+        """Forget all notices but the first ones."""
+        kept = self._log[:length]
+        self._log.clear()
+        self._times.clear()
+        self._grow(kept)
 
     async def close(self) -> None:  # noqa: B027  # a log in this process has none
         """Close connections."""

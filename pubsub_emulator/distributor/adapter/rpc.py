@@ -57,8 +57,8 @@ class RpcLedger(NetworkLog):
         wanted = global_id(event.data_location)
         try:
             async with asyncio.timeout(INCLUDED_SECONDS):
-                if await self._update() and any(notice.id == wanted for notice in self._log):
-                    return Published(self._time_of(wanted), new=False)
+                if await self._update() and wanted in self._times:
+                    return Published(self._times[wanted], new=False)
                 async with self._signing:
                     extrinsic = await self._signed(event)
                     methods = ("author_submitAndWatchExtrinsic", "author_unwatchExtrinsic")
@@ -87,7 +87,7 @@ class RpcLedger(NetworkLog):
             if notice is not None and notice.id == wanted:
                 return Published(now // 1000, new=True)
         if await self._node.item(block, PALLET.name, "Published", encode_bytes(wanted.encode())) is not None:
-            return Published(self._time_of(wanted), new=False)
+            return Published(self._times.get(wanted, 0), new=False)
         failures = [each for each in events if (each.pallet, each.name) == ("System", "ExtrinsicFailed")]
         reasons = ", ".join(_reason(each.fields.get("dispatch_error")) for each in failures)
         return No(reasons) if failures else Unknown("the block has neither the event nor a failure")
@@ -114,8 +114,7 @@ class RpcLedger(NetworkLog):
             if last.number <= head and await self._node.block_hash(last.number) == last.hash:
                 return
             del self._blocks[-1]
-            if last.notices:
-                del self._log[-len(last.notices) :]
+            self._shrink(len(self._log) - len(last.notices))
 
     async def _take(self, number: int) -> None:
         block = await self._node.block_hash(number)
@@ -125,7 +124,7 @@ class RpcLedger(NetworkLog):
         found = (_notice(each, now, block) for each in await self._node.events(block))
         notices = tuple(notice for notice in found if notice is not None)
         self._blocks.append(_Block(number, block, notices))
-        self._log += notices
+        self._grow(notices)
 
     async def read(self, after: int, limit: int) -> Page | None:
         """Notices after a number."""

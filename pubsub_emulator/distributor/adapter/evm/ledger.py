@@ -30,7 +30,7 @@ from pubsub_emulator.distributor.adapter.evm.contract import (
 from pubsub_emulator.distributor.adapter.evm.node import Block, EvmNode, Finality
 from pubsub_emulator.distributor.adapter.ledger import NetworkLog, Published
 from pubsub_emulator.distributor.core.messages import No, Page, Unknown
-from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.event import Event
 from pubsub_emulator.distributor.once import Store
 from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
@@ -101,7 +101,6 @@ class EvmLedger(NetworkLog):
         self._account = account
         self._settings = settings
         self._store = store
-        self._times: dict[str, int] = {}
         self._readings: list[_Reading] = []
         self._span = MOST_SPAN
         self._reading = asyncio.Lock()
@@ -278,12 +277,8 @@ class EvmLedger(NetworkLog):
             self._unread()
 
     def _unread(self) -> None:
-        """Forget what was read last."""
         self._readings.pop()
-        del self._log[self._readings[-1].length if self._readings else 0 :]
-        self._times = {}
-        for notice in self._log:
-            self._note(notice)
+        self._shrink(self._readings[-1].length if self._readings else 0)
 
     async def _take(self, begin: int, block: Block | None) -> bool:
         """Read the entries up to a block. Returns whether the node gave them; else fewer blocks are asked for."""
@@ -306,8 +301,6 @@ class EvmLedger(NetworkLog):
                 if self._readings:
                     self._unread()
                 raise BadAnswer(f"{self._node.url}: event {notice.number - 1} of the contract, not event {number - 1}")
-        for notice in fresh:
-            self._note(notice)
         self._readings.append(_Reading(block.number, block.hash, len(self._log) + len(fresh)))
         if len(self._readings) > MOST_READINGS:
             del self._readings[: MOST_READINGS // 2 : 2]
@@ -315,10 +308,6 @@ class EvmLedger(NetworkLog):
         if fresh:
             self._grow(fresh)
         return True
-
-    def _note(self, notice: Notice) -> None:
-        if notice.id is not None:
-            self._times.setdefault(notice.id, notice.time)
 
     async def read(self, after: int, limit: int) -> Page | None:
         """Notices after a number."""
