@@ -122,7 +122,6 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
 
 
 def _equality(request: messages.Subscribe | rows.Interest) -> str:
-    """The key under which equal subscriptions are found."""
     fields = (sorted(set(request.types)), sorted(set(request.metadata)), request.endpoint, request.secret)
     return blake2_256(json.dumps(fields).encode()).hex()
 

@@ -164,5 +164,4 @@ class SqlStore(Store):
 
 
 def _columns(rows: Sequence[Sequence[object]]) -> list[list[object]]:
-    """Rows as one array for each column."""
     return [list(column) for column in zip(*rows, strict=True)]

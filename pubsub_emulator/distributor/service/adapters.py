@@ -93,7 +93,6 @@ class HttpAdapter:
         return f"{self._url}/api/v2"
 
     async def _ask(self, method: str, path: str, **how: Any) -> "HttpAnswer | None":
-        """An answer with its body, or `None` without an answer."""
         base = await self._base()
         return None if base is None else await self._send(method, base + path, **how)
 

@@ -21,7 +21,6 @@ Seconds = Annotated[float, Field(ge=0, le=10**9)]
 
 
 def _unusable(field: str, reason: str) -> SettingsError:
-    """An error about a value that leads to something that cannot be used."""
     return SettingsError("", Problem(None, field, reason))
 
 

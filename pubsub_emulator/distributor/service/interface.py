@@ -23,7 +23,7 @@ Route = tuple[str, str, str, str]
 _ROUTES: Final[tuple[Route, ...]] = (
     ("POST", "/publishEvent", "publish", "publish"),
     ("POST", "/subscribe", "subscribe", "subscribe"),
-    ("POST", "/subscribe/all", "subscribe", "subscribe_all"),
+    ("POST", "/subscribe/all", "subscribe", "subscribe"),
     ("GET", "/subscribe", "read", "subscriptions"),
     ("DELETE", "/subscribe/{subscription}", "subscribe", "unsubscribe"),
     ("GET", "/events", "read", "events"),
@@ -81,12 +81,10 @@ class Interface(ABC):
         return take
 
     async def subscribe(self, request: web.Request) -> web.Response:
-        """Subscribe to events of some types."""
-        return await self._subscribed(parse_wish(await json_body(request), everything=False, private=self._private))
-
-    async def subscribe_all(self, request: web.Request) -> web.Response:
-        """Subscribe to every event."""
-        return await self._subscribed(parse_wish(await json_body(request), everything=True, private=self._private))
+        """Subscribe to events of some types or, at `/subscribe/all`, to every event."""
+        everything = request.path.endswith("/all")
+        wish = parse_wish(await json_body(request), everything=everything, private=self._private)
+        return await self._subscribed(wish)
 
     @abstractmethod
     async def _subscribed(self, wish: Wish) -> web.Response: ...
