@@ -58,9 +58,8 @@ def _file(path: Path, seed: int) -> Result:
     say(f"{scenario.title}: {'as expected, and every invariant holds' if not stage.failures else 'not as expected'}")
     digest = stage.world.digest()
     say(f"digest: {digest}")
-    return Result(
-        {"title": scenario.title, "surprises": stage.failures, "digest": digest}, FINDINGS if stage.failures else 0
-    )
+    document = {"title": scenario.title, "surprises": stage.failures, "digest": digest}
+    return Result(document, FINDINGS if stage.failures else 0)
 
 
 def _stories(seed: int, count: int) -> Result:

@@ -142,6 +142,5 @@ def run_verifier(command: str, request: Campaign) -> Result:
         say(f"not judged by the other verifier: {', '.join(missing)}")
     say(f"{found.cases:,} cases judged by both; {found.differing:,} differ")
     judged = {"cases": found.cases, "by_verdict": dict(found.by_verdict), "judged": sorted(found.judged)}
-    return Result(
-        {**judged, "differing": found.differing, "groups": groups, "files": written}, FINDINGS if groups else 0
-    )
+    document = {**judged, "differing": found.differing, "groups": groups, "files": written}
+    return Result(document, FINDINGS if groups else 0)

@@ -44,10 +44,8 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
     if written:
         files("surprises:", ((path, "") for path in written))
     surprises = sum(len(result.surprises) for result in found)
-    return Result(
-        {"targets": list(map(_document, found)), "surprising": surprises, "files": written},
-        FINDINGS if surprises else 0,
-    )
+    document = {"targets": list(map(_document, found)), "surprising": surprises, "files": written}
+    return Result(document, FINDINGS if surprises else 0)
 
 
 def replay_targets(names: tuple[str, ...], path: Path) -> Result:

@@ -143,7 +143,6 @@ def _conform(context: click.Context, /, url: str | None, **given: Any) -> Result
     for name in _IN_NETWORK if url is not None else ("proxy", "namespace"):
         given.pop(name)
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(
-                f"--{name} is for canisters {'of a module' if url else 'of a replica: name its --url'}"
-            )
+            kind = "a module" if url else "a replica: name its --url"
+            raise click.UsageError(f"--{name} is for canisters of {kind}")
     return conform(role, Path(place), **given) if url is None else conform_url(url, role, place, **given)

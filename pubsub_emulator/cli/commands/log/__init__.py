@@ -8,9 +8,7 @@ from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.options import option, repeatable
 
-place = option(
-    "--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL."
-)
+log = option("--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL.")
 
 
 @click.group("log", cls=Group)
@@ -26,7 +24,7 @@ def command() -> None:
     "\n\b\nExit codes:\n  0 --until is reached or the source ends, 2 the log is another network's, 4 no answer\n",
 )
 @click.argument("source", shell_complete=options.complete_scenario)
-@place
+@log
 @option("--network", default="network", help="Name of the network; a log holds one network.")
 @repeatable("--para", "paras", metavar="ID=URL", says="A parachain's node")
 @option("--from", "first", type=click.IntRange(0), help="First leading block; by default the newest final one.")
@@ -49,7 +47,7 @@ def follow(**given: object) -> None:
     "  pubsub log read --log events.db --chain 2000 --after 1000 --wait\n"
     """  pubsub log read --log events.db --filter '{"kind": "Balances.*"}'\n""",
 )
-@place
+@log
 @option("--after", type=click.IntRange(0), default=0, help="Start after this seq.")
 @option("--limit", type=options.POSITIVE, help="Most rows to print.")
 @option("--kind", "kinds", multiple=True, metavar="KIND", help="Pallet.Event or Pallet.*; any of those given.")
@@ -65,7 +63,7 @@ def read(**given: object) -> None:
 
 @command.command("rewind", epilog="\b\nExample:\n  pubsub log rewind 1200 --log events.db\n")
 @click.argument("block", type=click.IntRange(0))
-@place
+@log
 def rewind(block: int, place: str) -> None:
     """Remove every leading block after BLOCK from the log.
 

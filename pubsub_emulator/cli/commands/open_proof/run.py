@@ -19,14 +19,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
-from pubsub_emulator.spark_audit.real_proofs.attribution import (
-    TOP,
-    Attribution,
-    ProofShare,
-    attribute,
-    attribute_reads,
-    child_trie_name,
-)
+from pubsub_emulator.spark_audit.real_proofs import attribution as shares
 from pubsub_emulator.spark_audit.real_proofs.node_data import NodeDataError, NodeProof, read_node_data, root_of
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 
@@ -42,7 +35,7 @@ class Opened:
 
     proof: NodeProof
     root: Hash
-    found: Attribution
+    found: shares.Attribution
 
 
 def open_files(  # noqa: PLR0917  # the options of the command
@@ -82,23 +75,24 @@ def open_files(  # noqa: PLR0917  # the options of the command
     return not any(part.kind == "unread" for each in opened for part in each.found.parts)
 
 
-def _attribute(proof: NodeProof, root: Hash, child: str | None, keys: Sequence[str]) -> Attribution:
+def _attribute(proof: NodeProof, root: Hash, child: str | None, keys: Sequence[str]) -> shares.Attribution:
     """By the keys asked for, from the command line or the request, or by what the proof itself shows."""
-    trie = TOP if child is None else _child_key(child)
+    trie = shares.TOP if child is None else _child_key(child)
+    name = shares.child_trie_name(trie)
     if keys:
-        return attribute_reads(root, proof.nodes, {trie: [_hex("--key", key) for key in keys]})
+        return shares.attribute_reads(root, proof.nodes, {trie: [_hex("--key", key) for key in keys]})
     if proof.requested is not None:
         if child is not None and trie not in proof.requested:
-            raise ProofError(f"the request did not ask for {child_trie_name(trie)}")
-        return attribute_reads(root, proof.nodes, proof.requested)
-    if trie != TOP:
-        attribute_reads(root, proof.nodes, {trie: ()})  # raises where the trie's root is left open
+            raise ProofError(f"the request did not ask for {name}")
+        return shares.attribute_reads(root, proof.nodes, proof.requested)
+    if trie != shares.TOP:
+        shares.attribute_reads(root, proof.nodes, {trie: ()})  # raises where the trie's root is left open
     # Without a request it may be a subscriber's own proof: what that chain has stored is left out of it.
-    found = attribute(root, proof.nodes, absences=True, cached=True)
-    if trie != TOP and not any(part.trie == trie for part in found.parts):
+    found = shares.attribute(root, proof.nodes, absences=True, cached=True)
+    if trie != shares.TOP and not any(part.trie == trie for part in found.parts):
         for part in found.parts:
-            if part.trie == TOP and part.key == child_root_key(trie) and part.value is not None:
-                raise ProofError(f"the root node of {child_trie_name(trie)}, {part.value.hex()}, is not in the proof")
+            if part.trie == shares.TOP and part.key == child_root_key(trie) and part.value is not None:
+                raise ProofError(f"the root node of {name}, {part.value.hex()}, is not in the proof")
     return found
 
 
@@ -118,7 +112,7 @@ def _hex(option: str, text: str) -> bytes:
         raise NodeDataError(f"{option} {text}: not hex") from None
 
 
-def _said(part: ProofShare) -> str:
+def _said(part: shares.ProofShare) -> str:
     """The value of a key; a publisher's entry is decoded."""
     if part.state == "not proven":
         return "its value is not in the proof"
@@ -162,8 +156,8 @@ def _as_json(opened: Opened) -> dict[str, object]:
     return {**place, **parts, **left}
 
 
-def _part_as_json(part: ProofShare) -> dict[str, object]:
-    trie = None if part.trie == TOP else hexed(part.trie)
+def _part_as_json(part: shares.ProofShare) -> dict[str, object]:
+    trie = None if part.trie == shares.TOP else hexed(part.trie)
     key, value = (None if each is None else hexed(each) for each in (part.key, part.value))
     place = {"kind": part.kind, "name": part.name, "trie": trie, "key": key, "state": part.state, "value": value}
     return {**place, "nodes": part.nodes, "bytes": part.weight, "path_bytes": part.path_bytes}
@@ -171,21 +165,21 @@ def _part_as_json(part: ProofShare) -> dict[str, object]:
 
 def _tree(opened: Opened) -> list[Drawn]:
     """The nodes that were read, for drawing: each child trie below the key that stores its root."""
-    keys: dict[bytes, list[ProofShare]] = {}
+    keys: dict[bytes, list[shares.ProofShare]] = {}
     for part in opened.found.parts:
         if part.key is not None:
             keys.setdefault(part.trie, []).append(part)
     below = {
-        child_root_key(trie).hex(): Below(_asked(parts), note=child_trie_name(trie))
+        child_root_key(trie).hex(): Below(_asked(parts), note=shares.child_trie_name(trie))
         for trie, parts in keys.items()
-        if trie != TOP
+        if trie != shares.TOP
     }
     unread = frozenset(opened.found.unread)
     nodes = {blake2_256(node): node for node in opened.proof.nodes}
     sources = Sources(nodes, used=lambda name: Fate.UNUSED if name in unread else Fate.PROVEN)
-    return draw(opened.root, _asked(keys.get(TOP, []), below), sources)
+    return draw(opened.root, _asked(keys.get(shares.TOP, []), below), sources)
 
 
-def _asked(parts: list[ProofShare], below: dict[str, Below] | None = None) -> TreeQuery:
+def _asked(parts: list[shares.ProofShare], below: dict[str, Below] | None = None) -> TreeQuery:
     listed = {part.key.hex(): part.name for part in parts if part.key is not None}
     return TreeQuery(tuple(sorted(listed)), listed, below or {}, fate=lambda *_: Fate.PRUNED)

@@ -79,13 +79,11 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
     options = given.options
     options.check()
     if (given.dome_events or given.prism) and (given.journal is not None or given.replay is not None):
-        raise BadOption(
-            "a journal does not record pallets: --dome-events and --prism cannot be given with --journal or --replay"
-        )
+        refused = "--dome-events and --prism cannot be given with --journal or --replay"
+        raise BadOption(f"a journal does not record pallets: {refused}")
     if (given.fork or given.fork_para) and (given.journal or given.replay or given.out):
-        raise BadOption(
-            "a journal or history cannot hold a forked state: --fork cannot be given with --journal, --replay or --out"
-        )
+        refused = "--fork cannot be given with --journal, --replay or --out"
+        raise BadOption(f"a journal or history cannot hold a forked state: {refused}")
     replayed = None
     if given.replay is not None:
         data = read_bytes(given.replay, journal.MOST_BYTES, journal.BadJournal)
@@ -102,13 +100,9 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
         observers = None if given.out is None else _histories(stack, given.out, scenario)
         keeps = options.dev or replayed is not None
         forks = stack.enter_context(opened(given.fork, given.fork_para))
+        dome = given.dome_events or ""
         simulation = Simulation(
-            scenario,
-            genesis_slot=slot,
-            accounts=True,
-            dome_events=given.dome_events or "",
-            prism=given.prism,
-            forks=forks,
+            scenario, genesis_slot=slot, accounts=True, dome_events=dome, prism=given.prism, forks=forks
         )
         for line in forks_told(forks):
             say(line)
