@@ -53,35 +53,28 @@ class Bridge(App):
         if head.epoch != epoch:
             common = self.store.common(epoch)
             seq = seq if common is None else min(seq, common)
-            self._rewound(ctx, head.epoch, seq)
+            data = of({"epoch": head.epoch, "seq": seq})
+            self._say(ctx, self.namespace(None, "Log.Rewound"), data, head.epoch * EPOCH)
         elif head.seq == seq:
             return
         page = self.store.read(seq, _ROWS)
         if page.head.epoch == head.epoch:
             for row in page.rows:
-                self._publish_row(ctx, head.epoch, row)
                 seq = row.seq
+                self._say(ctx, self.namespace(row.chain, row.kind), data_of(row), head.epoch * EPOCH + seq)
         self.data = (head.epoch, seq)
         self.flush(ctx)
 
     def refused(self) -> int:
         """The number of kinds that the orchestrator refused."""
-        if self.publisher is None:
-            return 0
-        return sum(bool(each.error) for each in self.publisher.state.mine.values())
+        mine = {} if self.publisher is None else self.publisher.state.mine
+        return sum(bool(each.error) for each in mine.values())
 
     def namespace(self, chain: int | None, kind: str) -> str:
         """The namespace in which rows of a kind are published."""
         where = "relay" if chain is None else str(chain)
         parts = ("org", "polkadot", self.store.network, where, *kind.split(".", 1))
         return ".".join(cleaned(part)[:64] for part in parts)
-
-    def _publish_row(self, ctx: Context, epoch: int, row: Row) -> None:
-        self._say(ctx, self.namespace(row.chain, row.kind), data_of(row), epoch * EPOCH + row.seq)
-
-    def _rewound(self, ctx: Context, epoch: int, common: int) -> None:
-        data = of({"epoch": epoch, "seq": common})
-        self._say(ctx, self.namespace(None, "Log.Rewound"), data, epoch * EPOCH)
 
     def _say(self, ctx: Context, namespace: str, data: Value, number: int) -> None:
         if self.publisher is not None:

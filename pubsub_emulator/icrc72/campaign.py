@@ -1,8 +1,8 @@
 """Campaigns of stories: plays them by number, audits each, makes smaller what surprises; cases are plain values."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
@@ -15,8 +15,7 @@ from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, drawn, finish
 _NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades", "retires")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The outcome of a story: `surprise` is empty when all was as it should be."""
 
     plan: Plan
@@ -35,9 +34,8 @@ def play_plan(plan: Plan) -> Outcome:
     except Surprise as surprise:
         return Outcome(plan, story.network.round, str(surprise))
     logs = story.system.logs()
-    over = {
-        who: list(each.state.over) for who in story.steady if (each := story.system.app(who).subscriber) is not None
-    }
+    apps = {who: story.system.app(who) for who in story.steady}
+    over = {who: list(app.subscriber.state.over) for who, app in apps.items() if app.subscriber is not None}
     broken = watch.finish(logs, over)
     found = audit.finish(logs, story.network.running())
     words = "; ".join(f"{each.cheat} by {each.actor.text}: {each.evidence}" for each in found)

@@ -15,6 +15,7 @@ from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
 from pubsub_emulator.icrc72.orchestrator.publications import Hook
 from pubsub_emulator.icrc72.orchestrator.state import Broker
+from pubsub_emulator.icrc72.publisher.core import Publisher
 from pubsub_emulator.icrc72.role import Core, RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 
@@ -49,6 +50,10 @@ class PubSub:
         """A broadcaster's core."""
         return self._core(identity, Broadcaster)
 
+    def publisher(self, identity: Principal) -> Publisher:
+        """A publisher's core."""
+        return self._core(identity, Publisher)
+
     def _core(self, identity: Principal, kind: type[C]) -> C:
         canister = self.network.canister(identity)
         for core in canister.cores if isinstance(canister, RoleCanister) else ():
@@ -65,12 +70,12 @@ class PubSub:
 
     def logs(self) -> dict[Principal, dict[tuple[str, int], Event]]:
         """The log of every app that publishes, by namespace and id."""
-        found = [(host.id, host.code) for host in self.network.hosts() if isinstance(host.code, App)]
-        return {
-            who: {(each.namespace, each.eventId): each for each in whole_log(self.network, app.publisher)}
-            for who, app in found
-            if app.publisher is not None
-        }
+        found: dict[Principal, dict[tuple[str, int], Event]] = {}
+        for host in self.network.hosts():
+            if isinstance(host.code, App) and host.code.publisher is not None:
+                log = whole_log(self.network, host.code.publisher)
+                found[host.id] = {(each.namespace, each.eventId): each for each in log}
+        return found
 
     def unrest(self, followers: Iterable[Principal]) -> list[str]:
         """Everything that is still under way to followers that run, one phrase each."""

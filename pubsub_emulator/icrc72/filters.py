@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pubsub_emulator.icrc72.comparison import compare, compare_word
 from pubsub_emulator.icrc72.errors import FilterError
@@ -40,23 +40,20 @@ class All:
     """A step to every item or value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(NamedTuple):
     """A step to the items for which a filter holds."""
 
     filter: "Filter"
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(NamedTuple):
     """The path to a value: from the data (`$`) or the current item, step by step."""
 
     root: bool
     steps: tuple[Name | All | Where, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A value as written; `literal` when an escape makes it text and nothing else."""
 
     text: str
@@ -68,8 +65,7 @@ class Null:
     """`?`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(NamedTuple):
     """A path and what one of the values there must be."""
 
     path: Path
@@ -77,8 +73,7 @@ class Test:
     values: tuple[Word | Path | Null, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(NamedTuple):
     """Alternatives of terms that all must hold."""
 
     alternatives: tuple[tuple["Test | Filter", ...], ...]
@@ -265,13 +260,12 @@ class _Evaluation:
             if isinstance(wanted, Word):
                 if compare_word(found, operator, wanted.text, literal=wanted.literal):
                     return True
-            elif any(self._pair(found, operator, other) for other in self._select(wanted, item)):
-                return True
+                continue
+            for other in self._select(wanted, item):
+                self._step()
+                if compare(found, operator, other):
+                    return True
         return False
-
-    def _pair(self, found: Value, operator: str, other: Value) -> bool:
-        self._step()
-        return compare(found, operator, other)
 
     def _null(self, path: Path, operator: str, item: Value) -> bool:
         if operator == "==":

@@ -1,6 +1,6 @@
 """The records of the services in `did/`, as Python has them: fields in the order of the interface description."""
 
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -64,10 +64,8 @@ ReplayState = (
     | Variant[Literal["errored"], str]
 )
 _Named = Variant[Literal["None", "All"], None]
-_all: _Named = Variant("All", None)
-_none: _Named = Variant("None", None)
-ALL: Statistics = _all
-NO_STATISTICS: Statistics = _none
+ALL: Final[_Named] = Variant("All", None)
+NO_STATISTICS: Final[_Named] = Variant("None", None)
 
 
 def by_namespace(name: str) -> Variant[Literal["ByNamespace"], str]:

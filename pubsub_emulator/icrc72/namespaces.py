@@ -1,6 +1,7 @@
 """Namespaces, patterns with wildcards, and system namespaces (IC-24)."""
 
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -30,24 +31,19 @@ def system_namespace(role: str, principal: Principal) -> str:
 def system_owner(name: str) -> tuple[str, Principal] | None:
     """Role and principal that a system namespace names; `None` for any other text."""
     match = _SYSTEM_OF.fullmatch(name)
-    if match is None:
-        return None
-    try:
-        return match[1], Principal.from_text(match[2])
-    except PrincipalError:
-        return None
+    with suppress(PrincipalError):
+        return None if match is None else (match[1], Principal.from_text(match[2]))
+    return None
 
 
-def check_namespace(name: str) -> str:
-    """The name when a publication may have it. Raises `NamespaceError`."""
+def check_namespace(name: str) -> None:
+    """Raises `NamespaceError` for a name that no publication may have."""
     _check(name, frozenset())
-    return name
 
 
-def check_pattern(pattern: str) -> str:
-    """The pattern when a subscription may have it. Raises `NamespaceError`."""
+def check_pattern(pattern: str) -> None:
+    """Raises `NamespaceError` for a pattern that no subscription may have."""
     _check(pattern, frozenset(["*", "**"]))
-    return pattern
 
 
 def _check(name: str, wildcards: frozenset[str]) -> None:

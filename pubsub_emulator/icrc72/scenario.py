@@ -202,7 +202,7 @@ class Run:
             "0x" + self.digest.value.hex(),
             self.digest.count,
             {each.name: self._made(each) for each in publishers},
-            {each.name: self._taken(each) for each in publishers},
+            {each.name: self.system.publisher(self.who[each.name]).published(each.namespace) for each in publishers},
             self._refused(),
             {name: status for name, who in self.who.items() if (status := self.network.status(who)) != RUNNING},
             handled,
@@ -212,13 +212,8 @@ class Run:
         )
 
     def _made(self, model: PublisherModel) -> int:
-        publisher = self.system.app(self.who[model.name]).publisher
-        waiting = 0 if publisher is None else len(publisher.state.mine[model.namespace].waiting)
-        return 0 if publisher is None else len(publisher.state.log) + waiting
-
-    def _taken(self, model: PublisherModel) -> int:
-        publisher = self.system.app(self.who[model.name]).publisher
-        return 0 if publisher is None else publisher.published(model.namespace)
+        state = self.system.publisher(self.who[model.name]).state
+        return len(state.log) + len(state.mine[model.namespace].waiting)
 
     def _refused(self) -> dict[str, str]:
         """The refusals: who was refused what, and why."""
@@ -227,10 +222,10 @@ class Run:
             if self.network.status(self.who[each.name]) == EMPTY:
                 continue
             app = self.system.app(self.who[each.name])
-            named = {} if app.publisher is None else dict(app.publisher.state.mine)
-            errors = [mine.error for mine in named.values() if mine.error]
-            if app.subscriber is not None:
-                errors += [wanted.error for wanted in app.subscriber.state.wanted.values() if wanted.error]
+            published = {} if app.publisher is None else app.publisher.state.mine
+            followed = {} if app.subscriber is None else app.subscriber.state.wanted
+            errors = [mine.error for mine in published.values() if mine.error]
+            errors += [wanted.error for wanted in followed.values() if wanted.error]
             if errors:
                 found[each.name] = errors[0]
         return found

@@ -276,10 +276,8 @@ def _load(story: CanisterStory, draws: Draws) -> None:
 
 def make(story: CanisterStory, name: str, who: Principal) -> None:
     """Let a publisher make its next event."""
-    publisher = story.system.app(who).publisher
-    if publisher is None or story.network.status(who) != RUNNING:
-        return
-    story.network.submit(ANONYMOUS, who, name, b"")
+    if story.network.status(who) == RUNNING:
+        story.network.submit(ANONYMOUS, who, name, b"")
 
 
 def calm(story: CanisterStory, most: int = 12_000) -> None:
@@ -315,18 +313,16 @@ def restless(story: CanisterStory) -> list[str]:
     """Everything that is still under way, one phrase each."""
     found: list[str] = [f"{who.text[:5]} is away" for who in (*story.paused, *story.upgrading)]
     for name, who in story.publishers.items():
-        publisher = story.system.app(who).publisher
-        if publisher is not None and publisher.published(name) < len(publisher.state.log):
+        publisher = story.system.publisher(who)
+        if publisher.published(name) < len(publisher.state.log):
             found.append(f"{name}: {publisher.published(name)} of {len(publisher.state.log)} published")
     return found + story.system.unrest(story.steady)
 
 
 def check(story: CanisterStory) -> None:
     """Compare what was handled with the logs. Raises `Surprise`."""
-    logs = {}
-    for name, who in story.publishers.items():
-        publisher = story.system.app(who).publisher
-        logs[name] = [] if publisher is None else [row.event.eventId for row in publisher.state.log]
+    states = {name: story.system.publisher(who).state for name, who in story.publishers.items()}
+    logs = {name: [row.event.eventId for row in state.log] for name, state in states.items()}
     for who, (kind, names, passes) in story.steady.items():
         app = story.system.app(who)
         followed = NAMESPACES if names == ("story.*",) else names

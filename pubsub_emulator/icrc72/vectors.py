@@ -20,18 +20,15 @@ from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, same
 
 T = TypeVar("T")
-_BY_HAND: Final = frozenset(["source"])
-"""What a row says of its origin."""
 
 
 def _exactly(*fields: str) -> Callable[[Document], bool]:
-    """Fits documents whose first vector has these fields, and besides them at most its origin."""
+    """Fits documents whose first vector has these fields, and besides them at most its `source`."""
 
     def fits(document: Document) -> bool:
         vectors = document.get("vectors")
-        if not isinstance(vectors, list) or not vectors or not isinstance(vectors[0], dict):
-            return False
-        return {*vectors[0]} - _BY_HAND == {*fields}
+        first = vectors[0] if isinstance(vectors, list) and vectors else None
+        return isinstance(first, dict) and {*first} - {"source"} == {*fields}
 
     return fits
 
@@ -162,13 +159,13 @@ def _conformance(vector: Document) -> None:
 
 
 def _coercion(vector: Document) -> None:
-    types = interface(vector["did"]).types
+    types, raw = interface(vector["did"]).types, unhex(vector["bytes"])
     wanted = types[vector["type"]] if vector["type"] in types else parse_types(f"({vector['type']})")[0]
     decoder = Decoder((wanted,))
     if vector.get("refused"):
-        _refused(vector["desc"], lambda: decoder.decode(unhex(vector["bytes"])))
-        return
-    same("the value", to_json(wanted, decoder.decode(unhex(vector["bytes"]))[0]), vector["json"])
+        _refused(vector["desc"], lambda: decoder.decode(raw))
+    else:
+        same("the value", to_json(wanted, decoder.decode(raw)[0]), vector["json"])
 
 
 _KINDS: Final = (

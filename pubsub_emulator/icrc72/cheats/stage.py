@@ -6,7 +6,7 @@ The stage is the same for all: two subnets with a broadcaster each, a publisher 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.audit.record import Finding
@@ -127,8 +127,7 @@ class Stage(Troupe):
 Deed = Callable[[Stage], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Cheat:
+class Cheat(NamedTuple):
     """Somebody who cheats, how, and what the audit calls it."""
 
     name: str

@@ -1,6 +1,7 @@
 """Trials of those who publish and subscribe (IC-39, IC-44, IC-48, IC-49; RP-2, RP-5 to RP-7, RP-10)."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys, methods
@@ -196,11 +197,9 @@ def _firsts(live: Sent) -> list[Event]:
 def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
     found: list[tuple[int, Principal, MemberAlert]] = []
     for at, each in trial.items(HANDLE, "execute", to=trial.who):
-        try:
+        with suppress(ConfigError):
             if is_system(each.namespace):
                 found.append((at.round, at.sender, MemberAlert(each.data)))
-        except ConfigError:
-            continue
     return found
 
 
@@ -226,9 +225,8 @@ def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Pr
         "IC-21": hashed,
     }
     for rule, judge in wrong.items():
-        trial.book.judge(
-            rule, len(live), [f"round {at.round}: {words}" for at, each in live if (words := judge(at, each))]
-        )
+        broken = [f"round {at.round}: {words}" for at, each in live if (words := judge(at, each))]
+        trial.book.judge(rule, len(live), broken)
 
 
 def _judge_ids(trial: Trial, live: Sent) -> None:

@@ -1,6 +1,7 @@
 """A trial: a candidate in one role among emulated ones, what it was seen to do, and the verdict of each rule."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple
 
@@ -15,8 +16,7 @@ from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.methods import A, Method, R
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """The role that is tried: how it is made, and how it is used where the standard has no method for that."""
 
     make: Callable[[Principal], Canister]
@@ -79,10 +79,8 @@ class Trial(Troupe):
         for each in self.recorder.happenings:
             fits = by in {None, each.sender} and to in {None, each.receiver}
             if fits and (each.kind, each.method) == (kind, method.name):
-                try:
+                with suppress(CandidError):
                     yield Seen(each, method.value(each.data))
-                except CandidError:
-                    continue
 
     def items(
         self, method: Method[tuple[A, ...], R], kind: str, *, by: Principal | None = None, to: Principal | None = None
@@ -94,29 +92,25 @@ class Trial(Troupe):
         """Every answer of `by` to calls of a method; `None` for a rejection, and for a reply that cannot be read."""
         found: list[Seen[R | None]] = []
         for each in self.recorder.happenings:
-            if each.kind == "respond" and each.method == method.name and (each.sender, each.receiver) == (by, to):
-                try:
-                    found.append(Seen(each, None if each.code else method.result(each.data)))
-                except CandidError:
-                    found.append(Seen(each, None))
+            if (each.kind, each.method, each.sender, each.receiver) == ("respond", method.name, by, to):
+                result: R | None = None
+                with suppress(CandidError):
+                    result = None if each.code else method.result(each.data)
+                found.append(Seen(each, result))
         return found
-
-    def traps(self) -> list[Happening]:
-        """Every trap of the candidate, but for those that what cannot be read brought about."""
-        found = [each for each in self.recorder.happenings if each.kind == "trap" and each.receiver == self.who]
-        bad = {each.number for each in self.recorder.happenings if each.kind == "execute" and each.data == GARBAGE}
-        return [each for each in found if each.number not in bad or not each.number]
 
     def running(self) -> bool:
         """True while the candidate runs."""
         return self.network.status(self.who) == RUNNING
 
     def judge_traps(self) -> None:
-        """Judge whether what is well-formed makes nobody trap."""
-        shown = sum(each.kind == "execute" and each.receiver == self.who for each in self.recorder.happenings)
-        self.book.judge(
-            "IC-4", shown, [f"round {each.round}: {each.data.decode(errors='replace')}" for each in self.traps()]
-        )
+        """Judge whether what is well-formed makes it trap."""
+        happened = self.recorder.happenings
+        bad = {each.number for each in happened if each.kind == "execute" and each.data == GARBAGE} - {0}
+        found = [each for each in happened if each.kind == "trap" and each.receiver == self.who]
+        words = [f"round {x.round}: {x.data.decode(errors='replace')}" for x in found if x.number not in bad]
+        shown = sum(each.kind == "execute" and each.receiver == self.who for each in happened)
+        self.book.judge("IC-4", shown, words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ Keys are Ed25519, or ECDSA on P-256 or secp256k1. Signatures of canisters and of
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import cbor2
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -37,8 +36,7 @@ class BadRequest(IcError):
     """Bytes are no request and no answer, or the key that they name did not sign them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request whose sender signed it."""
 
     id: bytes

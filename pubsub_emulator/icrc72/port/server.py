@@ -14,8 +14,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import hdrs, web
 
@@ -47,8 +46,7 @@ _CORS: Final = {
 _PROVED: Final = {b"certified_data", b"controllers", b"metadata", b"module_hash"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Ingress:
+class _Ingress(NamedTuple):
     request: Request
     subnet: int
     ticket: Ticket

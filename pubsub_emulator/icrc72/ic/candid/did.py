@@ -6,8 +6,7 @@ functions and services as types are kept as references without their signature.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.errors import DidError
@@ -26,8 +25,7 @@ Makers = Mapping[str, t.Make]
 """For the name of a record type, what builds its Python value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(NamedTuple):
     """A method of a service."""
 
     name: str
@@ -37,8 +35,7 @@ class Method:
     """`update`, `query`, `composite_query` or `oneway`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(NamedTuple):
     """The interface that a `.did` file describes."""
 
     types: Mapping[str, t.Type]

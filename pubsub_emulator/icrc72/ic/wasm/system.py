@@ -136,6 +136,9 @@ class Execution:
     def text(self, at: int, size: int) -> str:
         return self.bytes_at(at, size).decode(errors="replace")
 
+    def cycles_accept128(self, high: int, low: int, to: int) -> None:
+        self.save_cycles(self.ctx.accept(high << 64 | low), to)
+
     def cycles_burn128(self, high: int, low: int, to: int) -> None:
         burnt = min(high << 64 | low, self.ctx.balance)
         self.ctx.balance -= burnt
@@ -291,12 +294,7 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
     **_amount("canister_cycle_balance", _ANY, _balance),
     "canister_liquid_cycle_balance128": _amount("", _ANY, _balance)["128"],
     "msg_cycles_accept": ("j", "j", "UYR", lambda now, most: now.ctx.accept(most)),
-    "msg_cycles_accept128": (
-        "jjI",
-        "",
-        "UYR",
-        lambda now, high, low, to: now.save_cycles(now.ctx.accept(high << 64 | low), to),
-    ),
+    "msg_cycles_accept128": ("jjI", "", "UYR", Execution.cycles_accept128),
     "cycles_burn128": ("jjI", "", "IPUHYRC", Execution.cycles_burn128),
     "accept_message": ("", "", "F", Execution.accept_message),
     "msg_reject_code": ("", "i", "YR", lambda now: 0 if now.answer is None else now.answer.code),
