@@ -251,8 +251,7 @@ class MemberAlert:
         found: defaultdict[str, list[Any]] = defaultdict(list)  # the types of their parts are those of the shapes
         for key, parts in entries(data):
             found[key].append(parts)
-        self.entries: dict[int, list[Principal]] = {}
-        """Of each publication, its broadcasters by partition."""
+        self.entries: dict[int, list[Principal]] = {}  # of each publication, its broadcasters by partition
         for number, who in found[keys.ENTRY_ADD]:
             self.entries.setdefault(number, []).append(who)
         self.lost: list[int] = [number for (number,) in found[keys.ENTRY_REMOVE]]
@@ -262,8 +261,7 @@ class MemberAlert:
         self.replays_lost: list[int] = [number for (number,) in found[keys.PUBLISHER_REPLAY_REMOVE]]
         self.announced: list[tuple[int, Principal]] = found[keys.SUBSCRIBER_REPLAY_ADD]
         self.finished: list[int] = [number for (number,) in found[keys.SUBSCRIBER_REPLAY_REMOVE]]
-        self.errors = list(_errors(data))
-        """Id, code, namespace and first missed event."""
+        self.errors = list(_errors(data))  # id, code, namespace and first missed event
 
 
 def _errors(data: v.Value) -> Iterator[tuple[int, int, str, int | None]]:

@@ -25,12 +25,10 @@ from pubsub_emulator.icrc72.namespaces import cleaned
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.values import Value, of
 
-EPOCH: Final = 1 << 48
-"""Ids of one epoch."""
+EPOCH: Final = 1 << 48  # ids of one epoch
 
 _BYTES: Final = re.compile(r"0x(?:[0-9a-f]{2})*", re.ASCII)
-_ROWS: Final = 100
-"""Rows read in one round."""
+_ROWS: Final = 100  # rows read in one round
 
 
 class Bridge(App):

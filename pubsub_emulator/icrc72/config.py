@@ -47,8 +47,7 @@ class PublicationConfig:
     priorities: dict[Principal, int] = field(default_factory=dict)
     trusted: bool = False
     replay: bool = False
-    price: tuple[int, Principal | None] | None = None
-    """Per event, and the ledger; `None` for cycles."""
+    price: tuple[int, Principal | None] | None = None  # per event, and the ledger; `None` for cycles
     max_range: int | None = None
     max_concurrent: int | None = None
     others: dict[str, v.Value] = field(default_factory=dict)

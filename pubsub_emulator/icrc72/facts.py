@@ -6,11 +6,9 @@ from typing import Final, Literal
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.values import Skip
 
-Width = tuple[str | None, Skip | None]
-"""Filter and skip."""
+Width = tuple[str | None, Skip | None]  # filter and skip
 
-Wanted = tuple[int, str | None, Skip | None, int]
-"""A subscription in force: id, filter, skip and version."""
+Wanted = tuple[int, str | None, Skip | None, int]  # a subscription in force: id, filter, skip and version
 
 Delivering = tuple[str, Principal, Principal, str | None, Skip | None, Principal | None]
 """A replay at its exit: namespace, who hands the events over, subscriber, filter, skip, publisher if it is named."""
@@ -18,8 +16,7 @@ Delivering = tuple[str, Principal, Principal, str | None, Skip | None, Principal
 Forwarding = tuple[str, Principal, Principal, str | None, Skip | None]
 """A replay at its entry: namespace, target, publisher, filter, skip."""
 
-Handing = tuple[str, Principal]
-"""A relayed replay at its exit: namespace and the entry."""
+Handing = tuple[str, Principal]  # a relayed replay at its exit: namespace and the entry
 
 Fact = (
     tuple[Literal["sub", "pub", "relayer"], str, Principal]
@@ -48,8 +45,7 @@ Cause = tuple[Literal["member", "replay"], Principal | int] | tuple[Literal["pub
 Facts = Mapping[Fact, FactValue]
 MemberFacts = Mapping[MemberFact, MemberValue]
 
-EVERYBODY: Final = Principal()
-"""The entry of a relay for all subscribers without filter and skip."""
+EVERYBODY: Final = Principal()  # the entry of a relay for all subscribers without filter and skip
 
 
 def is_late(who: Principal, wanted: Iterable[Width], entries: frozenset[Principal]) -> bool:

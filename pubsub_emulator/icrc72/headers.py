@@ -14,24 +14,19 @@ from pubsub_emulator.icrc72.values import Pairs, Value, as_items, as_nat, as_pri
 class Headers(NamedTuple):
     """The fields of headers; `None` where there is none."""
 
-    hash: bytes | None
-    """The hash of the data; no bytes where the header has another type."""
+    hash: bytes | None  # the hash of the data; no bytes where the header has another type
     partition: tuple[int | None, ...] | None
     """Index and count of the partition; something else where the header has another type."""
     replay: int | None
-    end: int | None
-    """The last event of the replay."""
+    end: int | None  # the last event of the replay
     broadcaster: Principal | None
     relay: Principal | None
-    relayed: bool
-    """A relay has brought it."""
+    relayed: bool  # a relay has brought it
     relay_prev: int | None
-    late: frozenset[Principal]
-    """The entries that the relay gained while the event waited for it."""
+    late: frozenset[Principal]  # the entries that the relay gained while the event waited for it
     priority: tuple[int | None, ...]
     prev: int | None
-    planted: bool
-    """There is a header that only broadcasters append."""
+    planted: bool  # there is a header that only broadcasters append
 
 
 _NONE = Headers(None, None, None, None, None, None, False, None, frozenset(), (), None, False)

@@ -6,8 +6,7 @@ from pubsub_emulator.icrc72.errors import IdentifierError
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
 
-OWN: Final = 1 << 64
-"""Ids below this are given by the publication's creator; partitions are counted modulo it."""
+OWN: Final = 1 << 64  # ids below this are given by the publication's creator; partitions are counted modulo it
 
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _VALUES: Final = {

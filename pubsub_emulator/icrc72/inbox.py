@@ -47,20 +47,16 @@ class InboxState:
     """The list canister, and its list, that says who is valid; `None` where the orchestrator lists them."""
     unknown: dict[Principal, None] = field(default_factory=dict)
     """Callers of whom the list canister is to be asked."""
-    ask_next: int = 0
-    """The round from which on it may ask again who is valid."""
-    asks: int = 0
-    """How often it asked in vain."""
-    curious: bool = False
-    """Somebody unknown called, and who is valid is not answered yet."""
+    ask_next: int = 0  # the round from which on it may ask again who is valid
+    asks: int = 0  # how often it asked in vain
+    curious: bool = False  # somebody unknown called, and who is valid is not answered yet
     registered: dict[str, None] = field(default_factory=dict)
     handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
     confirm: dict[Principal, dict[int, None]] = field(default_factory=dict)
     confirmed: dict[Principal, int] = field(default_factory=dict)
     """The round in which each broadcaster got confirmations last."""
     counts: dict[str, int] = field(default_factory=dict)
-    recent: dict[int, int] = field(default_factory=dict)
-    """Notifications received, by round, of the last 100."""
+    recent: dict[int, int] = field(default_factory=dict)  # notifications received, by round, of the last 100
 
 
 class Inbox(Core):

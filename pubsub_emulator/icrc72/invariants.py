@@ -36,8 +36,7 @@ class InvariantObserver:
         self.broken: list[str] = []
         self.notes: list[tuple[Principal, Principal, EventNotification]] = []
         self._now = 0
-        self._first: int | None = None
-        """The first call that was seen; what was under way before is not known."""
+        self._first: int | None = None  # the first call that was seen; what was under way before is not known
         self._open: dict[int, tuple[Principal, int]] = {}
         self._started: dict[tuple[Principal, Principal], int] = {}
         self._states: dict[int, str] = {}

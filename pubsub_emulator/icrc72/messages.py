@@ -29,11 +29,9 @@ Error = (
 
 Ok = Variant[Literal["Ok"], T_co]
 Err = Variant[Literal["Err"], Error]
-Result = Ok[T_co] | Err
-"""The answer to one item of a batch."""
+Result = Ok[T_co] | Err  # the answer to one item of a batch
 
-Results = tuple[Result[T_co] | None, ...]
-"""The answers to a batch; `None` for an item that was not processed."""
+Results = tuple[Result[T_co] | None, ...]  # the answers to a batch; `None` for an item that was not processed
 
 AllAccepted = Variant[Literal["allAccepted"], None]
 Itemized = Variant[Literal["itemized"], Results[None]]

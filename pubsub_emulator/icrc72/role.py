@@ -33,14 +33,11 @@ ROLE_METHODS: Final = ("icrc72_", "icrc77_")
 class Core:
     """One role of a canister. By default it has no methods and is never woken."""
 
-    name: str
-    """The key of its state in an upgrade."""
+    name: str  # the key of its state in an upgrade
 
-    state: object = None
-    """What it remembers, also over an upgrade."""
+    state: object = None  # what it remembers, also over an upgrade
 
-    role: "RoleCanister"
-    """The canister that it is part of."""
+    role: "RoleCanister"  # the canister that it is part of
 
     def attach(self, role: "RoleCanister") -> None:
         """Called once, by the canister that it is part of."""

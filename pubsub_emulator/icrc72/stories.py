@@ -29,8 +29,7 @@ from pubsub_emulator.icrc72.values import of
 
 NAMESPACES: Final = ("story.p", "story.q")
 
-_LOOKS: Final = 20
-"""Rounds between two looks at the bounds."""
+_LOOKS: Final = 20  # rounds between two looks at the bounds
 
 SMALL: Final = replace(
     DEFAULTS,
@@ -148,8 +147,7 @@ class CanisterStory:
     dead: dict[Principal, None] = field(default_factory=dict)
     retired: dict[Principal, None] = field(default_factory=dict)
     upgrading: dict[Principal, None] = field(default_factory=dict)
-    silent: bool = False
-    """A broadcaster was taken for dead, if only for a while."""
+    silent: bool = False  # a broadcaster was taken for dead, if only for a while
 
     @property
     def network(self) -> CanisterNetwork:

@@ -25,15 +25,12 @@ class Finding(NamedTuple):
     evidence: str
 
 
-Logs = Mapping[Principal, Mapping[tuple[str, int], Event]]
-"""Of each publisher its events by namespace and id."""
+Logs = Mapping[Principal, Mapping[tuple[str, int], Event]]  # of each publisher its events by namespace and id
 
-EventKey = tuple[str, Principal, int]
-"""Namespace, source and id."""
+EventKey = tuple[str, Principal, int]  # namespace, source and id
 
 ORDER: Final = {each.name: at for at, each in enumerate(keys.HEADERS)}
-PATIENCE: Final = 200
-"""Rounds after which a publisher without a report is silent (RP-13a)."""
+PATIENCE: Final = 200  # rounds after which a publisher without a report is silent (RP-13a)
 
 
 REPEATS: Final = 6
@@ -74,8 +71,7 @@ class Record:
         self._known: set[tuple[Principal, int, int]] = set()
         self._told_entries: set[Principal] = set()
         """Publishers who were told where to publish; what they send may cross with a removal."""
-        self._misled: set[Principal] = set()
-        """Publishers to whom an archive handed over other data."""
+        self._misled: set[Principal] = set()  # publishers to whom an archive handed over other data
         self._now = 0
 
     def _find(self, cheat: str, actor: Principal, round_: int, evidence: str) -> None:

@@ -24,8 +24,7 @@ from pubsub_emulator.icrc72.values import Skip, blob, nat
 Answer = Result[tuple[int, ...]]
 BUSY: Final = err("Busy")
 UNAUTHORIZED: Final = err("Unauthorized")
-AGAIN: Final[Ok[tuple[int, ...]]] = ok(())
-"""For an event that was accepted before."""
+AGAIN: Final[Ok[tuple[int, ...]]] = ok(())  # for an event that was accepted before
 
 SHARE: Final = 4
 """A source holds at most so many times the bytes that are left in the store, so that room is left for others."""

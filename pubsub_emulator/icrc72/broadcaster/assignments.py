@@ -14,8 +14,7 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.namespaces import is_system
 from pubsub_emulator.icrc72.settings import Settings
 
-DRAIN_LOOK: Final = 10
-"""Rounds between two looks at what a removed publisher has still queued."""
+DRAIN_LOOK: Final = 10  # rounds between two looks at what a removed publisher has still queued
 
 
 @dataclass(slots=True)

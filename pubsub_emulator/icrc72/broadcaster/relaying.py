@@ -12,11 +12,9 @@ from pubsub_emulator.icrc72.methods import PUBLISH
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import Settings, fitting
 
-_HEADERS_BYTES: Final = 200
-"""Most bytes of what a relay adds to an event, without those who are late."""
+_HEADERS_BYTES: Final = 200  # most bytes of what a relay adds to an event, without those who are late
 
-_LATE_BYTES: Final = 40
-"""Bytes of a principal in the header of an event that waits for a relay."""
+_LATE_BYTES: Final = 40  # bytes of a principal in the header of an event that waits for a relay
 
 
 @dataclass(slots=True)

@@ -9,11 +9,9 @@ from pubsub_emulator.icrc72.ic.stable import record, stable
 from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.values import Property, Skip, Value
 
-ChainKey = tuple[str, Principal, int]
-"""Namespace, source and partition."""
+ChainKey = tuple[str, Principal, int]  # namespace, source and partition
 
-Served = tuple[tuple[int, str | None, Skip | None], ...]
-"""Subscriptions: id, filter and skip."""
+Served = tuple[tuple[int, str | None, Skip | None], ...]  # subscriptions: id, filter and skip
 
 stable(Event)
 stable(Property)
@@ -35,8 +33,7 @@ class EventSequence:
     """The events that one caller brought for one namespace, source and partition."""
 
     last: int
-    seen: dict[int, bytes] = field(default_factory=dict)
-    """Ids and hashes of the last that were accepted."""
+    seen: dict[int, bytes] = field(default_factory=dict)  # ids and hashes of the last that were accepted
 
 
 @record
@@ -59,8 +56,7 @@ class Note:
     namespace: str
     event_id: int
     made: int
-    stored: int
-    """The event's number in the store; 0 for a notification that the broadcaster makes itself."""
+    stored: int  # the event's number in the store; 0 for a notification that the broadcaster makes itself
     size: int
     subscription: int = 0
     filter: str | None = None
@@ -84,12 +80,9 @@ class Window:
     tries: int = 0
     next: int = 0
     trusted: bool = False
-    came: bool = False
-    """The subscriber has answered the batch under way, and confirmed nothing so far."""
-    busy: bool = False
-    """A guaranteed call of the trusted method is under way."""
-    waits: int = 0
-    """The notification that must be confirmed before the first batch goes."""
+    came: bool = False  # the subscriber has answered the batch under way, and confirmed nothing so far
+    busy: bool = False  # a guaranteed call of the trusted method is under way
+    waits: int = 0  # the notification that must be confirmed before the first batch goes
 
 
 @record
@@ -97,14 +90,11 @@ class Queue:
     """The queued notifications of a subscriber."""
 
     main: Window = field(default_factory=Window)
-    own: dict[int, Window] = field(default_factory=dict)
-    """Windows of isolated replays."""
-    confirms: bool = False
-    """It has confirmed something."""
+    own: dict[int, Window] = field(default_factory=dict)  # windows of isolated replays
+    confirms: bool = False  # it has confirmed something
     once: dict[int, Note] = field(default_factory=dict)
     """The last notifications that came and were not confirmed; they may be, later."""
-    heard: int = 0
-    """The round of its last confirmation, or since when something is queued."""
+    heard: int = 0  # the round of its last confirmation, or since when something is queued
     suspended: bool = False
     missed: dict[ChainKey, int] = field(default_factory=dict)
     prev: dict[ChainKey, int] = field(default_factory=dict)
@@ -113,8 +103,7 @@ class Queue:
     replayed: int = 0
     replayed_bytes: int = 0
     system: int = 0
-    lost: dict[int, None] = field(default_factory=dict)
-    """Replays of which something was dropped."""
+    lost: dict[int, None] = field(default_factory=dict)  # replays of which something was dropped
 
 
 @record
@@ -159,8 +148,7 @@ class Delivered:
     publisher: Principal | None
     isolated: bool = False
     chain: EventSequence | None = None
-    source: Principal | None = None
-    """The broadcaster that relays it."""
+    source: Principal | None = None  # the broadcaster that relays it
 
 
 @record
@@ -197,24 +185,19 @@ class BroadcasterState:
     """The last system event of each system namespace served here."""
     delivered: dict[int, Delivered] = field(default_factory=dict)
     forwarded: dict[int, Forwarded] = field(default_factory=dict)
-    removed: dict[int, int] = field(default_factory=dict)
-    """Replays that were removed, and when."""
+    removed: dict[int, int] = field(default_factory=dict)  # replays that were removed, and when
     events: dict[int, Stored] = field(default_factory=dict)
     last_event: int = 0
     bytes_own: int = 0
     bytes_relayed: int = 0
     bytes_by: dict[tuple[Principal, bool], int] = field(default_factory=dict)
     """Of these, the bytes of each source; `True` for what it brought itself."""
-    undone: dict[Principal, int] = field(default_factory=dict)
-    """Events of each publisher that are not done."""
+    undone: dict[Principal, int] = field(default_factory=dict)  # events of each publisher that are not done
     queues: dict[Principal, Queue] = field(default_factory=dict)
-    pending: dict[int, Principal] = field(default_factory=dict)
-    """Whose each queued notification is."""
+    pending: dict[int, Principal] = field(default_factory=dict)  # whose each queued notification is
     counts: dict[str, int] = field(default_factory=dict)
-    recent: dict[int, int] = field(default_factory=dict)
-    """Events accepted, by round, of the last 100."""
-    figures: dict[str, int] = field(default_factory=dict)
-    """Statistics by publication, subscription and replay."""
+    recent: dict[int, int] = field(default_factory=dict)  # events accepted, by round, of the last 100
+    figures: dict[str, int] = field(default_factory=dict)  # statistics by publication, subscription and replay
     accepted: dict[int, int] = field(default_factory=dict)
     """Events of each replay that were accepted here from its publisher."""
     drains: dict[Principal, int] = field(default_factory=dict)

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple, cast
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 
-SECOND: Final = 10**9
-"""Nanoseconds of a round."""
+SECOND: Final = 10**9  # nanoseconds of a round
 
 SYS_TRANSIENT: Final = 2
 DESTINATION_INVALID: Final = 3
@@ -41,8 +40,7 @@ class Answer(NamedTuple):
     data: bytes
     code: int = 0
     message: str = ""
-    refunded: int = 0
-    """The cycles that came back, because the callee did not accept them."""
+    refunded: int = 0  # the cycles that came back, because the callee did not accept them
 
     @property
     def ok(self) -> bool:
@@ -50,15 +48,13 @@ class Answer(NamedTuple):
         return self.code == 0
 
 
-Then = Callable[["Context", Answer], None]
-"""What is executed with the answer of a call."""
+Then = Callable[["Context", Answer], None]  # what is executed with the answer of a call
 
 CleanUp = Callable[["Context"], None]
 """What is executed where that trapped: what it does counts, but it makes no calls and answers none."""
 
 
-Key = tuple[int, int, int]
-"""Arrival, place in the round, and number: in this order messages are executed."""
+Key = tuple[int, int, int]  # arrival, place in the round, and number: in this order messages are executed
 
 
 @dataclass(slots=True, eq=False)
@@ -74,11 +70,9 @@ class Call:
     cleanup: CleanUp | None = None
     timeout: int | None = None
     _: KW_ONLY
-    cycles: int = 0
-    """Sent with it, and not accepted so far."""
+    cycles: int = 0  # sent with it, and not accepted so far
     number: int = 0
-    deadline: int = 0
-    """The round in which a bounded call times out."""
+    deadline: int = 0  # the round in which a bounded call times out
     context: "CallContext | None" = None
     ticket: "Ticket | None" = None
 
@@ -107,23 +101,18 @@ class Host:
     id: Principal
     subnet: int
     code: "Canister | None"
-    most_bytes: int
-    """The most bytes of a request or response."""
-    clock: Callable[[], int]
-    """The time of its subnet."""
+    most_bytes: int  # the most bytes of a request or response
+    clock: Callable[[], int]  # the time of its subnet
     status: str = RUNNING
     inbox: deque[tuple[Key, Call, Answer | None]] = field(default_factory=deque)
     open: set[CallContext] = field(default_factory=set)
-    due: int | None = None
-    """When its timer runs."""
+    due: int | None = None  # when its timer runs
     round: int = -1
     ran: int = 0
-    life: int = 0
-    """How often its code changed."""
+    life: int = 0  # how often its code changed
     cycles: int = 0
     controllers: tuple[Principal, ...] = ()
-    stopping: list[Call] = field(default_factory=list)
-    """Calls that are answered when it has stopped."""
+    stopping: list[Call] = field(default_factory=list)  # calls that are answered when it has stopped
 
 
 @dataclass(slots=True, eq=False)
@@ -134,18 +123,15 @@ class Context:
     me: Principal
     caller: Principal
     time: int
-    available: int = 0
-    """The cycles that came with the call and are not accepted."""
+    available: int = 0  # the cycles that came with the call and are not accepted
     _: KW_ONLY
     answered: bool = True
-    deadline: int = 0
-    """The time (ns) until which the caller of a bounded call waits, otherwise 0."""
+    deadline: int = 0  # the time (ns) until which the caller of a bounded call waits, otherwise 0
     answer: Answer | None = field(default=None, init=False)
     calls: list[Call] = field(default_factory=list, init=False)
     timer: int | None = field(init=False)
     timer_set: bool = field(default=False, init=False)
-    balance: int = field(init=False)
-    """The cycles that the canister owns."""
+    balance: int = field(init=False)  # the cycles that the canister owns
 
     def __post_init__(self) -> None:
         self.timer, self.balance = self.host.due, self.host.cycles
@@ -215,17 +201,13 @@ class Context:
 class Canister:
     """A program with state. The state is what the instance holds; by default all of it is copied to undo a trap."""
 
-    module_hash: bytes | None = None
-    """SHA-256 of its module, where it has one."""
+    module_hash: bytes | None = None  # SHA-256 of its module, where it has one
 
-    metadata: Mapping[str, bytes] = {}
-    """What of it everybody may read, by name."""
+    metadata: Mapping[str, bytes] = {}  # what of it everybody may read, by name
 
-    certified: bytes = b""
-    """What it has certified."""
+    certified: bytes = b""  # what it has certified
 
-    heartbeat: bool = False
-    """True when `on_heartbeat` is executed each round."""
+    heartbeat: bool = False  # true when `on_heartbeat` is executed each round
 
     def init(self, ctx: Context) -> None:
         """Executed when the canister is installed."""

@@ -10,11 +10,9 @@ from typing import Final, Self
 from pubsub_emulator.icrc72.ic.errors import PrincipalError
 from pubsub_emulator.primitives.hashing import blake2_256
 
-LONGEST: Final = 29
-"""Most bytes of a principal."""
+LONGEST: Final = 29  # most bytes of a principal
 
-CANISTERS_OF_A_SUBNET: Final = 1 << 20
-"""How many canister numbers belong to one subnet (IC-3)."""
+CANISTERS_OF_A_SUBNET: Final = 1 << 20  # how many canister numbers belong to one subnet (IC-3)
 
 _TEXT: Final = re.compile(r"[a-z2-7]{1,5}(-[a-z2-7]{1,5})*", re.ASCII)
 _CLASSES: Final = {1: "opaque", 2: "self-authenticating", 3: "derived", 4: "anonymous", 0x7F: "reserved"}

@@ -14,8 +14,7 @@ class Happening(NamedTuple):
 
     round: int
     kind: str
-    number: int
-    """The call's number; 0 where there is none."""
+    number: int  # the call's number; 0 where there is none
     sender: Principal
     receiver: Principal
     method: str

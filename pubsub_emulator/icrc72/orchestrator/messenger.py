@@ -26,8 +26,7 @@ from pubsub_emulator.icrc72.values import Value
 
 MemberKey = tuple[str, Principal]
 
-_CALLS: Final = 20
-"""How many calls with members' system events may be under way to one exit."""
+_CALLS: Final = 20  # how many calls with members' system events may be under way to one exit
 
 
 @dataclass(slots=True)
@@ -38,12 +37,10 @@ class Messenger:
     planner: Planner
     settings: Settings
     role: RoleCanister
-    _later: list[tuple[int, MemberKey]] = field(default_factory=list)
-    """Members that are told again, by round."""
+    _later: list[tuple[int, MemberKey]] = field(default_factory=list)  # members that are told again, by round
     _outbox: dict[Principal, dict[MemberKey, None]] = field(default_factory=dict)
     """Members whose system event is to be published at an exit."""
-    _calls: dict[Principal, int] = field(default_factory=dict)
-    """How many calls to each exit are under way."""
+    _calls: dict[Principal, int] = field(default_factory=dict)  # how many calls to each exit are under way
 
     def __post_init__(self) -> None:
         members = self.state.members.items()

@@ -17,15 +17,12 @@ from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Member, Publication, Registry
 from pubsub_emulator.icrc72.settings import Settings
 
-WIDE: Final[f.Width] = (None, None)
-"""Filter and skip of a relay that passes everything."""
+WIDE: Final[f.Width] = (None, None)  # filter and skip of a relay that passes everything
 
 
-_Fact = tuple[Principal, f.Fact, f.FactValue]
-"""Which broadcaster is to be told what."""
+_Fact = tuple[Principal, f.Fact, f.FactValue]  # which broadcaster is to be told what
 
-_Told = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]
-"""Which member is to be told what."""
+_Told = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]  # which member is to be told what
 
 
 @dataclass(slots=True)

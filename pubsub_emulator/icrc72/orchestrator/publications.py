@@ -17,8 +17,7 @@ from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
 from pubsub_emulator.icrc72.settings import Settings
 
-Hook = Callable[[Principal, str], bool]
-"""Whether a caller may publish in a namespace."""
+Hook = Callable[[Principal, str], bool]  # whether a caller may publish in a namespace
 
 
 @dataclass(slots=True)

@@ -32,8 +32,7 @@ P = TypeVar("P")
 
 
 MOST_SLICES: Final = 32
-MOST_STEPS: Final = 400_000
-"""Rows and slices that one query may compare."""
+MOST_STEPS: Final = 400_000  # rows and slices that one query may compare
 
 
 class Row(NamedTuple):

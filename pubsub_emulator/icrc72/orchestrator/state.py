@@ -9,8 +9,7 @@ from pubsub_emulator.icrc72.ic.stable import record, stable
 from pubsub_emulator.icrc72.messages import Event, StateName
 from pubsub_emulator.icrc72.values import Pairs, Skip
 
-Said = tuple[Principal, str, Principal]
-"""A list canister, the name of its list, and who is on it or not."""
+Said = tuple[Principal, str, Principal]  # a list canister, the name of its list, and who is on it or not
 
 stable(Event)
 
@@ -22,16 +21,13 @@ class Publication:
     id: int
     namespace: str
     config: PublicationConfig
-    publishers: dict[Principal, bool]
-    """Every registered publisher, and whether it may publish now."""
+    publishers: dict[Principal, bool]  # every registered publisher, and whether it may publish now
     subscribers: dict[Principal, dict[int, bool]] = field(default_factory=dict)
     """Of each subscriber, the subscriptions that match, and whether they are authorised now."""
     entries: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """Of each assigned publisher, its broadcasters in order of partition."""
-    verdicts: dict[Said, bool] = field(default_factory=dict)
-    """What list canisters said last."""
-    heard: dict[Said, int] = field(default_factory=dict)
-    """The round in which they said it."""
+    verdicts: dict[Said, bool] = field(default_factory=dict)  # what list canisters said last
+    heard: dict[Said, int] = field(default_factory=dict)  # the round in which they said it
     version: int = 0
     draining: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """Of each publisher that is being moved, the entries that must be empty first."""
@@ -61,8 +57,7 @@ class Alert:
     adds: dict[Fact, FactValue]
     removes: tuple[Fact, ...]
     message: bytes = b""
-    age: int = 0
-    """Rounds that the orchestrator ran and it was not confirmed."""
+    age: int = 0  # rounds that the orchestrator ran and it was not confirmed
     sends: int = 0
     next: int = 0
 
@@ -76,10 +71,8 @@ class Broker:
     registered: bool = False
     want: dict[Fact, tuple[FactValue, int]] = field(default_factory=dict)
     """What it should be told: value, and how many reasons there are for it."""
-    load: int = 0
-    """How many pairs of namespace and principal are assigned to it."""
-    held: dict[Fact, FactValue] = field(default_factory=dict)
-    """What it has confirmed."""
+    load: int = 0  # how many pairs of namespace and principal are assigned to it
+    held: dict[Fact, FactValue] = field(default_factory=dict)  # what it has confirmed
     dirty: dict[Fact, None] = field(default_factory=dict)
     wanted_relays: dict[str, dict[Fact, None]] = field(default_factory=dict)
     """Of `want`, the relays of each namespace."""
@@ -89,21 +82,16 @@ class Broker:
     last_id: int = 0
     last_round: int = 0
     dead: bool = False
-    sick: bool = False
-    """It was taken for dead and came back: first it drops everything."""
-    retiring: bool = False
-    """It gets nobody new; who is there is moved."""
+    sick: bool = False  # it was taken for dead and came back: first it drops everything
+    retiring: bool = False  # it gets nobody new; who is there is moved
     leaves: int | None = None
     """The round from which on relays to it may go: its subscribers are served elsewhere."""
     closed: int | None = None
     """The round from which on nothing is relayed to it: what is queued by then is to be delivered."""
-    emptied: bool = False
-    """Its queues are empty, so its subscribers may go."""
+    emptied: bool = False  # its queues are empty, so its subscribers may go
     stats: dict[str, int] = field(default_factory=dict)
-    asked_stats: int = 0
-    """When it was asked for statistics last."""
-    told_stats: int = 0
-    """When it was asked for those that it gave last."""
+    asked_stats: int = 0  # when it was asked for statistics last
+    told_stats: int = 0  # when it was asked for those that it gave last
 
     def hold(self, facts: Facts) -> None:
         """Note facts that the broadcaster has confirmed."""
@@ -144,10 +132,8 @@ class MemberAlert:
     removes: tuple[MemberFact, ...]
     errors: tuple[tuple[int, int, str], ...]
     exit: Principal | None
-    message: bytes = b""
-    """What is sent where there is no exit."""
-    event: Event | None = None
-    """What is published at the exit."""
+    message: bytes = b""  # what is sent where there is no exit
+    event: Event | None = None  # what is published at the exit
     notification: int = 0
     busy: bool = False
     sent: bool = False
@@ -190,27 +176,21 @@ class Replay:
     count: int = 0
     text: str = ""
     path: tuple[Principal, Principal] | None = None
-    alerted: int | None = None
-    """The round in which its publisher was told."""
-    heard: int = 0
-    """The round of the last report."""
+    alerted: int | None = None  # the round in which its publisher was told
+    heard: int = 0  # the round of the last report
     done: int | None = None
     """What the publisher reported as completed, while the entry still has some of it queued."""
     polled_at: int = 0
-    since: int = 0
-    """Since when the entry is known to hold some of it, once the publisher is done."""
+    since: int = 0  # since when the entry is known to hold some of it, once the publisher is done
     ended: int | None = None
-    exit_kept: bool = True
-    """The exit still expects events that are queued at the entry."""
-    reported: int | None = None
-    """n, as the publisher gave it for a final state."""
+    exit_kept: bool = True  # the exit still expects events that are queued at the entry
+    reported: int | None = None  # n, as the publisher gave it for a final state
     payer: Principal | None = None
     price: int = 0
     ledger: Principal | None = None
     paid: int = 0
     settled: bool = True
-    owed: list[tuple[Principal, int]] = field(default_factory=list)
-    """Transfers out that are still to be made."""
+    owed: list[tuple[Principal, int]] = field(default_factory=list)  # transfers out that are still to be made
     paying: bool = False
     next_pay: int = 0
     accepted: int | None = None
@@ -229,12 +209,9 @@ class Registry:
     subscriptions: dict[int, SubscriptionRecord] = field(default_factory=dict)
     by_subscriber: dict[Principal, dict[str, int]] = field(default_factory=dict)
     """Of each subscriber, its subscriptions by pattern; system namespaces too."""
-    patterns: dict[int, None] = field(default_factory=dict)
-    """Subscriptions with wildcards."""
-    exact: dict[str, dict[int, None]] = field(default_factory=dict)
-    """Subscriptions by exact namespace."""
-    by_publisher: dict[Principal, int] = field(default_factory=dict)
-    """How many publications each publisher has."""
+    patterns: dict[int, None] = field(default_factory=dict)  # subscriptions with wildcards
+    exact: dict[str, dict[int, None]] = field(default_factory=dict)  # subscriptions by exact namespace
+    by_publisher: dict[Principal, int] = field(default_factory=dict)  # how many publications each publisher has
     exits: dict[Principal, Principal | None] = field(default_factory=dict)
     brokers: dict[Principal, Broker] = field(default_factory=dict)
     members: dict[tuple[str, Principal], Member] = field(default_factory=dict)

@@ -19,14 +19,10 @@ from pubsub_emulator.icrc72.port.envelope import LONGEST_STAY, BadRequest, Field
 from pubsub_emulator.icrc72.port.hash_tree import Path, digest, leaf, leaves, separated, shown
 from pubsub_emulator.icrc72.port.proxy import AFTER, FORWARD, FORWARDED, RECEIVED
 
-MOST_ANSWER: Final = 8 << 20
-"""Bytes of an answer."""
-PATIENCE: Final = 90.0
-"""Seconds that an answer, and the end of a call, may take."""
-MOST_DEPTH: Final = 300
-"""Containers in each other of a certificate: two for each fork and label of its tree."""
-MOST_RANGES: Final = 10_000
-"""Ranges of canister ids that a subnet has."""
+MOST_ANSWER: Final = 8 << 20  # bytes of an answer
+PATIENCE: Final = 90.0  # seconds that an answer, and the end of a call, may take
+MOST_DEPTH: Final = 300  # containers in each other of a certificate: two for each fork and label of its tree
+MOST_RANGES: Final = 10_000  # ranges of canister ids that a subnet has
 OLDEST: Final = 5 * 60 * SECOND
 """Nanoseconds by which the time of an answer and that of who reads it may differ."""
 _PAUSE: Final = 0.3
@@ -41,8 +37,7 @@ class AgentError(IcError):
 class Certified(NamedTuple):
     """The part of a subnet's state that a certificate shows."""
 
-    subnet: bytes
-    """The id of the subnet."""
+    subnet: bytes  # the id of the subnet
     tree: object
 
     def value(self, *path: bytes) -> bytes | None:
@@ -123,8 +118,7 @@ class Agent:
         self._der = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         self._user = self_authenticating(self._der)
         self.canister, self._proxy, self._pause = canister, proxy, pause
-        self.caller = self._user if proxy is None else proxy
-        """Who calls: the key's principal, or the proxy."""
+        self.caller = self._user if proxy is None else proxy  # who calls: the key's principal, or the proxy
         self.calls = 0
         self._met: dict[Principal, Certified] = {}
         _, body = self._http("/api/v2/status")

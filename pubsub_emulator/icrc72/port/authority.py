@@ -61,8 +61,7 @@ class SubnetKeys:
         secret = blake2_256(b"subnet" + number.to_bytes(4, "big") + seed)
         self._bls = Scalar(int.from_bytes(secret, "big") % _ORDER)
         self._node = Ed25519PrivateKey.from_private_bytes(blake2_256(b"node" + secret))
-        self.key = BLS_DER + (G2Point() * self._bls).to_compressed_bytes()
-        """The public key in DER."""
+        self.key = BLS_DER + (G2Point() * self._bls).to_compressed_bytes()  # the public key in DER
         self.id = self_authenticating(self.key)
         self.node_key = self._node.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         self.node = self_authenticating(self.node_key)

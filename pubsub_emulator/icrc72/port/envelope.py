@@ -20,8 +20,7 @@ from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, LONGEST, Principal, s
 from pubsub_emulator.icrc72.port.authority import hash_of
 from pubsub_emulator.icrc72.port.hash_tree import Path, separated
 
-MOST_BODY: Final = 3 << 20
-"""Bytes of a request."""
+MOST_BODY: Final = 3 << 20  # bytes of a request
 MOST_DEPTH: Final = 8
 MOST_PATHS: Final = 1000
 MOST_LABELS: Final = 127
@@ -41,8 +40,7 @@ class Request(NamedTuple):
 
     id: bytes
     sender: Principal
-    canister: Principal
-    """Whom it is for; nobody where state is read."""
+    canister: Principal  # whom it is for; nobody where state is read
     method: str
     arg: bytes
     paths: tuple[Path, ...]

@@ -16,8 +16,7 @@ INTERFACE: Final = """service : {
   received : (after : nat) -> (vec record { caller : principal; method : text; arg : blob }) query;
 }
 """
-MOST_KEPT: Final = 1000
-"""Messages of others that it keeps: the newest."""
+MOST_KEPT: Final = 1000  # messages of others that it keeps: the newest
 FORWARD: Final = Codec(parse_types("(principal, text, blob)"))
 FORWARDED: Final = Codec(parse_types("(variant { Ok : blob; Err : record { code : nat; message : text } })"))
 AFTER: Final = Codec(parse_types("(nat)"))

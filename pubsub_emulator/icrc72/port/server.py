@@ -31,12 +31,9 @@ from pubsub_emulator.serving.guard import Names, guard
 from pubsub_emulator.serving.listening import listening
 
 CBOR: Final = "application/cbor"
-MOST_ROUNDS: Final = 100
-"""Rounds that one call waits for; then its caller asks again."""
-MOST_REQUESTS: Final = 1000
-"""Requests whose answers are kept: the newest."""
-_CATCHING_UP: Final = 10
-"""Rounds in one go where the canisters' time is behind."""
+MOST_ROUNDS: Final = 100  # rounds that one call waits for; then its caller asks again
+MOST_REQUESTS: Final = 1000  # requests whose answers are kept: the newest
+_CATCHING_UP: Final = 10  # rounds in one go where the canisters' time is behind
 _TICK: Final = 0.1
 _CORS: Final = {
     "Access-Control-Allow-Methods": "POST, GET, OPTIONS",

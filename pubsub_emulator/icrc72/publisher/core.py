@@ -25,8 +25,7 @@ from pubsub_emulator.icrc72.value_hash import value_hash
 from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, nat
 from pubsub_emulator.primitives.hashing import blake2_256
 
-_PATIENCE: Final = 2
-"""How often an event is refused for good before its publisher gives it up."""
+_PATIENCE: Final = 2  # how often an event is refused for good before its publisher gives it up
 
 
 class TooLarge(Icrc72Error):

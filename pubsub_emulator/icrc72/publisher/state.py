@@ -18,12 +18,9 @@ class Logged:
     hash: bytes
     round: int
     index: int
-    size: int
-    """Bytes of Candid."""
-    archived: bool = False
-    """Data and headers are in the archive; the event here is without them."""
-    refused: str = ""
-    """Why no broadcaster takes the event."""
+    size: int  # bytes of Candid
+    archived: bool = False  # data and headers are in the archive; the event here is without them
+    refused: str = ""  # why no broadcaster takes the event
 
 
 @record
@@ -41,14 +38,11 @@ class Sender:
     """Events of one namespace and partition on their way to its entry."""
 
     entry: Principal | None = None
-    next: int = 0
-    """Which of its events goes next."""
+    next: int = 0  # which of its events goes next
     tries: int = 0
     wait: int = 0
-    busy: int = 0
-    """The number of the batch under way; 0 when none is."""
-    events: list[int] = field(default_factory=list)
-    """Rows of the log, in order."""
+    busy: int = 0  # the number of the batch under way; 0 when none is
+    events: list[int] = field(default_factory=list)  # rows of the log, in order
 
 
 @record
@@ -61,10 +55,8 @@ class Mine:
     creator: Principal | None = None
     mode: str = "fifo"
     partitions: int = 1
-    last: int = 0
-    """The id of the last event."""
-    lasts: dict[int, int | None] = field(default_factory=dict)
-    """Of each partition the last id."""
+    last: int = 0  # the id of the last event
+    lasts: dict[int, int | None] = field(default_factory=dict)  # of each partition the last id
     senders: dict[int, Sender] = field(default_factory=dict)
     entries: tuple[Principal, ...] = ()
     waiting: list[tuple[Value, Pairs, int | None, int, int]] = field(default_factory=list)
@@ -80,10 +72,8 @@ class Replaying:
     start: int
     end: int | None
     entry: Principal
-    place: int = 0
-    """The id behind the last that the entry took."""
-    last: int | None = None
-    """The id of the last event that it will send; -1 when there is none."""
+    place: int = 0  # the id behind the last that the entry took
+    last: int | None = None  # the id of the last event that it will send; -1 when there is none
     busy: bool = False
     tries: int = 0
     wait: int = 0
@@ -94,8 +84,7 @@ class Replaying:
     report: int = 0
     reporting: bool = False
     since: int = 0
-    page: dict[int, Event] = field(default_factory=dict)
-    """Events that the archive has handed over."""
+    page: dict[int, Event] = field(default_factory=dict)  # events that the archive has handed over
 
 
 @record
@@ -111,10 +100,8 @@ class PublisherState:
     errors: list[tuple[int, int, str]] = field(default_factory=list)
     refused: list[tuple[str, int, str]] = field(default_factory=list)
     """Events that no broadcaster takes: namespace, id and why."""
-    archived: int = 0
-    """How many blocks the archive has."""
-    archived_events: int = 0
-    """How many events of the next block it has."""
+    archived: int = 0  # how many blocks the archive has
+    archived_events: int = 0  # how many events of the next block it has
     archive_wait: int = 0
 
     def appended(self) -> int:

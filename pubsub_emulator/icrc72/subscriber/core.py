@@ -20,8 +20,7 @@ from pubsub_emulator.icrc72.subscriber.repairs import Repairs
 from pubsub_emulator.icrc72.subscriber.state import Followed, Gap, HeldBack, SubscriberState, Wanted
 from pubsub_emulator.icrc72.values import Pairs
 
-RUN: Final = "handle_event"
-"""The method by which a subscriber calls itself."""
+RUN: Final = "handle_event"  # the method by which a subscriber calls itself
 
 
 class EventHandler(Protocol):

@@ -10,8 +10,7 @@ from pubsub_emulator.icrc72.messages import EventNotification
 from pubsub_emulator.icrc72.namespaces import matches
 from pubsub_emulator.icrc72.values import Pairs, Value, option
 
-ChainKey = tuple[str, Principal, int]
-"""Namespace, source and partition."""
+ChainKey = tuple[str, Principal, int]  # namespace, source and partition
 
 stable(EventNotification)
 
@@ -107,8 +106,7 @@ class Followed:
 
     handled: Ranges = field(default_factory=Ranges)
     held: dict[int, HeldBack] = field(default_factory=dict)
-    moved: bool = False
-    """The exit has changed since the first event."""
+    moved: bool = False  # the exit has changed since the first event
     late: tuple[int, int] | None = None
     """The newest event that came after later ones, as from a former exit, and the round."""
 
@@ -122,13 +120,11 @@ class Gap:
     source: Principal | None
     low: int | None
     high: int | None
-    start: int
-    """The id from which on they are asked for."""
+    start: int  # the id from which on they are asked for
     tries: int = 0
     config: Pairs = ()
     """Filter and skip of the replay; without them those of the only subscription that matches."""
-    wide: bool = False
-    """It was refused as too large: a part of it after the other is asked for."""
+    wide: bool = False  # it was refused as too large: a part of it after the other is asked for
 
 
 @record
@@ -153,12 +149,10 @@ class SubscriberState:
     wanted: dict[str, Wanted] = field(default_factory=dict)
     chains: dict[ChainKey, Followed] = field(default_factory=dict)
     exit: Principal | None = None
-    met: Principal | None = None
-    """Who notified before anybody was told to be the exit."""
+    met: Principal | None = None  # who notified before anybody was told to be the exit
     served: dict[tuple[int, Principal], None] = field(default_factory=dict)
     """Subscriptions by which events flow, each with its broadcaster."""
-    moved: bool = False
-    """The exit has changed, or serves again."""
+    moved: bool = False  # the exit has changed, or serves again
     waiting: dict[int, EventNotification] = field(default_factory=dict)
     """Events that wait for the handler, by number."""
     called: dict[int, None] = field(default_factory=dict)

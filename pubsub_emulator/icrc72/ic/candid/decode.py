@@ -17,8 +17,7 @@ Read = Callable[[Reader], object]
 _NOTHING: Final = object()
 _NAT_AS_INT: Final = ("nat", "int")
 
-KEPT_TABLES: Final = 64
-"""How many type tables a decoder keeps readers for; strangers may send any number."""
+KEPT_TABLES: Final = 64  # how many type tables a decoder keeps readers for; strangers may send any number
 
 KEPT_MESSAGES: Final = 32
 KEPT_BYTES: Final = 1 << 16

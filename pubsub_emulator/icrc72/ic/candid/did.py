@@ -21,8 +21,7 @@ _TOKEN: Final = re.compile(
 )
 _MODES: Final = frozenset(["query", "oneway", "composite_query"])
 
-Makers = Mapping[str, t.Make]
-"""For the name of a record type, what builds its Python value."""
+Makers = Mapping[str, t.Make]  # for the name of a record type, what builds its Python value
 
 
 class Method(NamedTuple):
@@ -31,8 +30,7 @@ class Method(NamedTuple):
     name: str
     arguments: tuple[t.Type, ...]
     results: tuple[t.Type, ...]
-    mode: str
-    """`update`, `query`, `composite_query` or `oneway`."""
+    mode: str  # `update`, `query`, `composite_query` or `oneway`
 
 
 class Interface(NamedTuple):

@@ -33,8 +33,7 @@ class Variant(NamedTuple, Generic[Tag_co, Inside_co]):
     value: Inside_co = None  # type: ignore[assignment]  # a tag that carries nothing
 
 
-Make = Callable[[tuple[object, ...]], object]
-"""Makes the Python value of a record from its fields."""
+Make = Callable[[tuple[object, ...]], object]  # makes the Python value of a record from its fields
 
 _DOWN_FROM_7F: Final = """null bool nat int nat8 nat16 nat32 nat64 int8 int16 int32 int64
     float32 float64 text reserved empty"""

@@ -20,8 +20,7 @@ from pubsub_emulator.icrc72.ic.wasm.stable_memory import StableMemory
 from pubsub_emulator.icrc72.ic.wasm.system import RUNNING, Execution, Pending, linker
 from pubsub_emulator.primitives.hashing import blake2_256
 
-NOTHING: Final = b"DIDL\0\0"
-"""Candid of no values: the argument of a canister that takes none."""
+NOTHING: Final = b"DIDL\0\0"  # Candid of no values: the argument of a canister that takes none
 _PAGE: Final = 1 << 16
 _LINES: Final = 1000
 
@@ -58,8 +57,7 @@ class WasmCanister(Canister):
         self.heartbeat = "canister_heartbeat" in self.module.exports
         self.stable = StableMemory(self.limits.stable_bytes)
         self.certified = b""
-        self.lines: deque[str] = deque(maxlen=_LINES)
-        """What the canister printed last, a line each."""
+        self.lines: deque[str] = deque(maxlen=_LINES)  # what the canister printed last, a line each
         self._linker = linker(self.module)
         self._host: Host | None = None
         self._me = Principal()

@@ -26,8 +26,7 @@ START: Final = f"{OURS}start"
 PERSISTENT: Final = "enhanced-orthogonal-persistence"
 """The custom section of a module whose memory an upgrade keeps."""
 _PUBLIC: Final = "icp:public "
-MODULE_BYTES: Final = 100 << 20
-"""Most bytes of a module, unpacked."""
+MODULE_BYTES: Final = 100 << 20  # most bytes of a module, unpacked
 
 _CUSTOM, _TABLES, _MEMORIES, _GLOBALS, _EXPORTS, _START = 0, 4, 5, 6, 7, 8
 _AFTER_EXPORTS: Final = {8, 9, 10, 11, 12}
@@ -47,13 +46,10 @@ class Module:
     code: wasmtime.Module
     hash: bytes
     exports: frozenset[str]
-    globals: tuple[str, ...]
-    """The names of ours of its mutable globals."""
-    wide: bool
-    """True where addresses have 64 bits."""
+    globals: tuple[str, ...]  # the names of ours of its mutable globals
+    wide: bool  # true where addresses have 64 bits
     persistent: bool
-    public: dict[str, bytes]
-    """The custom sections that everybody may read, by name."""
+    public: dict[str, bytes]  # the custom sections that everybody may read, by name
 
 
 @cache

@@ -30,8 +30,7 @@ _NARROW: Final = (1 << 32) - 1
 _WIDE: Final = (1 << 64) - 1
 _STATUS: Final = {"running": 1, "stopping": 2, "stopped": 3}
 _CERTIFIED: Final = 32
-_NOBODY: Final = 1 << 31
-"""From here on the table of a module has no functions."""
+_NOBODY: Final = 1 << 31  # from here on the table of a module has no functions
 
 
 class Machine(Protocol):
@@ -332,8 +331,7 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
 }
 """Each function of the system."""
 
-RUNNING: Final = threading.local()
-"""The execution of this thread, as `now`."""
+RUNNING: Final = threading.local()  # the execution of this thread, as `now`
 
 
 @lru_cache(maxsize=64)
