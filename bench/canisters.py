@@ -13,9 +13,9 @@ from typing import Any
 from bench.measure import Race
 from pubsub_emulator.icrc72.client import FILTER, App, Context, EventNotification
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.icrc72.ic.messaging import Observer, Recorder
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.trace import Observer, Recorder
 from pubsub_emulator.icrc72.services import codec
 
 NAMESPACE = "bench.events"

@@ -24,8 +24,7 @@ from pubsub_emulator.icrc72.methods import ARCHIVE_APPEND
 from pubsub_emulator.icrc72.publisher.core import Publisher
 from pubsub_emulator.icrc72.role import Core, Handler, Query, RoleCanister, restored
 from pubsub_emulator.icrc72.services import MAP, VALUE, read_map, read_value, type_codec
-from pubsub_emulator.icrc72.value_hash import icrc3_value, value_hash
-from pubsub_emulator.icrc72.values import Value, blob, map_, nat, text
+from pubsub_emulator.icrc72.values import Value, blob, icrc3_value, map_, nat, text, value_hash
 
 _LONG: Final = 14_000
 _MOST_BYTES: Final = 1_000_000

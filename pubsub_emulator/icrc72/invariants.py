@@ -12,8 +12,8 @@ from pubsub_emulator.icrc72.deployment import PubSub
 from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.messaging import Happening
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import Event, EventNotification
 from pubsub_emulator.icrc72.methods import HANDLE
 from pubsub_emulator.icrc72.namespaces import is_system

@@ -10,11 +10,9 @@ from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
 from pubsub_emulator.icrc72.ic.candid.json_form import from_json, to_json
 from pubsub_emulator.icrc72.ic.candid.types import Type
 from pubsub_emulator.icrc72.ic.principal import Principal, canister_id, self_authenticating, subnet_of
-from pubsub_emulator.icrc72.identifiers import from_blob, from_text, to_text
-from pubsub_emulator.icrc72.namespaces import check_namespace, check_pattern, matches
+from pubsub_emulator.icrc72.namespaces import check_namespace, check_pattern, from_blob, from_text, matches, to_text
 from pubsub_emulator.icrc72.services import codec, interface
-from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import array, nat, skip_of
+from pubsub_emulator.icrc72.values import array, nat, skip_of, value_hash
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, same

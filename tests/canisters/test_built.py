@@ -13,8 +13,8 @@ from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orch
 from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR
+from pubsub_emulator.icrc72.ic.messaging import Recorder
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.trace import Recorder
 
 sys.path.insert(0, str(Path(__file__).parent))
 from campaign import BUILT, IDS, NAT, ROLES, Play, built  # a program beside this file

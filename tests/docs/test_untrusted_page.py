@@ -110,7 +110,7 @@ OWN = {
     "what this program wrote itself: its stores, units of work and receipts": (
         "distributor/adapter/desk.py distributor/adapter/evm/ledger.py distributor/core/ distributor/simulation/ "
         "distributor/service/http.py distributor/service/openapi.py "
-        "events/values.py icrc72/keys.py icrc72/conformance/book.py icrc72/ic/stable.py spark_audit/audit/ "
+        "events/values.py icrc72/keys.py icrc72/conformance/probes.py icrc72/ic/stable.py spark_audit/audit/ "
         "spark_audit/engine/ spark_audit/judge/task.py "
         "spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/ spark_audit/spark/ "
         "spark_audit/tables/ spark_audit/deliveries/ node/local.py cli/base/extras.py explorer/live.py "

@@ -10,8 +10,8 @@ from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, plain
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.messaging import Happening
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.methods import HANDLE
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS

@@ -16,8 +16,7 @@ from pubsub_emulator.icrc72.ic.candid.did import parse
 from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.value_hash import icrc3_value, value_hash
-from pubsub_emulator.icrc72.values import Value, blob, class_, first, map_, nat, of
+from pubsub_emulator.icrc72.values import Value, blob, class_, first, icrc3_value, map_, nat, of, value_hash
 
 Reader = keeping(lambda note: plain(note.data)["n"], Asker)
 

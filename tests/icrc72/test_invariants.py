@@ -14,8 +14,8 @@ from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, plain
 from pubsub_emulator.icrc72.ic import stable
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer
+from pubsub_emulator.icrc72.ic.messaging import Happening, Recorder
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.invariants import InvariantObserver
 from pubsub_emulator.icrc72.messages import PublicationUpdate
 from pubsub_emulator.icrc72.settings import DEFAULTS

@@ -17,16 +17,14 @@ from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.errors import CandidError, DidError, PrincipalError
 from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
-from pubsub_emulator.icrc72.identifiers import from_text, to_text
 from pubsub_emulator.icrc72.messages import ByPrincipal, OrchestrationFilter
-from pubsub_emulator.icrc72.namespaces import matches
+from pubsub_emulator.icrc72.namespaces import from_text, matches, to_text
 from pubsub_emulator.icrc72.orchestrator.queries import Queries, Row, satisfies
 from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
 from pubsub_emulator.icrc72.services import interface, type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.subscriber.state import Ranges
-from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import Property, array, map_, nat, text
+from pubsub_emulator.icrc72.values import Property, array, map_, nat, text, value_hash
 
 PRINCIPALS = st.binary(max_size=29).map(Principal)
 FLOATS = st.floats(allow_nan=False).map(lambda number: struct.pack("<d", number))

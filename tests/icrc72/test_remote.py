@@ -11,7 +11,7 @@ from support.command import pubsub
 from support.replica import Replica, replica
 from support.wrong_roles import WRONG
 
-from pubsub_emulator.icrc72.conformance.book import Verdict, rules_of
+from pubsub_emulator.icrc72.conformance.probes import Verdict, rules_of
 from pubsub_emulator.icrc72.conformance.remote import visit
 from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
 from pubsub_emulator.icrc72.port import agent

@@ -10,8 +10,8 @@ from pubsub_emulator.icrc72.client import App, Context, EventNotification, plain
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED
 from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.messaging import Happening, Recorder
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.methods import REGISTER_REPLAY, TRANSFER, TRANSFER_FROM
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.role import Core, RoleCanister

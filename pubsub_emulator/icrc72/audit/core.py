@@ -17,8 +17,8 @@ from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import Headers, read
 from pubsub_emulator.icrc72.ic.errors import CandidError, shown
+from pubsub_emulator.icrc72.ic.messaging import Happening
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import Error, Event, EventNotification, changes
 from pubsub_emulator.icrc72.namespaces import is_system, matches, system_owner
 from pubsub_emulator.icrc72.subscriber.core import RUN

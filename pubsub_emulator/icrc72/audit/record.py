@@ -8,8 +8,8 @@ from pubsub_emulator.icrc72.facts import Fact, FactValue, Width, is_late
 from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.errors import shown
+from pubsub_emulator.icrc72.ic.messaging import Happening
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import Event, EventNotification, Result
 from pubsub_emulator.icrc72.methods import ARCHIVE_PAGE, CANCEL_REPLAY, PUBLISH, REGISTER_REPLAY, REPLAY_STATUS
 from pubsub_emulator.icrc72.namespaces import matches

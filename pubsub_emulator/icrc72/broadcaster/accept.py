@@ -12,14 +12,12 @@ from pubsub_emulator.icrc72.headers import Headers, read
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.identifiers import OWN
 from pubsub_emulator.icrc72.messages import Err, Event, Ok, Result
 from pubsub_emulator.icrc72.methods import err, generic, ok, refused, too_many
-from pubsub_emulator.icrc72.namespaces import is_system
+from pubsub_emulator.icrc72.namespaces import OWN, is_system
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import Settings
-from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import Skip, blob, nat
+from pubsub_emulator.icrc72.values import Skip, blob, nat, value_hash
 
 Answer = Result[tuple[int, ...]]
 BUSY: Final = err("Busy")

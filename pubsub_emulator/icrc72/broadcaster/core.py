@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.broadcaster.accept import Acceptance
-from pubsub_emulator.icrc72.broadcaster.assignments import DRAIN_LOOK, Assignments
+from pubsub_emulator.icrc72.broadcaster.assignments import DRAIN_LOOK, Assignments, Pulling
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
-from pubsub_emulator.icrc72.broadcaster.pulling import Pulling
 from pubsub_emulator.icrc72.broadcaster.relaying import Relaying
 from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SECOND, Context

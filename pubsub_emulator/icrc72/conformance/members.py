@@ -7,21 +7,20 @@ from typing import Final
 from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.alerts import MemberAlert
 from pubsub_emulator.icrc72.cheats.stage import Actor
-from pubsub_emulator.icrc72.conformance.book import Book
-from pubsub_emulator.icrc72.conformance.probes import Probes, fake, fake_alert
+from pubsub_emulator.icrc72.conformance.probes import Book, Probes, fake, fake_alert
 from pubsub_emulator.icrc72.conformance.trial import ActorLine, Candidate, Trial
 from pubsub_emulator.icrc72.deployment import deploy
 from pubsub_emulator.icrc72.errors import ConfigError, Icrc72Error
 from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.canister import SYS_TRANSIENT
+from pubsub_emulator.icrc72.ic.messaging import Happening
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
-from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import Event, ReplayRegistration
 from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, PUBLISH, is_ok
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.icrc72.value_hash import value_hash
+from pubsub_emulator.icrc72.values import value_hash
 
 _PATIENCE: Final = 400
 Sent = list[tuple[Happening, Event]]

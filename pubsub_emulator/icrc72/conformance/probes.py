@@ -1,14 +1,15 @@
-"""Probes: what a role is asked, and what it owes as an answer. They need a way to call it, and nothing else."""
+"""Probes: what a role is asked, what it owes as an answer, and the book of verdicts. They need a way to call it."""
 
-from collections.abc import Collection
+import tomllib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeVar
+from importlib.resources import files
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72 import methods
 from pubsub_emulator.icrc72.alerts import member_alert
 from pubsub_emulator.icrc72.audit.record import error_of
-from pubsub_emulator.icrc72.conformance.book import Book
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, SYS_TRANSIENT, Answer
 from pubsub_emulator.icrc72.ic.errors import CandidError
@@ -17,6 +18,50 @@ from pubsub_emulator.icrc72.keys import FILTER, REPLAY
 from pubsub_emulator.icrc72.methods import A, Method, R
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.values import Value, map_, nat, text
+
+PAIR = {"publisher": "member", "subscriber": "member", "broadcaster": "server", "orchestrator": "server"}
+"""The table of rules that each role has in common with another."""
+
+
+class Verdict(NamedTuple):
+    """What a trial says about one rule: `broken` names each breach with its place; `shown` is how often it was met."""
+
+    rule: str
+    about: str
+    shown: int
+    broken: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """True when nothing broke it."""
+        return not self.broken
+
+
+def rules_of(role: str) -> dict[str, str]:
+    """The rules that a role is judged by, and what each is about."""
+    tables = tomllib.loads((files(__package__) / "rules.toml").read_text(encoding="utf-8"))
+    return {**tables["every"], **tables[PAIR[role]], **tables[role]}
+
+
+class Book:
+    """The verdicts on a role."""
+
+    def __init__(self, role: str) -> None:
+        self.rules = rules_of(role)
+        self.verdicts: list[Verdict] = []
+
+    def judge(self, rule: str, shown: int, broken: Iterable[str]) -> None:
+        """Add a verdict. A rule that was never met is no rule that holds: that itself is said."""
+        self.verdicts.append(Verdict(rule, self.rules[rule], shown, tuple(broken)))
+
+    def must(self, rule: str, holds: object, words: str, shown: int = 1) -> None:
+        """Add a verdict that rests on one thing; `words` say what is where it does not hold."""
+        self.judge(rule, shown, [] if holds else [words])
+
+    def same(self, rule: str, found: list[int], due: list[int]) -> None:
+        """Add a verdict on numbers that are to be what is due."""
+        self.must(rule, found == due, f"{found} instead of {due}", len(due))
+
 
 T = TypeVar("T")
 GARBAGE: Final = b"no Candid"

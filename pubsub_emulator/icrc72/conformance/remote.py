@@ -7,8 +7,17 @@ from typing import Protocol
 
 from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72 import methods
-from pubsub_emulator.icrc72.conformance.book import Book, Verdict
-from pubsub_emulator.icrc72.conformance.probes import GARBAGE, STATS, Line, Probes, fake, fake_alert, identified
+from pubsub_emulator.icrc72.conformance.probes import (
+    GARBAGE,
+    STATS,
+    Book,
+    Line,
+    Probes,
+    Verdict,
+    fake,
+    fake_alert,
+    identified,
+)
 from pubsub_emulator.icrc72.ic.errors import NotAdmitted
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.keys import REPLAY

@@ -6,8 +6,7 @@ from pubsub_emulator.icrc72 import methods
 from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.cheats.stage import Actor
-from pubsub_emulator.icrc72.conformance.book import Book
-from pubsub_emulator.icrc72.conformance.probes import Probes
+from pubsub_emulator.icrc72.conformance.probes import Book, Probes
 from pubsub_emulator.icrc72.conformance.trial import ActorLine, Candidate, Trial
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.headers import read

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple
 
 from pubsub_emulator.icrc72.cheats.stage import Troupe
-from pubsub_emulator.icrc72.conformance.book import Book
-from pubsub_emulator.icrc72.conformance.probes import GARBAGE, Line
+from pubsub_emulator.icrc72.conformance.probes import GARBAGE, Book, Line
 from pubsub_emulator.icrc72.ic.canister import RUNNING, STOPPED, SYS_TRANSIENT, Answer, Canister
 from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.messaging import Happening, Recorder
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.methods import A, Method, R
 
 

@@ -1,12 +1,47 @@
-"""Messages between canisters: bounded, in the order of a schedule, answered or timed out (IC-5 to IC-7)."""
+"""Messages between canisters: bounded, in a schedule's order, answered or timed out (IC-5 to IC-7), and traced (IC-12)."""
 
 import heapq
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Call, Host, Key
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
-from pubsub_emulator.icrc72.ic.trace import Happening, Observer
+
+
+class Happening(NamedTuple):
+    """One thing that happened.
+
+    `kind` is `send`, `execute`, `answer` (a response is executed), `respond`, `refuse`, `reject`, `trap`, `timer`,
+    `heartbeat`, `install`, `stop`, `stopped`, `start`, `upgrade`, `uninstall` or `ingress`.
+    """
+
+    round: int
+    kind: str
+    number: int  # the call's number; 0 where there is none
+    sender: Principal
+    receiver: Principal
+    method: str
+    data: bytes
+    code: int = 0
+
+
+class Observer(Protocol):
+    """An observer of a network."""
+
+    def happened(self, happening: Happening) -> None:
+        """Called in order, for everything that happens."""
+
+
+class Recorder:
+    """An observer that keeps everything."""
+
+    def __init__(self) -> None:
+        self.happenings: list[Happening] = []
+
+    def happened(self, happening: Happening) -> None:
+        """Append it to the list."""
+        self.happenings.append(happening)
 
 
 @dataclass(slots=True, eq=False)

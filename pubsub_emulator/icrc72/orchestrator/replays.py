@@ -9,10 +9,9 @@ from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.identifiers import OWN
 from pubsub_emulator.icrc72.messages import Err, Ok, ReplayRegistration, ReplayStatusUpdate, Result, StateName
 from pubsub_emulator.icrc72.methods import err, forbidden, generic, ok, refused, too_many
-from pubsub_emulator.icrc72.namespaces import is_system, matches
+from pubsub_emulator.icrc72.namespaces import OWN, is_system, matches
 from pubsub_emulator.icrc72.orchestrator.access import Access
 from pubsub_emulator.icrc72.orchestrator.escrow import Escrow
 from pubsub_emulator.icrc72.orchestrator.planner import Planner

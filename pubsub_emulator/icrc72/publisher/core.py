@@ -13,16 +13,15 @@ from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.identifiers import OWN, first_id, to_text
 from pubsub_emulator.icrc72.inbox import Inbox, Registering, renew
 from pubsub_emulator.icrc72.methods import GET_PUBLICATIONS, PUBLISH, REGISTER_PUBLICATION, words_of
+from pubsub_emulator.icrc72.namespaces import OWN, first_id, to_text
 from pubsub_emulator.icrc72.publisher.replays import Archiving, Replays
 from pubsub_emulator.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
 from pubsub_emulator.icrc72.role import Core, restored
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings, fitting
-from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, nat
+from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, nat, value_hash
 from pubsub_emulator.primitives.hashing import blake2_256
 
 _PATIENCE: Final = 2  # how often an event is refused for good before its publisher gives it up

@@ -17,8 +17,7 @@ from pubsub_emulator.icrc72.methods import ARCHIVE_APPEND, ARCHIVE_PAGE, PUBLISH
 from pubsub_emulator.icrc72.publisher.state import Logged, PublisherState, Replaying
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import Settings, fitting
-from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import Value, as_nat, boolean, first, nat
+from pubsub_emulator.icrc72.values import Value, as_nat, boolean, first, nat, value_hash
 
 
 class Log(Protocol):

@@ -12,9 +12,9 @@ from support.wat import ask, canister, method
 
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, CANISTER_REJECT, SYS_UNKNOWN, Answer, Canister, Context
 from pubsub_emulator.icrc72.ic.errors import IcError
+from pubsub_emulator.icrc72.ic.messaging import Recorder
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.trace import Recorder
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister, WasmLimits
 from pubsub_emulator.icrc72.ic.wasm.module import MODULE_BYTES, ModuleError, load
 from pubsub_emulator.icrc72.ic.wasm.stable_memory import PAGE, StableMemory

@@ -9,8 +9,8 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.icrc72.modules import canister_of, read_module
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.icrc72.conformance.book import Verdict
 from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
+from pubsub_emulator.icrc72.conformance.probes import Verdict
 from pubsub_emulator.icrc72.conformance.remote import visit
 from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
 from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial

@@ -11,7 +11,7 @@ from pubsub_emulator.icrc72.campaign import campaign, play_cheat, play_plan, rea
 from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.ic.canister import EMPTY
-from pubsub_emulator.icrc72.ic.trace import Observer, Recorder
+from pubsub_emulator.icrc72.ic.messaging import Observer, Recorder
 from pubsub_emulator.icrc72.scenario import Outcome, Run
 from pubsub_emulator.icrc72.scenario_file import load
 from pubsub_emulator.icrc72.sequence import as_svg, as_text, way
