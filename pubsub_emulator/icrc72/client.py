@@ -72,13 +72,11 @@ class App(RoleCanister):
         self.publisher: Publisher | None = None
         self.subscriber: Subscriber | None = None
         if published or not subscribed:
-            pairs = _pairs(published, new_publication)
-            self.publisher = Publisher(orchestrator, self.inbox, pairs, settings, archive=archive, keep=keep)
+            self.publisher = Publisher(self.inbox, _pairs(published, new_publication), archive, keep)
             self.publisher.on_refused = self.on_refused
             cores.append(self.publisher)
         if subscribed:
-            pairs = _pairs(subscribed, new_subscription)
-            self.subscriber = Subscriber(orchestrator, self.inbox, self, pairs, settings)
+            self.subscriber = Subscriber(self.inbox, self, _pairs(subscribed, new_subscription))
             cores.append(self.subscriber)
         super().__init__(cores)
 

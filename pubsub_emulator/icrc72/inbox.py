@@ -22,20 +22,13 @@ Told = Callable[[Context, Principal, MemberAlert], None]
 """What is done with an alert: who notified it and what it says."""
 
 
-class Taker(Protocol):
-    """The receiver of events that are no system events."""
+class _Taker(Protocol):
+    """The receiver of events that are no system events: the subscriber."""
 
-    def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
-        """True when the notification is to be confirmed."""
-
-    def taken(self, ctx: Context) -> None:
-        """Called after a batch."""
-
-    def subscribed(self) -> int:
-        """The number of registered subscriptions."""
-
-    def holding(self) -> int:
-        """The number of events in memory that wait, for those before them or for the handler."""
+    def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool: ...
+    def taken(self, ctx: Context) -> None: ...
+    def subscribed(self) -> int: ...
+    def holding(self) -> int: ...
 
 
 @record
@@ -68,7 +61,7 @@ class Inbox(Core):
     def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
         self.state, self.orchestrator, self.settings = InboxState(), orchestrator, settings
         self.on_alert: dict[str, Told] = {}
-        self.taker: Taker | None = None
+        self.taker: _Taker | None = None
         self._registering: dict[str, None] = {}
         self._waiting = False
 
@@ -269,7 +262,7 @@ class Inbox(Core):
         return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
 
 
-class Registrable(Protocol):
+class _Registrable(Protocol):
     """A publication or subscription as its owner knows it."""
 
     config: Pairs
@@ -277,7 +270,7 @@ class Registrable(Protocol):
     error: str
 
 
-R = TypeVar("R", bound=Registrable)
+R = TypeVar("R", bound=_Registrable)
 
 
 class Registering:
@@ -291,7 +284,7 @@ class Registering:
         ctx: Context,
         inbox: Inbox,
         method: methods.Method[tuple[PublicationRegistration, ...], Results[int]],
-        mine: Mapping[str, Registrable],
+        mine: Mapping[str, _Registrable],
         after: Callable[[Context], None] = lambda _ctx: None,
     ) -> None:
         """Register what has no id by a guaranteed call, as many as a batch has; what is not answered is asked again."""
@@ -314,7 +307,7 @@ class Registering:
         batch = tuple(PublicationRegistration(name, each.config) for name, each in items.items())
         inbox.role.ask(ctx, inbox.orchestrator, method, batch, got, kind=GUARANTEED)
 
-    def lacks(self, name: str, each: Registrable) -> bool:
+    def lacks(self, name: str, each: _Registrable) -> bool:
         """True when something is to be registered, and is not under way."""
         return each.id is None and not each.error and name not in self.under_way
 

@@ -110,10 +110,8 @@ def _table(rows: Mapping[str, list[str]]) -> tuple[Key, ...]:
     return (*(_key(name, row, which) for which in LISTS for name, row in listed.items()), *others)
 
 
-TABLES: Final = {
-    title: _table(rows)
-    for title, rows in tomllib.loads((files(__package__) / "keys.toml").read_text(encoding="utf-8")).items()
-}
+_WRITTEN: Final = tomllib.loads((files(__package__) / "keys.toml").read_text(encoding="utf-8"))
+TABLES: Final = {title: _table(rows) for title, rows in _WRITTEN.items()}
 """Every table of keys by its title."""
 
 PUBLICATION, SUBSCRIPTION, REPLAY_CONFIG, HEADERS, *_ = TABLES.values()

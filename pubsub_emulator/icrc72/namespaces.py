@@ -95,12 +95,8 @@ def cleaned(segment: str) -> str:
 OWN: Final = 1 << 64  # ids below this are given by the publication's creator; partitions are counted modulo it
 
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_VALUES: Final = {
-    **{digit: at for at, digit in enumerate(_DIGITS)},
-    **{digit.lower(): at for at, digit in enumerate(_DIGITS)},
-    **dict.fromkeys("oO", 0),
-    **dict.fromkeys("iIlL", 1),
-}
+_VALUES: Final = {letter: at for at, digit in enumerate(_DIGITS) for letter in (digit, digit.lower())}
+_VALUES.update({"o": 0, "O": 0, **dict.fromkeys("iIlL", 1)})
 
 
 def to_text(identifier: int) -> str:

@@ -6,7 +6,7 @@ woken come out. A role writes only after every check, so nothing traps half-way 
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Final, Literal, TypeVar, cast
+from typing import Final, Literal, TypedDict, TypeVar, Unpack, cast
 
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR, SECOND, STOPPING, Answer, Canister, Context
@@ -23,11 +23,18 @@ A = TypeVar("A")
 R = TypeVar("R")
 S = TypeVar("S")
 Confirmed = Literal["Ok", "Unauthorized", "NotFound"]
-Absent = Callable[[Context], None]
-Got = Callable[[Context, R | None], None]
+Got = Callable[[Context, R | None], None] | None
 """What is done with the result of a call: `None` when it was rejected or its result is unreadable."""
 
 ROLE_METHODS: Final = ("icrc72_", "icrc77_")
+
+
+class How(TypedDict, total=False):
+    """How a call is made: bounded, unless it is of another kind."""
+
+    kind: str
+    absent: Callable[[Context], None] | None  # what is called if the callee has no such method
+    cycles: int
 
 
 class Core:
@@ -160,33 +167,16 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def ask(
-        self,
-        ctx: Context,
-        to: Principal,
-        method: Method[A, R],
-        value: A,
-        then: Got[R] | None = None,
-        *,
-        kind: str = BOUNDED,
-        absent: Absent | None = None,
-        cycles: int = 0,
+        self, ctx: Context, to: Principal, method: Method[A, R], value: A, then: Got[R] = None, **how: Unpack[How]
     ) -> None:
-        """Call a method of the standards and read its result; `absent` is called if the callee has no such method."""
-        self.send(ctx, to, method, method.argument(value), then, kind=kind, absent=absent, cycles=cycles)
+        """Call a method of the standards and read its result."""
+        self.send(ctx, to, method, method.argument(value), then, **how)
 
     def send(
-        self,
-        ctx: Context,
-        to: Principal,
-        method: Method[A, R],
-        arg: bytes,
-        then: Got[R] | None = None,
-        *,
-        kind: str,
-        absent: Absent | None = None,
-        cycles: int = 0,
+        self, ctx: Context, to: Principal, method: Method[A, R], arg: bytes, then: Got[R] = None, **how: Unpack[How]
     ) -> None:
         """Call a method with an argument that is encoded already."""
+        absent = how.get("absent")
 
         def answered(ctx: Context, answer: Answer) -> None:
             result: R | None = None
@@ -198,6 +188,7 @@ class RoleCanister(Canister):
                 then(ctx, result)
             self.rearm(ctx)
 
+        kind, cycles = how.get("kind", BOUNDED), how.get("cycles", 0)
         ctx.call(to, method.name, arg, answered if then is not None else None, kind=kind, cycles=cycles)
 
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:

@@ -195,11 +195,8 @@ class Record:
                         self._find("FavoursOne", sender, 0, f"{one.text} before {other.text} for event {shown(key[2])}")
 
     def _judge_missing(self, alive: set[Principal]) -> None:
-        notified = {
-            (receiver, (n.namespace, n.source, n.eventId))
-            for _, _, receiver, n in self._seen
-            if read(n.headers).replay is None
-        }
+        live = [(receiver, each) for _, _, receiver, each in self._seen if read(each.headers).replay is None]
+        notified = {(receiver, (each.namespace, each.source, each.eventId)) for receiver, each in live}
         self._judge_claims(alive)
         forgotten: dict[Principal, list[bool]] = {}
         dropped: list[tuple[str, Principal, int, str]] = []

@@ -10,7 +10,6 @@ from pubsub_emulator.icrc72.alerts import one_entry, read_broker_alert
 from pubsub_emulator.icrc72.broadcaster import state as s
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
 from pubsub_emulator.icrc72.broadcaster.relaying import Relaying
-from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, PublicationView
 from pubsub_emulator.icrc72.config import read_publication, read_subscription
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.facts import Delivering, Fact, FactValue, Forwarding, Handing, Width
@@ -196,7 +195,7 @@ class _Pulling:
 class Pulling:
     """The system event that is being looked up, if there is one."""
 
-    state: BroadcasterState
+    state: s.BroadcasterState
     role: RoleCanister
     orchestrator: Principal
     assignments: Assignments
@@ -289,7 +288,7 @@ class Pulling:
             for each in infos:
                 if each.namespace == namespace:
                     config, number = read_publication(each.config), each.publicationId
-                    view = PublicationView(number, config.mode, config.partitions, config.priorities, config.trusted)
+                    view = s.PublicationView(number, config.mode, config.partitions, config.priorities, config.trusted)
                     pulling.pulled.publications[namespace] = view
 
         self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)

@@ -147,10 +147,8 @@ class Probes:
         me = self.line.caller
 
         def published(source: Principal, *numbers: int) -> m.Results[tuple[int, ...]] | None:
-            data = map_({"n": nat(1)})
-            return self.update(
-                methods.PUBLISH, tuple(m.Event(each, None, time, namespace, data, source, None) for each in numbers)
-            )
+            made = (time, namespace, map_({"n": nat(1)}), source, None)
+            return self.update(methods.PUBLISH, tuple(m.Event(each, None, *made) for each in numbers))
 
         self.expect("IC-41", published(me, 30), "Unauthorized")
         self.expect("IC-41 source", published(source, 31), "Unauthorized")

@@ -24,26 +24,17 @@ Make = Callable[[bytes, bytes], Canister]
 """The canister of a module and the argument of its installation or upgrade. Raises `IcError`."""
 
 
-class ManagedNetwork(Protocol):
+class _Network(Protocol):
     """The network as the management canister uses it; `make` is `None` where no modules can be installed."""
 
     seed: bytes
     make: Make | None
 
-    def host(self, identity: Principal) -> Host:
-        """The host of a canister. Raises `IcError` when there is none."""
-
-    def stop(self, identity: Principal) -> None:
-        """Begin to stop a canister."""
-
-    def start(self, identity: Principal) -> None:
-        """Let a canister run again."""
-
-    def upgrade(self, identity: Principal, code: Canister) -> bool:
-        """Give a stopped canister new code; false when it trapped."""
-
-    def reinstall(self, identity: Principal, code: Canister) -> None:
-        """Install other code in place of what runs there."""
+    def host(self, identity: Principal) -> Host: ...
+    def stop(self, identity: Principal) -> None: ...
+    def start(self, identity: Principal) -> None: ...
+    def upgrade(self, identity: Principal, code: Canister) -> bool: ...
+    def reinstall(self, identity: Principal, code: Canister) -> None: ...
 
 
 _NOTHING: Final = b"DIDL\0\0"
@@ -65,7 +56,7 @@ _STATUS: Final = Encoder(
 _BLOB: Final = Encoder(parse_types("(blob)"))
 
 
-def serve(network: ManagedNetwork, call: Call) -> Answer | None:
+def serve(network: _Network, call: Call) -> Answer | None:
     """Answer a call to the management canister; `None` for a stop that is answered when it is done."""
     run = _METHODS.get(call.method)
     if run is None:
@@ -76,7 +67,7 @@ def serve(network: ManagedNetwork, call: Call) -> Answer | None:
         return Answer(b"", CANISTER_REJECT, str(error))
 
 
-def _named(network: ManagedNetwork, call: Call, *, controlled: bool = True) -> Host:
+def _named(network: _Network, call: Call, *, controlled: bool = True) -> Host:
     """The canister that a call is about. Raises `IcError` where the caller does not control it."""
     raw = cast("tuple[tuple[bytes]]", _NAMED.decode(call.arg))[0][0]
     host = network.host(Principal(raw))
@@ -89,19 +80,19 @@ def _controlled(host: Host, call: Call) -> Host:
     return host
 
 
-def _raw_rand(network: ManagedNetwork, call: Call) -> Answer:
+def _raw_rand(network: _Network, call: Call) -> Answer:
     """32 bytes that are drawn from the network's seed and the number of the call."""
     return Answer(_BLOB.encode(blake2_256(b"raw_rand" + network.seed + call.number.to_bytes(8, "big"))))
 
 
-def _deposit_cycles(network: ManagedNetwork, call: Call) -> Answer:
+def _deposit_cycles(network: _Network, call: Call) -> Answer:
     """Give the cycles of the call to the canister that is named."""
     host = _named(network, call, controlled=False)
     host.cycles, call.cycles = host.cycles + call.cycles, 0
     return Answer(_NOTHING)
 
 
-def _canister_status(network: ManagedNetwork, call: Call) -> Answer:
+def _canister_status(network: _Network, call: Call) -> Answer:
     host = _named(network, call)
     status: Variant[str, None] = Variant(host.status if host.code is not None else STOPPED, None)
     size = 0 if host.code is None else len(host.code.state_bytes())
@@ -110,7 +101,7 @@ def _canister_status(network: ManagedNetwork, call: Call) -> Answer:
     return Answer(_STATUS.encode((status, size, host.cycles, settings, digest, 0)))
 
 
-def _stop_canister(network: ManagedNetwork, call: Call) -> Answer | None:
+def _stop_canister(network: _Network, call: Call) -> Answer | None:
     host = _named(network, call)
     network.stop(host.id)
     if host.status == STOPPED:
@@ -119,12 +110,12 @@ def _stop_canister(network: ManagedNetwork, call: Call) -> Answer | None:
     return None
 
 
-def _start_canister(network: ManagedNetwork, call: Call) -> Answer:
+def _start_canister(network: _Network, call: Call) -> Answer:
     network.start(_named(network, call).id)
     return Answer(_NOTHING)
 
 
-def _install_code(network: ManagedNetwork, call: Call) -> Answer:
+def _install_code(network: _Network, call: Call) -> Answer:
     """Install a module in place of what runs there; an upgrade needs a stopped canister, as it does here always."""
     mode, raw, wasm, arg = cast("tuple[Variant[str, object], bytes, bytes, bytes]", _INSTALL.decode(call.arg)[0])
     host = _controlled(network.host(Principal(raw)), call)
@@ -144,7 +135,7 @@ def _install_code(network: ManagedNetwork, call: Call) -> Answer:
 OF_USERS: Final = frozenset(["canister_status", "stop_canister", "start_canister", "install_code"])
 """The methods that users call, not only canisters."""
 
-_METHODS: Final[dict[str, Callable[[ManagedNetwork, Call], Answer | None]]] = {
+_METHODS: Final[dict[str, Callable[[_Network, Call], Answer | None]]] = {
     "raw_rand": _raw_rand,
     "deposit_cycles": _deposit_cycles,
     "canister_status": _canister_status,

@@ -1,4 +1,4 @@
-"""Messages between canisters: bounded, in a schedule's order, answered or timed out (IC-5 to IC-7), and traced (IC-12)."""
+"""Messages between canisters: bounded, scheduled, answered or timed out (IC-5 to IC-7), and traced (IC-12)."""
 
 import heapq
 from dataclasses import dataclass, field

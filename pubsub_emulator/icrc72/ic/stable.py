@@ -64,14 +64,12 @@ def _write(value: object, out: bytearray) -> None:
     name = kind.__name__
     if _CLASSES.get(name) is not kind:
         raise StableError(f"{name} cannot be part of a state")
-    parts = (
-        [getattr(value, each.name) for each in fields(kind)]
-        if is_dataclass(kind)
-        else list(cast("tuple[object, ...]", value))
-    )
     out += b"R"
     _raw(name.encode(), out)
-    _all(parts, out)
+    if is_dataclass(kind):
+        _all([getattr(value, each.name) for each in fields(kind)], out)
+    else:
+        _all(cast("tuple[object, ...]", value), out)
 
 
 def _raw(raw: bytes, out: bytearray) -> None:

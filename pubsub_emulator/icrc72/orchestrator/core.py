@@ -66,9 +66,7 @@ class Orchestrator(Core):
         self.replays = Replays(self.state, self.planner, self.access, self.settings, self.role)
         parts = self.state, self.settings, self.planner, self.access
         self.publications = Publications(*parts, replays=self.replays, may_publish=self._may_publish)
-        self.subscriptions = Subscriptions(
-            *parts, replays=self.replays, publications=self.publications, died=self._died
-        )
+        self.subscriptions = Subscriptions(*parts, replays=self.replays, met=self.publications.match, died=self._died)
 
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""

@@ -14,7 +14,6 @@ from pubsub_emulator.icrc72.methods import err, forbidden, generic, ok
 from pubsub_emulator.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
 from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.icrc72.orchestrator.publications import Publications
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Member, Publication, Registry, SubscriptionRecord
 from pubsub_emulator.icrc72.settings import Settings
@@ -32,7 +31,7 @@ class Subscriptions:
     access: Access
     _: KW_ONLY
     replays: Replays
-    publications: Publications
+    met: Callable[[Publication, SubscriptionRecord], None]
     died: Callable[[Principal], None]
 
     def ask(self, ctx: Context, item: m.SubscriptionRegistration) -> list[Question]:
@@ -90,12 +89,12 @@ class Subscriptions:
             state.patterns[made.id] = None
             for publication in state.publications.values():
                 if matches(pattern, publication.namespace):
-                    self.publications.match(publication, made)
+                    self.met(publication, made)
         else:
             state.exact.setdefault(pattern, {})[made.id] = None
             number = state.by_namespace.get(pattern)
             if number is not None:
-                self.publications.match(state.publications[number], made)
+                self.met(state.publications[number], made)
         return made.id
 
     def _register_system(self, role: str, who: Principal, namespace: str, known: int | None) -> int:

@@ -88,13 +88,12 @@ def _in_ranges(ranges: list[bytes], canister: Principal) -> bool:
 def _signed_tree(certificate: Fields, key: bytes) -> object:
     """The tree, whose hash the key signed."""
     tree = certificate.values.get("tree")
-    point = key.removeprefix(BLS_DER)
+    raw = key.removeprefix(BLS_DER)
     try:
         message = point_of(digest(tree))
         signature = G1Point.from_compressed_bytes(certificate.blob("signature"))
-        holds = key != point and GT.pairing(signature, G2Point()) == GT.pairing(
-            message, G2Point.from_compressed_bytes(point)
-        )
+        signer = G2Point.from_compressed_bytes(raw) if raw != key else None
+        holds = signer is not None and GT.pairing(signature, G2Point()) == GT.pairing(message, signer)
     except ValueError as error:
         raise BadRequest(f"the certificate does not verify: {error}") from error
     if not holds:
@@ -149,9 +148,8 @@ class Agent:
         try:
             answer = cast("Variant[str, object]", FORWARDED.decode(reply.data)[0])
         except CandidError:
-            raise AgentError(
-                f"{self._proxy.text} is no proxy: {reply.message or 'forward answers otherwise'}"
-            ) from None
+            why = reply.message or "forward answers otherwise"
+            raise AgentError(f"{self._proxy.text} is no proxy: {why}") from None
         if answer.tag == "Ok":
             return Answer(cast("bytes", answer.value))
         return Answer(b"", *cast("tuple[int, str]", answer.value))
@@ -228,10 +226,8 @@ class Agent:
             raise AgentError(f"{self.url}: {error}") from error
 
     def _read_state(self, canister: Principal, paths: tuple[Path, ...]) -> Certified:
-        shown = [[bytes(label) for label in path] for path in paths]
-        return self._told(
-            canister, self._post(canister, "v2", "read_state", self._content("read_state", paths=shown))[1]
-        )
+        content = self._content("read_state", paths=[[bytes(label) for label in path] for path in paths])
+        return self._told(canister, self._post(canister, "v2", "read_state", content)[1])
 
     def _content(self, kind: str, **more: object) -> dict[str, object]:
         expiry = time.time_ns() + LONGEST_STAY * 2 // 3

@@ -53,10 +53,9 @@ def read_request(body: bytes, kind: str, now: int) -> Request:
     if content.text("request_type") != kind:
         raise BadRequest(f"request_type is not {kind!r}, which this address takes")
     expiry = content.nat("ingress_expiry")
-    if not now < expiry <= now + LONGEST_STAY:  # agents look for these words and then ask for the time
-        raise BadRequest(
-            f"Invalid request expiry: ingress_expiry {expiry} is not between {now} and {now + LONGEST_STAY}"
-        )
+    last = now + LONGEST_STAY
+    if not now < expiry <= last:  # agents look for these words and then ask for the time
+        raise BadRequest(f"Invalid request expiry: ingress_expiry {expiry} is not between {now} and {last}")
     try:
         identity = hash_of(content.values)
     except (TypeError, RecursionError) as error:
@@ -121,12 +120,9 @@ class Fields:
 def read_cbor(body: bytes, depth: int) -> object:
     """A value without tags, of so many containers in each other. Raises `BadRequest`."""
     try:
+        given = dict.fromkeys(_TAGS, _no_tag)
         found: object = cbor2.loads(
-            body,
-            semantic_decoders=dict.fromkeys(_TAGS, _no_tag),
-            tag_hook=_no_tag,
-            max_depth=depth,
-            allow_duplicate_keys=False,
+            body, semantic_decoders=given, tag_hook=_no_tag, max_depth=depth, allow_duplicate_keys=False
         )
     except (cbor2.CBORDecodeError, TypeError) as error:
         raise BadRequest(f"the body is no CBOR: {error}") from None

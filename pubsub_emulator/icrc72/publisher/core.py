@@ -20,7 +20,7 @@ from pubsub_emulator.icrc72.publisher.replays import Archiving, Replays
 from pubsub_emulator.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
 from pubsub_emulator.icrc72.role import Core, restored
 from pubsub_emulator.icrc72.services import type_codec
-from pubsub_emulator.icrc72.settings import DEFAULTS, Settings, fitting
+from pubsub_emulator.icrc72.settings import fitting
 from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, nat, value_hash
 from pubsub_emulator.primitives.hashing import blake2_256
 
@@ -37,25 +37,16 @@ class Publisher(Core):
     name = "publisher"
     state: PublisherState
 
-    def __init__(
-        self,
-        orchestrator: Principal,
-        inbox: Inbox,
-        publications: Mapping[str, Pairs],
-        settings: Settings = DEFAULTS,
-        *,
-        archive: Principal | None = None,
-        keep: int = 1000,
-    ) -> None:
+    def __init__(self, inbox: Inbox, publications: Mapping[str, Pairs], archive: Principal | None, keep: int) -> None:
         self.state = PublisherState({name: Mine(name, tuple(config)) for name, config in publications.items()})
-        self.orchestrator, self.inbox, self.settings = orchestrator, inbox, settings
+        self.orchestrator, self.inbox, self.settings = inbox.orchestrator, inbox, inbox.settings
         inbox.on_alert["publisher"] = self._told
         self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
         """Called with an event that no broadcaster will ever take, and with the reason."""
         self._asking = Registering()
         self.archive = archive
-        self.archiving = None if archive is None else Archiving(archive, keep, settings, self)
-        self.replays = Replays(orchestrator, settings, self)
+        self.archiving = None if archive is None else Archiving(archive, keep, self.settings, self)
+        self.replays = Replays(self.orchestrator, self.settings, self)
 
     def resume(self, state: object) -> None:
         """Go on where it was; calls under way have ended. What only the new code has is registered."""

@@ -20,15 +20,12 @@ from pubsub_emulator.icrc72.settings import Settings, fitting
 from pubsub_emulator.icrc72.values import Value, as_nat, boolean, first, nat, value_hash
 
 
-class Log(Protocol):
-    """The publisher, as its replays see it."""
-
+class _Log(Protocol):
     state: PublisherState
     role: RoleCanister
     archive: Principal | None
 
-    def wake(self, ctx: Context) -> None:
-        """Do what is due now."""
+    def wake(self, ctx: Context) -> None: ...
 
 
 @dataclass
@@ -37,7 +34,7 @@ class Replays:
 
     orchestrator: Principal
     settings: Settings
-    publisher: Log
+    publisher: _Log
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
@@ -187,7 +184,7 @@ class Archiving:
     archive: Principal
     keep: int
     settings: Settings
-    publisher: Log
+    publisher: _Log
     _busy: bool = False
 
     def resume(self) -> None:

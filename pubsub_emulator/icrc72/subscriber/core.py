@@ -15,7 +15,6 @@ from pubsub_emulator.icrc72.inbox import Inbox, Registering, renew
 from pubsub_emulator.icrc72.messages import EventNotification
 from pubsub_emulator.icrc72.methods import REGISTER_SUBSCRIPTION
 from pubsub_emulator.icrc72.role import Core, RoleCanister, restored
-from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.subscriber.repairs import Repairs
 from pubsub_emulator.icrc72.subscriber.state import Followed, Gap, HeldBack, SubscriberState, Wanted
 from pubsub_emulator.icrc72.values import Pairs
@@ -23,17 +22,12 @@ from pubsub_emulator.icrc72.values import Pairs
 RUN: Final = "handle_event"  # the method by which a subscriber calls itself
 
 
-class EventHandler(Protocol):
-    """The handler of events: code and state of the author."""
+class _Handler(Protocol):
+    """The handler of events, code and state of the author: what a trap in `handle` did is undone."""
 
-    def handle(self, ctx: Context, event: EventNotification) -> None:
-        """Handle an event, in an execution of its own. Raises `Trap` to undo it."""
-
-    def keep_data(self) -> object:
-        """The state by which `restore_data` undoes `handle`."""
-
-    def restore_data(self, before: object) -> None:
-        """Undo what was done since `keep_data`."""
+    def handle(self, ctx: Context, event: EventNotification) -> None: ...
+    def keep_data(self) -> object: ...
+    def restore_data(self, before: object) -> None: ...
 
 
 class Subscriber(Core):
@@ -42,17 +36,11 @@ class Subscriber(Core):
     name = "subscriber"
     state: SubscriberState
 
-    def __init__(
-        self,
-        orchestrator: Principal,
-        inbox: Inbox,
-        handler: EventHandler,
-        subscriptions: Mapping[str, Pairs],
-        settings: Settings = DEFAULTS,
-    ) -> None:
+    def __init__(self, inbox: Inbox, handler: _Handler, subscriptions: Mapping[str, Pairs]) -> None:
         self.state = SubscriberState({name: Wanted(name, tuple(config)) for name, config in subscriptions.items()})
-        self.orchestrator, self.inbox, self.handler, self.settings = orchestrator, inbox, handler, settings
-        self.repairs = Repairs(orchestrator, settings, self)
+        self.inbox, self.handler = inbox, handler
+        self.orchestrator, self.settings = inbox.orchestrator, inbox.settings
+        self.repairs = Repairs(self.orchestrator, self.settings, self)
         inbox.on_alert["subscriber"] = self._told
         inbox.taker = self
         self._asking = Registering()

@@ -15,9 +15,7 @@ from pubsub_emulator.icrc72.subscriber.state import Gap, GapReplay, SubscriberSt
 from pubsub_emulator.icrc72.values import boolean
 
 
-class Follower(Protocol):
-    """The subscriber, as its repairs see it."""
-
+class _Follower(Protocol):
     state: SubscriberState
     role: RoleCanister
 
@@ -28,7 +26,7 @@ class Repairs:
 
     orchestrator: Principal
     settings: Settings
-    subscriber: Follower
+    subscriber: _Follower
     _asking: dict[str, None] = field(default_factory=dict)
 
     def resume(self) -> None:

@@ -33,26 +33,17 @@ _CERTIFIED: Final = 32
 _NOBODY: Final = 1 << 31  # from here on the table of a module has no functions
 
 
-class Machine(Protocol):
+class _Machine(Protocol):
     """A canister as its executions see it."""
 
     stable: StableMemory
     certified: bytes
 
-    def store(self) -> wasmtime.Store:
-        """The store of its instance."""
-
-    def memory(self) -> wasmtime.Memory:
-        """Its memory. Raises `Trap` where the module has none."""
-
-    def back(self, call: "Pending", caller: Principal, ctx: Context, answer: Answer) -> None:
-        """Execute the callback of a call."""
-
-    def clean(self, call: "Pending", caller: Principal, ctx: Context) -> None:
-        """Execute the clean-up of a call whose callback trapped."""
-
-    def printed(self, line: str) -> None:
-        """Keep a line that was printed."""
+    def store(self) -> wasmtime.Store: ...
+    def memory(self) -> wasmtime.Memory: ...
+    def back(self, call: "Pending", caller: Principal, ctx: Context, answer: Answer) -> None: ...
+    def clean(self, call: "Pending", caller: Principal, ctx: Context) -> None: ...
+    def printed(self, line: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -73,7 +64,7 @@ class Pending:
 class Execution:
     """One execution of a canister's code."""
 
-    machine: Machine
+    machine: _Machine
     kind: str
     ctx: Context
     caller: Principal
