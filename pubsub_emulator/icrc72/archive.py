@@ -152,7 +152,6 @@ class Archive(Core):
     def _blocks(
         self, _caller: Principal, _time: int, ranges: tuple[tuple[int, int], ...]
     ) -> tuple[int, tuple[tuple[int, Value], ...], tuple[()]]:
-        """`icrc3_get_blocks`: as many of the blocks as fit into an answer."""
         length = self.store.head().seq
         while len(self._hashes) < length:
             for row in self.store.read(len(self._hashes), 1000).rows:

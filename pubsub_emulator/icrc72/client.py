@@ -167,8 +167,6 @@ class App(RoleCanister):
 
 
 class _Own(Core):
-    """The author's state as a part of the canister."""
-
     name = "data"
 
     def __init__(self, app: App) -> None:

@@ -325,7 +325,6 @@ class _Evaluation:
 
 
 def _items(value: Value) -> Iterator[Value]:
-    """Every item or value inside a value."""
     match value:
         case (("Array" | "Set"), items):
             yield from items

@@ -263,8 +263,6 @@ class Inbox(Core):
 
 
 class _Registrable(Protocol):
-    """A publication or subscription as its owner knows it."""
-
     config: Pairs
     id: int | None
     error: str

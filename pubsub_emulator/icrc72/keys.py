@@ -111,8 +111,7 @@ def _table(rows: Mapping[str, list[str]]) -> tuple[Key, ...]:
 
 
 _WRITTEN: Final = tomllib.loads((files(__package__) / "keys.toml").read_text(encoding="utf-8"))
-TABLES: Final = {title: _table(rows) for title, rows in _WRITTEN.items()}
-"""Every table of keys by its title."""
+TABLES: Final = {title: _table(rows) for title, rows in _WRITTEN.items()}  # every table of keys by its title
 
 PUBLICATION, SUBSCRIPTION, REPLAY_CONFIG, HEADERS, *_ = TABLES.values()
 
@@ -145,8 +144,7 @@ _CODES: Final = (
     "wrong state",
     "canceled",
 )
-CODES: Final = dict(enumerate(_CODES, 1))
-"""Codes of GenericError."""
+CODES: Final = dict(enumerate(_CODES, 1))  # codes of GenericError
 
 NOT_FOUND, NO_SUBNET, QUOTA, TOO_LARGE, SUSPENDED, LIST_SILENT, HASH_MISMATCH, NO_REPLAY, WRONG_STATE, CANCELED = CODES
 

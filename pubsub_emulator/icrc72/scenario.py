@@ -62,14 +62,10 @@ class Outcome:
     rounds: int
     digest: str
     happenings: int
-    published: dict[str, int]
-    """Events that each publisher made."""
-    taken: dict[str, int]
-    """Of these, those that a broadcaster took."""
-    refused: dict[str, str]
-    """What the orchestrator refused, by whom."""
-    away: dict[str, str]
-    """Who does not run at the end: stopped, or empty because it was killed."""
+    published: dict[str, int]  # events that each publisher made
+    taken: dict[str, int]  # of these, those that a broadcaster took
+    refused: dict[str, str]  # what the orchestrator refused, by whom
+    away: dict[str, str]  # who does not run at the end: stopped, or empty because it was killed
     handled: dict[str, tuple[int, int, bool]]
     """Of each subscriber that runs: events handled, events of its part of the logs from its first on, and whether in
     order. All that passes is due where nothing was handled."""
@@ -216,7 +212,6 @@ class Run:
         return len(state.log) + len(state.mine[model.namespace].waiting)
 
     def _refused(self) -> dict[str, str]:
-        """The refusals: who was refused what, and why."""
         found: dict[str, str] = {}
         for each in (*self.model.publisher, *self.model.subscriber):
             if self.network.status(self.who[each.name]) == EMPTY:

@@ -11,13 +11,11 @@ T = TypeVar("T")
 class Settings:
     """Limits and waits. Waits are in rounds, sizes in bytes of Candid."""
 
-    batch_items: int = 100
-    """Items of one call that are answered (IC-30a)."""
+    batch_items: int = 100  # items of one call that are answered (IC-30a)
     config_bytes: int = 16 * 1024
     publications: int = 100
     subscriptions: int = 100
-    list_check: int = 100
-    """Rounds between two checks of a list canister (IC-33a)."""
+    list_check: int = 100  # rounds between two checks of a list canister (IC-33a)
     list_retry: int = 10
     list_silence: int = 300
     page: int = 100
@@ -31,14 +29,12 @@ class Settings:
     alert_entries: int = 200
     """Entries of one system event, so that it fits into a message; more wait for the next."""
     event_bytes: int = 1 << 20
-    repeated: int = 1000
-    """Ids of a chain for which repetition is recognised (IC-42b)."""
+    repeated: int = 1000  # ids of a chain for which repetition is recognised (IC-42b)
     batch_notifications: int = 100
     batch_bytes: int = 1_900_000
     repeat_first: int = 4
     repeat_most: int = 256
-    sends: int = 500
-    """New notifications a broadcaster sends in a round (IC-43c)."""
+    sends: int = 500  # new notifications a broadcaster sends in a round (IC-43c)
     store_bytes: int = 256 << 20
     queue_notifications: int = 10_000
     queue_bytes: int = 16 << 20
@@ -56,8 +52,7 @@ class Settings:
     live_replays: int = 4
     replay_requests: int = 100
     replay_window: int = 1000
-    replay_events: int = 50
-    """Replayed events a publisher sends in a round (RP-7b)."""
+    replay_events: int = 50  # replayed events a publisher sends in a round (RP-7b)
     replay_report: int = 50
     replay_silence: int = 200
     replay_stalled: int = 1000

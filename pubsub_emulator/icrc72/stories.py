@@ -52,15 +52,13 @@ class Plan:
     rounds: int = 100
     delay: int = 2
     refuse: int = 10
-    load: int = 25
-    """In how many rounds of a hundred a publisher makes an event."""
+    load: int = 25  # in how many rounds of a hundred a publisher makes an event
     deaths: int = 0
     pauses: int = 0
     downs: int = 0
     upgrades: int = 0
     churn: bool = False
-    retires: int = 0
-    """How many broadcasters are retired."""
+    retires: int = 0  # how many broadcasters are retired
     settings: Settings = SMALL
 
     @property

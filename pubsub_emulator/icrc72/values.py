@@ -33,8 +33,7 @@ Value = (
 )
 """An ICRC16 value."""
 
-Pairs = tuple[tuple[str, Value], ...]
-"""An ICRC16Map: the first of repeated keys counts."""
+Pairs = tuple[tuple[str, Value], ...]  # an ICRC16Map: the first of repeated keys counts
 
 
 class Property(NamedTuple):
@@ -259,7 +258,6 @@ def icrc3_value(value: Value) -> Value:
 
 
 def _stand_in(value: Value) -> Value:
-    """The stand-in for a value of a variant that ICRC-3 lacks."""
     match value:
         case ("Bool", truth):
             return nat(int(truth))

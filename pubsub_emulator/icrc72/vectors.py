@@ -32,7 +32,6 @@ def _exactly(*fields: str) -> Callable[[Document], bool]:
 
 
 def _refused(what: str, run: Callable[[], object]) -> None:
-    """Raises `Mismatch` when `run` takes what must be refused."""
     try:
         run()
     except PubsubError:

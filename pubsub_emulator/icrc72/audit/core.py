@@ -98,7 +98,6 @@ class Audit(Record):
                 judge(self, call, happening.data)
 
     def _told(self, happening: Happening) -> None:
-        """Read what the orchestrator tells everybody."""
         for method in (methods.PUBLISH, methods.HANDLE):
             if happening.method == method.name:
                 with suppress(CandidError):
@@ -271,7 +270,6 @@ class Audit(Record):
                 self._find("Floods", call.sender, call.round, "more subscriptions than its quota")
 
     def _changed(self, call: Happening, response: bytes) -> None:
-        """Note a change, which may concern any pattern of the subscriber."""
         method = methods.UPDATE_SUBSCRIPTION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is None or result.tag != "Ok":

@@ -318,7 +318,6 @@ class Acceptance:
         return improper(f"the last id of the replay was {shown(chain.last)}")
 
     def _take(self, it: Arrival, replay: int, way: s.Delivered | s.Forwarded, full: Full) -> Answer:
-        """Accept a replayed event, to deliver it or to forward it."""
         refused = self._content(it) or self._again(it.event, way.chain)
         if refused is not None:
             return refused

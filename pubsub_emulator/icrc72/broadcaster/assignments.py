@@ -23,7 +23,7 @@ from pubsub_emulator.icrc72.values import first
 DRAIN_LOOK: Final = 10  # rounds between two looks at what a removed publisher has still queued
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Pulled:
     """A system event with what was looked up for its additions."""
 
@@ -34,6 +34,8 @@ class Pulled:
     subscriptions: dict[tuple[str, Principal], s.Served] = field(default_factory=dict)
     publications: dict[str, s.PublicationView] = field(default_factory=dict)
     isolated: set[int] = field(default_factory=set)
+    left: int = 0  # questions that are not answered
+    again: list[Callable[[Context], None]] = field(default_factory=list)  # those of them that are asked again
 
 
 @dataclass(slots=True)
@@ -184,13 +186,6 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 
-@dataclass(slots=True, eq=False)
-class _Pulling:
-    pulled: Pulled
-    left: int = 0
-    again: list[Callable[[Context], None]] = field(default_factory=list)
-
-
 @dataclass(slots=True)
 class Pulling:
     """The system event that is being looked up, if there is one."""
@@ -199,7 +194,7 @@ class Pulling:
     role: RoleCanister
     orchestrator: Principal
     assignments: Assignments
-    _pulling: _Pulling | None = None
+    _pulling: Pulled | None = None
 
     def waits(self) -> bool:
         """Whether a question must be asked again."""
@@ -219,7 +214,7 @@ class Pulling:
         for each in taken:
             if each.eventId <= self.state.applied:
                 self._confirm(ctx, each.notificationId)
-            elif self._pulling is None or self._pulling.pulled.id < each.eventId:
+            elif self._pulling is None or self._pulling.id < each.eventId:
                 self._pull(ctx, each)
         if taken:
             methods.HANDLE.reply(ctx, None)
@@ -233,7 +228,7 @@ class Pulling:
         except ConfigError:
             self.assignments.delivery.count("unreadable")
             return  # it is not confirmed
-        pulling = self._pulling = _Pulling(Pulled(event.eventId, event.notificationId, adds, removes))
+        pulling = self._pulling = Pulled(event.eventId, event.notificationId, adds, removes)
         names: dict[str, None] = {}
         for fact, _ in adds:
             if fact[0] in {"pub", "relayer"} or (fact[0] == "sub" and not is_system(fact[1])):
@@ -246,9 +241,7 @@ class Pulling:
             self._ask_publication(ctx, pulling, name)
         self._ended(ctx, pulling)
 
-    def _ask(
-        self, ctx: Context, it: _Pulling, method: methods.Method[A, R], page: A, then: Callable[[R], None]
-    ) -> None:
+    def _ask(self, ctx: Context, it: Pulled, method: methods.Method[A, R], page: A, then: Callable[[R], None]) -> None:
         """A bounded call that is repeated until answered; the method for replays may be absent."""
         it.left += 1
 
@@ -270,18 +263,18 @@ class Pulling:
 
         ask(ctx)
 
-    def _ask_subscriptions(self, ctx: Context, pulling: _Pulling, namespace: str, who: Principal) -> None:
+    def _ask_subscriptions(self, ctx: Context, pulling: Pulled, namespace: str, who: Principal) -> None:
         slices = (m.by_subscriber(who), m.by_namespace(namespace))
         page = m.ByNat(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
         def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
             read = ((each.subscriptionId, read_subscription(each.config)) for each in infos)
             found = tuple((number, config.filter, config.skip) for number, config in read if not config.stopped)
-            pulling.pulled.subscriptions[namespace, who] = found
+            pulling.subscriptions[namespace, who] = found
 
         self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
 
-    def _ask_publication(self, ctx: Context, pulling: _Pulling, namespace: str) -> None:
+    def _ask_publication(self, ctx: Context, pulling: Pulled, namespace: str) -> None:
         page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),)))
 
         def got(infos: tuple[m.PublicationInfo, ...]) -> None:
@@ -289,25 +282,25 @@ class Pulling:
                 if each.namespace == namespace:
                     config, number = read_publication(each.config), each.publicationId
                     view = s.PublicationView(number, config.mode, config.partitions, config.priorities, config.trusted)
-                    pulling.pulled.publications[namespace] = view
+                    pulling.publications[namespace] = view
 
         self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)
 
-    def _ask_replay(self, ctx: Context, pulling: _Pulling, number: int) -> None:
+    def _ask_replay(self, ctx: Context, pulling: Pulled, number: int) -> None:
         def got(infos: tuple[m.ReplayStatus | None, ...]) -> None:
             for each in infos:
                 if each is not None and each.replayId == number:
                     value = first(each.config, keys.REPLAY_ISOLATED)
                     if value is not None and value.value is True:
-                        pulling.pulled.isolated.add(number)
+                        pulling.isolated.add(number)
 
         page = m.ByNat(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
         self._ask(ctx, pulling, methods.GET_REPLAYS, page, got)
 
-    def _ended(self, ctx: Context, pulling: _Pulling) -> None:
+    def _ended(self, ctx: Context, pulling: Pulled) -> None:
         if pulling.left or self._pulling is not pulling:
             return
         self._pulling = None
-        self.assignments.apply(ctx, pulling.pulled)
-        self.state.applied = pulling.pulled.id
-        self._confirm(ctx, pulling.pulled.notification)
+        self.assignments.apply(ctx, pulling)
+        self.state.applied = pulling.id
+        self._confirm(ctx, pulling.notification)

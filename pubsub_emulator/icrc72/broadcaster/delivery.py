@@ -372,7 +372,6 @@ class Delivery:
             self._done(queue, note)
 
     def _take_out(self, who: Principal, queue: Queue, goes: Callable[[Note], bool]) -> list[Note]:
-        """Take notifications out of the windows of a subscriber."""
         found: list[Note] = []
         for spot, window in self._windows(queue):
             found += [note for note in (*window.out.values(), *window.queue) if goes(note)]

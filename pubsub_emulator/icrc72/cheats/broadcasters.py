@@ -58,7 +58,6 @@ class _NoRelay(Acceptance):
 
 
 def _delivering(change: Callable[[EventNotification], EventNotification]) -> Brokers:
-    """A broadcaster that changes what it sends to subscribers."""
 
     class Changed(Delivery):
         def _notification(self, note: Note) -> EventNotification:
@@ -88,7 +87,6 @@ class _Backwards(Delivery):
 
 
 def _burst(stage: Stage) -> None:
-    """Many events in one round."""
     stage.tell(stage.teller, NAMESPACE, range(1, 7), rounds=0)
     stage.network.step(60)
 
@@ -101,7 +99,6 @@ def _favours(note: EventNotification) -> EventNotification:
 
 
 def _favoured(stage: Stage) -> None:
-    """A publication with priorities, and two listeners at one broadcaster."""
     name = "stage.ranked"
     made = [stage.actor(1, None, {name: {}}) for _ in range(2)]
     ranks = [[bytes(who), rank] for who, rank in zip(made, (1, 9), strict=True)]

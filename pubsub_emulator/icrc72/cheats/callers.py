@@ -24,7 +24,6 @@ def _brings(make: Callable[[Stage], Event]) -> Deed:
 
 
 def _copies(stage: Stage) -> None:
-    """A second publisher with an id of the first."""
     who, there = stage.near, stage.system.orchestrator
     named: Variant[Literal["namespace"], str] = Variant("namespace", NAMESPACE)
     change = PublicationUpdate(named, (keys.list_key("publishers:allowed"), array([blob(who)])))
@@ -99,7 +98,6 @@ class _Withholding(Actor):
 
 
 def _joined_by(code: type[Actor], rounds: int = 0) -> Deed:
-    """A listener of other code."""
 
     def deed(stage: Stage) -> None:
         stage.actor(1, None, {NAMESPACE: {}}, code)

@@ -21,7 +21,6 @@ from pubsub_emulator.icrc72.values import class_, map_, nat, of, text
 
 
 def _crowd(stage: Stage) -> None:
-    """A second listener at the exit."""
     stage.actor(1, None, {NAMESPACE: {}})
     stage.network.step(60)
     stage.replayed()
@@ -38,7 +37,6 @@ class _Mute(Replays):
 
 
 def _telling(lying: type[Replays]) -> type[App]:
-    """A publisher whose replays are other than they should be."""
 
     class Liar(Actor):
         def __init__(self, *given: Any, **named: Any) -> None:  # those of every app

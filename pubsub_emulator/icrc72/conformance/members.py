@@ -180,13 +180,11 @@ def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> 
 
 
 def _sent(trial: Trial, *, replayed: bool = False) -> Sent:
-    """Every event that the candidate sent, live ones or replayed ones."""
     every = trial.items(PUBLISH, "send", by=trial.who)
     return [(at, each) for at, each in every if (read(each.headers).replay is not None) == replayed]
 
 
 def _firsts(live: Sent) -> list[Event]:
-    """Each event as it was sent first."""
     found: dict[tuple[str, int], Event] = {}
     for _, each in live:
         found.setdefault((each.namespace, each.eventId), each)

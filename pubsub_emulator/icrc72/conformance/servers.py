@@ -77,7 +77,6 @@ def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -
 
 
 def _judge_replay(trial: Trial, near: Principal) -> None:
-    """A replay goes to whoever asked for it, whole, and to nobody else."""
     trial.replay(near, NAME, 3, 8)
     trial.network.step(200)
     got: dict[Principal, list[int]] = {}

@@ -81,12 +81,10 @@ def _controlled(host: Host, call: Call) -> Host:
 
 
 def _raw_rand(network: _Network, call: Call) -> Answer:
-    """32 bytes that are drawn from the network's seed and the number of the call."""
     return Answer(_BLOB.encode(blake2_256(b"raw_rand" + network.seed + call.number.to_bytes(8, "big"))))
 
 
 def _deposit_cycles(network: _Network, call: Call) -> Answer:
-    """Give the cycles of the call to the canister that is named."""
     host = _named(network, call, controlled=False)
     host.cycles, call.cycles = host.cycles + call.cycles, 0
     return Answer(_NOTHING)

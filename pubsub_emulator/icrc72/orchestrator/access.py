@@ -96,7 +96,6 @@ class Access:
             then(ctx, silent)
 
     def _batches(self, questions: list[Question]) -> list[list[Question]]:
-        """The questions to each list canister, in calls of as many as a batch may have."""
         by_canister: dict[Principal, list[Question]] = {}
         for each in questions:
             by_canister.setdefault(each.canister, []).append(each)

@@ -133,7 +133,6 @@ class Queries:
         return () if number is None else (self.state.publications[number],)
 
     def _open(self) -> Iterator[SubscriptionRecord]:
-        """Every subscription but those to system namespaces."""
         return (each for each in self.state.subscriptions.values() if not is_system(each.pattern))
 
     def _fitting(self, infos: Iterable[E], name: str) -> tuple[E, ...]:

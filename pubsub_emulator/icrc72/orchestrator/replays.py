@@ -342,5 +342,4 @@ class Replays:
 
 
 def _accepted_before(replay: Replay, entry: Principal) -> int:
-    """How many events of former publishers an entry accepted."""
     return sum(count for _, at, count in replay.parts if at == entry)

@@ -124,7 +124,6 @@ class Subscriptions:
         return known
 
     def _plan_member(self, role: str, who: Principal) -> None:
-        """The assignments made before the member asked for them."""
         for publication in self.state.publications.values():
             if role == "publisher" and who in publication.publishers:
                 self.planner.assign_entries(publication, who)

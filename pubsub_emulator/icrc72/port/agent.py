@@ -86,7 +86,6 @@ def _in_ranges(ranges: list[bytes], canister: Principal) -> bool:
 
 
 def _signed_tree(certificate: Fields, key: bytes) -> object:
-    """The tree, whose hash the key signed."""
     tree = certificate.values.get("tree")
     raw = key.removeprefix(BLS_DER)
     try:

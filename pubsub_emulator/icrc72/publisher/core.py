@@ -158,7 +158,6 @@ class Publisher(Core):
                 self._look_up(ctx, each)
 
     def _look_up(self, ctx: Context, mine: Mine) -> None:
-        """Look up the publication's creator and order, which ids need."""
         self._asking.under_way[mine.namespace] = None
         page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(mine.namespace),)))
 

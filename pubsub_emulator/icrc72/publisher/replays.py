@@ -144,7 +144,6 @@ class Replays:
         return None if found is None else logged.event._replace(data=found.data, headers=found.headers)
 
     def _fetch(self, ctx: Context, number: int, each: Replaying, start: int) -> None:
-        """Ask the archive for the next page (RP-7c)."""
         archive = self.publisher.archive
         if archive is None or each.last is None:
             each.state, each.text = "errored", f"event {shown(start)} is in an archive that is not known"
@@ -223,7 +222,6 @@ class Archiving:
         self.publisher.role.ask(ctx, self.archive, ARCHIVE_APPEND, part, got)
 
     def _ready(self) -> bool:
-        """True when a block is old enough and published."""
         state = self.publisher.state
         if state.archived >= len(state.blocks):
             return False

@@ -175,7 +175,6 @@ class _Parser:
         return DidError(f"line {line}: {wanted} was expected, not {found!r}")
 
     def _take(self, kind: str) -> str | None:
-        """The next token, if it is of a kind."""
         found = self._at < len(self._tokens) and self._tokens[self._at][0] == kind
         self._at += found
         return self._tokens[self._at - 1][1] if found else None

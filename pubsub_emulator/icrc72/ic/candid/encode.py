@@ -231,8 +231,6 @@ def _fixed(name: str, size: int, *, signed: bool) -> Write:
 
 
 def _fitting(name: str, fits: Callable[[Any], bool], raw: Callable[[Any], bytes]) -> Write:
-    """Writes the bytes of values that fit the type."""
-
     def write(value: object, out: bytearray) -> None:
         if not fits(value):
             raise t.unencodable(value, name)

@@ -214,7 +214,6 @@ class WasmCanister(Canister):
         return MEMORY in self._instance.exports(self._store)
 
     def _read(self, into: bytearray) -> bytearray:
-        """Copy the memory."""
         memory = self.memory() if self._has_memory() else None
         size = 0 if memory is None else memory.data_len(self._store)
         if len(into) != size:

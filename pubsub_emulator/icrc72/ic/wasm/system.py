@@ -34,8 +34,6 @@ _NOBODY: Final = 1 << 31  # from here on the table of a module has no functions
 
 
 class _Machine(Protocol):
-    """A canister as its executions see it."""
-
     stable: StableMemory
     certified: bytes
 
