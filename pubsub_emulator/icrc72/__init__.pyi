@@ -10,8 +10,8 @@ from .client import REPLAY as REPLAY
 from .client import App as App
 from .client import plain as plain
 from .deployment import deploy as deploy
+from .ic.messaging import Schedule as Schedule
 from .ic.network import CanisterNetwork as CanisterNetwork
 from .ic.principal import ANONYMOUS as ANONYMOUS
-from .ic.schedule import Schedule as Schedule
 from .ic.wasm.canister import WasmCanister as WasmCanister
 from .role import RoleCanister as RoleCanister

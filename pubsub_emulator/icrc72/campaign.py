@@ -8,7 +8,7 @@ from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.icrc72.cheats.stage import run
 from pubsub_emulator.icrc72.errors import Icrc72Error
-from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.ic.messaging import Schedule
 from pubsub_emulator.icrc72.invariants import InvariantObserver
 from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, drawn, finish
 

@@ -21,8 +21,9 @@ MOST_DEPTH: Final = 16
 MOST_TESTS: Final = 64
 MOST_STEPS: Final = 100_000
 
-_NAME_STOPS: Final = frozenset(' .[]()*@$?:,=<>!~&|"\\')
-_WORD_STOPS: Final = frozenset(' ])[(,?"\\')
+_NAME: Final = re.compile(r'(?:\\.|[^ .\[\]()*@$?:,=<>!~&|"\\])*', re.DOTALL)
+_WORD: Final = re.compile(r'(?:\\.|[^ \])\[(,?"\\])*', re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _OPERATORS: Final = ("!~~=", "!~=", "~~=", "~=", "==", "!=", "<>", ">=", "<=", ">", "<")
 _INDEX: Final = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -191,31 +192,21 @@ class _Parser:
             return Null()
         if self._text.startswith(("$", "@"), self._at):
             return self._path(depth)
-        return Word(*self._characters(_WORD_STOPS, "a value"))
+        return Word(*self._characters(_WORD, "a value"))
 
     def _name(self) -> Name:
-        name, escaped = self._characters(_NAME_STOPS, "a name")
+        name, escaped = self._characters(_NAME, "a name")
         return Name(name, int(name) if not escaped and _INDEX.fullmatch(name) else None)
 
-    def _characters(self, stops: frozenset[str], what: str) -> tuple[str, bool]:
-        found: list[str] = []
-        escaped = False
-        while self._at < len(self._text):
-            letter = self._text[self._at]
-            if letter == "\\":
-                if self._at + 1 >= len(self._text):
-                    raise self._wrong("a character after \\")
-                escaped = True
-                found.append(self._text[self._at + 1])
-                self._at += 2
-            elif letter in stops:
-                break
-            else:
-                found.append(letter)
-                self._at += 1
-        if not found:
+    def _characters(self, allowed: re.Pattern[str], what: str) -> tuple[str, bool]:
+        found = allowed.match(self._text, self._at)
+        written = "" if found is None else found.group()
+        self._at += len(written)
+        if self._text.startswith("\\", self._at):
+            raise self._wrong("a character after \\")
+        if not written:
             raise self._wrong(what)
-        return "".join(found), escaped
+        return _ESCAPED.sub(r"\1", written), "\\" in written
 
     def _skip(self, words: str) -> bool:
         found = self._text.startswith(words, self._at)

@@ -10,10 +10,9 @@ from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.ic.canister import EMPTY, RUNNING, STOPPED, Canister, Context
-from pubsub_emulator.icrc72.ic.messaging import Happening, Observer
+from pubsub_emulator.icrc72.ic.messaging import Happening, Observer, Schedule
 from pubsub_emulator.icrc72.ic.network import GENESIS, CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.namespaces import matches

@@ -15,10 +15,9 @@ from pubsub_emulator.icrc72.client import App, Config, EventNotification
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, RUNNING, STOPPED, Context
-from pubsub_emulator.icrc72.ic.messaging import Observer
+from pubsub_emulator.icrc72.ic.messaging import Observer, Schedule
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, subnet_of
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.keys import STOPPED as STOPPED_KEY
 from pubsub_emulator.icrc72.messages import SubscriptionUpdate

@@ -6,9 +6,9 @@ from pubsub_emulator.icrc72.client import App, Config
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, Answer, Canister, Context, Ticket
 from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.messaging import MessageLimits, Schedule
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 from pubsub_emulator.icrc72.messages import EventNotification
 from pubsub_emulator.icrc72.methods import HANDLE, Trusted
 from pubsub_emulator.icrc72.orchestrator.publications import Hook

@@ -13,8 +13,8 @@ from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
+from pubsub_emulator.icrc72.ic.messaging import MessageLimits
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.schedule import MessageLimits
 from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import Value, blob, class_, map_, nat, of

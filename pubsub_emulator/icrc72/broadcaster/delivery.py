@@ -64,8 +64,6 @@ class Delivery:
         while len(figures) > self.settings.stats_kept:
             del figures[next(iter(figures))]
 
-    # Queueing
-
     def add(self, ctx: Context, who: Principal, note: Note, *, window: int = 0) -> None:
         """Queue a notification."""
         queue = self.queue_of(ctx, who)
@@ -141,8 +139,6 @@ class Delivery:
             heapq.heappush(self._repeats, (window.next, *spot))
         elif window.queue and not window.waits:
             heapq.heappush(self._ready, (window.queue[0].order, *spot))
-
-    # Sending
 
     def wake(self, ctx: Context) -> None:
         """Send what is due, within the limits of a round (IC-43c)."""
@@ -286,8 +282,6 @@ class Delivery:
             headers.append((keys.PREV, nat(note.prev)))
         headers.append((keys.SENT, nat(note.sent)))
         return EventNotification(note.id, number, prev, note.made, name, data, tuple(headers), source, note.filter)
-
-    # Confirming and dropping
 
     def confirm(self, ctx: Context, caller: Principal, number: int) -> Confirmed:
         """Take a confirmation: Ok, Unauthorized or NotFound (IC-44)."""

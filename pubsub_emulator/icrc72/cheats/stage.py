@@ -14,9 +14,9 @@ from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import App, Config, EventNotification
 from pubsub_emulator.icrc72.deployment import Brokers, PubSub, deploy
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, Context
+from pubsub_emulator.icrc72.ic.messaging import Schedule
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.stable import decode, encode
 from pubsub_emulator.icrc72.keys import REPLAY
 from pubsub_emulator.icrc72.messages import Event, ReplayRegistration

@@ -13,10 +13,9 @@ from pubsub_emulator.icrc72.deployment import deploy
 from pubsub_emulator.icrc72.errors import ConfigError, Icrc72Error
 from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.canister import SYS_TRANSIENT
-from pubsub_emulator.icrc72.ic.messaging import Happening
+from pubsub_emulator.icrc72.ic.messaging import Happening, Schedule
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.messages import Event, ReplayRegistration
 from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, PUBLISH, is_ok
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace

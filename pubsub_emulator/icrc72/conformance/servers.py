@@ -10,9 +10,9 @@ from pubsub_emulator.icrc72.conformance.probes import Book, Probes
 from pubsub_emulator.icrc72.conformance.trial import ActorLine, Candidate, Trial
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.messaging import Schedule
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS

@@ -46,8 +46,6 @@ class Trial(Troupe):
     def __post_init__(self) -> None:
         self.network.observers.append(self.recorder)
 
-    # What the kit does
-
     def install(self, subnet: int) -> None:
         """Install the candidate."""
         self.who = self.network.create(subnet, self.candidate.make(self.system.orchestrator))
@@ -68,8 +66,6 @@ class Trial(Troupe):
         done = stopped and self.network.upgrade(self.who, self.candidate.make(self.system.orchestrator))
         self.network.start(self.who)
         self.book.must("IC-8", done, f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}")
-
-    # What was seen
 
     def seen(
         self, method: Method[A, R], kind: str, *, by: Principal | None = None, to: Principal | None = None

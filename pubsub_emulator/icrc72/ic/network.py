@@ -13,7 +13,7 @@ from pubsub_emulator.icrc72.ic import canister as c
 from pubsub_emulator.icrc72.ic.canister import SECOND, Answer, Call, CallContext, Canister, Context, Host, Key, Ticket
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, Trap
 from pubsub_emulator.icrc72.ic.management import OF_USERS, Make, serve
-from pubsub_emulator.icrc72.ic.messaging import Messaging, Subnet
+from pubsub_emulator.icrc72.ic.messaging import MessageLimits, Messaging, Schedule, Subnet
 from pubsub_emulator.icrc72.ic.principal import (
     CANISTERS_OF_A_SUBNET,
     MANAGEMENT,
@@ -22,7 +22,6 @@ from pubsub_emulator.icrc72.ic.principal import (
     key_of,
     self_authenticating,
 )
-from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 
 GENESIS: Final = 1_700_000_000 * SECOND
 CYCLES: Final = 10**13

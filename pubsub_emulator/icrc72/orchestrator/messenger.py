@@ -70,8 +70,6 @@ class Messenger:
                 found.append(now + 1 if broker.dirty else broker.last_round + self.settings.ping)
         return min(found, default=None)
 
-    # Broadcasters
-
     def _tell_broker(self, ctx: Context, broker: Broker, elapsed: int) -> bool:
         settings, alert = self.settings, broker.alert
         if alert is None:
@@ -155,8 +153,6 @@ class Messenger:
         wanted = broker.want.get(fact)
         if (wanted is None) != (fact not in broker.held) or (wanted is not None and broker.held[fact] != wanted[0]):
             broker.dirty[fact] = None
-
-    # Members
 
     def _tell_member(self, ctx: Context, member: Member) -> None:
         exit_ = self.state.exits.get(member.id)

@@ -69,8 +69,6 @@ class Moves:
                 broker.retiring = broker.emptied = False
                 broker.leaves = broker.closed = None
 
-    # Publishers
-
     def _check_drain(self, ctx: Context, publication: Publication, who: Principal) -> None:
         entries = publication.draining[who]
         fact: Fact = ("pub", publication.namespace, who)
@@ -99,8 +97,6 @@ class Moves:
         publication.entries[who] = old if chosen is None else (chosen,) * publication.config.partitions
         self.planner.plan_publisher(publication, who)
         self.planner.plan_all_pairs(publication)
-
-    # Broadcasters
 
     def _retiring(self) -> list[Broker]:
         return [each for each in self.state.brokers.values() if each.retiring and each.registered and not each.dead]

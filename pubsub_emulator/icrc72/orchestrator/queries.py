@@ -68,8 +68,6 @@ class Queries:
             "icrc77_get_replays": self._replays,
         }
 
-    # The relation
-
     def rows(self, slices: Iterable[m.Slice]) -> Iterator[Row]:
         """The rows that satisfy every slice. Raises `Trap` for a query that would take long."""
         wanted = different(slices)
@@ -139,8 +137,6 @@ class Queries:
         """The first of a page that fit into an answer."""
         whole = replace(self.settings, batch_notifications=self.settings.page_most)
         return tuple(fitting(infos, type_codec("orchestrator", name).size, whole))
-
-    # The queries
 
     def _found(
         self, page: m.Page[P], of_row: Callable[[Row], Iterable[E | None]], every: Iterable[E]
@@ -241,8 +237,6 @@ class Queries:
         if page.prev is not None:
             ordered = [each for each in ordered if key(each) > key(page.prev)]
         return ordered[:take]
-
-    # Statistics
 
     @staticmethod
     def _stats(filter_: m.OrchestrationFilter, of: str, numbers: Mapping[str, int]) -> Pairs:

@@ -14,10 +14,9 @@ from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import EMPTY, RUNNING, STOPPED, STOPPING_STATUS
 from pubsub_emulator.icrc72.ic.errors import IcError, Trap
-from pubsub_emulator.icrc72.ic.messaging import Recorder
+from pubsub_emulator.icrc72.ic.messaging import MessageLimits, Recorder, Schedule
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, MANAGEMENT, Principal, canister_id
-from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
 
 

@@ -65,8 +65,6 @@ class WasmCanister(Canister):
         """Copies of the memory, one of an execution and one of a query within it: a new one a message costs twice."""
         self._store, self._instance = self._fresh()
 
-    # Executions
-
     def init(self, ctx: Context) -> None:
         """Run the start function and `canister_init` with the argument of the installation."""
         self._host, self._me = ctx.host, ctx.me
@@ -182,8 +180,6 @@ class WasmCanister(Canister):
             raise IcError("the canister is not installed")
         return Context(self._host, self._me, caller, self._host.clock(), answered=False)
 
-    # What executions see
-
     def store(self) -> wasmtime.Store:
         """The store of the instance."""
         return self._store
@@ -198,8 +194,6 @@ class WasmCanister(Canister):
     def printed(self, line: str) -> None:
         """Keep a line that was printed, also where the execution traps."""
         self.lines.append(line)
-
-    # State
 
     def _fresh(self) -> tuple[wasmtime.Store, wasmtime.Instance]:
         store = wasmtime.Store(engine())
