@@ -118,12 +118,8 @@ class Run:
         return Teller(self.system.orchestrator, self.settings, publications={model.namespace: config}, subscriptions={})
 
     def _listener(self, model: SubscriberModel) -> Witness:
-        config: dict[str, object] = {}
-        if model.filter is not None:
-            config[FILTER] = model.filter
-        if model.skip is not None:
-            config[SKIP] = list(model.skip)
-        chosen = {model.pattern: config}
+        given = {FILTER: model.filter, SKIP: model.skip}
+        chosen = {model.pattern: {key: value for key, value in given.items() if value is not None}}
         return Witness(self.system.orchestrator, self.settings, subscriptions=chosen, publications={})
 
     def _made_of(self, model: ModuleModel) -> Canister:

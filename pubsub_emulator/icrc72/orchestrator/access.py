@@ -1,7 +1,6 @@
 """Access of publishers and subscribers (IC-33): lists, and list canisters."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -9,9 +8,7 @@ from pubsub_emulator.icrc72.config import PublicationConfig
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.methods import IS_MEMBER, member
-from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, Said
-from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.orchestrator.state import Part, Publication, Said
 
 
 class Question(NamedTuple):
@@ -28,13 +25,8 @@ class Question(NamedTuple):
         return self.canister, self.list, self.who
 
 
-@dataclass(slots=True)
-class Access:
+class Access(Part):
     """Judges by lists and by what list canisters said last."""
-
-    state: Registry
-    settings: Settings
-    role: RoleCanister
 
     def may(self, publication: Publication, side: str, who: Principal) -> bool:
         """True when `who` may publish or subscribe (`side` is publishers or subscribers)."""

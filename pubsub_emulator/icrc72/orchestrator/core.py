@@ -43,12 +43,9 @@ class Orchestrator(Core):
         everywhere: bool = False,
         valid: tuple[Principal, str] | None = None,
     ) -> None:
-        self.state = Registry()
-        self._valid_list = valid
-        self.settings = settings
-        self._listed = tuple(broadcasters)
+        self.state, self.settings = Registry(), settings
+        self._listed, self._valid_list, self._everywhere = tuple(broadcasters), valid, everywhere
         self._may_publish = may_publish or (lambda _caller, _namespace: True)
-        self._everywhere = everywhere
 
     def attach(self, role: RoleCanister) -> None:
         """Confirm the canister's notifications, too."""
@@ -57,16 +54,17 @@ class Orchestrator(Core):
         self._wire()
 
     def _wire(self) -> None:
-        self.planner = Planner(self.state, self.settings, everywhere=self._everywhere)
-        self.access = Access(self.state, self.settings, self.role)
-        self.messenger = Messenger(self.state, self.planner, self.settings, self.role)
+        part = self.state, self.settings, self.role
         self.lookups = Queries(self.state, self.settings)
-        self.moves = Moves(self.state, self.planner, self.lookups, self.settings, self.role)
+        self.planner = Planner(self.state, everywhere=self._everywhere)
+        self.access = Access(*part)
+        self.messenger = Messenger(*part, self.planner)
+        self.moves = Moves(*part, self.planner, self.lookups)
         self.move_publisher, self.retire = self.moves.move_publisher, self.moves.retire
-        self.replays = Replays(self.state, self.planner, self.access, self.settings, self.role)
-        parts = self.state, self.settings, self.planner, self.access
-        self.publications = Publications(*parts, replays=self.replays, may_publish=self._may_publish)
-        self.subscriptions = Subscriptions(*parts, replays=self.replays, met=self.publications.match, died=self._died)
+        judging = (*part, self.planner, self.access)
+        self.replays = Replays(*judging)
+        self.publications = Publications(*judging, replays=self.replays, may_publish=self._may_publish)
+        self.subscriptions = Subscriptions(*judging, replays=self.replays, met=self.publications.match, died=self._died)
 
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""

@@ -18,10 +18,9 @@ from pubsub_emulator.icrc72.messages import Event, EventNotification, Results
 from pubsub_emulator.icrc72.methods import HANDLE, PUBLISH
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.icrc72.orchestrator.state import Alert, Broker, Member, MemberAlert, Registry
-from pubsub_emulator.icrc72.role import Confirmed, RoleCanister
+from pubsub_emulator.icrc72.orchestrator.state import Alert, Broker, Member, MemberAlert, Part
+from pubsub_emulator.icrc72.role import Confirmed
 from pubsub_emulator.icrc72.services import type_codec
-from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import Value
 
 MemberKey = tuple[str, Principal]
@@ -29,14 +28,11 @@ MemberKey = tuple[str, Principal]
 _CALLS: Final = 20  # how many calls with members' system events may be under way to one exit
 
 
-@dataclass(slots=True)
-class Messenger:
+@dataclass
+class Messenger(Part):
     """Sends system events and hears of their confirmation."""
 
-    state: Registry
     planner: Planner
-    settings: Settings
-    role: RoleCanister
     _later: list[tuple[int, MemberKey]] = field(default_factory=list)  # members that are told again, by round
     _outbox: dict[Principal, dict[MemberKey, None]] = field(default_factory=dict)
     """Members whose system event is to be published at an exit."""

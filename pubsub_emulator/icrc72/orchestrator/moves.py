@@ -12,22 +12,17 @@ from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.queries import Queries
-from pubsub_emulator.icrc72.orchestrator.state import Broker, Publication, Registry
-from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.orchestrator.state import Broker, Part, Publication
 
 _QUEUED = "icrc72:broadcaster:stats:queued"
 
 
-@dataclass(slots=True)
-class Moves:
+@dataclass
+class Moves(Part):
     """Publishers that are being moved and broadcasters that are being retired."""
 
-    state: Registry
     planner: Planner
     lookups: Queries
-    settings: Settings
-    role: RoleCanister
 
     def move_publisher(self, namespace: str, publisher: Principal) -> bool:
         """Move a publisher to other broadcasters: its entries are emptied first. False when it has none."""

@@ -15,7 +15,6 @@ from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Member, Publication, Registry
-from pubsub_emulator.icrc72.settings import Settings
 
 WIDE: Final[f.Width] = (None, None)  # filter and skip of a relay that passes everything
 
@@ -30,7 +29,6 @@ class Planner:
     """Decides on assignments, and keeps the facts that each member should know."""
 
     state: Registry
-    settings: Settings
     _: KW_ONLY
     everywhere: bool
 

@@ -14,18 +14,15 @@ from pubsub_emulator.icrc72.namespaces import check_namespace, is_system, matche
 from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
-from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
-from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.orchestrator.state import Part, Publication, SubscriptionRecord
 
 Hook = Callable[[Principal, str], bool]  # whether a caller may publish in a namespace
 
 
-@dataclass(slots=True)
-class Publications:
+@dataclass
+class Publications(Part):
     """The publications of an orchestrator. What judges an item raises `ConfigError` and `NamespaceError`."""
 
-    state: Registry
-    settings: Settings
     planner: Planner
     access: Access
     _: KW_ONLY

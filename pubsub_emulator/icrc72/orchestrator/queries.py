@@ -29,6 +29,7 @@ _ALL: Final = m.OrchestrationFilter(m.ALL, ())
 E = TypeVar("E")
 K = TypeVar("K", bytes, int)
 P = TypeVar("P")
+_Subside = tuple[SubscriptionRecord | None, Principal | None]
 
 
 MOST_SLICES: Final = 32
@@ -99,16 +100,12 @@ class Queries:
             found += [(publisher, entry) for entry in entries]
         return found or [(None, None)]
 
-    def _subside(
-        self, publication: Publication, slices: tuple[m.Slice, ...]
-    ) -> list[tuple[SubscriptionRecord | None, Principal | None]]:
+    def _subside(self, publication: Publication, slices: tuple[m.Slice, ...]) -> list[_Subside]:
         whose = [each.value for each in slices if each.tag == "BySubscriber"]
-        subscribers: Iterable[Principal] = whose[:1] if whose else publication.subscribers
-        found: list[tuple[SubscriptionRecord | None, Principal | None]] = [
-            (self.state.subscriptions[number], self.state.exits.get(who))
-            for who in subscribers
-            for number in publication.subscribers.get(who, ())
-        ]
+        found: list[_Subside] = []
+        for who in whose[:1] or publication.subscribers:
+            numbers = publication.subscribers.get(who, ())
+            found += [(self.state.subscriptions[each], self.state.exits.get(who)) for each in numbers]
         return found or [(None, None)]
 
     def _unmatched(self, slices: tuple[m.Slice, ...]) -> Iterator[SubscriptionRecord]:

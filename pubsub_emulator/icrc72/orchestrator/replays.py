@@ -1,6 +1,7 @@
 """Replays: requests, states, alerts and what happens when somebody fails (RP-1, RP-5, RP-13)."""
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys, methods
@@ -15,26 +16,21 @@ from pubsub_emulator.icrc72.namespaces import OWN, is_system, matches
 from pubsub_emulator.icrc72.orchestrator.access import Access
 from pubsub_emulator.icrc72.orchestrator.escrow import Escrow
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.icrc72.orchestrator.state import Registry, Replay
-from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.orchestrator.state import Part, Replay
 from pubsub_emulator.icrc72.values import Pairs, as_nat
 
 LIVE: Final = frozenset(["pending", "running"])
 
 
-class Replays:
+@dataclass
+class Replays(Part):
     """The replays of an orchestrator."""
 
-    def __init__(
-        self, state: Registry, planner: Planner, access: Access, settings: Settings, role: RoleCanister
-    ) -> None:
-        self.state = state
-        self.planner = planner
-        self.access = access
-        self.settings = settings
-        self.role = role
-        self.escrow = Escrow(settings, role)
+    planner: Planner
+    access: Access
+
+    def __post_init__(self) -> None:
+        self.escrow = Escrow(self.settings, self.role)
 
     # How a replay is registered: RP-3, RP-4
 

@@ -1,12 +1,14 @@
 """The state of the orchestrator: the registry, assignments, and what each member has been told."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from pubsub_emulator.icrc72.config import PublicationConfig, SubscriptionConfig
 from pubsub_emulator.icrc72.facts import Cause, Fact, Facts, FactValue, MemberFact, MemberValue
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import record, stable
 from pubsub_emulator.icrc72.messages import Event, StateName
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import Pairs, Skip
 
 Said = tuple[Principal, str, Principal]  # a list canister, the name of its list, and who is on it or not
@@ -230,3 +232,12 @@ class Registry:
     """Members that are notified from here, by notification."""
     last_check: int = 0
     last_wake: int = 0
+
+
+@dataclass
+class Part:
+    """A part of an orchestrator, and what all of them work with."""
+
+    state: Registry
+    settings: Settings
+    role: RoleCanister

@@ -15,18 +15,15 @@ from pubsub_emulator.icrc72.namespaces import check_pattern, has_wildcard, is_sy
 from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
-from pubsub_emulator.icrc72.orchestrator.state import Member, Publication, Registry, SubscriptionRecord
-from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.orchestrator.state import Member, Part, Publication, SubscriptionRecord
 
 _SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])
 
 
-@dataclass(slots=True)
-class Subscriptions:
+@dataclass
+class Subscriptions(Part):
     """The subscriptions of an orchestrator, and `died`, which is told of a broadcaster that has lost its state."""
 
-    state: Registry
-    settings: Settings
     planner: Planner
     access: Access
     _: KW_ONLY

@@ -161,15 +161,15 @@ class Port:
         for host in self.network.hosts():
             if host.subnet != subnet or host.code is None:
                 continue
-            about: dict[bytes, State] = {b"controllers": cbor(list(map(bytes, host.controllers)))}
-            metadata = {name.encode(): data for name, data in host.code.metadata.items()}
-            about |= {b"metadata": metadata} if metadata else {}
-            about |= {b"module_hash": host.code.module_hash} if host.code.module_hash else {}
-            about |= {b"certified_data": host.code.certified} if host.code.certified else {}
-            canisters[host.id] = about
-        requests: dict[bytes, State] = {
-            each.request.id: _told_of(each.ticket.answer) for each in self._requests.values() if each.subnet == subnet
-        }
+            about: dict[bytes, State | None] = {
+                b"controllers": cbor(list(map(bytes, host.controllers))),
+                b"metadata": {name.encode(): data for name, data in host.code.metadata.items()},
+                b"module_hash": host.code.module_hash,
+                b"certified_data": host.code.certified,
+            }
+            canisters[host.id] = {name: each for name, each in about.items() if each}
+        mine = [each for each in self._requests.values() if each.subnet == subnet]
+        requests: dict[bytes, State] = {each.request.id: _told_of(each.ticket.answer) for each in mine}
         return {b"canister": canisters, b"request_status": requests}
 
 
@@ -196,9 +196,8 @@ def _told_of(answer: Answer | None) -> State:
         return {b"status": b"processing"}
     if answer.ok:
         return {b"status": b"replied", b"reply": answer.data}
-    state: dict[bytes, State] = {b"status": b"rejected", b"reject_code": nat(answer.code)}
-    about = {key.encode(): str(value).encode() for key, value in _rejection(answer).items() if key != "reject_code"}
-    return {**state, **about}
+    about = {key.encode(): str(value).encode() for key, value in _rejection(answer).items()}
+    return {**about, b"status": b"rejected", b"reject_code": nat(answer.code)}
 
 
 def _answered(value: object) -> web.Response:
