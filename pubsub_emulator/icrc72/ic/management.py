@@ -58,13 +58,36 @@ _BLOB: Final = Encoder(parse_types("(blob)"))
 
 def serve(network: _Network, call: Call) -> Answer | None:
     """Answer a call to the management canister; `None` for a stop that is answered when it is done."""
-    run = _METHODS.get(call.method)
-    if run is None:
-        return Answer(b"", DESTINATION_INVALID, f"the management canister has no method {call.method[:80]!r}")
     try:
-        return run(network, call)
+        return _served(network, call)
     except IcError as error:
         return Answer(b"", CANISTER_REJECT, str(error))
+
+
+def _served(network: _Network, call: Call) -> Answer | None:
+    match call.method:
+        case "raw_rand":
+            drawn = blake2_256(b"raw_rand" + network.seed + call.number.to_bytes(8, "big"))
+            return Answer(_BLOB.encode(drawn))
+        case "deposit_cycles":
+            host = _named(network, call, controlled=False)
+            host.cycles, call.cycles = host.cycles + call.cycles, 0
+        case "canister_status":
+            return Answer(_STATUS.encode(_status_of(_named(network, call))))
+        case "stop_canister":
+            host = _named(network, call)
+            network.stop(host.id)
+            if host.status != STOPPED:
+                host.stopping.append(call)
+                return None
+        case "start_canister":
+            network.start(_named(network, call).id)
+        case "install_code":
+            _install_code(network, call)
+        case _:
+            words = f"the management canister has no method {call.method[:80]!r}"
+            return Answer(b"", DESTINATION_INVALID, words)
+    return Answer(_NOTHING)
 
 
 def _named(network: _Network, call: Call, *, controlled: bool = True) -> Host:
@@ -80,40 +103,14 @@ def _controlled(host: Host, call: Call) -> Host:
     return host
 
 
-def _raw_rand(network: _Network, call: Call) -> Answer:
-    return Answer(_BLOB.encode(blake2_256(b"raw_rand" + network.seed + call.number.to_bytes(8, "big"))))
-
-
-def _deposit_cycles(network: _Network, call: Call) -> Answer:
-    host = _named(network, call, controlled=False)
-    host.cycles, call.cycles = host.cycles + call.cycles, 0
-    return Answer(_NOTHING)
-
-
-def _canister_status(network: _Network, call: Call) -> Answer:
-    host = _named(network, call)
+def _status_of(host: Host) -> tuple[object, ...]:
     status: Variant[str, None] = Variant(host.status if host.code is not None else STOPPED, None)
     size = 0 if host.code is None else len(host.code.state_bytes())
-    settings = (host.controllers, 0, 0, 0)
     digest = None if host.code is None else host.code.module_hash
-    return Answer(_STATUS.encode((status, size, host.cycles, settings, digest, 0)))
+    return status, size, host.cycles, (host.controllers, 0, 0, 0), digest, 0
 
 
-def _stop_canister(network: _Network, call: Call) -> Answer | None:
-    host = _named(network, call)
-    network.stop(host.id)
-    if host.status == STOPPED:
-        return Answer(_NOTHING)
-    host.stopping.append(call)
-    return None
-
-
-def _start_canister(network: _Network, call: Call) -> Answer:
-    network.start(_named(network, call).id)
-    return Answer(_NOTHING)
-
-
-def _install_code(network: _Network, call: Call) -> Answer:
+def _install_code(network: _Network, call: Call) -> None:
     """Install a module in place of what runs there; an upgrade needs a stopped canister, as it does here always."""
     mode, raw, wasm, arg = cast("tuple[Variant[str, object], bytes, bytes, bytes]", _INSTALL.decode(call.arg)[0])
     host = _controlled(network.host(Principal(raw)), call)
@@ -127,17 +124,7 @@ def _install_code(network: _Network, call: Call) -> Answer:
         if mode.tag == "install" and host.code is not None:
             raise IcError(f"{host.id.text} has code")
         network.reinstall(host.id, made)
-    return Answer(_NOTHING)
 
 
 OF_USERS: Final = frozenset(["canister_status", "stop_canister", "start_canister", "install_code"])
 """The methods that users call, not only canisters."""
-
-_METHODS: Final[dict[str, Callable[[_Network, Call], Answer | None]]] = {
-    "raw_rand": _raw_rand,
-    "deposit_cycles": _deposit_cycles,
-    "canister_status": _canister_status,
-    "stop_canister": _stop_canister,
-    "start_canister": _start_canister,
-    "install_code": _install_code,
-}
