@@ -107,8 +107,7 @@ _KIND_OF: Final = {key: kind for kind, both in _BROKER_KEYS.items() for key in b
 _NAMED_BY: Final = {"pub": 2, "sub": 2, "relay": 3, "relayer": 2, "rp": 1, "rr": 1, "rf": 1}
 """How many parts of an entry name a fact; the others are its value."""
 
-_NESTED: Final = frozenset([keys.SUBSCRIBER_REPLAY_REMOVE, keys.REPLAY_REMOVE])
-"""Keys of ids that stand in arrays of their own."""
+_NESTED: Final = frozenset([keys.SUBSCRIBER_REPLAY_REMOVE, keys.REPLAY_REMOVE])  # ids in arrays of their own
 
 _Entries = dict[str, list[v.Value]]
 

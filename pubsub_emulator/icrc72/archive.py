@@ -27,8 +27,7 @@ from pubsub_emulator.icrc72.services import MAP, VALUE, read_map, read_value, ty
 from pubsub_emulator.icrc72.values import Value, blob, icrc3_value, map_, nat, text, value_hash
 
 _LONG: Final = 14_000
-_MOST_BYTES: Final = 1_000_000
-"""Of the rows whose blocks one answer holds: with what a block adds they fit into a message."""
+_MOST_BYTES: Final = 1_000_000  # of the rows whose blocks one answer holds
 
 _MOST_RANGES: Final = 100
 BLOCK_TYPE: Final = "72event"
@@ -46,10 +45,8 @@ class Archive(Core):
         self.store = store
         self.writer = writer
         self._pending: list[Event] = []
-        self._hashes: list[bytes] = []
-        """Of the first events the hashes of their ICRC-3 blocks, as far as somebody asked."""
-        self._places: dict[str, tuple[list[int], list[int]]] = {}
-        """Of each namespace the ids in order, and their rows."""
+        self._hashes: list[bytes] = []  # of the ICRC-3 blocks of the first events, as far as somebody asked
+        self._places: dict[str, tuple[list[int], list[int]]] = {}  # of each namespace, ids in order and rows
         page = store.read(0, 1000)
         while page.rows:
             for row in page.rows:

@@ -13,8 +13,7 @@ Wanted = tuple[int, str | None, Skip | None, int]  # a subscription in force: id
 Delivering = tuple[str, Principal, Principal, str | None, Skip | None, Principal | None]
 """A replay at its exit: namespace, who hands the events over, subscriber, filter, skip, publisher if it is named."""
 
-Forwarding = tuple[str, Principal, Principal, str | None, Skip | None]
-"""A replay at its entry: namespace, target, publisher, filter, skip."""
+Forwarding = tuple[str, Principal, Principal, str | None, Skip | None]  # namespace, target, publisher, filter, skip
 
 Handing = tuple[str, Principal]  # a relayed replay at its exit: namespace and the entry
 
@@ -34,8 +33,7 @@ MemberFact = tuple[Literal["bc", "rp"], int] | tuple[Literal["sb"], int, Princip
 """What a publisher is told: its entries for a publication (bc) and a replay that it is to make (rp); what a subscriber
 is told: the exit of a subscription (sb)."""
 
-Due = tuple[str, int, int | None, Principal]
-"""A replay at its publisher: namespace, first id, the id behind the last, entry."""
+Due = tuple[str, int, int | None, Principal]  # namespace, first id, id behind the last, entry
 
 MemberValue = bool | tuple[Principal, ...] | Due
 

@@ -15,8 +15,7 @@ class Headers(NamedTuple):
     """The fields of headers; `None` where there is none."""
 
     hash: bytes | None  # the hash of the data; no bytes where the header has another type
-    partition: tuple[int | None, ...] | None
-    """Index and count of the partition; something else where the header has another type."""
+    partition: tuple[int | None, ...] | None  # index and count; something else where the header has another type
     replay: int | None
     end: int | None  # the last event of the replay
     broadcaster: Principal | None

@@ -36,18 +36,15 @@ class InboxState:
     """The state of an inbox."""
 
     valid: dict[Principal, None] = field(default_factory=dict)
-    valid_list: tuple[Principal, str] | None = None
-    """The list canister, and its list, that says who is valid; `None` where the orchestrator lists them."""
-    unknown: dict[Principal, None] = field(default_factory=dict)
-    """Callers of whom the list canister is to be asked."""
+    valid_list: tuple[Principal, str] | None = None  # who says who is valid; `None`: the orchestrator
+    unknown: dict[Principal, None] = field(default_factory=dict)  # callers about whom it is to be asked
     ask_next: int = 0  # the round from which on it may ask again who is valid
     asks: int = 0  # how often it asked in vain
     curious: bool = False  # somebody unknown called, and who is valid is not answered yet
     registered: dict[str, None] = field(default_factory=dict)
     handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
     confirm: dict[Principal, dict[int, None]] = field(default_factory=dict)
-    confirmed: dict[Principal, int] = field(default_factory=dict)
-    """The round in which each broadcaster got confirmations last."""
+    confirmed: dict[Principal, int] = field(default_factory=dict)  # when each broadcaster got confirmations last
     counts: dict[str, int] = field(default_factory=dict)
     recent: dict[int, int] = field(default_factory=dict)  # notifications received, by round, of the last 100
 

@@ -24,8 +24,7 @@ _ENDS: Final = ("errored", "canceled")
 STEPS: Final = {"": ("pending",), "pending": ("running", *_ENDS), "running": ("completed", *_ENDS)}
 """The steps of RP-5 from each state; a replay begins as pending."""
 
-LATE: Final = 30
-"""Rounds after which a call without response is one too many; the longest wait of a bounded call is 10 and a way."""
+LATE: Final = 30  # rounds until a response is missing; a bounded call waits 10 and a way at most
 
 
 class InvariantObserver:

@@ -45,8 +45,7 @@ class Method(Generic[A, R]):
 _Batch = Method[tuple[A, ...], m.Results[R]]
 Trusted = Variant[Literal["Ok"], Value] | Variant[Literal["err", "Err"], str]
 Transferred = Variant[Literal["Ok"], int] | Variant[Literal["Err"], Variant[str, object]]
-Member = tuple[Variant[Literal["Identity"], Principal], tuple[tuple[str, ...], ...]]
-"""A principal and the lists on which it may be; inner lists are alternatives."""
+Member = tuple[Variant[Literal["Identity"], Principal], tuple[tuple[str, ...], ...]]  # inner lists are alternatives
 
 
 def member(who: Principal, name: str) -> Member:

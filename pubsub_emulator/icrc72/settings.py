@@ -26,8 +26,7 @@ class Settings:
     ping: int = 20
     death: int = 50
     system_queue: int = 100
-    alert_entries: int = 200
-    """Entries of one system event, so that it fits into a message; more wait for the next."""
+    alert_entries: int = 200  # entries of one system event, so that it fits; more wait for the next
     event_bytes: int = 1 << 20
     repeated: int = 1000  # ids of a chain for which repetition is recognised (IC-42b)
     batch_notifications: int = 100
@@ -62,8 +61,7 @@ class Settings:
     replay_tries: int = 3
     replay_forgotten: int = 10_000
     transfer_retry: int = 10
-    replay_cycles: int = 0
-    """Cycles that a subscriber sends when it asks for a replay; what is not accepted comes back."""
+    replay_cycles: int = 0  # what a subscriber sends with a request; what is not accepted comes back
 
 
 DEFAULTS = Settings()

@@ -33,8 +33,7 @@ ORDER: Final = {each.name: at for at, each in enumerate(keys.HEADERS)}
 PATIENCE: Final = 200  # rounds after which a publisher without a report is silent (RP-13a)
 
 
-REPEATS: Final = 6
-"""How often a notification comes unconfirmed before its subscriber is accused: confirmations may be lost."""
+REPEATS: Final = 6  # how often a notification comes before who does not confirm it is accused
 
 
 class Record:
@@ -69,8 +68,7 @@ class Record:
         self._confirmers: set[Principal] = set()
         self._taken: dict[int, list[tuple[Principal, int, int]]] = {}
         self._known: set[tuple[Principal, int, int]] = set()
-        self._told_entries: set[Principal] = set()
-        """Publishers who were told where to publish; what they send may cross with a removal."""
+        self._told_entries: set[Principal] = set()  # publishers who were told where to publish
         self._misled: set[Principal] = set()  # publishers to whom an archive handed over other data
         self._now = 0
 

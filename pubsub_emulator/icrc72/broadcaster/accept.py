@@ -24,11 +24,9 @@ BUSY: Final = err("Busy")
 UNAUTHORIZED: Final = err("Unauthorized")
 AGAIN: Final[Ok[tuple[int, ...]]] = ok(())  # for an event that was accepted before
 
-SHARE: Final = 4
-"""A source holds at most so many times the bytes that are left in the store, so that room is left for others."""
+SHARE: Final = 4  # a source holds at most so many times the bytes that are left in the store
 
-Full = set[tuple[s.ChainKey, Principal] | int]
-"""Chains and replays of which nothing more is accepted in this call."""
+Full = set[tuple[s.ChainKey, Principal] | int]  # what takes nothing more in this call
 
 Match = tuple[int, int, Principal, str | None]
 

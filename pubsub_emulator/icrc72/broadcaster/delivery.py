@@ -21,8 +21,7 @@ from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
 
 Spot = tuple[Principal, int]  # a window: whose, and of which isolated replay (0: the common one)
 
-_OVERHEAD = 200
-"""Bytes that a notification adds to its event besides a filter, at most; batches are measured with it."""
+_OVERHEAD = 200  # bytes that a notification adds to its event besides a filter, at most
 
 
 @dataclass

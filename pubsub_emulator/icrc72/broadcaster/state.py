@@ -51,8 +51,7 @@ class Note:
     """A notification that is queued or under way."""
 
     id: int
-    order: tuple[int, int, int]
-    """Event, priority (negative) and subscription: in this order notifications are sent first."""
+    order: tuple[int, int, int]  # event, priority (negative), subscription: the order of sending
     namespace: str
     event_id: int
     made: int
@@ -175,14 +174,12 @@ class BroadcasterState:
     publications: dict[str, PublicationView] = field(default_factory=dict)
     publishers: dict[str, dict[Principal, None]] = field(default_factory=dict)
     subscribers: dict[str, dict[Principal, Served]] = field(default_factory=dict)
-    served: dict[Principal, int] = field(default_factory=dict)
-    """Of how many namespaces each subscriber is notified."""
+    served: dict[Principal, int] = field(default_factory=dict)  # of how many namespaces each is notified
     relayers: dict[tuple[str, Principal], None] = field(default_factory=dict)
     relays: dict[tuple[str, Principal], Relay] = field(default_factory=dict)
     chains: dict[tuple[ChainKey, Principal], EventSequence] = field(default_factory=dict)
     callers: dict[ChainKey, Principal] = field(default_factory=dict)
-    system: dict[str, int] = field(default_factory=dict)
-    """The last system event of each system namespace served here."""
+    system: dict[str, int] = field(default_factory=dict)  # the last event of each system namespace served here
     delivered: dict[int, Delivered] = field(default_factory=dict)
     forwarded: dict[int, Forwarded] = field(default_factory=dict)
     removed: dict[int, int] = field(default_factory=dict)  # replays that were removed, and when
@@ -198,7 +195,6 @@ class BroadcasterState:
     counts: dict[str, int] = field(default_factory=dict)
     recent: dict[int, int] = field(default_factory=dict)  # events accepted, by round, of the last 100
     figures: dict[str, int] = field(default_factory=dict)  # statistics by publication, subscription and replay
-    accepted: dict[int, int] = field(default_factory=dict)
-    """Events of each replay that were accepted here from its publisher."""
+    accepted: dict[int, int] = field(default_factory=dict)  # events of each replay that its publisher brought here
     drains: dict[Principal, int] = field(default_factory=dict)
     """Publishers that were removed, and until which round it is told what they have still queued."""

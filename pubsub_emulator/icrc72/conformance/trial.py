@@ -39,8 +39,7 @@ class Trial(Troupe):
 
     candidate: Candidate
     book: Book
-    recorder: Recorder = field(default_factory=Recorder)
-    """All that happened, in order: the trace behind each verdict."""
+    recorder: Recorder = field(default_factory=Recorder)  # the trace behind each verdict
     who: Principal = field(default_factory=Principal)
 
     def __post_init__(self) -> None:

@@ -30,8 +30,7 @@ STOPPING_STATUS: Final = "stopping"
 STOPPED: Final = "stopped"
 EMPTY: Final = "empty"
 
-STOPPING: Final = "IC0508: the canister is stopping or stopped"
-"""The text of reject 5 when the callee is not running."""
+STOPPING: Final = "IC0508: the canister is stopping or stopped"  # reject 5 of who does not run
 
 
 class Answer(NamedTuple):

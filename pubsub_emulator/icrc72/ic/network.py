@@ -24,8 +24,7 @@ from pubsub_emulator.icrc72.ic.principal import (
 )
 
 GENESIS: Final = 1_700_000_000 * SECOND
-CYCLES: Final = 10**13
-"""What a canister owns when it is created. Nothing but calls takes cycles: execution costs none here."""
+CYCLES: Final = 10**13  # what a new canister owns; only calls take cycles, execution costs none here
 
 _NO_CANISTER: Final = Answer(b"", c.DESTINATION_INVALID, "there is no such canister")
 _NOT_RUNNING: Final = Answer(b"", c.CANISTER_ERROR, c.STOPPING)
@@ -50,8 +49,7 @@ class CanisterNetwork(Messaging):
         self.seed = seed
         self.genesis = genesis
         self.skew = tuple(skew) or (0,) * subnets
-        self.make: Make | None = None
-        """What makes canisters of modules that canisters install; `WasmCanister`, for example."""
+        self.make: Make | None = None  # of modules that canisters install; `WasmCanister`, for example
         self._active: dict[int, list[tuple[Key, Principal]]] = {}
 
     # Who there is

@@ -26,8 +26,7 @@ class Publication:
     publishers: dict[Principal, bool]  # every registered publisher, and whether it may publish now
     subscribers: dict[Principal, dict[int, bool]] = field(default_factory=dict)
     """Of each subscriber, the subscriptions that match, and whether they are authorised now."""
-    entries: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
-    """Of each assigned publisher, its broadcasters in order of partition."""
+    entries: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)  # by partition
     verdicts: dict[Said, bool] = field(default_factory=dict)  # what list canisters said last
     heard: dict[Said, int] = field(default_factory=dict)  # the round in which they said it
     version: int = 0
@@ -35,8 +34,7 @@ class Publication:
     """Of each publisher that is being moved, the entries that must be empty first."""
     emptying: dict[Principal, int] = field(default_factory=dict)
     """Of these, since when no entry accepts their events: what is queued by then is to be delivered."""
-    unserved: dict[Principal, None] = field(default_factory=dict)
-    """Subscribers whose exit may not yet serve them; whoever is not listed is served."""
+    unserved: dict[Principal, None] = field(default_factory=dict)  # whose exit may not yet serve them
 
 
 @record
@@ -76,8 +74,7 @@ class Broker:
     load: int = 0  # how many pairs of namespace and principal are assigned to it
     held: dict[Fact, FactValue] = field(default_factory=dict)  # what it has confirmed
     dirty: dict[Fact, None] = field(default_factory=dict)
-    wanted_relays: dict[str, dict[Fact, None]] = field(default_factory=dict)
-    """Of `want`, the relays of each namespace."""
+    wanted_relays: dict[str, dict[Fact, None]] = field(default_factory=dict)  # of `want`, by namespace
     held_by_name: dict[tuple[str, str], dict[Fact, None]] = field(default_factory=dict)
     """Of `held`, the facts of each kind and namespace."""
     alert: Alert | None = None
@@ -86,10 +83,8 @@ class Broker:
     dead: bool = False
     sick: bool = False  # it was taken for dead and came back: first it drops everything
     retiring: bool = False  # it gets nobody new; who is there is moved
-    leaves: int | None = None
-    """The round from which on relays to it may go: its subscribers are served elsewhere."""
-    closed: int | None = None
-    """The round from which on nothing is relayed to it: what is queued by then is to be delivered."""
+    leaves: int | None = None  # the round from which on relays to it may go: others serve its subscribers
+    closed: int | None = None  # the round from which on nothing is relayed to it
     emptied: bool = False  # its queues are empty, so its subscribers may go
     stats: dict[str, int] = field(default_factory=dict)
     asked_stats: int = 0  # when it was asked for statistics last
@@ -149,8 +144,7 @@ class Member:
     id: Principal
     want: dict[MemberFact, tuple[MemberValue, int]] = field(default_factory=dict)
     holds: dict[MemberFact, MemberValue] = field(default_factory=dict)
-    may: dict[MemberFact, None] = field(default_factory=dict)
-    """What it may still believe since it has not answered the message that tells it everything again."""
+    may: dict[MemberFact, None] = field(default_factory=dict)  # what it may still believe until it knows all again
     errors: dict[tuple[int, int, str], None] = field(default_factory=dict)
     alert: MemberAlert | None = None
     last_id: int = 0
@@ -180,8 +174,7 @@ class Replay:
     path: tuple[Principal, Principal] | None = None
     alerted: int | None = None  # the round in which its publisher was told
     heard: int = 0  # the round of the last report
-    done: int | None = None
-    """What the publisher reported as completed, while the entry still has some of it queued."""
+    done: int | None = None  # what the publisher reported as completed, while the entry has some of it queued
     polled_at: int = 0
     since: int = 0  # since when the entry is known to hold some of it, once the publisher is done
     ended: int | None = None
@@ -196,10 +189,8 @@ class Replay:
     paying: bool = False
     next_pay: int = 0
     accepted: int | None = None
-    rest: tuple[Principal, ...] = ()
-    """The publishers that follow when this one has sent what it has in the range."""
-    parts: list[tuple[Principal, Principal, int]] = field(default_factory=list)
-    """Publishers that have sent all that they have, with their entries and how many events these accepted."""
+    rest: tuple[Principal, ...] = ()  # the publishers that follow when this one is done
+    parts: list[tuple[Principal, Principal, int]] = field(default_factory=list)  # who is done, entry, events
 
 
 @record
@@ -209,8 +200,7 @@ class Registry:
     publications: dict[int, Publication] = field(default_factory=dict)
     by_namespace: dict[str, int] = field(default_factory=dict)
     subscriptions: dict[int, SubscriptionRecord] = field(default_factory=dict)
-    by_subscriber: dict[Principal, dict[str, int]] = field(default_factory=dict)
-    """Of each subscriber, its subscriptions by pattern; system namespaces too."""
+    by_subscriber: dict[Principal, dict[str, int]] = field(default_factory=dict)  # by pattern; system ones too
     patterns: dict[int, None] = field(default_factory=dict)  # subscriptions with wildcards
     exact: dict[str, dict[int, None]] = field(default_factory=dict)  # subscriptions by exact namespace
     by_publisher: dict[Principal, int] = field(default_factory=dict)  # how many publications each publisher has
@@ -226,10 +216,8 @@ class Registry:
     last_subscription: int = 0
     last_replay: int = 0
     replays: dict[int, Replay] = field(default_factory=dict)
-    requests: dict[Principal, list[int]] = field(default_factory=dict)
-    """When each subscriber asked for replays within `replay_window`; in order of the newest."""
-    direct: dict[int, tuple[str, Principal]] = field(default_factory=dict)
-    """Members that are notified from here, by notification."""
+    requests: dict[Principal, list[int]] = field(default_factory=dict)  # when each asked for replays; newest last
+    direct: dict[int, tuple[str, Principal]] = field(default_factory=dict)  # members that are told from here
     last_check: int = 0
     last_wake: int = 0
 

@@ -23,8 +23,7 @@ MOST_ANSWER: Final = 8 << 20  # bytes of an answer
 PATIENCE: Final = 90.0  # seconds that an answer, and the end of a call, may take
 MOST_DEPTH: Final = 300  # containers in each other of a certificate: two for each fork and label of its tree
 MOST_RANGES: Final = 10_000  # ranges of canister ids that a subnet has
-OLDEST: Final = 5 * 60 * SECOND
-"""Nanoseconds by which the time of an answer and that of who reads it may differ."""
+OLDEST: Final = 5 * 60 * SECOND  # ns by which the time of an answer and of its reader may differ
 _PAUSE: Final = 0.3
 _ANSWER_DEPTH: Final = 8
 _NO_ROUTE: Final = {404, 405}

@@ -25,8 +25,7 @@ MOST_DEPTH: Final = 8
 MOST_PATHS: Final = 1000
 MOST_LABELS: Final = 127
 MOST_DELEGATIONS: Final = 20
-LONGEST_STAY: Final = 6 * 60 * SECOND
-"""Nanoseconds from now until a request ends: five minutes and what clocks differ."""
+LONGEST_STAY: Final = 6 * 60 * SECOND  # ns from now until a request ends: five minutes and what clocks differ
 _TAGS: Final = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1004, 43000)
 """Tags to which the library gives a meaning; requests have none but that which says that they are CBOR."""
 

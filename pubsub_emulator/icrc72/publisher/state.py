@@ -98,8 +98,7 @@ class PublisherState:
     canceled: dict[int, int] = field(default_factory=dict)
     batches: int = 0
     errors: list[tuple[int, int, str]] = field(default_factory=list)
-    refused: list[tuple[str, int, str]] = field(default_factory=list)
-    """Events that no broadcaster takes: namespace, id and why."""
+    refused: list[tuple[str, int, str]] = field(default_factory=list)  # namespace, id and why
     archived: int = 0  # how many blocks the archive has
     archived_events: int = 0  # how many events of the next block it has
     archive_wait: int = 0

@@ -107,8 +107,7 @@ class Followed:
     handled: Ranges = field(default_factory=Ranges)
     held: dict[int, HeldBack] = field(default_factory=dict)
     moved: bool = False  # the exit has changed since the first event
-    late: tuple[int, int] | None = None
-    """The newest event that came after later ones, as from a former exit, and the round."""
+    late: tuple[int, int] | None = None  # the newest event that came after later ones, and the round
 
 
 @stable
@@ -122,8 +121,7 @@ class Gap:
     high: int | None
     start: int  # the id from which on they are asked for
     tries: int = 0
-    config: Pairs = ()
-    """Filter and skip of the replay; without them those of the only subscription that matches."""
+    config: Pairs = ()  # filter and skip of the replay; without them those of the only subscription
     wide: bool = False  # it was refused as too large: a part of it after the other is asked for
 
 
@@ -153,12 +151,9 @@ class SubscriberState:
     served: dict[tuple[int, Principal], None] = field(default_factory=dict)
     """Subscriptions by which events flow, each with its broadcaster."""
     moved: bool = False  # the exit has changed, or serves again
-    waiting: dict[int, EventNotification] = field(default_factory=dict)
-    """Events that wait for the handler, by number."""
-    called: dict[int, None] = field(default_factory=dict)
-    """Of these, those for which a call to itself is under way."""
-    run: dict[int, None] = field(default_factory=dict)
-    """Of these, those that were handled and whose answer is not yet known."""
+    waiting: dict[int, EventNotification] = field(default_factory=dict)  # for the handler, by number
+    called: dict[int, None] = field(default_factory=dict)  # of these, a call to itself is under way
+    run: dict[int, None] = field(default_factory=dict)  # of these, handled, and the answer is not yet known
     last: int = 0
     gaps: list[Gap] = field(default_factory=list)
     current: GapReplay | None = None

@@ -61,8 +61,7 @@ class WasmCanister(Canister):
         self._linker = linker(self.module)
         self._host: Host | None = None
         self._me = Principal()
-        self._before, self._aside = bytearray(), bytearray()
-        """Copies of the memory, one of an execution and one of a query within it: a new one a message costs twice."""
+        self._before, self._aside = bytearray(), bytearray()  # of the memory: kept, as new ones cost twice
         self._store, self._instance = self._fresh()
 
     def init(self, ctx: Context) -> None:

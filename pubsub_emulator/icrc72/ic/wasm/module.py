@@ -23,8 +23,7 @@ OURS: Final = "pubsub:"
 MEMORY: Final = f"{OURS}memory"
 TABLE: Final = f"{OURS}table"
 START: Final = f"{OURS}start"
-PERSISTENT: Final = "enhanced-orthogonal-persistence"
-"""The custom section of a module whose memory an upgrade keeps."""
+PERSISTENT: Final = "enhanced-orthogonal-persistence"  # marks modules whose memory upgrades keep
 _PUBLIC: Final = "icp:public "
 MODULE_BYTES: Final = 100 << 20  # most bytes of a module, unpacked
 

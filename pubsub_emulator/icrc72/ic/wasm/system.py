@@ -242,8 +242,7 @@ class Execution:
 
 
 _Function = Callable[..., int | None]
-_Offered = tuple[str, str, str, _Function]
-"""Parameters, result, where it may be called, and what it does for an execution."""
+_Offered = tuple[str, str, str, _Function]  # parameters, result, kinds, function
 
 
 def _data(name: str, where: str, data: Callable[[Execution], bytes]) -> dict[str, _Offered]:
