@@ -171,8 +171,6 @@ class Inbox(Core):
 
         self.role.ask(ctx, canister, methods.IS_MEMBER, tuple(methods.member(each, name) for each in who), got)
 
-    # Receiving
-
     def _handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
         """Take a batch. Whoever is not known to be a broadcaster is rejected, so that it sends the batch again."""
         self._receive(ctx, notifications)
@@ -266,6 +264,8 @@ class _Registrable(Protocol):
 
 
 R = TypeVar("R", bound=_Registrable)
+_Method = methods.Method[tuple[PublicationRegistration, ...], Results[int]]
+_After = Callable[[Context], None]
 
 
 class Registering:
@@ -275,12 +275,7 @@ class Registering:
         self.under_way: dict[str, None] = {}
 
     def register(
-        self,
-        ctx: Context,
-        inbox: Inbox,
-        method: methods.Method[tuple[PublicationRegistration, ...], Results[int]],
-        mine: Mapping[str, _Registrable],
-        after: Callable[[Context], None] = lambda _ctx: None,
+        self, ctx: Context, inbox: Inbox, method: _Method, mine: Mapping[str, _Registrable], after: _After
     ) -> None:
         """Register what has no id by a guaranteed call, as many as a batch has; what is not answered is asked again."""
         lacking = ((name, each) for name, each in mine.items() if self.lacks(name, each))

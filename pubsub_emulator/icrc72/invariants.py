@@ -1,8 +1,7 @@
 """The invariants of both standards that show in a trace and are nobody's cheat: I6, I7, R1, R3.
 
 `InvariantObserver` notes what breaks a rule at once; `finish` compares replays with the publishers' logs. The audit
-finds what breaks I4, I5, I14 and R5, and names who did it. What subscribers handled is compared in `stories` (I1, I2,
-R2, R7), bounds too (I9).
+finds what breaks I4, I5, I14 and R5; `stories` compares what subscribers handled (I1, I2, R2, R7) and bounds (I9).
 """
 
 from collections.abc import Mapping

@@ -78,8 +78,6 @@ class Record:
             self.said.add((cheat, actor))
             self.findings[Finding(cheat, actor, round_, evidence)] = None
 
-    # Of replays: RP-14
-
     def _replays_again(self, happening: Happening) -> None:
         for event in PUBLISH.value(happening.data):
             replay = read(event.headers).replay or 0
@@ -162,8 +160,6 @@ class Record:
             if count > REPEATS and receiver in alive and receiver not in self._unsteady:
                 what = f"notification {shown(number)} of {sender.text} came {shown(count)} times"
                 self._find("NeverConfirms", receiver, 0, what)
-
-    # Notifications against logs: altered, invented, out of turn, lost
 
     def _compare(self, at: int, sender: Principal, receiver: Principal, note: EventNotification, logs: Logs) -> None:
         log = logs.get(note.source)

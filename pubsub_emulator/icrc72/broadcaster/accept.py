@@ -109,8 +109,6 @@ class Acceptance:
         self.state.system[event.namespace] = event.eventId
         return ok((self.delivery.pass_on(ctx, who, event),))
 
-    # Live events
-
     def _live(self, it: Arrival, full: Full) -> Answer:
         event, caller, namespace = it.event, it.ctx.caller, it.event.namespace
         publishes = it.direct and caller in self.state.publishers.get(namespace, ())

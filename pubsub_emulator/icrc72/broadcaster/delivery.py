@@ -98,15 +98,13 @@ class Delivery:
 
     def live_full(self, queue: Queue) -> bool:
         """True when no further live event fits (IC-45b)."""
-        settings = self.settings
-        return queue.live >= settings.queue_notifications or queue.live_bytes >= settings.queue_bytes
+        return queue.live >= self.settings.queue_notifications or queue.live_bytes >= self.settings.queue_bytes
 
     def replay_full(self, ctx: Context, queue: Queue) -> bool:
         """True when no further replayed event fits (IC-45c)."""
-        settings = self.settings
-        if self._anything(queue) and ctx.now - queue.heard > settings.silence:
-            return True
-        return queue.replayed >= settings.queue_notifications // 2 or queue.replayed_bytes >= settings.queue_bytes // 2
+        settings, silent = self.settings, ctx.now - queue.heard > self.settings.silence
+        full = queue.replayed_bytes >= settings.queue_bytes // 2 or queue.replayed >= settings.queue_notifications // 2
+        return full or (silent and self._anything(queue))
 
     def miss(  # noqa: PLR0917 — all that a subscriber is told
         self, ctx: Context, who: Principal, queue: Queue, chain: ChainKey, event: int, subscription: int

@@ -69,9 +69,6 @@ def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
     trial.judge_traps()
 
 
-# The subscriber
-
-
 def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:
     """Try a subscriber: refusals, delays, repeats, a stranger, an upgrade, an exit that dies with what it held."""
     trial = _begin(candidate, "subscription", seed, refuse)
@@ -132,9 +129,6 @@ def _judge_handled(trial: Trial, teller: Principal) -> None:
     trial.book.must("I1 once", not twice, f"{twice}", len(got))
     trial.book.must("I1 order", got == sorted(got), f"{got}", len(got))
     trial.book.must("IC-49b events", not strange, f"{strange}", 2)
-
-
-# The publisher
 
 
 def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:

@@ -112,8 +112,6 @@ class Probes:
     line: Line
     traps: list[str] = field(default_factory=list)
 
-    # How it is asked
-
     def update(self, method: Method[A, R], value: A) -> R | None:
         """The result of a call, made up to four times where it is refused; `None` where there is none to be read."""
         answer = Answer(b"", SYS_TRANSIENT)
@@ -140,8 +138,6 @@ class Probes:
         answer = self.line.query(STATS[role], NOTHING)
         self.book.must("IC-35d", answer.ok, answer.message)
 
-    # A broadcaster
-
     def publishing(self, source: Principal, namespace: str, time: int) -> None:
         """Judge what it answers to a stranger; `source` is a publisher of the namespace."""
         me = self.line.caller
@@ -155,8 +151,6 @@ class Probes:
         nothing = self.update(methods.CONFIRM, (10**9,))
         self.expect("IC-44", nothing.value if nothing is not None else None, "NotFound")
         self.expect("IC-30a", published(me, *range(40, 141)), "GenericBatchError", at=100)
-
-    # An orchestrator
 
     def registering(self, prefix: str) -> None:
         """Judge what it answers to registrations and changes; namespaces begin with `prefix`."""

@@ -87,9 +87,6 @@ def _judge_replay(trial: Trial, near: Principal) -> None:
     trial.book.judge("RP-8 others", 5, [f"{each} to {who.text}" for who, each in got.items()])
 
 
-# The orchestrator
-
-
 def try_orchestrator(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -> Trial:
     """Try an orchestrator, made with the principal of the only broadcaster: registrations, queries, a replay."""
     network = CanisterNetwork(1, seed=seed, schedule=Schedule(seed, 1, refuse))

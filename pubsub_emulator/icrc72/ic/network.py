@@ -1,8 +1,7 @@
 """Subnets and canisters, stepped in rounds (IC-1 to IC-10, I8, I13).
 
 `step` runs one round on each subnet in order: heartbeats, timers that are due, then messages that have arrived, in the
-order (arrival, sending subnet, number) or as the schedule draws. A round in which nothing is due costs as much as there
-are subnets, however many canisters they have.
+order (arrival, sending subnet, number) or as the schedule draws. What is idle costs nothing.
 """
 
 import heapq
@@ -51,8 +50,6 @@ class CanisterNetwork(Messaging):
         self.skew = tuple(skew) or (0,) * subnets
         self.make: Make | None = None  # of modules that canisters install; `WasmCanister`, for example
         self._active: dict[int, list[tuple[Key, Principal]]] = {}
-
-    # Who there is
 
     @property
     def subnets(self) -> int:
@@ -121,8 +118,6 @@ class CanisterNetwork(Messaging):
         """True when no message is on its way or waits to be executed."""
         transit = any(place.transit for place in self._subnets)
         return not self._pending and not transit and not any(self._active.values())
-
-    # What users do
 
     def submit(self, user: Principal, canister: Principal, method: str, arg: bytes) -> Ticket:
         """A user's request; refused by the canister's `inspect`, it ends at once (IC-10)."""
@@ -210,8 +205,6 @@ class CanisterNetwork(Messaging):
         owed = [each.call for each in open_ if each.owes and each.call is not None]
         for call in sorted(owed, key=lambda each: each.number):
             self._respond(call, Answer(b"", c.CANISTER_REJECT, "the canister was removed"))
-
-    # One round
 
     def step(self, rounds: int = 1) -> None:
         """Run rounds on each subnet."""
@@ -306,8 +299,6 @@ class CanisterNetwork(Messaging):
             self._execute(host, context, host.id, lambda ctx: then(ctx, answer), call.cleanup)
         else:
             self._close(host, context)
-
-    # Executions
 
     def _opened(self, host: Host, call: Call | None = None) -> CallContext:
         context = CallContext(call, host.life, owes=call is not None)

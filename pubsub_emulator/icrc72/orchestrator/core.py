@@ -163,8 +163,6 @@ class Orchestrator(Core):
 
         return {method.name: run}
 
-    # Broadcasters
-
     def _valid(self, method: methods.Method[None, Valid]) -> Callable[[Context], None]:
         def run(ctx: Context) -> None:
             if self._valid_list is not None:

@@ -1,8 +1,7 @@
 """The system events of the orchestrator and their confirmation (IC-38, IC-47c).
 
-To a broadcaster one system event is under way; it is repeated until confirmed, and one that stays unconfirmed for 50
-rounds in which the orchestrator ran means that the broadcaster is dead. Members are told at their exit, once: the event
-counts as known when it was handed over.
+To a broadcaster one system event is under way, which is repeated until confirmed; after 50 rounds the broadcaster is
+taken for dead. Members are told at their exit, once: the event counts as known when it was handed over.
 """
 
 import heapq

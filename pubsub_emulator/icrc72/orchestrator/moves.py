@@ -1,8 +1,7 @@
 """Moving publishers and retiring broadcasters: what is queued is delivered first (IC-47b).
 
-A broadcaster that is to be retired gets nobody new. Its publishers are moved, each when its events are done; then its
-subscribers get other exits, while the old one still delivers what it has; then the relays to it go, then, when its
-queues are empty, its subscribers. What a relay had not taken over by then shows as a gap and is replayed.
+A broadcaster that is to be retired gets nobody new. Its publishers are moved when their events are done; then its
+subscribers get other exits, the relays to it go, and, when its queues are empty, its subscribers. Gaps are replayed.
 """
 
 from dataclasses import dataclass

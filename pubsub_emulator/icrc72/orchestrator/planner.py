@@ -1,9 +1,8 @@
 """The assignment of broadcasters, and the order in which members are told of it (IC-37 to IC-40).
 
-What a broadcaster should know is a set of facts, each with its causes: a publisher, a subscriber, a replay. What it was
-told and has confirmed is another set. The planner finds the difference; a fact is sent when what it rests on is
-confirmed: relayer, relay, subscriber, publisher, then the members themselves; removals go the other way. A relay is
-never narrower than what its exit may still serve.
+What a broadcaster should know is a set of facts, each with its causes; what it has confirmed is another. A fact is sent
+when what it rests on is confirmed: relayer, relay, subscriber, publisher, then the members themselves; removals go the
+other way. A relay is never narrower than what its exit may still serve.
 """
 
 from collections.abc import Iterable
@@ -31,8 +30,6 @@ class Planner:
     state: Registry
     _: KW_ONLY
     everywhere: bool
-
-    # Assignment
 
     def choose(self, subnet: int | None, avoid: Iterable[Principal] = ()) -> Principal | None:
         """The broadcaster of a subnet with the fewest assigned pairs, then the smallest (IC-37)."""
@@ -166,8 +163,6 @@ class Planner:
 
     def _publications_of(self, who: Principal) -> list[Publication]:
         return [each for each in self.state.publications.values() if who in each.subscribers]
-
-    # Causes
 
     def _because(self, cause: f.Cause, facts: list[_Fact]) -> None:
         had = self.state.reasons.pop(cause, [])

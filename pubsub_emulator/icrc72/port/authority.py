@@ -1,7 +1,4 @@
-"""The keys of the subnets: each signs certificates with a BLS key, and answers of queries with the key of its one node.
-
-The key of subnet 0 is the root key: it delegates to the others. All are drawn from the network's seed.
-"""
+"""The keys of subnets, drawn from the seed: BLS for certificates, the first is the root; one of a node for queries."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256

@@ -1,7 +1,4 @@
-"""What others send: CBOR of limited size and depth, and requests that their sender's key signed, with a time to end.
-
-Keys are Ed25519, or ECDSA on P-256 or secp256k1. Signatures of canisters and of WebAuthn are refused.
-"""
+"""What others send: CBOR of limited size and depth, and requests signed with Ed25519 or ECDSA on P-256 or secp256k1."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple, NoReturn

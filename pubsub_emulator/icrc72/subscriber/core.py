@@ -61,7 +61,7 @@ class Subscriber(Core):
     def wake(self, ctx: Context) -> None:
         """Register, hand over, notice gaps, ask for replays."""
         if self.inbox.ready("subscriber"):
-            self._asking.register(ctx, self.inbox, REGISTER_SUBSCRIPTION, self.state.wanted)
+            self._asking.register(ctx, self.inbox, REGISTER_SUBSCRIPTION, self.state.wanted, lambda _ctx: None)
         self._notice(ctx)
         self._hand_over(ctx)
         self.repairs.wake(ctx)

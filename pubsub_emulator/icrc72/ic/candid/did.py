@@ -1,7 +1,6 @@
 """Interface descriptions: type definitions and one service, read from the text of a `.did` file.
 
-Imports, comments between fields and the types of references are understood as far as this project's files need them:
-functions and services as types are kept as references without their signature.
+It is understood as far as this project's files need it: functions and services as types are references without more.
 """
 
 import re

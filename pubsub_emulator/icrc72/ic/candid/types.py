@@ -135,9 +135,7 @@ def may_be_null(type_: Type) -> bool:
 
 def is_blob(type_: Type) -> bool:
     """True for `vec nat8`, whose Python value is bytes."""
-    if not isinstance(type_, Vec):
-        return False
-    inner = resolved(type_.inner)
+    inner = resolved(type_.inner) if isinstance(type_, Vec) else None
     return isinstance(inner, Prim) and inner.name == "nat8"
 
 

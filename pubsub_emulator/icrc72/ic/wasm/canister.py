@@ -1,8 +1,7 @@
 """A canister that runs a module: `network.create(0, WasmCanister(wasm, arg))`.
 
-A trap undoes what its message did: memory and globals are copied before each message (so a canister costs twice its
-memory, and each message one copy of it), stable memory keeps a journal. Tables are not copied: compilers fill them
-once.
+A trap undoes what its message did: memory and globals are copied before each message, so a canister costs twice its
+memory, and stable memory keeps a journal. Tables are not copied: compilers fill them once.
 """
 
 import ctypes

@@ -1,9 +1,9 @@
 """The system's functions that a module imports from `ic0`, for the execution that is under way.
 
 Each has a signature (`I` is an address: 32 or 64 bits as the module's memory has it, `i` 32 and `j` 64 bits), the kinds
-of executions in which it may be called, and a function. The kinds are letters as in the interface specification: G
-start, I init and post-upgrade, P pre-upgrade, U update, H heartbeat and timer, Q query, F inspect, Y reply and R reject
-callback, C clean-up. Where the kind is another one, the execution traps.
+of executions in which it may be called, elsewhere it traps, and a function. Kinds are the letters of the specification:
+G start, I init and post-upgrade, P pre-upgrade, U update, H heartbeat and timer, Q query, F inspect, Y reply, R reject,
+C clean-up.
 """
 
 # ruff: noqa: D102  # functions of the system are described by the interface specification
@@ -74,8 +74,6 @@ class Execution:
     call: Pending | None = None
     let_in: bool = False
 
-    # Memory
-
     def bytes_at(self, at: int, size: int) -> bytes:
         """Bytes of the canister's memory. Raises `Trap` where there are none."""
         return ctypes.string_at(self._place(at, size), size)
@@ -99,8 +97,6 @@ class Execution:
     def save_cycles(self, number: int, to: int) -> None:
         """Write an amount of 128 bits."""
         self.save(to, number.to_bytes(16, "little"))
-
-    # The message
 
     def accept_message(self) -> None:
         if self.let_in:
@@ -131,8 +127,6 @@ class Execution:
         burnt = min(high << 64 | low, self.ctx.balance)
         self.ctx.balance -= burnt
         self.save_cycles(burnt, to)
-
-    # Calls
 
     def call_new(self, who: int, size: int, name: int, length: int, *callbacks: int) -> None:
         reply, reply_env, reject, reject_env = callbacks
@@ -194,8 +188,6 @@ class Execution:
         )
         return 0
 
-    # Stable memory
-
     def stable64_write(self, at: int, source: int, size: int) -> None:
         self.machine.stable.write(at, self.bytes_at(source, size))
 
@@ -211,8 +203,6 @@ class Execution:
     def stable_grow(self, pages: int) -> int:
         before = self.stable_size()
         return self.machine.stable.grow(pages) if (before + pages) * PAGE <= _NARROW + 1 else -1
-
-    # What surrounds it
 
     def is_controller(self, at: int, size: int) -> int:
         if size > LONGEST:
