@@ -179,7 +179,6 @@ def entries(data: v.Value) -> Iterator[tuple[str, Parts]]:
 
 
 def _items(value: v.Value, *, alone: bool) -> tuple[v.Value, ...]:
-    """The entries under a key: those of an array, or what stands there alone."""
     items = v.as_items(value)
     if items is None:
         return (value,)

@@ -170,7 +170,6 @@ class Archive(Core):
 
 
 def _text_of(number: int) -> str:
-    """Decimal, or hexadecimal for a number that is too long to be decimal."""
     return str(number) if number.bit_length() < _LONG else hex(number)
 
 

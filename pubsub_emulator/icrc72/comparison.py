@@ -54,7 +54,6 @@ def compare(found: Value, operator: str, other: Value) -> bool:
 
 
 def _comparable(value: Value) -> str | bytes | bool | None:
-    """Text, bytes or truth of a value; `None` for what has neither."""
     match value:
         case ("Text" | "Blob" | "Bytes" | "Bool", inside):
             return inside
@@ -74,7 +73,6 @@ def _exact(value: Value) -> Fraction | float | None:
 
 
 def _order(one: Fraction | float, two: Fraction | float) -> int:
-    """1 where the first is greater, -1 where it is smaller, 0 where they are equal."""
     return (one > two) - (one < two)
 
 

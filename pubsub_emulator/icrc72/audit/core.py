@@ -60,7 +60,6 @@ class Audit(Record):
             self._calls[happening.number] = happening
 
     def _noted(self, happening: Happening) -> None:
-        """Note a call whose argument can be read. Raises `CandidError`."""
         sender, at = happening.sender, happening.round
         match happening.method:
             case methods.CONFIRM.name:
@@ -316,7 +315,6 @@ class Audit(Record):
 
 
 def _told(data: Value, key: str) -> list[Parts]:
-    """The entries under a key of an alert; none when the alert cannot be read."""
     try:
         return [parts for found, parts in entries(data) if found == key]
     except ConfigError:

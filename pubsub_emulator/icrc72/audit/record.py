@@ -118,7 +118,6 @@ class Record:
                         self._find("Rewrites", call.sender, call.round, words)
 
     def _paged(self, call: Happening, response: bytes) -> None:
-        """Check that an archive hands over what its publisher had published."""
         for event in ARCHIVE_PAGE.result(response):
             key = (event.namespace, event.source, event.eventId)
             known = [each[1] for (_, found), each in self._accepted.items() if found == key]
@@ -221,7 +220,6 @@ class Record:
     def _lost(
         self, broadcaster: Principal, at: int, event: Event, got: set[tuple[Principal, EventKey]], alive: set[Principal]
     ) -> tuple[list[Principal], int]:
-        """Who never got an event, and how many it was due to."""
         lost: list[Principal] = []
         due = 0
         for (server, name, who), since in self._served.items():

@@ -92,7 +92,6 @@ def _burst(stage: Stage) -> None:
 
 
 def _favours(note: EventNotification) -> EventNotification:
-    """Everybody is told to be first but those who are."""
     (place, _) = read(note.headers).priority
     last = (keys.PRIORITY, array([nat(3 - (place or 0)), nat(2)]))
     return note._replace(headers=tuple(last if each[0] == keys.PRIORITY else each for each in note.headers or ()))
@@ -115,7 +114,6 @@ def _forge(stage: Stage) -> None:
 
 
 def _as(stage: Stage, who: Principal, to: Principal, method: Method[A, R], value: A) -> None:
-    """Let a role canister make a call that its code does not make."""
     canister, raw = stage.network.canister(who), method.argument(value)
     honest = canister.update
 

@@ -73,8 +73,6 @@ class _Traps(Actor):
 
 
 class _Mute(Actor):
-    """A subscriber that confirms its alerts, then takes everything and confirms no event."""
-
     def init(self, ctx: Context) -> None:
         self.inbox.__class__ = _MuteInbox
         super().init(ctx)
@@ -88,8 +86,6 @@ class _MuteInbox(Inbox):
 
 
 class _Withholding(Actor):
-    """A subscriber that never answers a trusted batch: it waits for itself without end."""
-
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         if method in {"icrc72_handle_notification_trusted", "for ever"}:
             ctx.call(ctx.me, "for ever", b"")

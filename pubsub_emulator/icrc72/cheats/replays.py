@@ -76,8 +76,6 @@ class _More(Replays):
 
 
 class _Again(Replays):
-    """When it is done, it begins once more."""
-
     def _report(self, ctx: Context, number: int, each: Replaying) -> None:
         if each.state == "completed" and not each.text:
             each.state, each.text, each.place, each.count = "running", "twice", each.start, 0
@@ -97,7 +95,6 @@ class _Rewriting(Archive):
 
 
 def _rewrites(stage: Stage) -> None:
-    """A publisher with an archive, which hands over other data than it got."""
     name, network, system = "stage.kept", stage.network, stage.system
     archive = _Rewriting(MemoryStore(name))
     where = network.create(0, RoleCanister([archive]))

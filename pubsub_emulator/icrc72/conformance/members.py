@@ -49,7 +49,6 @@ def _registered(trial: Trial, role: str) -> tuple[str, ...]:
 
 
 def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
-    """What both publishers and subscribers owe to those who notify them."""
     own = system_namespace(role, trial.who)
     names = [item.namespace for _, item in trial.items(methods.REGISTER_SUBSCRIPTION, "send", by=trial.who)]
     trial.book.must("IC-39 alerts", own in names, f"not to {own}", len(names))
@@ -118,7 +117,6 @@ def _lose(trial: Trial, teller: Principal, name: str) -> None:
 
 
 def _judge_handled(trial: Trial, teller: Principal) -> None:
-    """Each event once and in order; what was handled is known only by a query of the candidate's own."""
     if trial.candidate.handled is None or not trial.running():
         return
     log = [number for _, number in trial.system.logs()[teller]]

@@ -99,7 +99,6 @@ def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
 def _member(
     role: str, probes: Probes, line: RemoteLine, namespace: str | None, handled: Callable[[], list[int]] | None
 ) -> None:
-    """Send what a stranger makes up: events to a subscriber, alerts to a publisher."""
     before = line.heard()
     marks = [time.time_ns() + at for at in range(4)]
     for number in marks:

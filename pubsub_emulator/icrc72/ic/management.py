@@ -91,7 +91,6 @@ def _served(network: _Network, call: Call) -> Answer | None:
 
 
 def _named(network: _Network, call: Call, *, controlled: bool = True) -> Host:
-    """The canister that a call is about. Raises `IcError` where the caller does not control it."""
     raw = cast("tuple[tuple[bytes]]", _NAMED.decode(call.arg))[0][0]
     host = network.host(Principal(raw))
     return _controlled(host, call) if controlled else host

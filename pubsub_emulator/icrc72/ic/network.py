@@ -308,7 +308,6 @@ class CanisterNetwork(Messaging):
     def _execute(
         self, host: Host, own: CallContext | None, caller: Principal, run: c.CleanUp, cleanup: c.CleanUp | None = None
     ) -> str:
-        """Execute something; the words of its trap, or nothing."""
         code = host.code
         if code is None:
             return ""

@@ -156,7 +156,6 @@ class Planner:
         return tuple(dict.fromkeys(each for entries in every for each in entries))
 
     def _wanted(self, publication: Publication, who: Principal) -> tuple[f.Wanted, ...]:
-        """The subscriptions that are in force: id, filter, skip, version; by id."""
         numbers = [number for number, may in sorted(publication.subscribers.get(who, {}).items()) if may]
         mine = [each for each in map(self.state.subscriptions.__getitem__, numbers) if not each.config.stopped]
         return tuple((each.id, each.config.filter, each.config.skip, each.version) for each in mine)

@@ -131,7 +131,6 @@ class Queries:
         return (each for each in self.state.subscriptions.values() if not is_system(each.pattern))
 
     def _fitting(self, infos: Iterable[E], name: str) -> tuple[E, ...]:
-        """The first of a page that fit into an answer."""
         whole = replace(self.settings, batch_notifications=self.settings.page_most)
         return tuple(fitting(infos, type_codec("orchestrator", name).size, whole))
 

@@ -128,7 +128,6 @@ class Agent:
                 self._meet(each)
 
     def _meet(self, canister: Principal) -> Certified:
-        """The subnet of a canister, with the keys of its nodes."""
         if canister not in self._met:
             about = (b"canister", canister, b"controllers")
             found = self._read_state(canister, ((b"subnet",), about))
@@ -214,7 +213,6 @@ class Agent:
             found = self._read_state(canister, (path,))
 
     def _told(self, canister: Principal, body: bytes) -> Certified:
-        """What is certified in the answer to a call, or to reading state."""
         try:
             answer = Fields(read_cbor(body, _ANSWER_DEPTH), "the answer")
             if answer.has("reject_code"):

@@ -156,7 +156,6 @@ class Port:
         raise BadRequest(f"the path {[each.decode(errors='backslashreplace') for each in path]} is not read here")
 
     def _state(self, subnet: int) -> dict[bytes, State]:
-        """The part of a subnet's state that its canisters and requests make."""
         canisters: dict[bytes, State] = {}
         for host in self.network.hosts():
             if host.subnet != subnet or host.code is None:

@@ -262,7 +262,6 @@ class Publisher(Core):
 
 
 def _is_final(error: m.Error) -> bool:
-    """True for an error that the same event would get again."""
     if error.tag == "GenericError":
         return error.value.error_code in {keys.TOO_LARGE, keys.HASH_MISMATCH}
     return error.tag == "ImproperId"

@@ -63,7 +63,6 @@ class Repairs:
             self._ask(ctx)
 
     def _resume(self, ctx: Context, number: int) -> None:
-        """End a suspension: set `stopped` to false (IC-45f)."""
         name = f"resume {number}"
         self._asking[name] = None
 

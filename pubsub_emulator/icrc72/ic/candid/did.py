@@ -193,7 +193,6 @@ class _Parser:
 
 
 def _tokens(text: str) -> list[tuple[str, str, int]]:
-    """Tokens of the text: kind, text, and line from 1."""
     found: list[tuple[str, str, int]] = []
     at, line = 0, 1
     while at < len(text):

@@ -36,8 +36,6 @@ class WasmLimits:
 
 
 class _Kept(NamedTuple):
-    """A canister's state before an execution."""
-
     memory: bytearray
     globals: tuple[int | float, ...]
     stable: tuple[int, int]
