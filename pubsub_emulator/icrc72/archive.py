@@ -10,6 +10,7 @@ without gaps; the round is the row's `block`. The store outlives upgrades: the n
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
 from pubsub_emulator.events.log.store import Store
@@ -26,6 +27,7 @@ from pubsub_emulator.icrc72.role import Core, Handler, Query, RoleCanister, rest
 from pubsub_emulator.icrc72.services import MAP, VALUE, read_map, read_value, type_codec
 from pubsub_emulator.icrc72.values import Value, blob, icrc3_value, map_, nat, text, value_hash
 
+_Answer = tuple[int, tuple[tuple[int, Value], ...], tuple[()]]
 _LONG: Final = 14_000
 _MOST_BYTES: Final = 1_000_000  # of the rows whose blocks one answer holds
 
@@ -146,22 +148,20 @@ class Archive(Core):
         parent = {"phash": blob(self._hashes[row.seq - 2])} if row.seq > 1 else {}
         return map_({**parent, "btype": text(BLOCK_TYPE), "ts": nat(event.timestamp), "tx": map_(tx)})
 
-    def _blocks(
-        self, _caller: Principal, _time: int, ranges: tuple[tuple[int, int], ...]
-    ) -> tuple[int, tuple[tuple[int, Value], ...], tuple[()]]:
+    def _blocks(self, _caller: Principal, _time: int, ranges: tuple[tuple[int, int], ...]) -> _Answer:
         length = self.store.head().seq
         while len(self._hashes) < length:
             for row in self.store.read(len(self._hashes), 1000).rows:
                 self._hashes.append(value_hash(self._block(row)))
         found: list[tuple[int, Value]] = []
         left = _MOST_BYTES
-        for start, count in ranges[:_MOST_RANGES]:
-            for at in range(start, min(start + count, length)):
-                (row,) = self.store.read(at, 1).rows
-                left -= len(row.body)
-                if left < 0 and found:
-                    return length, tuple(found), ()
-                found.append((at, self._block(row)))
+        asked = (range(start, min(start + count, length)) for start, count in ranges[:_MOST_RANGES])
+        for at in chain.from_iterable(asked):
+            (row,) = self.store.read(at, 1).rows
+            left -= len(row.body)
+            if left < 0 and found:
+                break
+            found.append((at, self._block(row)))
         return length, tuple(found), ()
 
     def _page(self, _caller: Principal, _time: int, page: tuple[str, int, int, int]) -> tuple[Event, ...]:

@@ -60,19 +60,13 @@ def campaign(seed: str, cases: int, first: int = 0) -> Iterator[Outcome]:
 
 def shrink(plan: Plan, most: int = 24) -> Outcome:
     """The smallest simpler plan that is still a surprise."""
-    smallest = play_plan(plan)
-    tries = 0
-    going = bool(smallest.surprise)
-    while going and tries < most:
-        going = False
-        for candidate in _smaller(smallest.plan):
-            tries += 1
-            outcome = play_plan(candidate)
-            if outcome.surprise:
-                smallest, going = outcome, True
-                break
-            if tries >= most:
-                break
+    smallest, tries = play_plan(plan), 0
+    candidates = _smaller(plan) if smallest.surprise else iter(())
+    while tries < most and (candidate := next(candidates, None)) is not None:
+        tries += 1
+        outcome = play_plan(candidate)
+        if outcome.surprise:
+            smallest, candidates = outcome, _smaller(candidate)
     return smallest
 
 

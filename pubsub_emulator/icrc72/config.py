@@ -78,9 +78,7 @@ class SubscriptionConfig:
         return (*_shown(self, _SUBSCRIPTION), *self.others.items())
 
 
-def _shown(
-    config: "PublicationConfig | SubscriptionConfig", fields: Mapping[str, _Field]
-) -> Iterator[tuple[str, v.Value]]:
+def _shown(config: object, fields: Mapping[str, _Field]) -> Iterator[tuple[str, v.Value]]:
     for key, each in fields.items():
         value = getattr(config, each.name)
         if value not in (None, {}) and (value is not False or key == keys.STOPPED):

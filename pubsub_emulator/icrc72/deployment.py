@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.icrc72.archive import whole_log
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
@@ -18,6 +18,8 @@ from pubsub_emulator.icrc72.orchestrator.state import Broker
 from pubsub_emulator.icrc72.publisher.core import Publisher
 from pubsub_emulator.icrc72.role import Core, RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+
+KINDS: Final = ("direct", "broadcaster", "orchestrator")
 
 Brokers = Callable[[Principal, Settings], Broadcaster]
 C = TypeVar("C", bound=Core)

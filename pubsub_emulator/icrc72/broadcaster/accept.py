@@ -16,7 +16,6 @@ from pubsub_emulator.icrc72.messages import Err, Event, Ok, Result
 from pubsub_emulator.icrc72.methods import err, generic, ok, refused, too_many
 from pubsub_emulator.icrc72.namespaces import OWN, is_system
 from pubsub_emulator.icrc72.services import type_codec
-from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import Skip, blob, nat, value_hash
 
 Answer = Result[tuple[int, ...]]
@@ -58,12 +57,10 @@ class Arrival:
         return replace(self, event=self.event._replace(headers=(*(self.event.headers or ()), *mine)))
 
 
-@dataclass(slots=True)
-class Acceptance:
+@dataclass
+class Acceptance(s.Part):
     """Judges events and hands them on."""
 
-    state: s.BroadcasterState
-    settings: Settings
     delivery: Delivery
     orchestrator: Principal
 

@@ -16,8 +16,6 @@ from pubsub_emulator.icrc72.facts import Delivering, Fact, FactValue, Forwarding
 from pubsub_emulator.icrc72.ic.canister import ONE_WAY, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import first
 
 DRAIN_LOOK: Final = 10  # rounds between two looks at what a removed publisher has still queued
@@ -38,12 +36,10 @@ class Pulled:
     again: list[Callable[[Context], None]] = field(default_factory=list)  # those of them that are asked again
 
 
-@dataclass(slots=True)
-class Assignments:
+@dataclass
+class Assignments(s.Part):
     """The publishers, subscribers, relays and replays of a broadcaster."""
 
-    state: s.BroadcasterState
-    settings: Settings
     delivery: Delivery
     relaying: Relaying
 
@@ -186,12 +182,10 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 
-@dataclass(slots=True)
-class Pulling:
+@dataclass
+class Pulling(s.Part):
     """The system event that is being looked up, if there is one."""
 
-    state: s.BroadcasterState
-    role: RoleCanister
     orchestrator: Principal
     assignments: Assignments
     _pulling: Pulled | None = None

@@ -39,12 +39,13 @@ class Broadcaster(Core):
         self._wire()
 
     def _wire(self) -> None:
-        self.delivery = self.delivers(self.state, self.settings, self.role)
-        self.acceptance = self.accepts(self.state, self.settings, self.delivery, self.orchestrator)
+        part = self.state, self.settings, self.role
+        self.delivery = self.delivers(*part)
+        self.acceptance = self.accepts(*part, self.delivery, self.orchestrator)
         self.publish = self.acceptance.publish
-        self.relaying = Relaying(self.state, self.settings, self.role, self.delivery)
-        self.assignments = Assignments(self.state, self.settings, self.delivery, self.relaying)
-        self.pulling = Pulling(self.state, self.role, self.orchestrator, self.assignments)
+        self.relaying = Relaying(*part, self.delivery)
+        self.assignments = Assignments(*part, self.delivery, self.relaying)
+        self.pulling = Pulling(*part, self.orchestrator, self.assignments)
 
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""

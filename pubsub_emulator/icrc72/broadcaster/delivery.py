@@ -8,15 +8,14 @@ from itertools import islice
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.alerts import error_entry
-from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, ChainKey, Forward, Note, Queue, Window
+from pubsub_emulator.icrc72.broadcaster.state import ChainKey, Forward, Note, Part, Queue, Window
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, EventNotification
 from pubsub_emulator.icrc72.methods import HANDLE, HANDLE_TRUSTED, Trusted
 from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.role import Confirmed, RoleCanister
+from pubsub_emulator.icrc72.role import Confirmed
 from pubsub_emulator.icrc72.services import VALUE, type_codec
-from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
 
 Spot = tuple[Principal, int]  # a window: whose, and of which isolated replay (0: the common one)
@@ -25,12 +24,9 @@ _OVERHEAD = 200  # bytes that a notification adds to its event besides a filter,
 
 
 @dataclass
-class Delivery:
+class Delivery(Part):
     """Notifies subscribers."""
 
-    state: BroadcasterState
-    settings: Settings
-    role: RoleCanister
     _ready: list[tuple[tuple[int, int, int], Principal, int]] = field(default_factory=list)
     _repeats: list[tuple[int, Principal, int]] = field(default_factory=list)
 

@@ -4,26 +4,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
-from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, Forward, Lane
+from pubsub_emulator.icrc72.broadcaster.state import Forward, Lane, Part
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, Results
 from pubsub_emulator.icrc72.methods import PUBLISH
-from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.settings import Settings, fitting
+from pubsub_emulator.icrc72.settings import fitting
 
 _HEADERS_BYTES: Final = 200  # most bytes of what a relay adds to an event, without those who are late
 
 _LATE_BYTES: Final = 40  # bytes of a principal in the header of an event that waits for a relay
 
 
-@dataclass(slots=True)
-class Relaying:
+@dataclass
+class Relaying(Part):
     """The lanes of a broadcaster."""
 
-    state: BroadcasterState
-    settings: Settings
-    role: RoleCanister
     delivery: Delivery
 
     def lanes(self) -> list[Lane]:

@@ -1,12 +1,14 @@
 """The state of a broadcaster: assignments, chains, events, and a queue per subscriber and per relay."""
 
 from collections import deque
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from pubsub_emulator.icrc72.facts import Fact, FactValue
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import record, stable
 from pubsub_emulator.icrc72.messages import Event
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import Property, Skip, Value
 
 ChainKey = tuple[str, Principal, int]  # namespace, source and partition
@@ -198,3 +200,12 @@ class BroadcasterState:
     accepted: dict[int, int] = field(default_factory=dict)  # events of each replay that its publisher brought here
     drains: dict[Principal, int] = field(default_factory=dict)
     """Publishers that were removed, and until which round it is told what they have still queued."""
+
+
+@dataclass
+class Part:
+    """A part of a broadcaster, and what all of them work with."""
+
+    state: BroadcasterState
+    settings: Settings
+    role: RoleCanister

@@ -24,6 +24,8 @@ from pubsub_emulator.icrc72.keys import REPLAY
 from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE
 from pubsub_emulator.icrc72.values import boolean
 
+Handled = Callable[[], list[int]] | None
+
 
 class RemoteLine(Line, Protocol):
     """A line to a canister that runs elsewhere."""
@@ -40,11 +42,7 @@ class RemoteLine(Line, Protocol):
 
 
 def visit(
-    role: str,
-    line: RemoteLine,
-    other: Line | None = None,
-    namespace: str | None = None,
-    handled: Callable[[], list[int]] | None = None,
+    role: str, line: RemoteLine, other: Line | None = None, namespace: str | None = None, handled: Handled = None
 ) -> tuple[list[Verdict], str]:
     """A verdict on each rule of the role, and why calls came to nothing if they did.
 
@@ -96,9 +94,7 @@ def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
         probes.update(methods.DELETE_SUBSCRIPTION, (m.SubscriptionDelete(identified(mine)),))
 
 
-def _member(
-    role: str, probes: Probes, line: RemoteLine, namespace: str | None, handled: Callable[[], list[int]] | None
-) -> None:
+def _member(role: str, probes: Probes, line: RemoteLine, namespace: str | None, handled: Handled) -> None:
     before = line.heard()
     marks = [time.time_ns() + at for at in range(4)]
     for number in marks:

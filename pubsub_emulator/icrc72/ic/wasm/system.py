@@ -174,18 +174,12 @@ class Execution:
     def call_perform(self) -> int:
         call, self.call = self._made(), None
         ignored = min(call.reply[0], call.reject[0]) >= _NOBODY  # how a one-way call is made
-        machine, caller = self.machine, self.caller
+        then = None if ignored else partial(self.machine.back, call, self.caller)
+        cleanup = None if call.cleanup is None else partial(self.machine.clean, call, self.caller)
+        how = GUARANTEED if call.timeout is None else BOUNDED
         self.ctx.balance += call.cycles
-        self.ctx.call(
-            call.receiver,
-            call.method,
-            bytes(call.arg),
-            None if ignored else lambda ctx, answer: machine.back(call, caller, ctx, answer),
-            kind=GUARANTEED if call.timeout is None else BOUNDED,
-            cycles=call.cycles,
-            cleanup=None if call.cleanup is None else lambda ctx: machine.clean(call, caller, ctx),
-            timeout=call.timeout,
-        )
+        to, arg, given = call.receiver, bytes(call.arg), call.cycles
+        self.ctx.call(to, call.method, arg, then, kind=how, cycles=given, cleanup=cleanup, timeout=call.timeout)
         return 0
 
     def stable64_write(self, at: int, source: int, size: int) -> None:
