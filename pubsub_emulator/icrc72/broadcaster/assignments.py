@@ -9,7 +9,6 @@ from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.alerts import one_entry, read_broker_alert
 from pubsub_emulator.icrc72.broadcaster import state as s
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
-from pubsub_emulator.icrc72.broadcaster.relaying import Relaying
 from pubsub_emulator.icrc72.config import read_publication, read_subscription
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.facts import Delivering, Fact, FactValue, Forwarding, Handing, Width
@@ -41,7 +40,7 @@ class Assignments(s.Part):
     """The publishers, subscribers, relays and replays of a broadcaster."""
 
     delivery: Delivery
-    relaying: Relaying
+    drop: Callable[[s.Lane], None]  # gives up what waits in a lane
 
     def apply(self, ctx: Context, pulled: Pulled) -> None:
         """Apply a system event as a whole, removals before additions."""
@@ -125,7 +124,7 @@ class Assignments(s.Part):
                     relay.entries.pop(who, None)
                     if not relay.entries and (namespace, target) not in kept_relays:
                         for lane in relay.lanes.values():
-                            self.relaying.drop(lane)
+                            self.drop(lane)
                         del state.relays[namespace, target]
             case ("relayer", namespace, who):
                 state.relayers.pop((namespace, who), None)
