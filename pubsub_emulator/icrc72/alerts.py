@@ -68,29 +68,18 @@ _SERVED: Final = (_Kind(_NUMBER.write, lambda value: v.as_nat(value) or 0), _WHO
 
 _RELAY: Final = (_NAME, _WHO, _optional(_WHO), _FILTER, _SKIP)
 
+_PAIRS: Final = (keys.PUBLISHER_ADD, keys.PUBLISHER_REMOVE, keys.SUBSCRIBER_ADD, keys.SUBSCRIBER_REMOVE)
+_IDS: Final = (keys.REPLAY_REMOVE, keys.REPLAY_RELAY_REMOVE, keys.REPLAY_RELAYER_REMOVE, keys.ENTRY_REMOVE)
 _SHAPES: Final[Mapping[str, tuple[_Kind, ...]]] = {
-    keys.PUBLISHER_ADD: _PAIR,
-    keys.PUBLISHER_REMOVE: _PAIR,
-    keys.SUBSCRIBER_ADD: _PAIR,
-    keys.SUBSCRIBER_REMOVE: _PAIR,
-    keys.RELAY_ADD: _RELAY,
-    keys.RELAY_REMOVE: _RELAY,
-    keys.RELAYER_ADD: _PAIR,
-    keys.RELAYER_REMOVE: _PAIR,
+    **dict.fromkeys((*_PAIRS, keys.RELAYER_ADD, keys.RELAYER_REMOVE), _PAIR),
+    **dict.fromkeys((keys.RELAY_ADD, keys.RELAY_REMOVE), _RELAY),
+    **dict.fromkeys((*_IDS, keys.PUBLISHER_REPLAY_REMOVE, keys.SUBSCRIBER_REPLAY_REMOVE), _ID),
+    **dict.fromkeys((keys.ENTRY_ADD, keys.SUBSCRIBER_REPLAY_ADD), _PLACE),
+    **dict.fromkeys((keys.EXIT_ADD, keys.EXIT_REMOVE), _SERVED),
     keys.REPLAY_ADD: (_NUMBER, _NAME, _WHO, _WHO, *_BARE, _optional(_WHO, bare=True)),
-    keys.REPLAY_REMOVE: _ID,
     keys.REPLAY_RELAY_ADD: (_NUMBER, _NAME, _WHO, _WHO, *_BARE),
-    keys.REPLAY_RELAY_REMOVE: _ID,
     keys.REPLAY_RELAYER_ADD: (_NUMBER, _NAME, _WHO),
-    keys.REPLAY_RELAYER_REMOVE: _ID,
-    keys.ENTRY_ADD: _PLACE,
-    keys.ENTRY_REMOVE: _ID,
     keys.PUBLISHER_REPLAY_ADD: (_NUMBER, _NAME, _NUMBER, _optional(_NUMBER), _WHO),
-    keys.PUBLISHER_REPLAY_REMOVE: _ID,
-    keys.EXIT_ADD: _SERVED,
-    keys.EXIT_REMOVE: _SERVED,
-    keys.SUBSCRIBER_REPLAY_ADD: _PLACE,
-    keys.SUBSCRIBER_REPLAY_REMOVE: _ID,
 }
 
 _BROKER_KEYS: Final = {

@@ -180,7 +180,6 @@ class _Own(Core):
 
 
 def _trap(error: Exception) -> Trap:
-    """Trap on whatever an author's code raises: its execution is undone, and nobody else notices."""
     return error if isinstance(error, Trap) else Trap(f"{type(error).__name__}: {error}")
 
 

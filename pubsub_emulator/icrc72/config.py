@@ -234,8 +234,6 @@ def _list_canister(key: str, value: v.Value) -> tuple[Principal, str]:
 
 
 def _reader(read: Callable[[v.Value], T | None], words: str) -> Callable[[str, v.Value], T]:
-    """What reads the value of a key, or raises `ConfigError` with `words`."""
-
     def known(key: str, value: v.Value) -> T:
         found = read(value)
         if found is None:

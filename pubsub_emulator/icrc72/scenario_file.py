@@ -139,7 +139,6 @@ def _canisters(model: ScenarioModel) -> tuple[tuple[str, tuple[CanisterModel, ..
 
 
 def _places(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Subnets that there are."""
     named: list[tuple[Location, int]] = [(("broadcasters", at), each) for at, each in enumerate(model.broadcasters)]
     for table, entries in _canisters(model):
         named += [((table, at, "subnet"), each.subnet) for at, each in enumerate(entries)]
@@ -149,7 +148,6 @@ def _places(model: ScenarioModel) -> Iterator[Misplaced]:
 
 
 def _names(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Names that are nobody else's."""
     taken: dict[str, None] = {}
     for table, entries in _canisters(model):
         for at, each in enumerate(entries):
@@ -179,7 +177,6 @@ def _texts(model: ScenarioModel) -> Iterator[Misplaced]:
 
 
 def _controllers(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Controllers that are principals."""
     for at, each in enumerate(model.canister):
         for controller in each.controllers:
             yield from _refused(("canister", at, "controllers"), Principal.from_text, controller)
@@ -193,7 +190,6 @@ def _refused(where: Location, parse: Callable[[str], object], text: str) -> Iter
 
 
 def _times(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Rounds that are played."""
     for at, publisher in enumerate(model.publisher):
         if publisher.first > model.rounds:
             yield Misplaced(("publisher", at, "from"), f"the last round is {model.rounds}")

@@ -92,8 +92,6 @@ class Acceptance(s.Part):
             self.delivery.count("busy" if result == BUSY else "refused")
         return result
 
-    # System events (IC-38b)
-
     def _system(self, ctx: Context, event: Event) -> Answer:
         served = self.state.subscribers.get(event.namespace)
         if not served or ctx.caller != self.orchestrator or event.source != ctx.caller:
@@ -278,8 +276,6 @@ class Acceptance(s.Part):
                 lane.queue.append(s.Forward(number, lane.prev))
                 lane.prev = event.eventId
                 self.state.events[number].refs += 1
-
-    # Replayed events (RP-8)
 
     def _replayed(self, it: Arrival, replay: int, full: Full) -> Answer:
         delivered, forwarded = self.state.delivered.get(replay), self.state.forwarded.get(replay)

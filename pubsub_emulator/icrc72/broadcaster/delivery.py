@@ -164,7 +164,6 @@ class Delivery(Part):
         return self._repeats[0][0] if self._repeats else None
 
     def _check_ready(self) -> None:
-        """Drop entries of the heap whose window has changed meanwhile."""
         while self._ready:
             order, who, number = self._ready[0]
             window = self._window((who, number))

@@ -95,7 +95,6 @@ def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) ->
 
 
 def _lose(trial: Trial, teller: Principal, name: str) -> None:
-    """Let the exit die with five events, and show that they are missing by five more."""
     network = trial.network
     network.schedule = Schedule(network.seed)
     exits = [each.at.sender for each in trial.seen(HANDLE, "execute", to=trial.who)]

@@ -149,8 +149,6 @@ class CanisterNetwork(Messaging):
             return Answer(b"", c.CANISTER_ERROR, f"IC0503: {error}")
         return Answer(data)
 
-    # Life of a canister (IC-8)
-
     def stop(self, identity: Principal) -> None:
         """Begin to stop a canister; it is stopped when no call context is open."""
         host = self.host(identity)

@@ -186,7 +186,6 @@ class Messenger(Part):
             self._outbox.setdefault(exit_, {})[key] = None
 
     def _publish(self, ctx: Context, exit_: Principal, waiting: dict[MemberKey, None]) -> None:
-        """Publish the system events of many members together, within the limits of a batch and of calls."""
         while waiting and self._calls.get(exit_, 0) < _CALLS:
             batch: list[tuple[MemberKey, Event]] = []
             size = 0

@@ -94,8 +94,6 @@ class Planner:
                 if may:
                     self.assign_entries(publication, who)
 
-    # What everybody should know
-
     def plan_member_exit(self, who: Principal) -> None:
         """The exit serves the system namespaces of the principal."""
         exit_ = self.state.exits.get(who)
@@ -221,8 +219,6 @@ class Planner:
             case _:
                 return
         self.state.restless.update({key: None for key in keys_ if key in self.state.members})
-
-    # What rests on what
 
     def maybe(self, broker_id: Principal, fact: f.Fact) -> bool:
         """True when a living broadcaster may act on the fact."""

@@ -116,7 +116,6 @@ class Broker:
 
 
 def _name_of(fact: Fact) -> tuple[str, str] | None:
-    """Kind and namespace of a fact that is looked up by them."""
     return fact[:2] if fact[0] == "sub" or fact[0] == "pub" or fact[0] == "relay" else None
 
 

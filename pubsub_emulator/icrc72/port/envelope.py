@@ -141,7 +141,6 @@ def _paths(content: Fields) -> tuple[Path, ...]:
 
 
 def _check_sender(envelope: Fields, sender: Principal, canister: Principal | None, message: bytes, now: int) -> None:
-    """Raises `BadRequest` where the sender did not sign the message."""
     if sender == ANONYMOUS:
         if envelope.has("sender_pubkey") or envelope.has("sender_sig"):
             raise BadRequest("the anonymous sender has no key and no signature")

@@ -35,7 +35,6 @@ def witness(state: State, paths: Sequence[Path]) -> tuple[Form, bytes]:
 
 
 def _neighbours(labels: list[bytes], absent: bytes) -> list[bytes]:
-    """The labels between which an absent one would be."""
     at = bisect(labels, absent)
     return labels[max(at - 1, 0) : at + 1]
 

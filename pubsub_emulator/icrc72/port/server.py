@@ -143,7 +143,6 @@ class Port:
         return self.network.host(named).subnet
 
     def _check_path(self, path: tuple[bytes, ...], canister: Principal | None, sender: Principal) -> None:
-        """Raises `BadRequest` for what this sender cannot read here."""
         head = path[0] if path else b""
         if head in {b"time", b"subnet", b"canister_ranges"}:
             return

@@ -61,8 +61,6 @@ class Publisher(Core):
             for sender in mine.senders.values():
                 sender.busy = 0
 
-    # What authors call
-
     def emit(
         self, ctx: Context, namespace: str, data: Value, headers: Pairs = (), *, number: int | None = None
     ) -> None:
@@ -175,7 +173,6 @@ class Publisher(Core):
         self.role.ask(ctx, self.orchestrator, GET_PUBLICATIONS, page, got)
 
     def _append(self, ctx: Context) -> None:
-        """Append the events of former rounds to the log, a block a round."""
         state = self.state
         for made, group in groupby(state.log[state.appended() :], key=lambda row: row.round):
             if made >= ctx.now:

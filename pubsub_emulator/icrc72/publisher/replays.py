@@ -64,7 +64,6 @@ class Replays:
             self.publisher.role.ask(ctx, self.orchestrator, REPLAY_STATUS, (update,), kind=GUARANTEED)
 
     def _rows(self, each: Replaying) -> list[int]:
-        """Rows of the log in the rest of the range, in the order of ids."""
         state, end = self.publisher.state, each.end if each.last is None else each.last + 1
         senders = state.mine[each.namespace].senders.values() if each.namespace in state.mine else ()
         appended = state.appended()

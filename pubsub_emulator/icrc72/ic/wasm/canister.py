@@ -171,7 +171,6 @@ class WasmCanister(Canister):
         return now
 
     def _alone(self, caller: Principal) -> Context:
-        """The context of an execution that changes nothing."""
         if self._host is None:
             raise IcError("the canister is not installed")
         return Context(self._host, self._me, caller, self._host.clock(), answered=False)

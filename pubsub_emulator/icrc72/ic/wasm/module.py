@@ -147,7 +147,6 @@ def _mutable(reader: Reader) -> Iterator[int]:
 
 
 def _assembled(sections: list[tuple[int, bytes]], added: list[tuple[str, str, int]]) -> bytes:
-    """The module with more exports and without the start function."""
     known = Reader(next((content for number, content in sections if number == _EXPORTS), b"\0"))
     exports = bytearray()
     leb128(known.leb() + len(added), exports)
