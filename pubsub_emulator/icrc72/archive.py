@@ -130,8 +130,8 @@ class Archive(Core):
 
     def _event(self, row: Row) -> Event:
         fields = {name: str(value) for name, value in row.fields.items() if value is not None}
-        data = read_value(_bytes(fields["data"]))
-        headers = read_map(_bytes(fields["headers"])) if "headers" in fields else None
+        data = read_value(bytes.fromhex(fields["data"][2:]))
+        headers = read_map(bytes.fromhex(fields["headers"][2:])) if "headers" in fields else None
         prev = int(fields["prevEventId"], 0) if "prevEventId" in fields else None
         source = self.writer or Principal()
         return Event(int(fields["eventId"], 0), prev, int(fields["timestamp"]), row.kind, data, source, headers)
@@ -171,10 +171,6 @@ class Archive(Core):
 
 def _text_of(number: int) -> str:
     return str(number) if number.bit_length() < _LONG else hex(number)
-
-
-def _bytes(text: str) -> bytes:
-    return bytes.fromhex(text[2:])
 
 
 def whole_log(network: CanisterNetwork, publisher: Publisher) -> list[Event]:

@@ -47,7 +47,8 @@ class InvariantObserver:
             self._open[number] = happening.sender, happening.round
             self._first = number if self._first is None else self._first
         elif kind == "answer":
-            self._answered(happening)
+            if self._open.pop(number, None) is None and self._first is not None and number >= self._first:
+                self._breaks("I6", f"call {number} of {happening.method} has a second response")
         elif kind == "execute":
             self._execute(happening)
         elif kind in {"upgrade", "uninstall"}:
@@ -56,11 +57,6 @@ class InvariantObserver:
     def _breaks(self, rule: str, what: str) -> None:
         if len(self.broken) < 20:
             self.broken.append(f"{rule}: {what} (round {self._now})")
-
-    def _answered(self, happening: Happening) -> None:
-        known = self._open.pop(happening.number, None)
-        if known is None and self._first is not None and happening.number >= self._first:
-            self._breaks("I6", f"call {happening.number} of {happening.method} has a second response")
 
     def _execute(self, happening: Happening) -> None:
         pair = happening.sender, happening.receiver

@@ -195,7 +195,9 @@ def finish(story: CanisterStory, each_round: Callable[[], None] = lambda: None) 
     draws = Draws(story.plan.seed, "story")
     for _ in range(story.plan.rounds):
         _trouble(story, draws)
-        _load(story, draws)
+        for name, who in story.publishers.items():
+            if draws.below(100) < story.plan.load:
+                make(story, name, who)
         each_round()
         step(story)
     calm(story)
@@ -262,12 +264,6 @@ def _pause(story: CanisterStory, who: Principal, rounds: int) -> None:
         story.paused[who] = story.network.round + rounds
 
 
-def _load(story: CanisterStory, draws: Draws) -> None:
-    for name, who in story.publishers.items():
-        if draws.below(100) < story.plan.load:
-            make(story, name, who)
-
-
 def make(story: CanisterStory, name: str, who: Principal) -> None:
     """Let a publisher make its next event."""
     if story.network.status(who) == RUNNING:
@@ -280,8 +276,8 @@ def calm(story: CanisterStory, most: int = 12_000) -> None:
     for _ in range(100 if story.plan.calm else 400):
         step(story)
     network.schedule = Schedule(story.plan.seed)
-    for _ in range(most):
-        if _is_settled(story):
+    for _ in range(most):  # until broadcasters know all they should: a last event must not enter where nobody listens
+        if not any(each.dirty and not each.dead for each in story.system.brokers.values()):
             break
         step(story)
     for _ in range(10):
@@ -296,11 +292,6 @@ def calm(story: CanisterStory, most: int = 12_000) -> None:
             if since >= 4:
                 return
     raise Surprise(f"not at rest after {most} rounds of calm: {'; '.join(restless(story))[:600]}")
-
-
-def _is_settled(story: CanisterStory) -> bool:
-    """Whether broadcasters know all they should, so that a last event cannot enter where nobody listens any more."""
-    return not any(each.dirty and not each.dead for each in story.system.brokers.values())
 
 
 def restless(story: CanisterStory) -> list[str]:

@@ -120,10 +120,6 @@ def _reports(stage: Stage) -> None:
     stage.say(stage.stranger, stage.system.orchestrator, methods.REPLAY_STATUS, (update,))
 
 
-def _priced() -> Config:
-    return {keys.REPLAY: True, keys.PRICING: class_(("perEvent", nat(5)), ("currency", text("icrc2:aaaaa-aa")))}
-
-
 class _ToAll(Acceptance):
     def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
         if isinstance(way, Delivered):
@@ -140,6 +136,8 @@ class _NoReplay(Acceptance):
         return ok((self.delivery.role.next_notification(),)) if delivers else super()._take(it, replay, way, full)
 
 
+_PRICE: Final = class_(("perEvent", nat(5)), ("currency", text("icrc2:aaaaa-aa")))
+_PRICED: Final[Config] = {keys.REPLAY: True, keys.PRICING: _PRICE}
 CHEATS: Final = (
     Cheat("ReplaysAltered", "publisher", Stage.replayed, teller=_telling(_BadHash)),
     Cheat("ReplaysInvented", "publisher", Stage.replayed, teller=_telling(_NewId)),
@@ -152,7 +150,7 @@ CHEATS: Final = (
     Cheat("DropsReplay", "broadcaster", Stage.replayed, broker=cheating(_NoReplay)),
     Cheat("NeverReports", "publisher", _silence, teller=_telling(_Mute)),
     Cheat("AsksForAll", "subscriber", lambda stage: stage.replayed(1, 1_000_000, 3)),
-    Cheat("PaysNothing", "subscriber", lambda stage: stage.replayed(1, 3, 3), publication=_priced()),
+    Cheat("PaysNothing", "subscriber", lambda stage: stage.replayed(1, 3, 3), publication=_PRICED),
     Cheat("CancelsOthers", "subscriber", _cancels),
     Cheat("ReportsForAnother", "outsider", _reports),
 )

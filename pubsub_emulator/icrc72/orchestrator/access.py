@@ -75,7 +75,10 @@ class Access(Part):
             left -= 1
             if said is not None and len(said) == len(batch):
                 for question, listed in zip(batch, said, strict=True):
-                    self._note(ctx, question, said=listed)
+                    publication = self.state.publications.get(question.publication)
+                    if publication is not None:
+                        publication.verdicts[question.said] = listed
+                        publication.heard[question.said] = ctx.now
             else:
                 silent.update(batch)
             if not left:
@@ -93,12 +96,6 @@ class Access(Part):
             by_canister.setdefault(each.canister, []).append(each)
         most = self.settings.batch_items
         return [asked[at : at + most] for asked in by_canister.values() for at in range(0, len(asked), most)]
-
-    def _note(self, ctx: Context, question: Question, *, said: bool) -> None:
-        publication = self.state.publications.get(question.publication)
-        if publication is not None:
-            publication.verdicts[question.said] = said
-            publication.heard[question.said] = ctx.now
 
     def stale(self, now: int) -> list[Question]:
         """Questions whose answer is due again; answers over 300 rounds old and those about strangers are forgotten."""

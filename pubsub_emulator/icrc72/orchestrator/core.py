@@ -153,7 +153,12 @@ class Orchestrator(Core):
 
             def judged(ctx: Context, silent: set[Question]) -> None:
                 ctx.caller = caller
-                results = [_judged(judge, ctx, item, silent) for item in taken]
+                results: list[Result[T]] = []
+                for item in taken:
+                    try:
+                        results.append(judge(ctx, item, silent))
+                    except (ConfigError, NamespaceError) as error:
+                        results.append(refused("ImproperConfig", str(error)))
                 if len(items) > len(taken):
                     results.append(too_many(self.settings.batch_items))
                 method.reply(ctx, tuple(results))
@@ -182,10 +187,3 @@ class Orchestrator(Core):
         if broker is not None and self.messenger.confirmed(broker, number):
             return "Ok"
         return self.messenger.direct_confirmed(ctx.caller, number)
-
-
-def _judged(judge: Judge[I, T], ctx: Context, item: I, silent: set[Question]) -> Result[T]:
-    try:
-        return judge(ctx, item, silent)
-    except (ConfigError, NamespaceError) as error:
-        return refused("ImproperConfig", str(error))

@@ -32,8 +32,6 @@ class Replays(Part):
     def __post_init__(self) -> None:
         self.escrow = Escrow(self.settings, self.role)
 
-    # How a replay is registered: RP-3, RP-4
-
     def register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
         """Register replays in turn: each is paid before the next is looked at."""
         caller = ctx.caller
@@ -272,8 +270,6 @@ class Replays(Part):
             count = min(count, replay.accepted - _accepted_before(replay, entry.id))
         self.escrow.settle(ctx, replay, count)
 
-    # Reports, cancelling and asking: RP-5, RP-11, RP-12
-
     def report(self, ctx: Context, item: ReplayStatusUpdate, _silent: object) -> Result[int]:
         """Take a publisher's report (RP-5)."""
         replay = self.state.replays.get(item.replayId)
@@ -312,8 +308,6 @@ class Replays(Part):
             return refused("CannotCancel", replay.state)
         self._end(ctx, replay, "canceled")
         return ok(number)
-
-    # When somebody fails (RP-13)
 
     def broadcaster_died(self, broadcaster: Principal) -> None:
         """End with an error the replays that went through a broadcaster that is taken for dead."""

@@ -182,8 +182,6 @@ class Publisher(Core):
             running += b"".join(to_text(row.event.eventId).encode() + row.hash for row in rows)
             state.blocks.append(LogBlock(made, state.appended(), len(rows), blake2_256(running)))
 
-    # How events are published: IC-48
-
     def _send(self, ctx: Context, sender: Sender) -> None:
         if sender.entry is None or sender.busy or ctx.now < sender.wait:
             return

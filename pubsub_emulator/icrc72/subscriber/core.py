@@ -87,8 +87,6 @@ class Subscriber(Core):
             self.state.wanted[pattern] = Wanted(pattern, config)
             self.wake(ctx)
 
-    # Taking events (IC-49)
-
     def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
         """True when the event is known, held or handed over, and so is to be confirmed."""
         state = self.state

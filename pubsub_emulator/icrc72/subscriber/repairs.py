@@ -112,18 +112,15 @@ class Repairs:
                 gap.wide = True  # the publication allows less at once
                 return
             state.wait = ctx.now + 20
-            gap.tries += result is not None and not self._may_come(result.value)
+            error = None if result is None else result.value
+            quota = error is not None and error.tag == "GenericError" and error.value.error_code == keys.QUOTA
+            gap.tries += error is not None and not quota  # a quota passes; other refusals stay
             if gap.tries >= self.settings.replay_tries and gap in state.gaps:
                 state.gaps.remove(gap)
 
         item = m.ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
         cycles, role = min(self.settings.replay_cycles, ctx.balance), self.subscriber.role
         role.ask(ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles)
-
-    @staticmethod
-    def _may_come(error: m.Error) -> bool:
-        """A quota passes; other refusals stay."""
-        return error.tag == "GenericError" and error.value.error_code == keys.QUOTA
 
     def _watch(self, ctx: Context, current: GapReplay) -> None:
         if current.id is None or current.asking:
