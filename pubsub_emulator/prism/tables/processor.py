@@ -118,8 +118,7 @@ class Processor:
         before = self.position()
         self._last_block = -1 if before.block_number is None else before.block_number
         self._seen = max(before.log_seq, self._seen)
-        rows = 0
-        epoch = before.log_epoch
+        rows, epoch = 0, before.log_epoch
         while True:
             page = self.log.read(self._seen, _PAGE, self.source.where)
             if page.head.epoch != epoch:
