@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pubsub_emulator.spark_audit.history import manifest
 from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.manifest import CommitError
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -65,12 +66,12 @@ def write_commit(  # noqa: PLR0917  # what a manifest holds
         for path in fresh:
             with contextlib.suppress(OSError):
                 store.remove(path)
-        raise manifest.CommitError(f"nothing was added to {store}: {error.strerror or error}") from error
+        raise CommitError(f"nothing was added to {store}: {error.strerror or error}") from error
     # Two writers at once leave two manifests of one segment: neither goes on.
     start = f"{network}-{segment:08d}-"
     others = [other for other in store.names(manifest.COMMITS) if other.startswith(start) and other != commit.name]
     if others:
-        raise manifest.CommitError(f"another writer added segment {segment} of {network} to {store}: {others[0]}")
+        raise CommitError(f"another writer added segment {segment} of {network} to {store}: {others[0]}")
     return commit
 
 
