@@ -125,8 +125,6 @@ class App(RoleCanister):
             raise Icrc72Error(f"event {shown(number)} of {namespace} does not come after all former ones")
         self._emitted.append((namespace, value, headers, number))
 
-    # How it works
-
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         """Serve the standards, or the author's own methods."""
         if method.startswith(ROLE_METHODS) or method == RUN:

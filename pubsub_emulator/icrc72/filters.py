@@ -206,7 +206,8 @@ class _Parser:
             raise self._wrong("a character after \\")
         if not written:
             raise self._wrong(what)
-        return _ESCAPED.sub(r"\1", written), "\\" in written
+        escaped = "\\" in written
+        return _ESCAPED.sub(r"\1", written) if escaped else written, escaped
 
     def _skip(self, words: str) -> bool:
         found = self._text.startswith(words, self._at)

@@ -207,9 +207,7 @@ class Subscriber(Core):
             if len(self.state.gaps) < self.settings.gaps:
                 self.state.gaps.append(replace(gap, config=config))
 
-    # The handler: a call to itself for each event, in order (IC-49g)
-
-    def _hand_over(self, ctx: Context) -> None:
+    def _hand_over(self, ctx: Context) -> None:  # a call to itself for each event, in order (IC-49g)
         for number in self.state.waiting:
             if number not in self.state.called:
                 if len(self.state.called) >= self.settings.confirmations:

@@ -193,9 +193,17 @@ def _write_text(value: object, out: bytearray) -> None:
     if not isinstance(value, str):
         raise t.unencodable(value, "text")
     try:
-        _write_blob(value.encode(), out)
+        raw = value.encode()
     except UnicodeEncodeError as error:
         raise t.unencodable(value, "text") from error
+    leb128(len(raw), out)
+    out += raw
+
+
+def _write_bool(value: object, out: bytearray) -> None:
+    if not isinstance(value, bool):
+        raise t.unencodable(value, "bool")
+    out.append(value)
 
 
 def _write_nat(value: object, out: bytearray) -> None:
@@ -245,7 +253,7 @@ def _float(name: str, size: int) -> Write:
 
 _PRIMITIVE_WRITERS: Final[dict[str, Write]] = {
     "null": _fitting("null", lambda value: value is None, lambda _value: b""),
-    "bool": _fitting("bool", lambda value: isinstance(value, bool), lambda value: bytes([value])),
+    "bool": _write_bool,
     "nat": _write_nat,
     "int": _write_int,
     "text": _write_text,
