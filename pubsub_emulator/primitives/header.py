@@ -110,9 +110,7 @@ class Header:
 
     def aura_slot(self) -> Slot | None:
         """The slot claimed in the Aura pre-runtime digest; `None` if absent, repeated or not 8 bytes."""
-        found = [
-            item.data for item in self.digest if item.kind is DigestKind.PRE_RUNTIME and item.engine == AURA_ENGINE
-        ]
+        found = [log.data for log in self.digest if log.kind is DigestKind.PRE_RUNTIME and log.engine == AURA_ENGINE]
         return Slot(int.from_bytes(found[0], "little")) if len(found) == 1 and len(found[0]) == 8 else None
 
     def aura_seal(self) -> bytes | None:

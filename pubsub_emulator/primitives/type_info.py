@@ -139,16 +139,23 @@ def enum(rust: str, *names: str) -> Variants:
     return Variants(path(rust), tuple(Variant(name, index) for index, name in enumerate(names)))
 
 
+def variants(
+    rust: str, *listed: "tuple[str, int, *tuple[TypeInfo, ...]]", params: tuple[Parameter, ...] = ()
+) -> Variants:
+    """An enum: of each variant its name, its index, and the types of its fields, which have no names."""
+    found = (Variant(name, index, tuple(map(Field, infos))) for name, index, *infos in listed)
+    return Variants(path(rust), tuple(found), params)
+
+
 def option(inner: TypeInfo) -> Variants:
     """`Option<T>`."""
-    some = Variant("Some", 1, (Field(inner),))
-    return Variants(("Option",), (Variant("None", 0), some), (Parameter("T", inner),))
+    return variants("Option", ("None", 0), ("Some", 1, inner), params=(Parameter("T", inner),))
 
 
 def result(ok: TypeInfo, error: TypeInfo) -> Variants:
     """`Result<T, E>`."""
-    variants = (Variant("Ok", 0, (Field(ok),)), Variant("Err", 1, (Field(error),)))
-    return Variants(("Result",), variants, (Parameter("T", ok), Parameter("E", error)))
+    params = (Parameter("T", ok), Parameter("E", error))
+    return variants("Result", ("Ok", 0, ok), ("Err", 1, error), params=params)
 
 
 def sorted_map(key: TypeInfo, value: TypeInfo) -> Composite:
