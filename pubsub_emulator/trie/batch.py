@@ -105,7 +105,7 @@ def _split(node: Node, shared: int, owner: Owner, max_inline: int) -> Node:
 
 def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
     """Encode `node`, child `nibble` of `parent`. Nothing below it changes any more."""
-    bitmap = node.bitmap
+    bitmap = node.bits
     if node.value is None and not bitmap & (bitmap - 1):
         # Not a branch any more: without children it is dropped; an only child takes its place.
         if not bitmap or node.children is None or parent.children is None:
@@ -120,7 +120,7 @@ def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
         parent.children[nibble] = node = merged
     if node.children is None:
         encode_leaf(node, max_inline)
-    elif node.refs_at > 0:
+    elif node.refs > 0:
         node.stale = False
     else:
         encode_branch(node, max_inline)
@@ -130,13 +130,13 @@ def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
 def _refer(parent: Node, nibble: int, child: Node) -> None:
     """Put the hash of the encoded child `nibble` into its parent's encoding, or mark that encoding as stale."""
     encoded = child.encoded
-    at = parent.refs_at
+    at = parent.refs
     if at > 0 and len(encoded) >= 32:
-        at += 1 + 33 * CHILDREN[parent.bitmap & ((1 << nibble) - 1)]
+        at += 1 + 33 * CHILDREN[parent.bits & ((1 << nibble) - 1)]
         hasher = new_hasher()
         feed(hasher, encoded)
         old = parent.encoded
         parent.encoded = old[:at] + digest_of(hasher) + old[at + 32 :]
     else:
-        parent.refs_at = -abs(at)
+        parent.refs = -abs(at)
         parent.dirty |= 1 << nibble

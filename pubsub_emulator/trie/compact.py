@@ -15,15 +15,7 @@ from typing import Final, NamedTuple
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
-from pubsub_emulator.trie.codec import (
-    BRANCH_WITH_VALUE,
-    EMPTY_NODE,
-    ESCAPE,
-    HASHED_BRANCH,
-    HASHED_LEAF,
-    LEAF,
-    node_head,
-)
+from pubsub_emulator.trie import codec
 from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.errors import BadNode, IncompleteProof, MissingNode, ProofTooLarge, RootMismatch, UnusedNodes
 
@@ -35,7 +27,7 @@ def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIM
 
     Raises `MissingNode` without the root's node, `BadNode`, and `ProofTooLarge` beyond `limit` items.
     """
-    found: dict[bytes, bytes] = {EMPTY_TRIE_ROOT: EMPTY_NODE}
+    found: dict[bytes, bytes] = {EMPTY_TRIE_ROOT: codec.EMPTY_NODE}
     found.update((blake2_256(node), node) for node in nodes)
     if root not in found:
         raise MissingNode(root, root, b"", 0)
@@ -96,8 +88,10 @@ def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], lim
         value = found.get(parts.value_hash or b"")
         middle = node[parts.body_at : parts.value_end]
         if value is not None:
-            plain = node_head(LEAF if parts.kind == HASHED_LEAF else BRANCH_WITH_VALUE, parts.nibbles)
-            head = bytes((ESCAPE,)) + plain + node[parts.partial_at : parts.body_at]
+            plain = codec.node_head(
+                codec.LEAF if parts.kind == codec.HASHED_LEAF else codec.BRANCH_WITH_VALUE, parts.nibbles
+            )
+            head = bytes((codec.ESCAPE,)) + plain + node[parts.partial_at : parts.body_at]
             middle = node[parts.body_at : parts.value_at] + b"\x00"
         pieces = [head, middle]
         below: list[tuple[bytes, bytes | None]] = []
@@ -147,11 +141,11 @@ def _decode_trie(waiting: list[bytes], found: dict[bytes, bytes]) -> bytes:
 
 def _decode_item(waiting: list[bytes], found: dict[bytes, bytes]) -> _Open:
     item = waiting.pop()
-    attached = item[:1] == bytes((ESCAPE,))
+    attached = item[:1] == bytes((codec.ESCAPE,))
     node = item[1:] if attached else item
     parts = _parts(node, b"", b"")
     if attached:
-        if parts.kind not in {LEAF, BRANCH_WITH_VALUE} or parts.value_at != parts.value_end:
+        if parts.kind not in {codec.LEAF, codec.BRANCH_WITH_VALUE} or parts.value_at != parts.value_end:
             raise BadNode(b"", b"", b"", 0, "the node of an attached value has no empty value in its place")
         if not waiting:
             raise IncompleteProof("the items end before an attached value")
@@ -159,9 +153,9 @@ def _decode_item(waiting: list[bytes], found: dict[bytes, bytes]) -> _Open:
         name = blake2_256(value)
         found[name] = value
         head = (
-            node_head(HASHED_LEAF if parts.kind == LEAF else HASHED_BRANCH, parts.nibbles)
+            codec.node_head(codec.HASHED_LEAF if parts.kind == codec.LEAF else codec.HASHED_BRANCH, parts.nibbles)
             + node[parts.partial_at : parts.body_at]
-            + (b"" if parts.kind == LEAF else node[parts.body_at : parts.body_at + 2])
+            + (b"" if parts.kind == codec.LEAF else node[parts.body_at : parts.body_at + 2])
             + name
         )
     else:

@@ -52,17 +52,15 @@ class Descent:
         self._shared = shared_with_next
         self._trail: list[tuple[Hash, bytes, int, int]] = []
 
-    def child(self, reference: Hash, depth: int, above: int) -> bytes | None:
+    def child(self, reference: Hash, depth: int, above: int) -> bytes | None:  # noqa: ARG002  # for subclasses
         """The node of hash `reference`, which is not in `nodes`; `None` ends the way to this key here.
 
         The node starts at nibble `depth` of `keys[at]`, with `above` nodes on the way to it.
         """
-        del reference, depth, above
         return None
 
-    def inline(self, node: bytes, depth: int, above: int) -> bool:
+    def inline(self, node: bytes, depth: int, above: int) -> bool:  # noqa: ARG002  # for subclasses
         """Whether to go on into an inline child; arguments as `child`."""
-        del node, depth, above
         return True
 
     def start(self, node: bytes) -> None:
@@ -168,7 +166,6 @@ class Lookups(Descent):
         found = self._nodes.get(reference)
         return self.node_of(reference, self.keys[1], depth) if found is None else found
 
-    def child(self, reference: Hash, depth: int, above: int) -> bytes | None:
+    def child(self, reference: Hash, depth: int, above: int) -> bytes | None:  # noqa: ARG002  # none is too deep
         """The child node, which `nodes` lacks."""
-        del above
         return self.node_of(reference, self.keys[1], depth)

@@ -264,7 +264,7 @@ class Trie:
                     break
                 encoded = child.encoded
                 if len(encoded) >= 32:
-                    at = node.refs_at
+                    at = node.refs
                     if at > 0:  # as `child_hash`, whose call would take a tenth of a proof
                         at += 33 * CHILDREN[node.shape & ((1 << nibble) - 1)] + 1
                         into[node.encoded[at : at + 32]] = encoded  # type: ignore[index]  # as above

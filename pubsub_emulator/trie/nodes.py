@@ -43,27 +43,15 @@ class Node:
     partial   nibbles as hex digits
     value     `None` only in a branch
     tail      the encoded value: length and bytes, or its hash; empty until needed
-    children  by nibble; `bitmap` has their bits
+    children  by nibble; `bits` says which there are
     dirty     bits of the children whose reference in `encoded` is missing or old
     stale     whether anything at or below this node changed since `encoded` was made
     encoded   the last encoding: a branch's has references of the children in `shape`, a leaf's may have an old value
-    refs_at   where in `encoded` the references (a leaf: the value) begin; zero or negative if a reference is inline or
+    refs   where in `encoded` the references (a leaf: the value) begin; zero or negative if a reference is inline or
               if something before them has changed
     """
 
-    __slots__ = (
-        "bitmap",
-        "children",
-        "dirty",
-        "encoded",
-        "owner",
-        "partial",
-        "refs_at",
-        "shape",
-        "stale",
-        "tail",
-        "value",
-    )
+    __slots__ = ("bits", "children", "dirty", "encoded", "owner", "partial", "refs", "shape", "stale", "tail", "value")
 
     def __init__(self, owner: Owner, partial: str, value: bytes | None, tail: bytes = b"") -> None:
         self.owner = owner
@@ -73,9 +61,9 @@ class Node:
         self.stale = True
         self.encoded = b""
         self.children: list[Node | None] | None = None
-        self.bitmap = 0
+        self.bits = 0
         self.dirty = 0
-        self.refs_at = 0
+        self.refs = 0
         self.shape = 0
 
     def copy(self, owner: Owner) -> "Node":
@@ -84,10 +72,10 @@ class Node:
         children = self.children
         if children is not None:
             out.children = children.copy()
-            out.bitmap = self.bitmap
+            out.bits = self.bits
             out.dirty = self.dirty
             out.encoded = self.encoded
-            out.refs_at = self.refs_at
+            out.refs = self.refs
             out.shape = self.shape
         return out
 
@@ -95,19 +83,19 @@ class Node:
         """The same leaf for another owner and with another value, stale."""
         out = Node(owner, self.partial, value)
         out.encoded = self.encoded
-        out.refs_at = self.refs_at
+        out.refs = self.refs
         return out
 
     def set_partial(self, partial: str) -> None:
         """Replace the partial key."""
         self.partial = partial
-        self.refs_at = -abs(self.refs_at)
+        self.refs = -abs(self.refs)
 
     def set_value(self, value: bytes | None) -> None:
         """Replace the value."""
         self.value = value
         self.tail = b""
-        self.refs_at = -abs(self.refs_at)
+        self.refs = -abs(self.refs)
 
     def set_child(self, nibble: int, child: "Node") -> None:
         """Put `child` at `nibble`; a leaf becomes a branch."""
@@ -118,25 +106,25 @@ class Node:
         children[nibble] = child
         bit = 1 << nibble
         self.dirty |= bit
-        if not self.bitmap & bit:
-            self.bitmap |= bit
-            self.refs_at = -abs(self.refs_at)
+        if not self.bits & bit:
+            self.bits |= bit
+            self.refs = -abs(self.refs)
 
     def drop_child(self, nibble: int) -> None:
         """Remove the child at `nibble`; a branch without children becomes a leaf."""
         if self.children is None:
             return
-        self.bitmap &= ~(1 << nibble)
-        self.refs_at = -abs(self.refs_at)
+        self.bits &= ~(1 << nibble)
+        self.refs = -abs(self.refs)
         self.children[nibble] = None
-        if not self.bitmap:
+        if not self.bits:
             self.children = None
 
     def child_hash(self, nibble: int) -> bytes:
         """The hash of the child at `nibble`, which must be there, encoded and not inline."""
         below = CHILDREN[self.shape & ((1 << nibble) - 1)]
         encoded = self.encoded
-        pos = self.refs_at
+        pos = self.refs
         if pos > 0:
             pos += 33 * below
         else:
@@ -158,8 +146,8 @@ def encode_stale(root: Node, max_inline: int) -> None:
     for node in branches:
         dirty = node.dirty
         children = node.children or []
-        bitmap = node.bitmap
-        first = node.refs_at + 1
+        bitmap = node.bits
+        first = node.refs + 1
         while dirty:
             bit = dirty & -dirty
             dirty ^= bit
@@ -174,7 +162,7 @@ def encode_stale(root: Node, max_inline: int) -> None:
         if child.stale:
             if child.children is None:
                 encode_leaf(child, max_inline)
-            elif child.refs_at > 0:
+            elif child.refs > 0:
                 child.dirty = 0
                 child.stale = False
             else:
@@ -182,7 +170,7 @@ def encode_stale(root: Node, max_inline: int) -> None:
         if at:
             below = child.encoded
             if len(below) < 32:
-                node.refs_at = -abs(node.refs_at)
+                node.refs = -abs(node.refs)
                 continue
             hasher = fresh()
             update(hasher, below)
@@ -194,7 +182,7 @@ def encode_branch(node: Node, max_inline: int) -> None:
     """Encode a branch whose child branches are encoded."""
     partial = node.partial
     value = node.value
-    bitmap = node.bitmap
+    bitmap = node.bits
     if value is None:
         kind = BRANCH
         tail = b""
@@ -207,7 +195,7 @@ def encode_branch(node: Node, max_inline: int) -> None:
         head = (bitmap << 8 | kind).to_bytes(3, "little") + tail
 
     old = node.encoded
-    at = abs(node.refs_at)
+    at = abs(node.refs)
     shape = node.shape
     dirty = node.dirty
     children = node.children or []
@@ -224,7 +212,7 @@ def encode_branch(node: Node, max_inline: int) -> None:
             if len(ref) != 33:
                 hashes_only = False
     node.encoded = b"".join(pieces)
-    node.refs_at = len(head) if hashes_only else -len(head)
+    node.refs = len(head) if hashes_only else -len(head)
     node.shape = bitmap
     node.dirty = 0
     node.stale = False
@@ -248,7 +236,7 @@ def encode_leaf(node: Node, max_inline: int) -> None:
     """Encode a leaf."""
     detached = len(node.value or b"") > max_inline
     tail = node.tail or _store_value(node, max_inline)
-    at = node.refs_at
+    at = node.refs
     old = node.encoded
     if at > 0 and (old[0] < LEAF) == detached:
         node.encoded = old[:at] + tail
@@ -258,7 +246,7 @@ def encode_leaf(node: Node, max_inline: int) -> None:
         kind, heads = (HASHED_LEAF, HASHED_LEAF_HEADS) if detached else (LEAF, LEAF_HEADS)
         head = (heads[count] if count < len(heads) else node_head(kind, count)) + pack(partial)
         node.encoded = head + tail
-        node.refs_at = len(head)
+        node.refs = len(head)
     node.stale = False
 
 

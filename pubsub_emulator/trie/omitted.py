@@ -10,15 +10,7 @@ from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
-from pubsub_emulator.trie.codec import (
-    BRANCH_WITH_VALUE,
-    EMPTY_NODE,
-    HASHED_BRANCH,
-    HASHED_LEAF,
-    LEAF,
-    MAX_INLINE_VALUE,
-    node_head,
-)
+from pubsub_emulator.trie import codec
 from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.errors import BadNode, IncompleteProof, RootMismatch, UnusedNodes
 
@@ -47,7 +39,7 @@ class _Reader:
         self.unread = {key for key, value in self._reads.items() if value is not None}
         """Keys with a value that no node has had yet."""
         self._paths = sorted(self._reads)
-        self._most = MAX_INLINE_VALUE[version]
+        self._most = codec.MAX_INLINE_VALUE[version]
 
     def reference(self, path: str) -> bytes:
         """The reference of the next node, which is at `path`: its hash or itself, after its length."""
@@ -59,7 +51,7 @@ class _Reader:
 
     def _restored(self, node: bytes, path: str) -> bytes:
         """A node with its value and the references of its children."""
-        if node == EMPTY_NODE:
+        if node == codec.EMPTY_NODE:
             return node
         parts = DecodedNode(node)
         path += parts.partial
@@ -71,11 +63,11 @@ class _Reader:
             self.unread.discard(path)
             is_leaf = not parts.bitmap
             if len(known) > self._most:
-                kind, value = HASHED_LEAF if is_leaf else HASHED_BRANCH, blake2_256(known)
+                kind, value = codec.HASHED_LEAF if is_leaf else codec.HASHED_BRANCH, blake2_256(known)
             else:
-                kind, value = LEAF if is_leaf else BRANCH_WITH_VALUE, encode_compact(len(known)) + known
+                kind, value = codec.LEAF if is_leaf else codec.BRANCH_WITH_VALUE, encode_compact(len(known)) + known
         bitmap = node[parts.body_at : parts.body_at + 2] if parts.bitmap else b""
-        head = node_head(kind, parts.nibbles) + node[parts.partial_at : parts.body_at] + bitmap + value
+        head = codec.node_head(kind, parts.nibbles) + node[parts.partial_at : parts.body_at] + bitmap + value
         return head + b"".join(self._child(child, f"{path}{nibble:x}") for nibble, child in parts.references)
 
     def _child(self, child: bytes, path: str) -> bytes:
