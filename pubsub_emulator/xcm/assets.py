@@ -7,25 +7,10 @@ from typing import Annotated, Any, Final
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.xcm import schema
 from pubsub_emulator.xcm.errors import XcmDecodeError
 from pubsub_emulator.xcm.location import Location
-from pubsub_emulator.xcm.schema import (
-    AnyXcm,
-    Bytes4,
-    Bytes8,
-    Bytes16,
-    Bytes32,
-    CompactU32,
-    CompactU128,
-    Struct,
-    Variants,
-    XcmCodec,
-    declare,
-    names,
-    sequence,
-    struct,
-    variant,
-)
+from pubsub_emulator.xcm.schema import Bytes4, Bytes8, Bytes16, Bytes32, CompactU32, CompactU128, Struct, Variants
 
 MAX_ITEMS_IN_ASSETS: Final = 20
 
@@ -33,33 +18,39 @@ AssetId = Location
 """An asset class is identified by a location and encoded as one."""
 
 
-class AssetInstance(Variants):
+class AssetInstance(
+    Variants,
+    unnamed={
+        0: ("Undefined", {}),
+        1: ("Index", {"inner": CompactU128}),
+        2: ("Array4", {"inner": Bytes4}),
+        3: ("Array8", {"inner": Bytes8}),
+        4: ("Array16", {"inner": Bytes16}),
+        5: ("Array32", {"inner": Bytes32}),
+    },
+):
     """One instance of a non-fungible class."""
-
-    __slots__ = ()
 
 
 class Fungibility(Variants):
     """An amount, or an instance."""
 
-    __slots__ = ()
 
-
-@variant(0)
+@schema.variant(0)
 class Fungible(Fungibility):
     """An amount, never zero."""
 
     inner: CompactU128
 
 
-@variant(1)
+@schema.variant(1)
 class NonFungible(Fungibility):
     """An instance."""
 
     inner: AssetInstance
 
 
-def _without_zero(plain: AnyXcm) -> AnyXcm:
+def _without_zero(plain: schema.AnyXcm) -> schema.AnyXcm:
     zero = Fungible(0)
 
     def encode(value: Fungibility) -> bytes:
@@ -74,13 +65,13 @@ def _without_zero(plain: AnyXcm) -> AnyXcm:
             raise XcmDecodeError("a fungible asset of amount zero", start)
         return value
 
-    return XcmCodec(plain.name, encode, read, plain.shape)
+    return schema.XcmCodec(plain.name, encode, read, plain.shape)
 
 
 Fungibility.codec = _without_zero(Fungibility.codec)
 
 
-@struct
+@schema.struct
 class Asset(Struct):
     """An amount or an instance of a class."""
 
@@ -115,7 +106,7 @@ def _in_order(first: Asset, second: Asset) -> bool:
     return bool((_rank(first.id), _rank(first.fun)) < (_rank(second.id), _rank(second.fun)))
 
 
-_ASSETS: Final = sequence(Asset.codec, MAX_ITEMS_IN_ASSETS)
+_ASSETS: Final = schema.sequence(Asset.codec, MAX_ITEMS_IN_ASSETS)
 
 
 def _encode_assets(assets: tuple[Asset, ...]) -> bytes:
@@ -132,7 +123,7 @@ def _read_assets(reader: Reader) -> tuple[Asset, ...]:
     return assets
 
 
-ASSETS: Final[XcmCodec[tuple[Asset, ...]]] = XcmCodec("Assets", _encode_assets, _read_assets, _ASSETS.shape)
+ASSETS: Final = schema.XcmCodec("Assets", _encode_assets, _read_assets, _ASSETS.shape)
 """`Assets`: sorted, without duplicates, at most 20. Encoding and decoding refuse any other list."""
 
 Assets = Annotated[tuple[Asset, ...], ASSETS]
@@ -150,56 +141,31 @@ class WildFungibility(IntEnum):
     NonFungible = 1
 
 
-WildFungibilityField = Annotated[WildFungibility, names(WildFungibility)]
+WildFungibilityField = Annotated[WildFungibility, schema.names(WildFungibility)]
 
 
-class WildAsset(Variants):
-    """A wildcard over holding."""
-
-    __slots__ = ()
-
-
-class AssetFilter(Variants):
-    """Named assets or a wildcard."""
-
-    __slots__ = ()
-
-
-class AssetTransferFilter(Variants):
-    """Which assets move, and how."""
-
-    __slots__ = ()
-
-
-declare(
-    AssetInstance,
-    {
-        0: ("Undefined", {}),
-        1: ("Index", {"inner": CompactU128}),
-        2: ("Array4", {"inner": Bytes4}),
-        3: ("Array8", {"inner": Bytes8}),
-        4: ("Array16", {"inner": Bytes16}),
-        5: ("Array32", {"inner": Bytes32}),
-    },
-)
-
-declare(
-    WildAsset,
-    {
+class WildAsset(
+    Variants,
+    unnamed={
         0: ("All", {}),
         1: ("AllOf", {"id": AssetId, "fun": WildFungibilityField}),
         2: ("AllCounted", {"inner": CompactU32}),
         3: ("AllOfCounted", {"id": AssetId, "fun": WildFungibilityField, "count": CompactU32}),
     },
-)
+):
+    """A wildcard over holding."""
 
-declare(AssetFilter, {0: ("Definite", {"inner": Assets}), 1: ("Wild", {"inner": WildAsset})})
 
-declare(
-    AssetTransferFilter,
-    {
+class AssetFilter(Variants, unnamed={0: ("Definite", {"inner": Assets}), 1: ("Wild", {"inner": WildAsset})}):
+    """Named assets or a wildcard."""
+
+
+class AssetTransferFilter(
+    Variants,
+    unnamed={
         0: ("Teleport", {"inner": AssetFilter}),
         1: ("ReserveDeposit", {"inner": AssetFilter}),
         2: ("ReserveWithdraw", {"inner": AssetFilter}),
     },
-)
+):
+    """Which assets move, and how."""

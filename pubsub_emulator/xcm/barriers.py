@@ -16,6 +16,8 @@ from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLim
 
 Filter = Callable[[Location], bool]
 """A predicate on origins."""
+Refusal = ProcessMessageError | None
+"""Why a message may not run; `None` if it may."""
 
 
 @dataclass(slots=True)
@@ -28,9 +30,7 @@ class Properties:
 class Barrier(Protocol):
     """Decides whether a message may run."""
 
-    def should_execute(
-        self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
-    ) -> ProcessMessageError | None:
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
         """Returns `None` if the message may run, otherwise why not."""
         ...
 
@@ -68,9 +68,7 @@ class AllowPublishFrom:
     max_instructions: int
     tolerate_set_topic: bool = False
 
-    def should_execute(
-        self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
-    ) -> ProcessMessageError | None:
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
         """Why the message is not admitted, else `None`. The caller has compared the weight with its limit."""
         del max_weight
         if not self.allowed(origin):
@@ -97,9 +95,7 @@ class AllowUnpaidExecutionFrom:
 
     allowed: Filter
 
-    def should_execute(
-        self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
-    ) -> ProcessMessageError | None:
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
         """`Unsupported` if the filter does not accept the origin, else `None`."""
         del message, max_weight, properties
         return None if self.allowed(origin) else Unsupported()
@@ -114,9 +110,7 @@ class AnyOf:
     def __init__(self, *barriers: Barrier) -> None:
         self.barriers = barriers
 
-    def should_execute(
-        self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
-    ) -> ProcessMessageError | None:
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
         """`None` if one of the barriers admits the message, else `Unsupported`."""
         for barrier in self.barriers:
             if barrier.should_execute(origin, message, max_weight, properties) is None:

@@ -5,24 +5,8 @@ from typing import Any, Final
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.type_info import (
-    BOOL,
-    BYTES,
-    U8,
-    U64,
-    ArrayOf,
-    CompactOf,
-    Composite,
-    Field,
-    Named,
-    Primitive,
-    SequenceOf,
-    TupleOf,
-    TypeInfo,
-    Variant,
-    Variants,
-    path,
-)
+from pubsub_emulator.primitives.type_info import ArrayOf, CompactOf, Field, SequenceOf, TypeInfo, Variant, Variants
+from pubsub_emulator.primitives.weights import weight_info
 from pubsub_emulator.xcm.assets import Asset
 from pubsub_emulator.xcm.instructions import XCM
 from pubsub_emulator.xcm.location import Location
@@ -43,18 +27,17 @@ _RUST: Final = {
     "Outcome": f"{_V5}::traits::Outcome",
 }
 _MODULES: Final = {"assets": "asset::", "location": "location::", "response": "", "instructions": "", "outcome": ""}
-_WEIGHT: Final = type_info.struct("sp_weights::weight_v2::Weight", ref_time=CompactOf(U64), proof_size=CompactOf(U64))
-_XCM: Final = Named("Xcm")
+_XCM: Final = type_info.Named("Xcm")
 
 
 def _path(kind: type[object]) -> tuple[str, ...]:
     name = kind.__name__
     known = _RUST.get(name)
     if known is not None:
-        return path(known)
+        return type_info.path(known)
     module = kind.__module__.rsplit(".", 1)[-1]
     inner = "junction::" if name in {"Junction", "NetworkId"} else _MODULES[module]
-    return path(f"{_V5}::{inner}{name}")
+    return type_info.path(f"{_V5}::{inner}{name}")
 
 
 @lru_cache(maxsize=512)
@@ -63,21 +46,21 @@ def describe(codec: AnyXcm) -> TypeInfo:
     if codec is XCM:
         return _XCM
     if codec is WEIGHT:
-        return _WEIGHT
+        return weight_info
     if codec is XCM_ERROR:
         return _error()
     kind, size, parts, of = codec.shape
     match kind:
         case Kind.UINT:
-            return Primitive(f"u{size}")
+            return type_info.Primitive(f"u{size}")
         case Kind.COMPACT:
-            return CompactOf(Primitive(f"u{size}"))
+            return CompactOf(type_info.Primitive(f"u{size}"))
         case Kind.BOOL:
-            return BOOL
+            return type_info.BOOL
         case Kind.FIXED if size is not None:
-            return ArrayOf(size, U8)
+            return ArrayOf(size, type_info.U8)
         case Kind.BYTES:
-            return BYTES if size is None else type_info.bounded(U8)
+            return type_info.BYTES if size is None else type_info.bounded(type_info.U8)
         case Kind.NAMES:
             return Variants(_path(of), tuple(Variant(member.name, int(member)) for member in of))
         case Kind.OPTION:
@@ -87,7 +70,7 @@ def describe(codec: AnyXcm) -> TypeInfo:
         case Kind.JUNCTIONS:
             return _junctions(parts[0])
         case Kind.TUPLE:
-            return TupleOf(tuple(describe(part) for part in parts))
+            return type_info.TupleOf(tuple(describe(part) for part in parts))
         case Kind.STRUCT | Kind.VARIANTS:
             return _declared(of)
     raise DefensiveFailure(f"no description of {codec.name}")
@@ -96,7 +79,7 @@ def describe(codec: AnyXcm) -> TypeInfo:
 def _sequence(item: AnyXcm, size: int | None) -> TypeInfo:
     described = describe(item)
     if item is Asset.codec:
-        return Composite(path(f"{_V5}::asset::Assets"), (Field(SequenceOf(described), type_name="Vec<Asset>"),))
+        return type_info.wrapper(f"{_V5}::asset::Assets", SequenceOf(described), "Vec<Asset>")
     return SequenceOf(described) if size is None else type_info.bounded(described)
 
 
@@ -108,7 +91,7 @@ def _fields(kind: Any) -> tuple[Field, ...]:
 def _declared(kind: Any) -> TypeInfo:
     variants = getattr(kind, "VARIANTS", None)
     if variants is None:
-        return Composite(_path(kind), _fields(kind))
+        return type_info.Composite(_path(kind), _fields(kind))
     return Variants(
         _path(kind),
         tuple(
@@ -119,29 +102,22 @@ def _declared(kind: Any) -> TypeInfo:
 
 def _junctions(junction: AnyXcm) -> TypeInfo:
     described = describe(junction)
-    some = tuple(Variant(f"X{count}", count, (Field(ArrayOf(count, described)),)) for count in range(1, 9))
-    return Variants(path(f"{_V5}::junctions::Junctions"), (Variant("Here", 0), *some))
+    some = ((f"X{count}", count, ArrayOf(count, described)) for count in range(1, 9))
+    return type_info.variants(f"{_V5}::junctions::Junctions", ("Here", 0), *some)
 
 
 def _error() -> TypeInfo:
-    fields = {XcmErrorKind.Trap: (Field(U64),), XcmErrorKind.WeightLimitReached: (Field(_WEIGHT),)}
-    return Variants(
-        path("xcm::v5::traits::Error"), tuple(Variant(kind.name, kind, fields.get(kind, ())) for kind in XcmErrorKind)
-    )
-
-
-def _versioned(name: str, inner: TypeInfo) -> TypeInfo:
-    return Variants(("xcm", name), (Variant("V5", 5, (Field(inner),)),))
+    fields = {XcmErrorKind.Trap: (Field(type_info.U64),), XcmErrorKind.WeightLimitReached: (Field(weight_info),)}
+    kinds = tuple(Variant(kind.name, kind, fields.get(kind, ())) for kind in XcmErrorKind)
+    return Variants(type_info.path("xcm::v5::traits::Error"), kinds)
 
 
 @lru_cache(maxsize=1)
 def type_names() -> dict[str, TypeInfo]:
     """The types behind the names that descriptions of XCM use, and versioned messages and locations."""
-    message = Composite(
-        path(f"{_V5}::Xcm"), (Field(SequenceOf(describe(XCM.shape.parts[0])), type_name="Vec<Instruction>"),)
-    )
+    message = type_info.wrapper(f"{_V5}::Xcm", SequenceOf(describe(XCM.shape.parts[0])), "Vec<Instruction>")
     return {
         "Xcm": message,
-        "VersionedXcm": _versioned("VersionedXcm", _XCM),
-        "VersionedLocation": _versioned("VersionedLocation", describe(Location.codec)),
+        "VersionedXcm": type_info.variants("xcm::VersionedXcm", ("V5", 5, _XCM)),
+        "VersionedLocation": type_info.variants("xcm::VersionedLocation", ("V5", 5, describe(Location.codec))),
     }

@@ -17,34 +17,12 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.xcm.barriers import Barrier, Properties
+from pubsub_emulator.xcm import instructions
+from pubsub_emulator.xcm.barriers import Barrier, Properties, Refusal
 from pubsub_emulator.xcm.errors import PublishFailure
-from pubsub_emulator.xcm.instructions import (
-    ClearError,
-    ClearOrigin,
-    ClearTopic,
-    DescendOrigin,
-    ExpectOrigin,
-    Instruction,
-    Publish,
-    SetAppendix,
-    SetErrorHandler,
-    SetTopic,
-    Trap,
-    UnpaidExecution,
-    Xcm,
-)
+from pubsub_emulator.xcm.instructions import Instruction, Publish, Xcm
 from pubsub_emulator.xcm.location import MAX_JUNCTIONS, Location, as_parachain
-from pubsub_emulator.xcm.outcome import (
-    Complete,
-    Error,
-    Incomplete,
-    InstructionError,
-    Outcome,
-    ProcessMessageError,
-    XcmError,
-    XcmErrorKind,
-)
+from pubsub_emulator.xcm.outcome import Complete, Error, Incomplete, InstructionError, Outcome, XcmError, XcmErrorKind
 from pubsub_emulator.xcm.weigher import MAX_INDEX, FixedWeightBounds
 
 
@@ -71,7 +49,7 @@ class Execution:
     outcome: Outcome
     message_id: bytes
     failures: tuple[InstructionError, ...] = ()
-    rejected: ProcessMessageError | None = None
+    rejected: Refusal = None
     topic: bytes | None = None
 
 
@@ -173,35 +151,35 @@ class _Machine:
     def _execute(self, instruction: Instruction) -> None:
         """Execute one instruction other than `Publish`. A failing one raises before it writes a register (PS-21)."""
         match instruction:
-            case ClearOrigin():
+            case instructions.ClearOrigin():
                 self.origin = None
-            case DescendOrigin(inner=who):
+            case instructions.DescendOrigin(inner=who):
                 if self.origin is None:
                     raise _fail(XcmErrorKind.BadOrigin)
                 if len(self.origin.interior) + len(who) > MAX_JUNCTIONS:
                     raise _fail(XcmErrorKind.LocationFull)
                 self.origin = Location(self.origin.parents, self.origin.interior + tuple(who))
-            case ExpectOrigin(inner=expected):
+            case instructions.ExpectOrigin(inner=expected):
                 if self.origin != expected:
                     raise _fail(XcmErrorKind.ExpectationFalse)
-            case UnpaidExecution(check_origin=expected):
+            case instructions.UnpaidExecution(check_origin=expected):
                 if expected is not None and self.origin != expected:
                     raise _fail(XcmErrorKind.BadOrigin)
-            case SetTopic(inner=topic):
+            case instructions.SetTopic(inner=topic):
                 self.topic = topic
-            case ClearTopic():
+            case instructions.ClearTopic():
                 self.topic = None
-            case SetErrorHandler(inner=handler):
+            case instructions.SetErrorHandler(inner=handler):
                 weight = self._weigh(handler)
                 self.surplus += self.error_handler_weight
                 self.error_handler, self.error_handler_weight = handler, weight
-            case SetAppendix(inner=appendix):
+            case instructions.SetAppendix(inner=appendix):
                 weight = self._weigh(appendix)
                 self.surplus += self.appendix_weight
                 self.appendix, self.appendix_weight = appendix, weight
-            case ClearError():
+            case instructions.ClearError():
                 self.error = None
-            case Trap(inner=code):
+            case instructions.Trap(inner=code):
                 raise _Failed(XcmError(XcmErrorKind.Trap, code))
             case _:
                 raise _fail(XcmErrorKind.Unimplemented)

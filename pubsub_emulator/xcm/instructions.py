@@ -10,38 +10,13 @@ from typing import Annotated, Final
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import U32_MAX
+from pubsub_emulator.xcm import response, schema
 from pubsub_emulator.xcm.assets import Asset, AssetFilter, Assets, AssetTransferFilter
 from pubsub_emulator.xcm.errors import XcmDecodeError
 from pubsub_emulator.xcm.location import InteriorLocation, Junction, Location, NetworkId
 from pubsub_emulator.xcm.outcome import WeightField
-from pubsub_emulator.xcm.response import (
-    AssetTransferFilters,
-    DoubleEncoded,
-    Hints,
-    IndexedError,
-    MaybeErrorCode,
-    OriginKindField,
-    QueryResponseInfo,
-    Response,
-    WeightLimit,
-)
-from pubsub_emulator.xcm.schema import (
-    MAX_INSTRUCTIONS_TO_DECODE,
-    MAX_XCM_DECODE_DEPTH,
-    U32,
-    Bytes32,
-    ByteVec,
-    CompactU32,
-    CompactU64,
-    Kind,
-    Shape,
-    Variants,
-    XcmCodec,
-    XcmReader,
-    as_xcm_reader,
-    declare,
-    variant,
-)
+from pubsub_emulator.xcm.response import Hints, IndexedError, MaybeErrorCode, QueryResponseInfo, Response, WeightLimit
+from pubsub_emulator.xcm.schema import U32, Bytes32, ByteVec, CompactU32, CompactU64, Variants, XcmReader, variant
 
 PUBLISH_INDEX: Final = 52
 
@@ -79,7 +54,7 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
     `Publish` has a fast path, since nearly every instruction is one. Its value is bounded by the input only; the pallet
     answers `ValueTooLong`.
     """
-    reader = plain if isinstance(plain, XcmReader) else as_xcm_reader(plain)
+    reader = plain if isinstance(plain, XcmReader) else schema.as_xcm_reader(plain)
     start = reader.pos
     data = reader.data
     size = len(data)
@@ -89,9 +64,9 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
     else:
         count = reader.count(None, "Xcm")
     reader.instructions += count
-    if reader.instructions > MAX_INSTRUCTIONS_TO_DECODE:
-        raise XcmDecodeError(f"more than {MAX_INSTRUCTIONS_TO_DECODE} instructions", start)
-    if reader.depth == MAX_XCM_DECODE_DEPTH:
+    if reader.instructions > schema.MAX_INSTRUCTIONS_TO_DECODE:
+        raise XcmDecodeError(f"more than {schema.MAX_INSTRUCTIONS_TO_DECODE} instructions", start)
+    if reader.depth == schema.MAX_XCM_DECODE_DEPTH:
         reader.descend()  # which says so
     reader.depth += 1
     read_any = Instruction.codec.read
@@ -121,11 +96,11 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
     return tuple(out)
 
 
-XCM: "Final[XcmCodec[tuple[Instruction, ...]]]" = XcmCodec(
+XCM: "Final[schema.XcmCodec[tuple[Instruction, ...]]]" = schema.XcmCodec(
     "Xcm",
     encode_instructions,
     read_instructions,
-    Shape(Kind.SEQUENCE, MAX_INSTRUCTIONS_TO_DECODE, (Instruction.codec,)),
+    schema.Shape(schema.Kind.SEQUENCE, schema.MAX_INSTRUCTIONS_TO_DECODE, (Instruction.codec,)),
 )
 
 Xcm = Annotated[tuple[Instruction, ...], XCM]
@@ -136,9 +111,9 @@ Xcm = Annotated[tuple[Instruction, ...], XCM]
 class Transact(Instruction):
     """Dispatch a call."""
 
-    origin_kind: OriginKindField
+    origin_kind: response.OriginKindField
     fallback_max_weight: WeightField | None
-    call: DoubleEncoded
+    call: response.DoubleEncoded
 
 
 @variant(10)
@@ -229,7 +204,7 @@ class Publish(Instruction):
     ttl: U32
 
 
-declare(
+schema.declare(
     Instruction,
     {
         0: ("WithdrawAsset", {"inner": Assets}),
@@ -291,7 +266,7 @@ declare(
                 "destination": Location,
                 "remote_fees": AssetTransferFilter | None,
                 "preserve_origin": bool,
-                "assets": AssetTransferFilters,
+                "assets": response.AssetTransferFilters,
                 "remote_xcm": Xcm,
             },
         ),

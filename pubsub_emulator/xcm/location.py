@@ -7,62 +7,85 @@ from typing import Annotated, Final
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.xcm import schema
 from pubsub_emulator.xcm.errors import XcmDecodeError
-from pubsub_emulator.xcm.schema import (
-    U8,
-    U64,
-    Bytes4,
-    Bytes20,
-    Bytes32,
-    CompactU32,
-    CompactU64,
-    CompactU128,
-    Kind,
-    Shape,
-    Struct,
-    Variants,
-    XcmCodec,
-    as_xcm_reader,
-    declare,
-    struct,
-    variant,
-)
+from pubsub_emulator.xcm.schema import U8, U64, Bytes4, Bytes20, Bytes32, CompactU32, CompactU64, CompactU128, Variants
 
 MAX_JUNCTIONS: Final = 8
 
 
-class NetworkId(Variants):
+class NetworkId(
+    Variants,
+    unnamed={
+        0: ("ByGenesis", {"inner": Bytes32}),
+        1: ("ByFork", {"block_number": U64, "block_hash": Bytes32}),
+        2: ("Polkadot", {}),
+        3: ("Kusama", {}),
+        7: ("Ethereum", {"chain_id": CompactU64}),
+        8: ("BitcoinCore", {}),
+        9: ("BitcoinCash", {}),
+        10: ("PolkadotBulletin", {}),
+    },
+):
     """A consensus system. Discriminants 4 to 6 were networks that are gone."""
 
-    __slots__ = ()
 
-
-class BodyId(Variants):
+class BodyId(
+    Variants,
+    unnamed={
+        0: ("Unit", {}),
+        1: ("Moniker", {"inner": Bytes4}),
+        2: ("Index", {"inner": CompactU32}),
+        3: ("Executive", {}),
+        4: ("Technical", {}),
+        5: ("Legislative", {}),
+        6: ("Judicial", {}),
+        7: ("Defense", {}),
+        8: ("Administration", {}),
+        9: ("Treasury", {}),
+    },
+):
     """A pluralistic body."""
 
-    __slots__ = ()
 
-
-class BodyPart(Variants):
+class BodyPart(
+    Variants,
+    unnamed={
+        0: ("Voice", {}),
+        1: ("Members", {"count": CompactU32}),
+        2: ("Fraction", {"nom": CompactU32, "denom": CompactU32}),
+        3: ("AtLeastProportion", {"nom": CompactU32, "denom": CompactU32}),
+        4: ("MoreThanProportion", {"nom": CompactU32, "denom": CompactU32}),
+    },
+):
     """The part of a body that speaks."""
 
-    __slots__ = ()
 
-
-class Junction(Variants):
+class Junction(
+    Variants,
+    unnamed={
+        2: ("AccountIndex64", {"network": NetworkId | None, "index": CompactU64}),
+        3: ("AccountKey20", {"network": NetworkId | None, "key": Bytes20}),
+        4: ("PalletInstance", {"inner": U8}),
+        5: ("GeneralIndex", {"inner": CompactU128}),
+        6: ("GeneralKey", {"length": U8, "data": Bytes32}),
+        8: ("Plurality", {"id": BodyId, "part": BodyPart}),
+        9: ("GlobalConsensus", {"inner": NetworkId}),
+    },
+):
     """One step downwards from a location."""
 
     __slots__ = ()
 
 
-@variant(0)
+@schema.variant(0)
 class Parachain(Junction):
     """A parachain, seen from its relay chain."""
 
     inner: CompactU32
 
 
-@variant(1)
+@schema.variant(1)
 class AccountId32(Junction):
     """An account of 32 bytes."""
 
@@ -70,7 +93,7 @@ class AccountId32(Junction):
     id: Bytes32
 
 
-@variant(7)
+@schema.variant(7)
 class OnlyChild(Junction):
     """The only thing there is below."""
 
@@ -82,7 +105,7 @@ def _encode_junctions(junctions: Sequence[Junction]) -> bytes:
 
 
 def _read_junctions(plain: Reader) -> tuple[Junction, ...]:
-    reader = as_xcm_reader(plain)
+    reader = schema.as_xcm_reader(plain)
     count = reader.u8()
     if count == 0:
         return ()
@@ -94,16 +117,15 @@ def _read_junctions(plain: Reader) -> tuple[Junction, ...]:
     return junctions
 
 
-JUNCTIONS: Final[XcmCodec[tuple[Junction, ...]]] = XcmCodec(
-    "Junctions", _encode_junctions, _read_junctions, Shape(Kind.JUNCTIONS, MAX_JUNCTIONS, (Junction.codec,))
-)
+_JUNCTIONS: Final = schema.Shape(schema.Kind.JUNCTIONS, MAX_JUNCTIONS, (Junction.codec,))
+JUNCTIONS: Final = schema.XcmCodec("Junctions", _encode_junctions, _read_junctions, _JUNCTIONS)
 """`Junctions`: `Here` (0) or `X1` to `X8`, the discriminant being their number."""
 
 InteriorLocation = Annotated[tuple[Junction, ...], JUNCTIONS]
 
 
-@struct
-class Location(Struct):
+@schema.struct
+class Location(schema.Struct):
     """A relative path: `parents` levels up, then down the junctions.
 
     u8         parents
@@ -135,58 +157,3 @@ def as_parachain(location: Location) -> ParaId | None:
         return None
     (only,) = location.interior
     return ParaId(only.inner) if isinstance(only, Parachain) else None
-
-
-declare(
-    NetworkId,
-    {
-        0: ("ByGenesis", {"inner": Bytes32}),
-        1: ("ByFork", {"block_number": U64, "block_hash": Bytes32}),
-        2: ("Polkadot", {}),
-        3: ("Kusama", {}),
-        7: ("Ethereum", {"chain_id": CompactU64}),
-        8: ("BitcoinCore", {}),
-        9: ("BitcoinCash", {}),
-        10: ("PolkadotBulletin", {}),
-    },
-)
-
-declare(
-    BodyId,
-    {
-        0: ("Unit", {}),
-        1: ("Moniker", {"inner": Bytes4}),
-        2: ("Index", {"inner": CompactU32}),
-        3: ("Executive", {}),
-        4: ("Technical", {}),
-        5: ("Legislative", {}),
-        6: ("Judicial", {}),
-        7: ("Defense", {}),
-        8: ("Administration", {}),
-        9: ("Treasury", {}),
-    },
-)
-
-declare(
-    BodyPart,
-    {
-        0: ("Voice", {}),
-        1: ("Members", {"count": CompactU32}),
-        2: ("Fraction", {"nom": CompactU32, "denom": CompactU32}),
-        3: ("AtLeastProportion", {"nom": CompactU32, "denom": CompactU32}),
-        4: ("MoreThanProportion", {"nom": CompactU32, "denom": CompactU32}),
-    },
-)
-
-declare(
-    Junction,
-    {
-        2: ("AccountIndex64", {"network": NetworkId | None, "index": CompactU64}),
-        3: ("AccountKey20", {"network": NetworkId | None, "key": Bytes20}),
-        4: ("PalletInstance", {"inner": U8}),
-        5: ("GeneralIndex", {"inner": CompactU128}),
-        6: ("GeneralKey", {"length": U8, "data": Bytes32}),
-        8: ("Plurality", {"id": BodyId, "part": BodyPart}),
-        9: ("GlobalConsensus", {"inner": NetworkId}),
-    },
-)

@@ -12,14 +12,7 @@ from typing import Final
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
-from pubsub_emulator.xcm.instructions import (
-    XCM,
-    Instruction,
-    Xcm,
-    encode_instructions,
-    join_instructions,
-    read_instructions,
-)
+from pubsub_emulator.xcm.instructions import XCM, Instruction, Xcm, encode_instructions, join_instructions
 from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH, XcmReader, read_to_end
 
 VERSION: Final = 5
@@ -40,7 +33,7 @@ def decode(data: bytes) -> Xcm:
         raise UnsupportedXcmVersion(version)
     if version != VERSION:
         raise XcmDecodeError(f"VersionedXcm has no variant {version}", 0)
-    return read_to_end(XcmReader(data, 1), read_instructions)
+    return read_to_end(XcmReader(data, 1), XCM.read)
 
 
 def encode(message: Sequence[Instruction]) -> bytes:

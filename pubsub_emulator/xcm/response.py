@@ -3,26 +3,10 @@
 from enum import IntEnum
 from typing import Annotated, Final
 
-from pubsub_emulator.xcm import assets
+from pubsub_emulator.xcm import assets, schema
 from pubsub_emulator.xcm.location import Location
 from pubsub_emulator.xcm.outcome import XCM_ERROR, WeightField, XcmError
-from pubsub_emulator.xcm.schema import (
-    U32,
-    ByteVec,
-    CompactU32,
-    CompactU64,
-    Struct,
-    Variants,
-    byte_vec,
-    declare,
-    names,
-    optional,
-    pair,
-    sequence,
-    struct,
-    uint,
-    variant,
-)
+from pubsub_emulator.xcm.schema import U32, ByteVec, CompactU32, CompactU64, Struct, Variants, sequence, struct, variant
 
 MAX_DISPATCH_ERROR_LEN: Final = 128
 MAX_PALLET_NAME_LEN: Final = 48
@@ -31,17 +15,18 @@ MAX_HINTS: Final = 1
 """`HintNumVariants`: one hint of each sort."""
 MAX_ASSET_TRANSFER_FILTERS: Final = 6
 
-ErrorCode = Annotated[bytes, byte_vec(MAX_DISPATCH_ERROR_LEN)]
-PalletName = Annotated[bytes, byte_vec(MAX_PALLET_NAME_LEN)]
+ErrorCode = Annotated[bytes, schema.byte_vec(MAX_DISPATCH_ERROR_LEN)]
+PalletName = Annotated[bytes, schema.byte_vec(MAX_PALLET_NAME_LEN)]
 
-IndexedError = Annotated[tuple[int, XcmError] | None, optional(pair(uint(32), XCM_ERROR))]
+IndexedError = Annotated[tuple[int, XcmError] | None, schema.optional(schema.pair(schema.uint(32), XCM_ERROR))]
 """`Option<(u32, Error)>`."""
 
 
-class MaybeErrorCode(Variants):
+class MaybeErrorCode(
+    Variants,
+    unnamed={0: ("Success", {}), 1: ("Error", {"inner": ErrorCode}), 2: ("TruncatedError", {"inner": ErrorCode})},
+):
     """The result of a dispatched call."""
-
-    __slots__ = ()
 
 
 @struct
@@ -56,10 +41,18 @@ class PalletInfo(Struct):
     patch: CompactU32
 
 
-class Response(Variants):
+class Response(
+    Variants,
+    unnamed={
+        0: ("Null", {}),
+        1: ("Assets", {"inner": assets.Assets}),
+        2: ("ExecutionResult", {"inner": IndexedError}),
+        3: ("Version", {"inner": U32}),
+        4: ("PalletsInfo", {"inner": Annotated[tuple[PalletInfo, ...], sequence(PalletInfo.codec, MAX_PALLETS_INFO)]}),
+        5: ("DispatchResult", {"inner": MaybeErrorCode}),
+    },
+):
     """The answer to a query."""
-
-    __slots__ = ()
 
 
 @struct
@@ -73,8 +66,6 @@ class QueryResponseInfo(Struct):
 
 class WeightLimit(Variants):
     """The limit of the weight that is bought."""
-
-    __slots__ = ()
 
 
 @variant(0)
@@ -98,7 +89,7 @@ class OriginKind(IntEnum):
     Xcm = 3
 
 
-OriginKindField = Annotated[OriginKind, names(OriginKind)]
+OriginKindField = Annotated[OriginKind, schema.names(OriginKind)]
 
 
 @struct
@@ -108,33 +99,11 @@ class DoubleEncoded(Struct):
     encoded: ByteVec
 
 
-class Hint(Variants):
+class Hint(Variants, unnamed={0: ("AssetClaimer", {"location": Location})}):
     """A hint for the executor."""
-
-    __slots__ = ()
 
 
 Hints = Annotated[tuple[Hint, ...], sequence(Hint.codec, MAX_HINTS)]
 AssetTransferFilters = Annotated[
     tuple[assets.AssetTransferFilter, ...], sequence(assets.AssetTransferFilter.codec, MAX_ASSET_TRANSFER_FILTERS)
 ]
-
-
-declare(
-    MaybeErrorCode,
-    {0: ("Success", {}), 1: ("Error", {"inner": ErrorCode}), 2: ("TruncatedError", {"inner": ErrorCode})},
-)
-
-declare(
-    Response,
-    {
-        0: ("Null", {}),
-        1: ("Assets", {"inner": assets.Assets}),
-        2: ("ExecutionResult", {"inner": IndexedError}),
-        3: ("Version", {"inner": U32}),
-        4: ("PalletsInfo", {"inner": Annotated[tuple[PalletInfo, ...], sequence(PalletInfo.codec, MAX_PALLETS_INFO)]}),
-        5: ("DispatchResult", {"inner": MaybeErrorCode}),
-    },
-)
-
-declare(Hint, {0: ("AssetClaimer", {"location": Location})})

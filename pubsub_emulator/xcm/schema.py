@@ -186,8 +186,7 @@ def names(enum: type[E]) -> XcmCodec[E]:
 
 def optional(item: XcmCodec[T]) -> XcmCodec[T | None]:
     """`Option<T>`."""
-    codec = scale.option(item)
-    return XcmCodec(codec.name, codec.encode, codec.read, Shape(Kind.OPTION, parts=(item,)))
+    return _leaf(scale.option(item), Shape(Kind.OPTION, parts=(item,)))
 
 
 def sequence(item: XcmCodec[T], limit: int | None = None) -> XcmCodec[tuple[T, ...]]:
@@ -212,14 +211,14 @@ def sequence(item: XcmCodec[T], limit: int | None = None) -> XcmCodec[tuple[T, .
 
 def pair(first: XcmCodec[T], second: XcmCodec[C]) -> XcmCodec[tuple[T, C]]:
     """A tuple of two."""
-    codec = scale.pair(first, second)
-    return XcmCodec(codec.name, codec.encode, codec.read, Shape(Kind.TUPLE, parts=(first, second)))
+    return _leaf(scale.pair(first, second), Shape(Kind.TUPLE, parts=(first, second)))
 
 
 SKIP: Final = object()
 """Marks a field that is not part of the encoding, as `#[codec(skip)]` does; it must have a default."""
 
 Fields = tuple[tuple[str, AnyXcm], ...]
+Unnamed = Mapping[int, tuple[str, Mapping[str, object]]]
 
 BOOL: Final = _leaf(scale.boolean, Shape(Kind.BOOL))
 
@@ -240,12 +239,8 @@ def _codec_of(annotation: object) -> AnyXcm | None:
     return optional(inner)
 
 
-def _is_field(annotation: object) -> bool:
-    return annotation is not ClassVar and get_origin(annotation) is not ClassVar
-
-
 def _declare(cls: type[T]) -> tuple[type[T], Fields]:
-    codecs = ((name, _codec_of(hint)) for name, hint in cls.__annotations__.items() if _is_field(hint))
+    codecs = ((name, _codec_of(hint)) for name, hint in cls.__annotations__.items())
     fields: Fields = tuple((name, codec) for name, codec in codecs if codec is not None)
     made: Any = value_type(cls)
     made.FIELDS = fields
@@ -274,7 +269,10 @@ class Struct:
 
 
 class Variants:
-    """A Rust enum with data: one byte of discriminant, then the variant's fields."""
+    """A Rust enum with data: one byte of discriminant, then the variant's fields.
+
+    `unnamed` are variants that no code names: `{index: (name, fields)}`, as classes in `VARIANTS`.
+    """
 
     __slots__ = ()
     INDEX: ClassVar[int]
@@ -282,10 +280,11 @@ class Variants:
     VARIANTS: ClassVar[dict[int, type[Any]]]
     codec: ClassVar[AnyXcm]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, unnamed: Unnamed | None = None) -> None:
         if Variants in cls.__bases__:
             cls.VARIANTS = {}
             cls.codec = _variants_codec(cls)
+            declare(cls, unnamed or {})
 
 
 def _variants_codec(base: type[Variants]) -> AnyXcm:
@@ -337,8 +336,8 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
     return declare
 
 
-def declare(base: type[Variants], variants: Mapping[int, tuple[str, Mapping[str, object]]]) -> None:
-    """Declare variants of `base` that no code names: `{index: (name, fields)}`, as classes in `base.VARIANTS`."""
+def declare(base: type[Variants], variants: Unnamed) -> None:
+    """Declare variants of `base` that no code names and that contain it."""
     for index, (name, fields) in variants.items():
         variant(index)(type(name, (base,), {"__module__": base.__module__, "__annotations__": dict(fields)}))
 
