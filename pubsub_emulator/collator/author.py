@@ -20,7 +20,7 @@ from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.static_keys import StaticValues, fixed_keys, read_static_keys, static_value
-from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.storage import ChildKeys, State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
@@ -46,9 +46,7 @@ class RelayAccess(Protocol):
     def storage_root(self) -> Hash:
         """The root of its state."""
 
-    def prove(
-        self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
-    ) -> None:
+    def prove(self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]) -> None:
         """Add every node that reading these keys touches, as `State.prove` does."""
 
 
@@ -64,9 +62,7 @@ class RelayBlock:
         """The root of its state."""
         return self.state.root()
 
-    def prove(
-        self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
-    ) -> None:
+    def prove(self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]) -> None:
         """Add to `into` the nodes that prove these keys of the top trie and of child tries."""
         self.state.prove(top_keys, child_keys, into)
 

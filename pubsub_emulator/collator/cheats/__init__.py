@@ -4,14 +4,14 @@ situation.py    what a collator knows when it authors a block
 steps.py        the changes to an honest block, one concrete step at a time; how a sequence is shrunk
 strategy.py     the type of strategies, and attempts that apply several in turn
 expectation.py  the verdicts that a block must meet, from what its author knew
-omissions.py, additions.py, pretences.py, claims.py, seals.py, mutations.py, forgeries.py    the strategies
+nodes.py, pretences.py, claims.py, seals.py, mutations.py, forgeries.py    the strategies
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Final
 
-from pubsub_emulator.collator.cheats import additions, claims, forgeries, mutations, omissions, pretences, seals
+from pubsub_emulator.collator.cheats import claims, forgeries, mutations, nodes, pretences, seals
 from pubsub_emulator.collator.cheats.expectation import expected as expected
 from pubsub_emulator.collator.cheats.expectation import expected_of_proof as expected_of_proof
 from pubsub_emulator.collator.cheats.seals import authorities as authorities
@@ -32,7 +32,7 @@ def _strategies(*modules: ModuleType) -> dict[str, Strategy]:
     return {strategy.name: strategy for strategy in found}
 
 
-_KNOWN: Final = _strategies(omissions, additions, pretences, claims, seals, mutations)
+_KNOWN: Final = _strategies(nodes, pretences, claims, seals, mutations)
 
 STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
 """All strategies by name, including registered ones."""

@@ -26,9 +26,6 @@ _MISREPORTED = Verdict.MESSAGES_MISREPORTED
 _ROOT = Verdict.ROOT_MISMATCH
 
 
-# The relay parent
-
-
 def _last_relay_parent(situation: Situation) -> int:
     return LAST_RELAY_PARENT.get(situation.storage) or 0
 
@@ -100,9 +97,8 @@ def foreign_root(situation: Situation, draws: Draws) -> Proposal:
 
 
 @strategy("claimed-root", "have the header of the proof say something else than the proof", _ROOT)
-def claimed_root(situation: Situation, draws: Draws) -> Proposal:
+def claimed_root(_situation: Situation, draws: Draws) -> Proposal:
     """Claim some other storage root over the honest proof."""
-    del situation
     return (Claim("relay_parent_storage_root", draws.take(32)),)
 
 
@@ -112,9 +108,6 @@ def equivocation(situation: Situation, draws: Draws) -> Proposal:
     last = _last_relay_parent(situation)
     choices = [relay for relay in situation.others if last <= relay.number != situation.relay.number]
     return _built_on(situation, draws.choice(choices)) if choices else None
-
-
-# Messages
 
 
 @strategy("under-report-messages", "gain budget that the messages have used up", _MISREPORTED)
@@ -210,9 +203,8 @@ def empty_sender(situation: Situation, draws: Draws) -> Proposal:
 
 
 @strategy("stuff-messages", "fill the whole block with messages", _MISREPORTED)
-def stuff_messages(situation: Situation, draws: Draws) -> Proposal:
+def stuff_messages(situation: Situation, _draws: Draws) -> Proposal:
     """Add a message so large that the messages alone exceed what a block may hold."""
-    del draws
     return (Stuff(situation.relay.number, situation.spec.allowed_pov + 1),)
 
 

@@ -14,19 +14,10 @@ from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
-from pubsub_emulator.runtime.pallet_subscriber.storage import (
-    CACHE_INFO,
-    CACHE_SLOTS,
-    CACHED_TRIE_NODES,
-    DISABLED_PUBLISHERS,
-    PROCESSED_ROOTS,
-    PROCESSING_CURSOR,
-    CacheInfo,
-    LastDelivered,
-)
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 _OMITTED = Verdict.OMITTED_BELOW_BUDGET
@@ -61,7 +52,7 @@ def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
     para, root = found
 
     def lie(storage: Storage) -> None:
-        PROCESSED_ROOTS.put(storage, {**PROCESSED_ROOTS.get(storage), para: root})
+        items.PROCESSED_ROOTS.put(storage, {**items.PROCESSED_ROOTS.get(storage), para: root})
 
     return _pretend(situation, lie)
 
@@ -72,10 +63,10 @@ def as_if_changed(situation: Situation, draws: Draws) -> Proposal:
     settled = [para for para, publisher in situation.walked.publishers.items() if publisher.unchanged]
     if not settled:
         return None
-    para, roots = draws.choice(settled), PROCESSED_ROOTS.get(situation.storage)
+    para, roots = draws.choice(settled), items.PROCESSED_ROOTS.get(situation.storage)
 
     def lie(storage: Storage) -> None:
-        PROCESSED_ROOTS.put(storage, {other: root for other, root in roots.items() if other != para})
+        items.PROCESSED_ROOTS.put(storage, {other: root for other, root in roots.items() if other != para})
 
     return _pretend(situation, lie)
 
@@ -83,20 +74,19 @@ def as_if_changed(situation: Situation, draws: Draws) -> Proposal:
 @strategy("as-if-cursor", "serve favourites first, and others when nothing is left", _OMITTED, _UNUSED, on_proof=True)
 def as_if_cursor(situation: Situation, draws: Draws) -> Proposal:
     """Build as if the walk began at another item."""
-    items = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
-    if not items:
+    known = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
+    if not known:
         return None
-    item = draws.choice(items)
-    return _pretend(situation, lambda storage: PROCESSING_CURSOR.put(storage, item))
+    item = draws.choice(known)
+    return _pretend(situation, lambda storage: items.PROCESSING_CURSOR.put(storage, item))
 
 
 @strategy("reorder-items", "serve publishers from the last to the first", _OMITTED, _UNUSED, on_proof=True)
-def reorder_items(situation: Situation, draws: Draws) -> Proposal:
+def reorder_items(situation: Situation, _draws: Draws) -> Proposal:
     """Walk the publishers in descending order."""
-    del draws
     backwards = dict(reversed(list(situation.spec.subscriptions.items())))
     spec = replace(situation.spec, subscriptions=backwards)
-    return _as_walked(situation, situation.walk_as_if(spec=spec, pretend=PROCESSING_CURSOR.kill))
+    return _as_walked(situation, situation.walk_as_if(spec=spec, pretend=items.PROCESSING_CURSOR.kill))
 
 
 @strategy("as-if-smaller-budget", "do less work and blame the budget", _OMITTED, on_proof=True)
@@ -147,7 +137,7 @@ def as_if_disabled(situation: Situation, draws: Draws) -> Proposal:
     if not situation.spec.subscriptions:
         return None
     para = draws.choice(list(situation.spec.subscriptions))
-    return _pretend(situation, lambda s: DISABLED_PUBLISHERS.insert(s, para, DisableReason.UNDECODABLE))
+    return _pretend(situation, lambda s: items.DISABLED_PUBLISHERS.insert(s, para, DisableReason.UNDECODABLE))
 
 
 @strategy("as-if-delivered", "hold a value back as if it were known", _OMITTED, _UNUSED, on_proof=True)
@@ -157,7 +147,7 @@ def as_if_delivered(situation: Situation, draws: Draws) -> Proposal:
     if not changes:
         return None
     change = draws.choice(changes)
-    row = LastDelivered(change.entry_hash, 0, situation.relay.number)
+    row = items.LastDelivered(change.entry_hash, 0, situation.relay.number)
     return _pretend(situation, lambda storage: delivered.put(storage, situation.spec, change.para, change.key, row))
 
 
@@ -170,23 +160,22 @@ def as_if_cached(situation: Situation, draws: Draws) -> Proposal:
     plan = draws.choice(walked)
 
     def lie(storage: Storage) -> None:
-        info = CACHE_INFO.get(storage, plan.para)
-        CACHE_INFO.insert(storage, plan.para, CacheInfo(info.generation, info.nodes + 1, info.bytes))
+        info = items.CACHE_INFO.get(storage, plan.para)
+        items.CACHE_INFO.insert(storage, plan.para, items.CacheInfo(info.generation, info.nodes + 1, info.bytes))
         for node_hash, node in draws.sample(list(plan.visited.items()), draws.between(1, len(plan.visited))):
-            CACHED_TRIE_NODES.insert(storage, (plan.para, info.generation), node_hash, node)
+            items.CACHED_TRIE_NODES.insert(storage, (plan.para, info.generation), node_hash, node)
 
     return _pretend(situation, lie)
 
 
 @strategy("as-if-not-cached", "bring cached nodes again", _UNUSED, _OMITTED, on_proof=True)
-def as_if_not_cached(situation: Situation, draws: Draws) -> Proposal:
+def as_if_not_cached(situation: Situation, _draws: Draws) -> Proposal:
     """Build as if nothing were cached."""
-    del draws
 
     def lie(storage: Storage) -> None:
         for para in situation.spec.subscriptions:
-            CACHE_INFO.remove(storage, para)
-            CACHE_SLOTS.clear(storage, para)
+            items.CACHE_INFO.remove(storage, para)
+            items.CACHE_SLOTS.clear(storage, para)
 
     return _pretend(situation, lie)
 

@@ -27,9 +27,8 @@ def wrong_turn(situation: Situation, draws: Draws) -> Proposal:
 
 
 @strategy("stranger", "author without being a collator", _SEAL)
-def stranger(situation: Situation, draws: Draws) -> Proposal:
+def stranger(situation: Situation, _draws: Draws) -> Proposal:
     """Sign with a key that belongs to no collator."""
-    del draws
     return (SignWith(situation.stranger),)
 
 
@@ -45,16 +44,14 @@ def seal_of_another_header(situation: Situation, draws: Draws) -> Proposal:
 
 
 @strategy("no-seal", "leave no trace of who made the block", _SEAL)
-def no_seal(situation: Situation, draws: Draws) -> Proposal:
+def no_seal(_situation: Situation, draws: Draws) -> Proposal:
     """Omit the seal, or set one that is not a signature."""
-    del situation
     return (Unseal(),) if draws.one_in(2) else (Seal(draws.take(draws.choice((0, 63, 64, 65)))),)
 
 
 @strategy("stretched-seal", "make a second hash of another's block without the author's key", _SEAL)
-def stretched_seal(situation: Situation, draws: Draws) -> Proposal:
+def stretched_seal(situation: Situation, _draws: Draws) -> Proposal:
     """Add the group's order to the signature's scalar: the same scalar, in other bytes."""
-    del draws
     seal = situation.honest.header.aura_seal() or bytes(64)
     scalar = int.from_bytes(seal[32:], "little") + _GROUP_ORDER
     return (Seal(seal[:32] + scalar.to_bytes(32, "little")),) if scalar < 1 << 256 else None

@@ -164,9 +164,8 @@ class Situation:
         digest = (aura_pre_digest(self.slot),) if digest is None else digest
         height = ParaBlockNumber(self.parent.header.number + 1 if number is None else number)
         storage = Storage(self.parent.state.fork())
-        return execute_block(
-            storage, self.spec, self.parent.header, height, digest, inherent, walked, extrinsics=body
-        ).state_root
+        parent = self.parent.header
+        return execute_block(storage, self.spec, parent, height, digest, inherent, walked, extrinsics=body).state_root
 
 
 def without_publisher(spec: RuntimeSpec, para: ParaId) -> RuntimeSpec:

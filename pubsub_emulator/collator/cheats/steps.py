@@ -304,11 +304,8 @@ Json = list[str | int]
 
 def to_json(step: Step) -> Json:
     """The step as a list: its name, then its fields, bytes as hex after 0x."""
-    out: Json = [type(step).__name__]
-    for each in fields(step):
-        value = getattr(step, each.name)
-        out.append(hexed(value) if isinstance(value, bytes) else value)
-    return out
+    values = [getattr(step, each.name) for each in fields(step)]
+    return [type(step).__name__, *(hexed(value) if isinstance(value, bytes) else value for value in values)]
 
 
 def from_json(row: object) -> Step:
