@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import update_wrapper
-from typing import Annotated, ClassVar, Concatenate, Final, ParamSpec, TypeVar
+from typing import Annotated, ClassVar, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
@@ -174,6 +174,12 @@ class ModuleError(DispatchError, index=3):
         return f"{self.pallet}::{self.name}"
 
 
+def ensure(holds: object, failure: PalletError | PubsubError) -> None:
+    """Raise the failure unless the condition holds, as FRAME's `ensure!` does."""
+    if not holds:
+        raise ModuleError(failure) if isinstance(failure, PalletError) else failure
+
+
 _PLAIN: Final[dict[int, type[DispatchError]]] = {
     kind.DISCRIMINANT: kind for kind in DispatchError.__subclasses__() if kind not in {_Detailed, ModuleError}
 }
@@ -218,9 +224,8 @@ def _described_failures() -> type_info.TypeInfo:
         "Module", ModuleError.DISCRIMINANT, (type_info.Field(module, type_name="ModuleError"),)
     )
     for index, (kind, reasons) in _DETAILED.items():
-        paths = {"TokenError": "sp_runtime::TokenError", "ArithmeticError": "sp_arithmetic::ArithmeticError"}
-        rust = paths.get(reasons.__name__, f"sp_runtime::{reasons.__name__}")
-        reason = type_info.enum(rust, *(member.name for member in reasons))
+        crate = "sp_arithmetic" if reasons is ArithmeticError else "sp_runtime"
+        reason = type_info.enum(f"{crate}::{reasons.__name__}", *(member.name for member in reasons))
         variants[index] = type_info.Variant(kind.__name__, index, (type_info.Field(reason),))
     return type_info.Variants(("sp_runtime", "DispatchError"), tuple(variants[index] for index in sorted(variants)))
 
@@ -250,8 +255,6 @@ Result = Annotated[DispatchError | None, dispatch_result]
 """What became of a call as a field of an event."""
 
 
-# Calls
-
 S = TypeVar("S")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -270,11 +273,12 @@ class CallInfo:
     docs: str = ""
 
 
+Dispatchable: TypeAlias = Callable[Concatenate[S, Storage, O, P], Weight | None]
+
+
 def dispatchable(
     index: int, *, weight: Weight | Callable[..., Weight]
-) -> Callable[
-    [Callable[Concatenate[S, Storage, O, P], Weight | None]], Callable[Concatenate[S, Storage, O, P], Weight | None]
-]:
+) -> Callable[[Dispatchable[S, O, P]], Dispatchable[S, O, P]]:
     """Make a pallet's method `(self, storage, origin, *args)` a call.
 
     It runs in a storage layer of its own: any exception rolls back what it wrote and deposited, and reaches the caller.
@@ -282,9 +286,7 @@ def dispatchable(
     The annotations of `args` name their codecs (`codec_of`). Raises `DefensiveFailure` for one that names none.
     """
 
-    def make(
-        call: Callable[Concatenate[S, Storage, O, P], Weight | None],
-    ) -> Callable[Concatenate[S, Storage, O, P], Weight | None]:
+    def make(call: Dispatchable[S, O, P]) -> Dispatchable[S, O, P]:
         def run(self: S, storage: Storage, origin: O, /, *args: P.args, **kwargs: P.kwargs) -> Weight | None:
             if storage.depth >= MAX_LAYERS:
                 raise Transactional(TransactionalError.LimitReached)

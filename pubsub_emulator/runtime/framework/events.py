@@ -92,13 +92,8 @@ def read_phase(reader: Reader) -> Phase:
             raise ScaleError(f"unknown phase {tag} at offset {at}")
 
 
-_PHASE: Final = type_info.Variants(
-    ("frame_system", "Phase"),
-    (
-        type_info.Variant("ApplyExtrinsic", 0, (type_info.Field(type_info.U32),)),
-        type_info.Variant("Finalization", 1),
-        type_info.Variant("Initialization", 2),
-    ),
+_PHASE: Final = type_info.variants(
+    "frame_system::Phase", ("ApplyExtrinsic", 0, type_info.U32), ("Finalization", 1), ("Initialization", 2)
 )
 phase_codec: Codec[Phase] = Codec("Phase", encode_phase, read_phase, _PHASE)
 

@@ -23,14 +23,8 @@ from pubsub_emulator.runtime.framework.calls import encode_call
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome, call_info, dispatch
 from pubsub_emulator.runtime.framework.events import EventRecord
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
-from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed, Unsigned
+from pubsub_emulator.runtime.framework.origin import Origin, Signed, Unsigned, encode_origin
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import (
-    ConsumedWeight,
-    DispatchEventInfo,
-    ExtrinsicFailed,
-    ExtrinsicSuccess,
-)
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction, Room
 from pubsub_emulator.trie import ordered_root
 
@@ -38,8 +32,6 @@ _DISPATCH_AS: Final = b"\x1a\x03"
 """`Utility::dispatch_as`, which encodes calls that no account signs."""
 _TWO_SECONDS: Final = Weight(2_000_000_000_000, U64_MAX)
 _THREE_QUARTERS: Final = Weight(1_500_000_000_000, U64_MAX)
-_PARACHAIN_ORIGIN: Final = 50
-"""Pallet index of `ParachainsOrigin` on Polkadot."""
 
 
 class ExhaustsResources(PubsubError):
@@ -83,19 +75,6 @@ class Block:
     """Signed extrinsics that could not be part of this block, each with the reason."""
 
 
-def encode_origin(origin: Origin) -> bytes:
-    """SCALE bytes of the relay chain's `OriginCaller`."""
-    match origin:
-        case Root():
-            return b"\x00\x00"
-        case Signed(account):
-            return b"\x00\x01" + account
-        case Unsigned():
-            return b"\x00\x02"
-        case Parachain(para):
-            return bytes((_PARACHAIN_ORIGIN, 0)) + para.to_bytes(4, "little")
-
-
 class SignedExtrinsics(Protocol):
     """Runs signed extrinsics of a chain."""
 
@@ -113,11 +92,9 @@ class NormalRoom:
 
     def fits(self, weight: Weight, length: int) -> bool:
         """Whether an extrinsic of this weight and this many bytes fits."""
-        used = system.BLOCK_WEIGHT.get(self._storage)
-        heavy = (used.normal + weight).any_gt(self._weights.normal) or (used.total() + weight).any_gt(
-            self._weights.max_block
-        )
-        return length <= self._length and not heavy
+        used, most = system.BLOCK_WEIGHT.get(self._storage), self._weights
+        fits = (used.normal + weight).all_lte(most.normal) and (used.total() + weight).all_lte(most.max_block)
+        return fits and length <= self._length
 
     def use(self, storage: Storage, weight: Weight, length: int) -> None:
         """Count the weight and the bytes that an extrinsic used."""
@@ -174,16 +151,7 @@ class Executive:
                 continue
             outcomes.append(outcome)
             encoded.append(self.encode_extrinsic(extrinsic))
-        refused = self._apply_signed(storage, signed, encoded, outcomes)
-        header = self.finalize_block(storage, encoded)
-        log = tuple(events.records(storage))
-        return Block(header, tuple(encoded), tuple(outcomes), log, tuple(left_out), refused)
-
-    def _apply_signed(
-        self, storage: Storage, signed: Iterable[bytes], encoded: list[bytes], outcomes: list[DispatchOutcome]
-    ) -> tuple[tuple[bytes, InvalidTransaction], ...]:
-        """Run signed extrinsics, add those that are part of the block, and return the others with reasons."""
-        refused = []
+        refused: list[tuple[bytes, InvalidTransaction]] = []
         room = self.room(storage)
         for raw in signed:
             if self._signed is None:
@@ -194,7 +162,9 @@ class Executive:
                 refused.append((raw, error))
             else:
                 encoded.append(raw)
-        return tuple(refused)
+        header = self.finalize_block(storage, encoded)
+        log = tuple(events.records(storage))
+        return Block(header, tuple(encoded), tuple(outcomes), log, tuple(left_out), tuple(refused))
 
     def room(self, storage: Storage) -> "NormalRoom":
         """The room that is left in the block that is being built in `storage`."""
@@ -217,7 +187,7 @@ class Executive:
         self._use(storage, mandatory=outcome.weight)
         if not outcome.ok:
             raise InherentFailed(call, outcome)
-        events.deposit(storage, ExtrinsicSuccess(DispatchEventInfo(outcome.weight, class_=2)))
+        events.deposit(storage, system.ExtrinsicSuccess(system.DispatchEventInfo(outcome.weight, class_=2)))
         return outcome
 
     def apply_extrinsic(self, storage: Storage, index: int, extrinsic: Extrinsic) -> DispatchOutcome:
@@ -228,21 +198,15 @@ class Executive:
         """
         call, origin = extrinsic.call, extrinsic.origin
         pallet = self.pallets[call.pallet]
-        used = system.BLOCK_WEIGHT.get(storage)
         charged = call_info(pallet, call.name).weight(pallet, *call.args)
-        if (used.normal + charged).any_gt(self.weights.normal) or (used.total() + charged).any_gt(
-            self.weights.max_block
-        ):
+        if not self.room(storage).fits(charged, 0):
             raise ExhaustsResources(f"{call.pallet}::{call.name} does not fit into this block")
         system.note_extrinsic(storage, index)
         if isinstance(origin, Signed) and self._signed is None:  # with signatures, only signed extrinsics count
             system.inc_nonce(storage, origin.account)
         outcome = dispatch(pallet, storage, origin, call)
         self._use(storage, normal=outcome.weight)
-        info = DispatchEventInfo(outcome.weight)
-        events.deposit(
-            storage, ExtrinsicSuccess(info) if outcome.error is None else ExtrinsicFailed(outcome.error, info)
-        )
+        system.note_outcome(storage, outcome.error, outcome.weight)
         return outcome
 
     def finalize_block(self, storage: Storage, extrinsics: Sequence[bytes]) -> Header:
@@ -306,6 +270,5 @@ class Executive:
         if normal == WEIGHT_ZERO and mandatory == WEIGHT_ZERO:
             return
         used = system.BLOCK_WEIGHT.get(storage)
-        system.BLOCK_WEIGHT.put(
-            storage, ConsumedWeight(used.normal + normal, used.operational, used.mandatory + mandatory)
-        )
+        now = system.ConsumedWeight(used.normal + normal, used.operational, used.mandatory + mandatory)
+        system.BLOCK_WEIGHT.put(storage, now)

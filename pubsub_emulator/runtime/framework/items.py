@@ -58,6 +58,13 @@ class StorageValue(StorageItem[T, D]):
         """Set the value."""
         storage.put(self.key, self.codec.encode(value))
 
+    def put_or_kill(self, storage: Storage, value: T | None) -> None:
+        """Set the value, or remove it if it is `None` or empty."""
+        if value:
+            self.put(storage, value)
+        else:
+            self.kill(storage)
+
     def kill(self, storage: Storage) -> None:
         """Remove the value."""
         storage.kill(self.key)
@@ -122,6 +129,13 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
         """Set the value under `key`."""
         storage.put(self.key_for(key), self.codec.encode(value))
 
+    def insert_or_remove(self, storage: Storage, key: K, value: T) -> None:
+        """Set the value under `key`, or remove it if it is empty."""
+        if value:
+            self.insert(storage, key, value)
+        else:
+            self.remove(storage, key)
+
     def remove(self, storage: Storage, key: K) -> None:
         """Remove the value under `key`."""
         storage.kill(self.key_for(key))
@@ -139,12 +153,7 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
 
     def items(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K, T]]:
         """Keys and values in the order of storage keys, from after `after`; storage may be written meanwhile."""
-        skip = len(self.prefix)
-        for full, raw in storage.iter_prefix(self.prefix, after):
-            reader = Reader(full, skip)
-            key = self.hasher.read(reader, self.key_codec)
-            reader.end()
-            yield key, self.codec.decode(raw)
+        return ((key, value) for (key,), value in self.entries(storage, after=after))
 
     def keys(self, storage: Storage, after: bytes | None = None) -> Iterator[K]:
         """Keys in storage-key order, strictly after the full storage key `after`; values are not decoded."""
@@ -247,23 +256,11 @@ class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
 
     def items(self, storage: Storage, key1: K1, after: bytes | None = None) -> Iterator[tuple[K2, T]]:
         """Second keys and values under `key1` in storage-key order, strictly after the full storage key `after`."""
-        prefix = self.prefix_for(key1)
-        skip = len(prefix)
-        for full, raw in storage.iter_prefix(prefix, after):
-            reader = Reader(full, skip)
-            key2 = self.hasher2.read(reader, self.key2_codec)
-            reader.end()
-            yield key2, self.codec.decode(raw)
+        return ((key2, value) for (_, key2), value in self.entries(storage, self.prefix_for(key1), after))
 
     def rows(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K1, K2, T]]:
         """All keys and values in storage-key order, strictly after the full storage key `after`."""
-        skip = len(self.prefix)
-        for full, raw in storage.iter_prefix(self.prefix, after):
-            reader = Reader(full, skip)
-            key1 = self.hasher1.read(reader, self.key1_codec)
-            key2 = self.hasher2.read(reader, self.key2_codec)
-            reader.end()
-            yield key1, key2, self.codec.decode(raw)
+        return ((key1, key2, value) for (key1, key2), value in self.entries(storage, after=after))
 
     def clear(self, storage: Storage, key1: K1, limit: int | None = None) -> int:
         """Remove at most `limit` values under `key1` in storage-key order; returns how many."""

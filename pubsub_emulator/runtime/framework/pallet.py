@@ -66,16 +66,18 @@ class StorageItem(Generic[T, D]):
         """The hasher and the codec of each key, in order; a single value has none."""
         return ()
 
-    def decode_keys(self, full: bytes) -> tuple[object, ...]:
+    def decode_keys(self, full: bytes) -> tuple[Any, ...]:
         """The keys in a full storage key. Raises `ScaleError`, `DefensiveFailure` for a hasher that loses them."""
         reader = Reader(full, len(self.prefix))
         keys = tuple([hasher.read(reader, codec) for hasher, codec in self.key_parts])
         reader.end()
         return keys
 
-    def entries(self, storage: Storage) -> Iterator[tuple[tuple[object, ...], T]]:
-        """The keys and the value of everything stored, in storage-key order; defaults are not included."""
-        for full, raw in storage.iter_prefix(self.prefix):
+    def entries(
+        self, storage: Storage, prefix: bytes | None = None, after: bytes | None = None
+    ) -> Iterator[tuple[tuple[Any, ...], T]]:
+        """The keys and the value of everything stored, in storage-key order, strictly after `after`; no defaults."""
+        for full, raw in storage.iter_prefix(self.prefix if prefix is None else prefix, after):
             yield self.decode_keys(full), self.codec.decode(raw)
 
     def _read(self, storage: Storage, key: bytes) -> T | D:

@@ -64,7 +64,10 @@ class Runtime:
     def decode_records(self, data: bytes) -> list[EventRecord]:
         """The inverse of `events.encode_records`; refuses trailing bytes."""
         reader = self.reader(data)
-        out = [self._read_record(reader) for _ in range(reader.length())]
+        out = []
+        for _ in range(reader.length()):
+            phase, found = read_phase(reader), self.read_event(reader)
+            out.append(EventRecord(phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32)))))
         reader.end()
         return out
 
@@ -72,8 +75,3 @@ class Runtime:
         """The events under `System::Events`, written by the last complete block."""
         raw = storage.get(EVENTS)
         return [] if raw is None else self.decode_records(raw)
-
-    def _read_record(self, reader: Reader) -> EventRecord:
-        phase = read_phase(reader)
-        found = self.read_event(reader)
-        return EventRecord(phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32))))

@@ -24,6 +24,8 @@ STATE_VERSION: Final = 1
 """State version 1: nodes name values of more than 32 bytes by hash."""
 
 Entries = Iterable[tuple[bytes, bytes]]
+ChildKeys = Mapping[bytes, Iterable[bytes]]
+"""Keys of child tries, by child storage key."""
 
 
 class ProtectedKey(PubsubError):
@@ -88,9 +90,7 @@ class State:
         trie = self.children.get(child_key)
         return iter(()) if trie is None else trie.items()
 
-    def prove(
-        self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
-    ) -> None:
+    def prove(self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]) -> None:
         """Add to `into` every node that reading these keys touches, including absences and paths to child roots."""
         self.top.prove([*top_keys, *map(child_root_key, child_keys)], into)
         for child_key, keys in child_keys.items():

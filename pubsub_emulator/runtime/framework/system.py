@@ -17,9 +17,9 @@ from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight, weight_codec, weight_info
-from pubsub_emulator.runtime.framework import events
+from pubsub_emulator.runtime.framework import dispatch, events
 from pubsub_emulator.runtime.framework.codecs import account_id, hash_codec
-from pubsub_emulator.runtime.framework.dispatch import ConsumerRemaining, Failure, NoProviders, TooManyConsumers
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, Failure
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Finalization, event
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Twox64Concat
 from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
@@ -39,8 +39,6 @@ IS_NEW_LOGIC: Final = 1 << 127
 """The flag that `pallet_balances` sets for every account since its current logic."""
 EXTRINSIC_INDEX: Final = b":extrinsic_index"
 """Well-known key of the index of the running extrinsic, u32."""
-
-# Types
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,38 +153,22 @@ account_info: Final[Codec[AccountInfo]] = Codec(
     ),
 )
 _digest_item: Final[Codec[DigestItem]] = Codec("DigestItem", DigestItem.encode, read_digest_item, _DIGEST_ITEM)
-_consumed: Final = struct(ConsumedWeight, weight_codec, weight_codec, weight_codec).described(per_class(weight_info))
+_digest: Final = scale.vec(_digest_item).described(_DIGEST)
+_used: Final = struct(ConsumedWeight, weight_codec, weight_codec, weight_codec).described(per_class(weight_info))
 _dispatch_info: Final = struct(DispatchEventInfo, weight_codec, scale.u8, scale.u8).described(_DISPATCH_INFO)
 
-# Storage
-
-ACCOUNT: Final = StorageMap(
-    PALLET,
-    "Account",
-    "The full account information for a particular account ID.",
-    Blake2_128Concat,
-    account_id,
-    account_info,
-    AccountInfo(),
-)
+_about: Final = "The full account information for a particular account ID."
+ACCOUNT: Final = StorageMap(PALLET, "Account", _about, Blake2_128Concat, account_id, account_info, AccountInfo())
 EXTRINSIC_COUNT: Final = StorageValue(PALLET, "ExtrinsicCount", "Extrinsics count of the current block.", scale.u32)
-BLOCK_WEIGHT: Final = StorageValue(
-    PALLET, "BlockWeight", "The current weight of the block.", _consumed, ConsumedWeight()
-)
+BLOCK_WEIGHT: Final = StorageValue(PALLET, "BlockWeight", "The current weight of the block.", _used, ConsumedWeight())
 BLOCK_HASH: Final = StorageMap(PALLET, "BlockHash", "Block hashes by number.", Twox64Concat, scale.u32, hash_codec)
 NUMBER: Final = StorageValue(PALLET, "Number", "The current block number.", scale.u32, 0)
 PARENT_HASH: Final = StorageValue(PALLET, "ParentHash", "Hash of the previous block.", hash_codec, Hash(bytes(32)))
-DIGEST: Final = StorageValue(
-    PALLET, "Digest", "Digest of the current block.", scale.vec(_digest_item).described(_DIGEST), []
-)
-EVENTS: Final[bytes] = StorageValue(
-    PALLET, "Events", "Events of the current block.", events.encoded_records, bytes(1)
-).key
+DIGEST: Final = StorageValue(PALLET, "Digest", "Digest of the current block.", _digest, [])
+EVENTS: Final = StorageValue(PALLET, "Events", "Events of the current block.", events.encoded_records, bytes(1)).key
 EVENT_COUNT: Final = StorageValue(PALLET, "EventCount", "The number of events of the current block.", scale.u32, 0)
 EXECUTION_PHASE: Final = StorageValue(PALLET, "ExecutionPhase", "The execution phase of the block.", events.phase_codec)
 """Stored while a block runs, removed at its end."""
-
-# Events
 
 
 @event(PALLET, 0)
@@ -216,9 +198,6 @@ class KilledAccount(Event):
     """An account was removed."""
 
     account: AccountId
-
-
-# Blocks
 
 
 def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()) -> None:
@@ -253,6 +232,12 @@ def note_applied(storage: Storage, count: int) -> None:
     EXTRINSIC_COUNT.put(storage, count)
 
 
+def note_outcome(storage: Storage, error: DispatchError | None, weight: Weight) -> None:
+    """Emit `ExtrinsicSuccess`, or `ExtrinsicFailed` with the error, for an extrinsic of this weight."""
+    info = DispatchEventInfo(weight)
+    events.deposit(storage, ExtrinsicSuccess(info) if error is None else ExtrinsicFailed(error, info))
+
+
 def finalize(storage: Storage) -> None:
     """End the block: write its events, remove values of this block only, remove the oldest block hash."""
     log = events.records(storage)
@@ -275,9 +260,6 @@ def block_number(storage: Storage) -> int:
 def encode_extrinsic(call: bytes) -> bytes:
     """A bare version-5 extrinsic around an encoded call, with its length prefix."""
     return encode_compact(len(call) + 1) + b"\x05" + call
-
-
-# Accounts
 
 
 def account(storage: Storage, who: AccountId) -> AccountInfo:
@@ -305,7 +287,7 @@ def dec_providers(storage: Storage, who: AccountId) -> None:
     info = ACCOUNT.get(storage, who)
     if info.providers <= 1 and info.sufficients == 0:
         if info.consumers:
-            raise ConsumerRemaining
+            raise dispatch.ConsumerRemaining
         if info.providers:
             ACCOUNT.remove(storage, who)
             events.deposit(storage, KilledAccount(who))
@@ -317,9 +299,9 @@ def inc_consumers(storage: Storage, who: AccountId) -> None:
     """Add a consumer, a reason for which the account cannot be removed. Raises `NoProviders`, `TooManyConsumers`."""
     info = ACCOUNT.get(storage, who)
     if not info.providers:
-        raise NoProviders
+        raise dispatch.NoProviders
     if info.consumers >= MAX_CONSUMERS:
-        raise TooManyConsumers
+        raise dispatch.TooManyConsumers
     ACCOUNT.insert(storage, who, replace(info, consumers=info.consumers + 1))
 
 

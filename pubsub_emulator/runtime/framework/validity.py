@@ -7,12 +7,17 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
-from pubsub_emulator.primitives.byte_lists import encode_bytes_list
+from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.storage import Storage
+
+VALIDITY: Final = "sp_runtime::transaction_validity"
+"""The Rust module of these types."""
 
 
 class Invalidity(Enum):
@@ -61,15 +66,13 @@ class ValidTransaction:
 
     def encode(self) -> bytes:
         """SCALE bytes."""
-        return b"".join(
-            (
-                self.priority.to_bytes(8, "little"),
-                encode_bytes_list(self.requires),
-                encode_bytes_list(self.provides),
-                self.longevity.to_bytes(8, "little"),
-                bytes((self.propagate,)),
-            )
-        )
+        return valid_transaction.encode(self)
+
+
+_tags: Final[Codec[tuple[bytes, ...]]] = scale.vec(scale.bytes_).map("Vec<Vec<u8>>", tuple, list)
+valid_transaction: Final[Codec[ValidTransaction]] = struct(
+    ValidTransaction, scale.u64, _tags, _tags, scale.u64, scale.boolean, rust=f"{VALIDITY}::ValidTransaction"
+)
 
 
 class Room(Protocol):

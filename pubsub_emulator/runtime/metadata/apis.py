@@ -4,43 +4,23 @@ from typing import Final
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.hashing import blake2_64
-from pubsub_emulator.primitives.type_info import (
-    ACCOUNT_ID,
-    BYTES,
-    H256,
-    U8,
-    U32,
-    U64,
-    U128,
-    Field,
-    Named,
-    Parameter,
-    SequenceOf,
-    TupleOf,
-    TypeInfo,
-    Variant,
-    Variants,
-    option,
-    path,
-    result,
-    struct,
-    wrapper,
-)
+from pubsub_emulator.primitives.type_info import BYTES, U8, U32, U128, Parameter, SequenceOf, option, result, struct
 from pubsub_emulator.primitives.weights import weight_info
 from pubsub_emulator.runtime.framework.definitions import RUNTIME_VERSION, Api, ApiMethod
 from pubsub_emulator.runtime.framework.dispatch import dispatch_error
 from pubsub_emulator.runtime.framework.pallet import described
+from pubsub_emulator.runtime.framework.validity import VALIDITY as _VALIDITY
+from pubsub_emulator.runtime.framework.validity import valid_transaction
 from pubsub_emulator.runtime.metadata.outer import CALL, EVENT, ORIGIN, UNCHECKED_EXTRINSIC
 
-_OPAQUE: Final = wrapper("sp_core::OpaqueMetadata", BYTES, "Vec<u8>")
+_OPAQUE: Final = type_info.wrapper("sp_core::OpaqueMetadata", BYTES, "Vec<u8>")
 _CLASS: Final = type_info.enum("frame_support::dispatch::DispatchClass", "Normal", "Operational", "Mandatory")
 _PAYS: Final = type_info.enum("frame_support::dispatch::Pays", "Yes", "No")
 _DISPATCH_ERROR: Final = described(dispatch_error)
-_VALIDITY: Final = "sp_runtime::transaction_validity"
-_INVALID: Final = Variants(
-    path(f"{_VALIDITY}::InvalidTransaction"),
+_INVALID: Final = type_info.Variants(
+    type_info.path(f"{_VALIDITY}::InvalidTransaction"),
     tuple(
-        Variant(name, index, (Field(U8),) if name == "Custom" else ())
+        type_info.Variant(name, index, (type_info.Field(U8),) if name == "Custom" else ())
         for index, name in enumerate(
             (
                 "Call",
@@ -60,21 +40,11 @@ _INVALID: Final = Variants(
         )
     ),
 )
-_UNKNOWN: Final = Variants(
-    path(f"{_VALIDITY}::UnknownTransaction"),
-    (Variant("CannotLookup", 0), Variant("NoUnsignedValidator", 1), Variant("Custom", 2, (Field(U8),))),
+_UNKNOWN: Final = type_info.variants(
+    f"{_VALIDITY}::UnknownTransaction", ("CannotLookup", 0), ("NoUnsignedValidator", 1), ("Custom", 2, U8)
 )
-VALIDITY_ERROR: Final = Variants(
-    path(f"{_VALIDITY}::TransactionValidityError"),
-    (Variant("Invalid", 0, (Field(_INVALID),)), Variant("Unknown", 1, (Field(_UNKNOWN),))),
-)
-_VALID: Final = struct(
-    f"{_VALIDITY}::ValidTransaction",
-    priority=U64,
-    requires=SequenceOf(BYTES),
-    provides=SequenceOf(BYTES),
-    longevity=U64,
-    propagate=type_info.BOOL,
+VALIDITY_ERROR: Final = type_info.variants(
+    f"{_VALIDITY}::TransactionValidityError", ("Invalid", 0, _INVALID), ("Unknown", 1, _UNKNOWN)
 )
 _SOURCE: Final = type_info.enum(f"{_VALIDITY}::TransactionSource", "InBlock", "Local", "External")
 _DISPATCH_INFO: Final = struct(
@@ -98,24 +68,24 @@ _FEE_DETAILS: Final = struct(
     inclusion_fee=option(_INCLUSION_FEE),
     tip=U128,
 )
-_POST_INFO: Final = struct(
-    "frame_support::dispatch::PostDispatchInfo", actual_weight=option(weight_info), pays_fee=_PAYS
-)
+_POST: Final = struct("frame_support::dispatch::PostDispatchInfo", actual_weight=option(weight_info), pays_fee=_PAYS)
 _WITH_POST_INFO: Final = struct(
-    "sp_runtime::DispatchErrorWithPostInfo", Parameter("Info", _POST_INFO), post_info=_POST_INFO, error=_DISPATCH_ERROR
+    "sp_runtime::DispatchErrorWithPostInfo", Parameter("Info", _POST), post_info=_POST, error=_DISPATCH_ERROR
 )
+_ACCOUNT: Final = type_info.ACCOUNT_ID
+_MESSAGE: Final = type_info.Named("VersionedXcm")
 _EFFECTS: Final = struct(
     "xcm_runtime_apis::dry_run::CallDryRunEffects",
     Parameter("Event", EVENT),
-    execution_result=result(_POST_INFO, _WITH_POST_INFO),
+    execution_result=result(_POST, _WITH_POST_INFO),
     emitted_events=SequenceOf(EVENT),
-    local_xcm=option(Named("VersionedXcm")),
-    forwarded_xcms=SequenceOf(TupleOf((Named("VersionedLocation"), SequenceOf(Named("VersionedXcm"))))),
+    local_xcm=option(_MESSAGE),
+    forwarded_xcms=SequenceOf(type_info.TupleOf((type_info.Named("VersionedLocation"), SequenceOf(_MESSAGE)))),
 )
 _DRY_RUN_ERROR: Final = type_info.enum("xcm_runtime_apis::dry_run::Error", "Unimplemented", "VersionedConversionFailed")
 
 
-def _method(name: str, output: TypeInfo, docs: str, **inputs: TypeInfo) -> ApiMethod:
+def _method(name: str, output: type_info.TypeInfo, docs: str, **inputs: type_info.TypeInfo) -> ApiMethod:
     return ApiMethod(name, tuple((key.rstrip("_"), info) for key, info in inputs.items()), output, docs)
 
 
@@ -147,11 +117,11 @@ APIS: Final = (
         (
             _method(
                 "validate_transaction",
-                result(_VALID, VALIDITY_ERROR),
+                result(described(valid_transaction), VALIDITY_ERROR),
                 "Validate the transaction.",
                 source=_SOURCE,
                 tx=UNCHECKED_EXTRINSIC,
-                block_hash=H256,
+                block_hash=type_info.H256,
             ),
         ),
         "The `TaggedTransactionQueue` api trait for interfering with the transaction queue.",
@@ -159,7 +129,7 @@ APIS: Final = (
     Api(
         "AccountNonceApi",
         1,
-        (_method("account_nonce", U32, "Get current account nonce of given `AccountId`.", account=ACCOUNT_ID),),
+        (_method("account_nonce", U32, "Get current account nonce of given `AccountId`.", account=_ACCOUNT),),
         "The API to query account nonce.",
     ),
     Api(

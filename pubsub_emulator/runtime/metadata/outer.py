@@ -7,36 +7,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from pubsub_emulator.primitives import type_info
-from pubsub_emulator.primitives.type_info import (
-    ACCOUNT_ID,
-    BYTES,
-    H256,
-    PARA_ID,
-    U8,
-    U32,
-    U128,
-    UNIT,
-    ArrayOf,
-    CompactOf,
-    Composite,
-    Field,
-    Named,
-    Parameter,
-    TypeInfo,
-    Variant,
-    Variants,
-    path,
-)
-from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
+from pubsub_emulator.primitives.type_info import Field, Parameter, TypeInfo, Variant, path
 from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition
 from pubsub_emulator.runtime.framework.dispatch import calls_of
 from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.origin import MULTI_ADDRESS
 from pubsub_emulator.runtime.framework.pallet import Pallet, described
 
-CALL: Final = Named("RuntimeCall")
-EVENT: Final = Named("RuntimeEvent")
-ERROR: Final = Named("RuntimeError")
-ORIGIN: Final = Named("OriginCaller")
+CALL: Final = type_info.Named("RuntimeCall")
+EVENT: Final = type_info.Named("RuntimeEvent")
+ERROR: Final = type_info.Named("RuntimeError")
+ORIGIN: Final = type_info.Named("OriginCaller")
 
 _CALL_PARAMETER: Final = (Parameter("T"),)
 _BOXED_CALL: Final = "Box<<T as Config>::RuntimeCall>"
@@ -56,7 +37,7 @@ def call_enum(pallet: Hooks) -> TypeInfo | None:
         )
         for info in infos
     )
-    return Variants(path(f"{pallet.pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER)
+    return type_info.Variants(path(f"{pallet.pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER)
 
 
 def _field(info: TypeInfo, name: str) -> Field:
@@ -77,7 +58,7 @@ def event_enum(pallet: Pallet) -> TypeInfo | None:
         )
         for _, event in sorted(pallet.events.items())
     )
-    return Variants(path(f"{pallet.crate}::pallet::Event"), variants, _CALL_PARAMETER)
+    return type_info.Variants(path(f"{pallet.crate}::pallet::Event"), variants, _CALL_PARAMETER)
 
 
 def error_enum(pallet: Pallet) -> TypeInfo | None:
@@ -85,12 +66,12 @@ def error_enum(pallet: Pallet) -> TypeInfo | None:
     if pallet.errors is None:
         return None
     variants = tuple(Variant(error.name, int(error), docs=type_info.docs(error.doc)) for error in pallet.errors)
-    return Variants(path(f"{pallet.crate}::pallet::Error"), variants, _CALL_PARAMETER)
+    return type_info.Variants(path(f"{pallet.crate}::pallet::Error"), variants, _CALL_PARAMETER)
 
 
-def _outer(rust: str, inner: Iterable[tuple[Pallet, TypeInfo | None]]) -> Variants:
+def _outer(rust: str, inner: Iterable[tuple[Pallet, TypeInfo | None]]) -> type_info.Variants:
     found = tuple(Variant(pallet.name, pallet.index, (Field(info),)) for pallet, info in inner if info is not None)
-    return Variants(path(rust), found)
+    return type_info.Variants(path(rust), found)
 
 
 def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
@@ -110,73 +91,75 @@ def _hold_reasons(pallet: Pallet) -> TypeInfo | None:
 
 
 def _origin_caller(crate: str, *, parachains: bool) -> TypeInfo:
-    raw = Variants(
-        path("frame_support::dispatch::RawOrigin"),
-        (Variant("Root", 0), Variant("Signed", 1, (Field(ACCOUNT_ID),)), Variant("None", 2)),
-        (Parameter("AccountId", ACCOUNT_ID),),
+    raw = type_info.variants(
+        "frame_support::dispatch::RawOrigin",
+        ("Root", 0),
+        ("Signed", 1, type_info.ACCOUNT_ID),
+        ("None", 2),
+        params=(Parameter("AccountId", type_info.ACCOUNT_ID),),
     )
-    variants = [Variant("system", 0, (Field(raw),))]
-    if parachains:
-        origin = Variants(
-            path("polkadot_runtime_parachains::origin::pallet::Origin"), (Variant("Parachain", 0, (Field(PARA_ID),)),)
-        )
-        variants.append(Variant("ParachainsOrigin", 50, (Field(origin),)))
-    return Variants((crate, "OriginCaller"), tuple(variants))
+    para = type_info.variants(
+        "polkadot_runtime_parachains::origin::pallet::Origin", ("Parachain", 0, type_info.PARA_ID)
+    )
+    more = [("ParachainsOrigin", 50, para)] if parachains else []
+    return type_info.variants(f"{crate}::OriginCaller", ("system", 0, raw), *more)
 
 
-# The extrinsic
-
-SIGNATURE: Final = Variants(
+SIGNATURE: Final = type_info.Variants(
     path("sp_runtime::MultiSignature"),
     (
-        Variant("Ed25519", 0, (Field(ArrayOf(64, U8), type_name="ed25519::Signature"),)),
-        Variant("Sr25519", 1, (Field(ArrayOf(64, U8), type_name="sr25519::Signature"),)),
-        Variant("Ecdsa", 2, (Field(ArrayOf(65, U8), type_name="ecdsa::Signature"),)),
+        Variant("Ed25519", 0, (Field(type_info.ArrayOf(64, type_info.U8), type_name="ed25519::Signature"),)),
+        Variant("Sr25519", 1, (Field(type_info.ArrayOf(64, type_info.U8), type_name="sr25519::Signature"),)),
+        Variant("Ecdsa", 2, (Field(type_info.ArrayOf(65, type_info.U8), type_name="ecdsa::Signature"),)),
     ),
 )
-ERA: Final = Variants(
+ERA: Final = type_info.Variants(
     path("sp_runtime::generic::era::Era"),
-    (Variant("Immortal", 0), *(Variant(f"Mortal{first}", first, (Field(U8),)) for first in range(1, 256))),
+    (Variant("Immortal", 0), *(Variant(f"Mortal{first}", first, (Field(type_info.U8),)) for first in range(1, 256))),
 )
 _MODE: Final = type_info.enum("frame_metadata_hash_extension::Mode", "Disabled", "Enabled")
 
 
-def _extension(name: str, *fields: Field) -> Composite:
+def _extension(name: str, *fields: Field) -> type_info.Composite:
     parts = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).strip("_")
-    return Composite(path(f"frame_system::extensions::{parts}::{name}"), fields, (Parameter("T"),))
+    return type_info.Composite(path(f"frame_system::extensions::{parts}::{name}"), fields, (Parameter("T"),))
 
 
 EXTENSIONS: Final[tuple[tuple[str, TypeInfo, TypeInfo], ...]] = (
-    ("CheckNonZeroSender", _extension("CheckNonZeroSender"), UNIT),
-    ("CheckSpecVersion", _extension("CheckSpecVersion"), U32),
-    ("CheckTxVersion", _extension("CheckTxVersion"), U32),
-    ("CheckGenesis", _extension("CheckGenesis"), H256),
-    ("CheckMortality", _extension("CheckMortality", Field(ERA, type_name="Era")), H256),
-    ("CheckNonce", _extension("CheckNonce", Field(CompactOf(U32), type_name="T::Nonce")), UNIT),
-    ("CheckWeight", _extension("CheckWeight"), UNIT),
+    ("CheckNonZeroSender", _extension("CheckNonZeroSender"), type_info.UNIT),
+    ("CheckSpecVersion", _extension("CheckSpecVersion"), type_info.U32),
+    ("CheckTxVersion", _extension("CheckTxVersion"), type_info.U32),
+    ("CheckGenesis", _extension("CheckGenesis"), type_info.H256),
+    ("CheckMortality", _extension("CheckMortality", Field(ERA, type_name="Era")), type_info.H256),
+    (
+        "CheckNonce",
+        _extension("CheckNonce", Field(type_info.CompactOf(type_info.U32), type_name="T::Nonce")),
+        type_info.UNIT,
+    ),
+    ("CheckWeight", _extension("CheckWeight"), type_info.UNIT),
     (
         "ChargeTransactionPayment",
-        Composite(
+        type_info.Composite(
             path("pallet_transaction_payment::ChargeTransactionPayment"),
-            (Field(CompactOf(U128), type_name="BalanceOf<T>"),),
+            (Field(type_info.CompactOf(type_info.U128), type_name="BalanceOf<T>"),),
             (Parameter("T"),),
         ),
-        UNIT,
+        type_info.UNIT,
     ),
     (
         "CheckMetadataHash",
-        Composite(
+        type_info.Composite(
             path("frame_metadata_hash_extension::CheckMetadataHash"), (Field(_MODE, "mode", "Mode"),), (Parameter("T"),)
         ),
-        type_info.option(ArrayOf(32, U8)),
+        type_info.option(type_info.ArrayOf(32, type_info.U8)),
     ),
 )
 """Identifier, the part in the extrinsic, and the part that is only signed; in order."""
 
 EXTRA: Final = type_info.TupleOf(tuple(info for _, info, _ in EXTENSIONS))
-UNCHECKED_EXTRINSIC: Final = Composite(
+UNCHECKED_EXTRINSIC: Final = type_info.Composite(
     path("sp_runtime::generic::unchecked_extrinsic::UncheckedExtrinsic"),
-    (Field(BYTES),),
+    (Field(type_info.BYTES),),
     (
         Parameter("Address", MULTI_ADDRESS),
         Parameter("Call", CALL),
@@ -184,4 +167,4 @@ UNCHECKED_EXTRINSIC: Final = Composite(
         Parameter("Extra", EXTRA),
     ),
 )
-HASHING: Final = Composite(path("sp_runtime::traits::BlakeTwo256"))
+HASHING: Final = type_info.Composite(path("sp_runtime::traits::BlakeTwo256"))

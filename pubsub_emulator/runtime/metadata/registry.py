@@ -14,24 +14,9 @@ from typing import Final
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
-from pubsub_emulator.primitives.type_info import (
-    PRIMITIVES,
-    ArrayOf,
-    BitSequence,
-    CompactOf,
-    Composite,
-    Field,
-    Named,
-    Parameter,
-    Primitive,
-    SequenceOf,
-    TupleOf,
-    TypeInfo,
-    Variant,
-    Variants,
-)
+from pubsub_emulator.primitives.type_info import Field, Parameter, TypeInfo, Variant
 
-_BIT_ORDER: Final = Composite(("bitvec", "order", "Lsb0"))
+_BIT_ORDER: Final = type_info.Composite(("bitvec", "order", "Lsb0"))
 
 
 class _Structures:
@@ -52,21 +37,21 @@ class _Structures:
 
     def _key(self, info: TypeInfo) -> tuple[object, ...]:
         match info:
-            case Primitive(name) | Named(name):
+            case type_info.Primitive(name) | type_info.Named(name):
                 return type(info), name
-            case CompactOf(inner) | SequenceOf(inner):
+            case type_info.CompactOf(inner) | type_info.SequenceOf(inner):
                 return type(info), self.of(inner)
-            case ArrayOf(length, item):
-                return ArrayOf, length, self.of(item)
-            case TupleOf(parts):
-                return TupleOf, *map(self.of, parts)
-            case BitSequence():
-                return (BitSequence,)
-            case Composite(path, fields, params, docs):
-                return Composite, path, self._fields(fields), self._params(params), docs
-            case Variants(path, variants, params, docs):
+            case type_info.ArrayOf(length, item):
+                return type_info.ArrayOf, length, self.of(item)
+            case type_info.TupleOf(parts):
+                return type_info.TupleOf, *map(self.of, parts)
+            case type_info.BitSequence():
+                return (type_info.BitSequence,)
+            case type_info.Composite(path, fields, params, docs):
+                return type_info.Composite, path, self._fields(fields), self._params(params), docs
+            case type_info.Variants(path, variants, params, docs):
                 listed = tuple((each.name, each.index, self._fields(each.fields), each.docs) for each in variants)
-                return Variants, path, listed, self._params(params), docs
+                return type_info.Variants, path, listed, self._params(params), docs
 
     def _fields(self, fields: tuple[Field, ...]) -> tuple[object, ...]:
         return tuple((self.of(field.info), field.name, field.type_name, field.docs) for field in fields)
@@ -79,7 +64,7 @@ class Registry:
     """Numbers types; equal types have one number."""
 
     def __init__(self, names: Mapping[str, TypeInfo]) -> None:
-        """`names` has the types behind `Named` types."""
+        """`names` has the types behind `type_info.Named` types."""
         self._names = names
         self._structures = _Structures()
         self._ids: dict[int, int] = {}
@@ -91,7 +76,7 @@ class Registry:
         number = self._ids.get(structure)
         if number is not None:
             return number
-        if isinstance(info, Named):
+        if isinstance(info, type_info.Named):
             found = self._names.get(info.name)
             if found is None:
                 raise DefensiveFailure(f"no type is called {info.name}")
@@ -119,24 +104,24 @@ class Registry:
 
     def _encode(self, info: TypeInfo) -> bytes:
         match info:
-            case Primitive(name):
-                return _type((), b"\x00", bytes((5, PRIMITIVES.index(name))))
-            case CompactOf(inner):
+            case type_info.Primitive(name):
+                return _type((), b"\x00", bytes((5, type_info.PRIMITIVES.index(name))))
+            case type_info.CompactOf(inner):
                 return _type((), b"\x00", b"\x06" + self.compact(inner))
-            case SequenceOf(item):
+            case type_info.SequenceOf(item):
                 return _type((), b"\x00", b"\x02" + self.compact(item))
-            case ArrayOf(length, item):
+            case type_info.ArrayOf(length, item):
                 return _type((), b"\x00", b"\x03" + length.to_bytes(4, "little") + self.compact(item))
-            case TupleOf(parts):
+            case type_info.TupleOf(parts):
                 return _type((), b"\x00", b"\x04" + vector(self.compact(part) for part in parts))
-            case BitSequence():
+            case type_info.BitSequence():
                 return _type((), b"\x00", b"\x07" + self.compact(type_info.U8) + self.compact(_BIT_ORDER))
-            case Composite(path, fields, params, docs):
+            case type_info.Composite(path, fields, params, docs):
                 return _type(path, self._params(params), b"\x00" + self._fields(fields), docs)
-            case Variants(path, variants, params, docs):
+            case type_info.Variants(path, variants, params, docs):
                 listed = vector(self._variant(variant) for variant in variants)
                 return _type(path, self._params(params), b"\x01" + listed, docs)
-            case Named(name):
+            case type_info.Named(name):
                 raise DefensiveFailure(f"{name} was not looked up")
 
     def _params(self, params: tuple[Parameter, ...]) -> bytes:

@@ -18,25 +18,12 @@ from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.type_info import Composite, TupleOf, TypeInfo
-from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
 from pubsub_emulator.runtime.framework.definitions import Api, RuntimeDefinition
 from pubsub_emulator.runtime.framework.hashers import Hasher
 from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.origin import MULTI_ADDRESS
 from pubsub_emulator.runtime.framework.pallet import AnyItem, Constant, Pallet, described
-from pubsub_emulator.runtime.metadata.outer import (
-    CALL,
-    ERROR,
-    EVENT,
-    EXTENSIONS,
-    EXTRA,
-    HASHING,
-    SIGNATURE,
-    UNCHECKED_EXTRINSIC,
-    call_enum,
-    error_enum,
-    event_enum,
-    type_names,
-)
+from pubsub_emulator.runtime.metadata import outer
 from pubsub_emulator.runtime.metadata.registry import Registry, text, texts, vector
 
 VERSIONS: Final = (14, 15, 16)
@@ -55,7 +42,7 @@ def metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mappi
     """A runtime's metadata with its prefix. Raises `ValueError` for an unknown version."""
     if version not in VERSIONS:
         raise ValueError(f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}")
-    return _WRITERS[version](_Writer(runtime, version, names()))
+    return _Writer(runtime, version, names()).whole()
 
 
 class _Writer:
@@ -64,7 +51,7 @@ class _Writer:
     def __init__(self, runtime: RuntimeDefinition, version: int, names: Mapping[str, TypeInfo]) -> None:
         self.runtime = runtime
         self.version = version
-        self.registry = Registry({**names, **type_names(runtime)})
+        self.registry = Registry({**names, **outer.type_names(runtime)})
 
     def id(self, info: TypeInfo) -> bytes:
         """A type's number."""
@@ -74,25 +61,37 @@ class _Writer:
         """The mark of an item that is not deprecated; empty before V16."""
         return _NOT_DEPRECATED if self.version >= 16 else b""
 
-    def extensions(self) -> bytes:
-        """The transaction extensions: identifier, type, implicit type."""
-        return vector(text(name) + self.id(info) + self.id(implicit) for name, info, implicit in EXTENSIONS)
-
-    def address_call_signature(self) -> bytes:
-        """The three types of a signed extrinsic."""
-        return self.id(MULTI_ADDRESS) + self.id(CALL) + self.id(SIGNATURE)
-
-    def pallets(self) -> bytes:
-        """All pallets, ascending by index."""
-        return vector(self.pallet(pallet) for pallet in self.runtime.pallets)
+    def whole(self) -> bytes:
+        """Prefix, types and parts, in their order: types are numbered as they are met."""
+        types = self.id(MULTI_ADDRESS) + self.id(outer.CALL) + self.id(outer.SIGNATURE)
+        extensions = vector(text(name) + self.id(info) + self.id(implicit) for name, info, implicit in outer.EXTENSIONS)
+        if self.version == 14:
+            extrinsic = self.id(outer.UNCHECKED_EXTRINSIC) + bytes(EXTRINSIC_VERSIONS[:1]) + extensions
+        elif self.version == 15:
+            extrinsic = bytes(EXTRINSIC_VERSIONS[:1]) + types + self.id(outer.EXTRA) + extensions
+        else:
+            every = vector(encode_compact(at) for at in range(len(outer.EXTENSIONS)))
+            by_version = vector((bytes((0,)) + every,))  # all extensions are in version 0 of the set
+            extrinsic = encode_bytes(bytes(EXTRINSIC_VERSIONS)) + types + by_version + extensions
+        parts = [vector(map(self.pallet, self.runtime.pallets)), extrinsic]
+        if self.version < 16:
+            parts.append(self.id(Composite((self.runtime.crate, "Runtime"))))  # the runtime itself, without fields
+        if self.version >= 15:
+            apis = vector(map(self.api, self.runtime.apis))
+            parts += (apis, self.id(outer.CALL) + self.id(outer.EVENT) + self.id(outer.ERROR), _NOTHING)
+        return _MAGIC + bytes((self.version,)) + self.registry.encode() + b"".join(parts)
 
     def pallet(self, one: Hooks) -> bytes:
-        """One pallet."""
-        # In the order of the fields; types are numbered as they are met.
+        """One pallet, in the order of its fields."""
         pallet = one.pallet
-        parts = [text(pallet.name), self.storage(pallet), self.part(call_enum(one)), self.part(event_enum(pallet))]
+        parts = [
+            text(pallet.name),
+            self.storage(pallet),
+            self.part(outer.call_enum(one)),
+            self.part(outer.event_enum(pallet)),
+        ]
         parts.append(vector(self.constant(constant) for constant in one.constants()))
-        parts.append(self.part(error_enum(pallet)))
+        parts.append(self.part(outer.error_enum(pallet)))
         if self.version >= 16:
             parts += (self.associated_types(pallet), _NOTHING)  # no view functions
         parts.append(bytes((pallet.index,)))
@@ -110,7 +109,7 @@ class _Writer:
         """The associated types of `System`: the chain's hasher."""
         if pallet.name != "System":
             return _NOTHING
-        return vector((text("Hashing") + self.id(HASHING) + texts(("The hashing of blocks and extrinsics.",)),))
+        return vector((text("Hashing") + self.id(outer.HASHING) + texts(("The hashing of blocks and extrinsics.",)),))
 
     def storage(self, pallet: Pallet) -> bytes:
         """The storage items of a pallet, if it has any; those whose values are no SCALE types are omitted."""
@@ -152,10 +151,6 @@ class _Writer:
             )
         )
 
-    def apis(self) -> bytes:
-        """The runtime APIs."""
-        return vector(self.api(api) for api in self.runtime.apis)
-
     def api(self, api: Api) -> bytes:
         """One runtime API: its methods, docs, and from V16 on its version."""
         methods = vector(
@@ -173,52 +168,9 @@ class _Writer:
         version = encode_compact(api.version) if self.version >= 16 else b""
         return text(api.name) + methods + texts(type_info.docs(api.docs)) + version + self.deprecation()
 
-    def outer_enums(self) -> bytes:
-        """Call, event and error of the whole runtime."""
-        return self.id(CALL) + self.id(EVENT) + self.id(ERROR)
-
-    def runtime_type(self) -> bytes:
-        """The type of the runtime itself, which has no fields."""
-        return self.id(Composite((self.runtime.crate, "Runtime")))
-
-    def whole(self, *parts: bytes) -> bytes:
-        """Prefix, types and parts."""
-        return _MAGIC + bytes((self.version,)) + self.registry.encode() + b"".join(parts)
-
 
 def _hasher(hasher: Hasher) -> bytes:
     number = _HASHERS.get(hasher.name)
     if number is None:
         raise DefensiveFailure(f"metadata knows no hasher {hasher.name}")
     return bytes((number,))
-
-
-def _v14(writer: _Writer) -> bytes:
-    writer.address_call_signature()
-    extensions = writer.extensions()
-    extrinsic = writer.id(UNCHECKED_EXTRINSIC) + bytes(EXTRINSIC_VERSIONS[:1]) + extensions
-    pallets = writer.pallets()
-    return writer.whole(pallets, extrinsic, writer.runtime_type())
-
-
-def _v15(writer: _Writer) -> bytes:
-    types = writer.address_call_signature()
-    extensions = writer.extensions()
-    extrinsic = bytes(EXTRINSIC_VERSIONS[:1]) + types + writer.id(EXTRA) + extensions
-    pallets = writer.pallets()
-    runtime, apis, outer = writer.runtime_type(), writer.apis(), writer.outer_enums()
-    return writer.whole(pallets, extrinsic, runtime, apis, outer, _NOTHING)
-
-
-def _v16(writer: _Writer) -> bytes:
-    types = writer.address_call_signature()
-    extensions = writer.extensions()
-    every = vector(encode_compact(at) for at in range(len(EXTENSIONS)))
-    by_version = vector((bytes((0,)) + every,))  # all extensions are in version 0 of the set
-    extrinsic = encode_bytes(bytes(EXTRINSIC_VERSIONS)) + types + by_version + extensions
-    pallets = writer.pallets()
-    apis, outer = writer.apis(), writer.outer_enums()
-    return writer.whole(pallets, extrinsic, apis, outer, _NOTHING)
-
-
-_WRITERS: Final[dict[int, Callable[[_Writer], bytes]]] = {14: _v14, 15: _v15, 16: _v16}
