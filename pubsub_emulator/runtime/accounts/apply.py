@@ -24,19 +24,12 @@ from pubsub_emulator.runtime.accounts.extrinsic import (
 from pubsub_emulator.runtime.accounts.transaction_payment import TransactionFeePaid, fee_of
 from pubsub_emulator.runtime.balances import Balances, Fortitude, Preservation
 from pubsub_emulator.runtime.framework import system
-from pubsub_emulator.runtime.framework.address import OtherAddress
 from pubsub_emulator.runtime.framework.calls import CallTable
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.events import deposit
-from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.origin import OtherAddress, Signed
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import (
-    BASE_WEIGHT,
-    AccountInfo,
-    DispatchEventInfo,
-    ExtrinsicFailed,
-    ExtrinsicSuccess,
-)
+from pubsub_emulator.runtime.framework.system import BASE_WEIGHT, AccountInfo
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction, Room, ValidTransaction
 from pubsub_emulator.trie import TrieError
 
@@ -84,9 +77,8 @@ def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked
     """Check an extrinsic. Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`."""
     extrinsic = decode(raw, signing.calls)
     if not isinstance(extrinsic, SignedExtrinsic):
-        raise InvalidTransaction(
-            Invalidity.NO_UNSIGNED_VALIDATOR, f"nobody signed it, version {extrinsic.version:#04x}"
-        )
+        detail = f"nobody signed it, version {extrinsic.version:#04x}"
+        raise InvalidTransaction(Invalidity.NO_UNSIGNED_VALIDATOR, detail)
     who = extrinsic.address
     if isinstance(who, OtherAddress):
         raise InvalidTransaction(Invalidity.CANNOT_LOOKUP, "only MultiAddress::Id names an account here")
@@ -173,7 +165,6 @@ def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> Di
     fee = fee_of(extrinsic.length, weight, extrinsic.extra.tip).total
     signing.balances.refund_fee(storage, who, checked.fee - fee)
     deposit(storage, TransactionFeePaid(who, fee, extrinsic.extra.tip))
-    info = DispatchEventInfo(BASE_WEIGHT + weight)
-    deposit(storage, ExtrinsicSuccess(info) if outcome.error is None else ExtrinsicFailed(outcome.error, info))
+    system.note_outcome(storage, outcome.error, BASE_WEIGHT + weight)
     room.use(storage, BASE_WEIGHT + weight, extrinsic.length)
     return outcome

@@ -21,8 +21,8 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
 from pubsub_emulator.primitives.signatures import LENGTH, Scheme
 from pubsub_emulator.primitives.types import U64_MAX, Hash
-from pubsub_emulator.runtime.framework.address import Address, multi_address
 from pubsub_emulator.runtime.framework.calls import CallReader, CallTable, EncodedCall
+from pubsub_emulator.runtime.framework.origin import Address, multi_address
 
 SIGNED: Final = 0x84
 BARE: Final = (0x04, 0x05)

@@ -11,7 +11,7 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH
 from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import dispatchable, ensure
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed_or_root
 from pubsub_emulator.runtime.framework.pallet import Constant, Pallet, PalletError, constant, pallet_errors
@@ -50,10 +50,6 @@ class Error(PalletError):
     ValueTooLong = 1, "A value is longer than the relay chain takes."
 
 
-def _weight(_pallet: object, entries: Sequence[object]) -> Weight:
-    return _BASE + _PER_ENTRY * len(entries)
-
-
 class Publisher(Hooks):
     """The pallet; `max_value_length` is in bytes, as on the relay chain."""
 
@@ -62,17 +58,15 @@ class Publisher(Hooks):
     def __init__(self, max_value_length: int) -> None:
         self.max_value_length = max_value_length
 
-    @dispatchable(0, weight=_weight)
+    @dispatchable(0, weight=lambda _pallet, entries: _BASE + _PER_ENTRY * len(entries))
     def publish(self, storage: Storage, origin: Origin, entries: Sequence[Entry], /) -> None:
         """Publish 1 to 64 entries: key, value, lifetime in relay blocks (0: for ever).
 
         Errors: `BadOrigin`, `WrongCount`, `ValueTooLong`.
         """
         ensure_signed_or_root(origin)
-        if not 1 <= len(entries) <= MAX_ENTRIES:
-            raise ModuleError(Error.WrongCount)
-        if any(len(value) > self.max_value_length for _, value, _ in entries):
-            raise ModuleError(Error.ValueTooLong)
+        ensure(1 <= len(entries) <= MAX_ENTRIES, Error.WrongCount)
+        ensure(not any(len(value) > self.max_value_length for _, value, _ in entries), Error.ValueTooLong)
         storage.log.extend(Published(PubsubKey(key), value, ttl) for key, value, ttl in entries)
 
     def constants(self) -> tuple[Constant, ...]:

@@ -5,7 +5,7 @@ from typing import Final
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.calls import CallTable, RuntimeCall
 from pubsub_emulator.runtime.framework.codecs import account_id
-from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError, Result, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import Result, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageValue
@@ -32,24 +32,19 @@ class Error(PalletError):
     RequireSudo = 0, "Only the account under `Key` may do this."
 
 
-def _weight(pallet: "Sudo", call: Call) -> Weight:
-    return _BASE + pallet.calls.weight(call)
-
-
 class Sudo(Hooks):
     """`pallet_sudo`; `calls` are all those of the runtime."""
 
     pallet = PALLET
     calls: CallTable
 
-    @dispatchable(0, weight=_weight)
+    @dispatchable(0, weight=lambda pallet, call: _BASE + pallet.calls.weight(call))
     def sudo(self, storage: Storage, origin: Origin, call: RuntimeCall, /) -> Weight:
         """The account under `Key` runs a call as root.
 
         Errors: `BadOrigin`, `RequireSudo`. Emits `Sudid` with what became of the call.
         """
-        if ensure_signed(origin) != KEY.get(storage):
-            raise ModuleError(Error.RequireSudo)
+        ensure(ensure_signed(origin) == KEY.get(storage), Error.RequireSudo)
         outcome = self.calls.dispatch(storage, Root(), call)
         deposit(storage, Sudid(outcome.error))
         return _BASE + outcome.weight

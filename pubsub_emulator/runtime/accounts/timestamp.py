@@ -33,9 +33,8 @@ class Timestamp(Hooks):
     def __init__(self, current_slot: Callable[[Storage], Slot] | None = None) -> None:
         self._current_slot = current_slot
 
-    def on_initialize(self, storage: Storage, now: int) -> Weight:
+    def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # the slot says it
         """Set `Now`."""
-        del now
         if self._current_slot is not None:
             set_now(storage, self._current_slot(storage))
         return WEIGHT_ZERO

@@ -1,28 +1,16 @@
 """The `Utility` pallet: batches of calls, and calls that root makes with another origin."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Final
 
-from pubsub_emulator.primitives import scale, type_info
-from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.scale import Codec, Reader
-from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.calls import CallTable, RuntimeCall
 from pubsub_emulator.runtime.framework.codecs import U32
-from pubsub_emulator.runtime.framework.dispatch import Call, Failure, ModuleError, Result, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import Call, Failure, Result, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
-from pubsub_emulator.runtime.framework.executive import encode_origin
 from pubsub_emulator.runtime.framework.hooks import Hooks
-from pubsub_emulator.runtime.framework.origin import (
-    Origin,
-    Parachain,
-    Root,
-    Signed,
-    Unsigned,
-    ensure_root,
-    ensure_signed_or_root,
-)
+from pubsub_emulator.runtime.framework.origin import Origin, OriginCaller, ensure_root, ensure_signed_or_root
 from pubsub_emulator.runtime.framework.pallet import Constant, Event, Pallet, PalletError, constant, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 
@@ -31,26 +19,6 @@ BATCHED_CALLS_LIMIT: Final = 10_922
 """The most calls of a batch, as on Polkadot."""
 _BASE: Final = Weight(5_000_000, 0)
 _PER_CALL: Final = Weight(3_000_000, 0)
-
-
-def _read_origin(reader: Reader) -> Origin:
-    at = reader.pos
-    match reader.take(2):
-        case b"\x00\x00":
-            return Root()
-        case b"\x00\x01":
-            return Signed(AccountId(reader.take(32)))
-        case b"\x00\x02":
-            return Unsigned()
-        case b"\x32\x00":
-            return Parachain(ParaId(reader.uint(4)))
-    raise ScaleError(f"no origin at offset {at}")
-
-
-origin_caller: Final[Codec[Origin]] = Codec(
-    "OriginCaller", encode_origin, _read_origin, type_info.Named("OriginCaller")
-)
-OriginCaller = Annotated[Origin, origin_caller]
 
 
 @event(PALLET, 0)
@@ -184,6 +152,5 @@ class Utility(Hooks):
 
 
 def _begin(calls: Sequence[Call]) -> Weight:
-    if len(calls) > BATCHED_CALLS_LIMIT:
-        raise ModuleError(Error.TooManyCalls)
+    ensure(len(calls) <= BATCHED_CALLS_LIMIT, Error.TooManyCalls)
     return _BASE + _PER_CALL * len(calls)

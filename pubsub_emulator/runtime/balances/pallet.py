@@ -11,43 +11,16 @@ from typing import Final
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import U128_MAX, AccountId, Balance
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.balances.events import (
-    BalanceSet,
-    Deposit,
-    DustLost,
-    Endowed,
-    Held,
-    Released,
-    Slashed,
-    Transfer,
-    Withdraw,
-)
-from pubsub_emulator.runtime.balances.types import (
-    PALLET,
-    Error,
-    Fortitude,
-    HoldReason,
-    IdAmount,
-    Precision,
-    Preservation,
-    holds_codec,
-)
-from pubsub_emulator.runtime.framework import system
-from pubsub_emulator.runtime.framework.address import MultiAddress, lookup
+from pubsub_emulator.runtime.balances import types
+from pubsub_emulator.runtime.balances.types import PALLET, Fortitude, HoldReason, IdAmount, Precision, Preservation
+from pubsub_emulator.runtime.framework import dispatch, system
 from pubsub_emulator.runtime.framework.codecs import CompactU128, account_id
-from pubsub_emulator.runtime.framework.dispatch import (
-    Arithmetic,
-    ArithmeticError,  # noqa: A004  # sp_arithmetic's name
-    ModuleError,
-    Token,
-    TokenError,
-    dispatchable,
-)
+from pubsub_emulator.runtime.framework.dispatch import Arithmetic, Token, TokenError, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
-from pubsub_emulator.runtime.framework.origin import Origin, ensure_root, ensure_signed
+from pubsub_emulator.runtime.framework.origin import MultiAddress, Origin, ensure_root, ensure_signed, lookup
 from pubsub_emulator.runtime.framework.pallet import Constant, constant
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import AccountData
@@ -56,7 +29,7 @@ TRANSFER_WEIGHT: Final = Weight(60_000_000, 3593)
 """The approximate weight of a transfer on a Polkadot node: ref_time in picoseconds, proof_size in bytes."""
 
 TOTAL_ISSUANCE: Final = StorageValue(PALLET, "TotalIssuance", "The total units issued in the system.", scale.u128, 0)
-HOLDS: Final = StorageMap(PALLET, "Holds", "Holds on account balances.", Blake2_128Concat, account_id, holds_codec, [])
+HOLDS: Final = StorageMap(PALLET, "Holds", "Holds on account balances.", Blake2_128Concat, account_id, types.holds, [])
 
 
 class Balances(Hooks):
@@ -78,8 +51,6 @@ class Balances(Hooks):
             info = system.account(storage, who)
             system.ACCOUNT.insert(storage, who, replace(info, data=replace(info.data, free=info.data.free + free)))
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + sum(balances.values()))
-
-    # Calls
 
     @dispatchable(0, weight=TRANSFER_WEIGHT)
     def transfer_allow_death(self, storage: Storage, origin: Origin, dest: MultiAddress, value: CompactU128) -> None:
@@ -113,13 +84,10 @@ class Balances(Hooks):
         account = lookup(who)
         free = 0 if new_free < self.existential_deposit else new_free
         issuance = TOTAL_ISSUANCE.get(storage) - system.account(storage, account).data.free + free
-        if issuance > U128_MAX:
-            raise Arithmetic(ArithmeticError.Overflow)
+        ensure(issuance <= U128_MAX, Arithmetic(dispatch.ArithmeticError.Overflow))
         self._mutate(storage, account, lambda data: replace(data, free=free))
         TOTAL_ISSUANCE.put(storage, issuance)
-        deposit(storage, BalanceSet(account, free))
-
-    # Reading
+        deposit(storage, types.BalanceSet(account, free))
 
     def balance_on_hold(self, storage: Storage, reason: HoldReason, who: AccountId) -> Balance:
         """The amount on hold for this reason."""
@@ -141,8 +109,6 @@ class Balances(Hooks):
             untouchable = max(untouchable, self.existential_deposit)
         return Balance(max(data.free - untouchable, 0))
 
-    # Free balances
-
     def transfer(
         self, storage: Storage, source: AccountId, dest: AccountId, amount: int, preservation: Preservation
     ) -> None:
@@ -156,13 +122,13 @@ class Balances(Hooks):
         if source != dest:
             self._decrease(storage, source, amount, Precision.BEST_EFFORT, preservation, Fortitude.POLITE)
             self._increase(storage, dest, amount)
-        deposit(storage, Transfer(source, dest, amount))
+        deposit(storage, types.Transfer(source, dest, amount))
 
     def withdraw_fee(self, storage: Storage, who: AccountId, amount: int) -> None:
         """Burn a fee and keep the account alive. Raises `Token(FundsUnavailable)`. Emits `Withdraw`."""
         self._decrease(storage, who, amount, Precision.EXACT, Preservation.PRESERVE, Fortitude.POLITE)
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - amount)
-        deposit(storage, Withdraw(who, amount))
+        deposit(storage, types.Withdraw(who, amount))
 
     def refund_fee(self, storage: Storage, who: AccountId, amount: int) -> None:
         """Refund a part of a burnt fee; does nothing for zero or if the account is gone. Emits `Deposit`."""
@@ -171,9 +137,7 @@ class Balances(Hooks):
             return
         self._increase(storage, who, amount)
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + amount)
-        deposit(storage, Deposit(who, amount))
-
-    # Holds
+        deposit(storage, types.Deposit(who, amount))
 
     def hold(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> None:
         """Put `amount` of the free balance on hold; does nothing for zero.
@@ -183,11 +147,12 @@ class Balances(Hooks):
         """
         if amount == 0:
             return
-        if not self._hold_available(storage, reason, who):
-            raise Token(TokenError.CannotCreateHold)
+        holds = HOLDS.get(storage, who)
+        full = len(holds) >= self.max_holds and all(hold.id != reason for hold in holds)
+        ensure(not full and system.account(storage, who).providers, Token(TokenError.CannotCreateHold))
         self._decrease(storage, who, amount, Precision.EXACT, Preservation.PROTECT, Fortitude.FORCE)
         self._set_on_hold(storage, reason, who, self.balance_on_hold(storage, reason, who) + amount)
-        deposit(storage, Held(reason, who, amount))
+        deposit(storage, types.Held(reason, who, amount))
 
     def release(
         self, storage: Storage, reason: HoldReason, who: AccountId, amount: int, precision: Precision = Precision.EXACT
@@ -205,7 +170,7 @@ class Balances(Hooks):
             raise Token(TokenError.CannotCreate)
         taken = self._decrease_on_hold(storage, reason, who, amount, precision)
         self._increase(storage, who, taken)
-        deposit(storage, Released(reason, who, taken))
+        deposit(storage, types.Released(reason, who, taken))
         return Balance(taken)
 
     def slash_held(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> Balance:
@@ -213,15 +178,12 @@ class Balances(Hooks):
         taken = self._decrease_on_hold(storage, reason, who, amount, Precision.BEST_EFFORT)
         if taken:
             TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - taken)
-            deposit(storage, Slashed(who, taken))
+            deposit(storage, types.Slashed(who, taken))
         return Balance(taken)
-
-    # Checks
 
     def integrity_test(self) -> None:
         """Raise `IntegrityError` for an existential deposit of zero, with which accounts would be free."""
-        if self.existential_deposit <= 0:
-            raise IntegrityError("the existential deposit must be greater than zero")
+        ensure(self.existential_deposit > 0, IntegrityError("the existential deposit must be greater than zero"))
 
     def try_state(self, storage: Storage) -> None:
         """Raise `StateError` unless holds add up to `reserved`, accounts to the issuance, and counters are right."""
@@ -239,14 +201,10 @@ class Balances(Hooks):
         if issuance != TOTAL_ISSUANCE.get(storage):
             raise StateError("Balances: accounts do not sum up to the total issuance")
 
-    # Constants
-
     def constants(self) -> tuple[Constant, ...]:
         """The least balance of an account."""
         least = "The minimum amount required to keep an account open."
         return (constant("ExistentialDeposit", scale.u128, self.existential_deposit, least),)
-
-    # Implementation
 
     def _mutate(self, storage: Storage, who: AccountId, change: Callable[[AccountData], AccountData]) -> None:
         """Change an account's data, update its reference counters and burn dust."""
@@ -273,18 +231,17 @@ class Balances(Hooks):
         if did_provide and not does_provide:
             system.dec_providers(storage, who)  # may remove the account, so it goes last
         if is_new and after.free:
-            deposit(storage, Endowed(who, after.free))
+            deposit(storage, types.Endowed(who, after.free))
         if dust:
             TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - dust)
-            deposit(storage, DustLost(who, dust))
+            deposit(storage, types.DustLost(who, dust))
 
     def _write_free(self, storage: Storage, who: AccountId, free: int) -> None:
         self._mutate(storage, who, lambda data: replace(data, free=free))
 
     def _increase(self, storage: Storage, who: AccountId, amount: int) -> None:
         free = system.account(storage, who).data.free + amount
-        if free > U128_MAX:
-            raise Arithmetic(ArithmeticError.Overflow)
+        ensure(free <= U128_MAX, Arithmetic(dispatch.ArithmeticError.Overflow))
         if amount and free >= self.existential_deposit:
             self._write_free(storage, who, free)
 
@@ -326,36 +283,25 @@ class Balances(Hooks):
             holds[at] = IdAmount(reason, amount)
         else:
             del holds[at]
-        if len(holds) > self.max_holds:
-            raise ModuleError(Error.TooManyHolds)
+        ensure(len(holds) <= self.max_holds, types.Error.TooManyHolds)
         self._mutate(storage, who, lambda data: replace(data, reserved=data.reserved + amount - before))
         HOLDS.insert(storage, who, holds)
-
-    def _hold_available(self, storage: Storage, reason: HoldReason, who: AccountId) -> bool:
-        holds = HOLDS.get(storage, who)
-        full = len(holds) >= self.max_holds and all(hold.id != reason for hold in holds)
-        return system.account(storage, who).providers > 0 and not full
 
     def _check_withdraw(self, storage: Storage, who: AccountId, amount: int, *, keep: bool) -> None:
         if amount == 0:
             return
         data = system.account(storage, who).data
         left = data.free - amount
-        if left < 0:
-            raise Token(TokenError.FundsUnavailable)
+        ensure(left >= 0, Token(TokenError.FundsUnavailable))
         if amount > self.reducible_balance(storage, who, Preservation.EXPENDABLE, Fortitude.POLITE):
             raise Token(TokenError.Frozen)
         if left < self.existential_deposit:
-            if not system.can_dec_provider(storage, who):
-                raise Token(TokenError.OnlyProvider)
-            if keep:
-                raise Token(TokenError.NotExpendable)
+            ensure(system.can_dec_provider(storage, who), Token(TokenError.OnlyProvider))
+            ensure(not keep, Token(TokenError.NotExpendable))
 
     def _check_deposit(self, storage: Storage, who: AccountId, amount: int) -> None:
         if amount == 0:
             return
         data = system.account(storage, who).data
-        if data.free + amount + data.reserved > U128_MAX:
-            raise Arithmetic(ArithmeticError.Overflow)
-        if data.free + amount < self.existential_deposit:
-            raise Token(TokenError.BelowMinimum)
+        ensure(data.free + amount + data.reserved <= U128_MAX, Arithmetic(dispatch.ArithmeticError.Overflow))
+        ensure(data.free + amount >= self.existential_deposit, Token(TokenError.BelowMinimum))

@@ -1,7 +1,11 @@
-"""Types of balances: hold reasons, options of operations, errors, and their encoding.
+"""Types of balances: hold reasons, options of operations, their encoding, and the pallet's events and errors.
 
 IdAmount           RuntimeHoldReason id, u128 amount
 RuntimeHoldReason  u8 pallet index, u8 variant
+
+The variants of events have no explicit indices in `pallet_balances`, so their order decides. It is that of releases
+with 30 variants, which Polkadot runs since specification 2,003,002: `MintedCredit` and `BurnedDebt` shifted the later
+variants.
 """
 
 from dataclasses import dataclass
@@ -10,7 +14,11 @@ from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.scale import Codec
-from pubsub_emulator.runtime.framework.pallet import Pallet, PalletError, pallet_errors
+from pubsub_emulator.primitives.structs import struct
+from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.runtime.framework.codecs import U128
+from pubsub_emulator.runtime.framework.events import event
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 
 PALLET: Final = Pallet("Balances", 5, "pallet_balances", "Free balances and those on hold.")
 
@@ -65,17 +73,16 @@ reason_codec: Final[Codec[HoldReason]] = Codec(
 )
 Reason = Annotated[HoldReason, reason_codec]
 """A hold reason as a field of an event."""
-holds_codec: Final[Codec[list[IdAmount]]] = scale.vec(
-    scale.pair(reason_codec, scale.u128)
-    .map("IdAmount", lambda p: IdAmount(*p), lambda h: (h.id, h.amount))
-    .described(
-        type_info.struct(
-            "frame_support::traits::tokens::misc::IdAmount",
+holds: Final[Codec[list[IdAmount]]] = scale.vec(
+    struct(
+        IdAmount,
+        reason_codec,
+        scale.u128,
+        rust="frame_support::traits::tokens::misc::IdAmount",
+        params=(
             type_info.Parameter("Id", type_info.Named("RuntimeHoldReason")),
             type_info.Parameter("Balance", type_info.U128),
-            id=type_info.Named("RuntimeHoldReason"),
-            amount=type_info.U128,
-        )
+        ),
     )
 )
 
@@ -96,3 +103,104 @@ class Error(PalletError):
     TooManyFreezes = 9, "The account has the maximum number of freezes."
     IssuanceDeactivated = 10, "The issuance is deactivated and cannot change."
     DeltaZero = 11, "A change of zero is none."
+
+
+@event(PALLET, 0)
+class Endowed(Event):
+    """An account was made with a free balance."""
+
+    account: AccountId
+    free_balance: U128
+
+
+@event(PALLET, 1)
+class DustLost(Event):
+    """An account ended with less than the existential deposit, which is burnt."""
+
+    account: AccountId
+    amount: U128
+
+
+@event(PALLET, 2)
+class Transfer(Event):
+    """A transfer succeeded."""
+
+    from_: AccountId
+    to: AccountId
+    amount: U128
+
+
+@event(PALLET, 3)
+class BalanceSet(Event):
+    """Root set a free balance."""
+
+    who: AccountId
+    free: U128
+
+
+@event(PALLET, 7)
+class Deposit(Event):
+    """Something was given to an account, as a fee that was too high."""
+
+    who: AccountId
+    amount: U128
+
+
+@event(PALLET, 8)
+class Withdraw(Event):
+    """Something was taken from an account, as a fee."""
+
+    who: AccountId
+    amount: U128
+
+
+@event(PALLET, 9)
+class Slashed(Event):
+    """Something was taken from an account and burnt."""
+
+    who: AccountId
+    amount: U128
+
+
+@event(PALLET, 10)
+class Minted(Event):
+    """Something was made and given to an account."""
+
+    who: AccountId
+    amount: U128
+
+
+@event(PALLET, 12)
+class Burned(Event):
+    """Something was taken from an account's free balance and burnt."""
+
+    who: AccountId
+    amount: U128
+
+
+@event(PALLET, 24)
+class Held(Event):
+    """Something was put on hold."""
+
+    reason: Reason
+    who: AccountId
+    amount: U128
+
+
+@event(PALLET, 26)
+class TransferOnHold(Event):
+    """Something on hold went to another account."""
+
+    reason: Reason
+    source: AccountId
+    dest: AccountId
+    amount: U128
+
+
+@event(PALLET, 28)
+class Released(Event):
+    """Something is no longer on hold."""
+
+    reason: Reason
+    who: AccountId
+    amount: U128
