@@ -6,7 +6,7 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import U64_MAX, AccountId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.codecs import U64
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
@@ -104,14 +104,15 @@ class DomeEvents(Hooks):
         Errors: `BadOrigin`, `WrongNetwork`, `TooLong`, `BadGlobalId`, `AlreadyPublished`. Emits `EventDOMEv1`.
         """
         author = ensure_signed(origin)
-        if network != NETWORK.get(storage):
-            raise ModuleError(Error.WrongNetwork)
+        ensure(network == NETWORK.get(storage), Error.WrongNetwork)
         _check_lengths(event_type, data_location, relevant_metadata)
-        name = _id_of(data_location)
+        try:
+            name = global_id(data_location.decode("ascii")).encode()
+        except (UnicodeDecodeError, NoGlobalIdError):
+            raise ModuleError(Error.BadGlobalId) from None
         index = COUNT.get(storage)
         if PUBLISHED.contains(storage, name):
-            if UNIQUE.get(storage):
-                raise ModuleError(Error.AlreadyPublished)
+            ensure(not UNIQUE.get(storage), Error.AlreadyPublished)
         else:
             PUBLISHED.insert(storage, name, index)
         COUNT.put(storage, min(index + 1, U64_MAX))
@@ -131,12 +132,4 @@ def _check_lengths(event_type: bytes, data_location: bytes, metadata: list[bytes
         or len(metadata) > MOST_METADATA
         or any(len(each) > MOST_METADATUM for each in metadata)
     )
-    if too_long:
-        raise ModuleError(Error.TooLong)
-
-
-def _id_of(data_location: bytes) -> bytes:
-    try:
-        return global_id(data_location.decode("ascii")).encode()
-    except (UnicodeDecodeError, NoGlobalIdError):
-        raise ModuleError(Error.BadGlobalId) from None
+    ensure(not too_long, Error.TooLong)

@@ -8,7 +8,7 @@ from typing import Final
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
@@ -51,10 +51,8 @@ class Prism(Hooks):
         Errors: `BadOrigin`, `ObjectEmpty`, `ObjectTooLarge`. Emits `ObjectAnchored`.
         """
         who = ensure_signed(origin)
-        if not object:
-            raise ModuleError(Error.ObjectEmpty)
-        if len(object) > MOST_OBJECT:
-            raise ModuleError(Error.ObjectTooLarge)
+        ensure(object, Error.ObjectEmpty)
+        ensure(len(object) <= MOST_OBJECT, Error.ObjectTooLarge)
         deposit(storage, ObjectAnchored(who, object))
 
     def constants(self) -> tuple[Constant, ...]:

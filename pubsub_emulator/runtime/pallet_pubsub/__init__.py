@@ -2,16 +2,15 @@
 
 The FRAME pallet is called `Broadcaster`: so its storage prefix, calls and events are named.
 
-Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `pallet`; then the logic that those call:
-`registry`, `publish`, `expiry` with its two policies `scan` and `expiry_index`; last `integrity`,
-`try_state` and `genesis`.
+Read in this order: `config`, `storage`, `events`, `pallet`; then the logic that those call:
+`registry`, `publish`, `expiry`, `scan`; last `try_state` and `genesis`.
 """
 
 from pubsub_emulator.runtime.pallet_pubsub.config import Config as Config
 from pubsub_emulator.runtime.pallet_pubsub.config import ForcedDeposit as ForcedDeposit
 from pubsub_emulator.runtime.pallet_pubsub.config import Registrar as Registrar
 from pubsub_emulator.runtime.pallet_pubsub.config import TtlPolicy as TtlPolicy
-from pubsub_emulator.runtime.pallet_pubsub.errors import Error as Error
+from pubsub_emulator.runtime.pallet_pubsub.events import Error as Error
 from pubsub_emulator.runtime.pallet_pubsub.genesis import GenesisPublisher as GenesisPublisher
 from pubsub_emulator.runtime.pallet_pubsub.genesis import genesis_rows as genesis_rows
 from pubsub_emulator.runtime.pallet_pubsub.pallet import Broadcaster as Broadcaster

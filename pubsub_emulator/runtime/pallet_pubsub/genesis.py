@@ -9,15 +9,9 @@ from dataclasses import dataclass
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, PublishedEntry
 from pubsub_emulator.primitives.types import AccountId, Balance, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.hooks import IntegrityError
+from pubsub_emulator.runtime.pallet_pubsub import storage as items
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
-from pubsub_emulator.runtime.pallet_pubsub.storage import (
-    CounterForRegisteredPublishers,
-    ExpiryIndex,
-    PublisherInfo,
-    RegisteredPublishers,
-    ensure_key,
-    rows_of,
-)
+from pubsub_emulator.runtime.pallet_pubsub.storage import ExpiryIndex, PublisherInfo, ensure_key, rows_of
 
 Rows = list[tuple[bytes, bytes]]
 
@@ -44,13 +38,12 @@ def genesis_rows(config: Config, publishers: Mapping[ParaId, GenesisPublisher]) 
         if publisher.manager is not None:
             registered += 1
             info = PublisherInfo(publisher.manager, Balance(0))
-            top.append((rows.registration, RegisteredPublishers.codec.encode(info)))
+            top.append((rows.registration, items.RegisteredPublishers.codec.encode(info)))
         child, size = _entries(config, para, publisher.entries, top)
         if not child:
             continue
-        _ensure(
-            config.is_system(para) or publisher.manager is not None, f"publisher {para} has data and is not registered"
-        )
+        allowed = config.is_system(para) or publisher.manager is not None
+        _ensure(allowed, f"publisher {para} has data and is not registered")
         _ensure(len(child) <= config.max_stored_keys, f"publisher {para} stores {len(child)} keys")
         _ensure(size <= config.max_total_storage_size, f"publisher {para} stores {size} bytes")
         _ensure(len(dict(child)) == len(child), f"publisher {para} stores a key twice")
@@ -60,7 +53,7 @@ def genesis_rows(config: Config, publishers: Mapping[ParaId, GenesisPublisher]) 
         top.append((rows.total_storage_size, size.to_bytes(4, "little")))
     _ensure(registered <= config.max_publishers, f"{registered} publishers are registered")
     if registered:
-        top.append((CounterForRegisteredPublishers.key, registered.to_bytes(4, "little")))
+        top.append((items.CounterForRegisteredPublishers.key, registered.to_bytes(4, "little")))
     return top, children
 
 
@@ -74,12 +67,10 @@ def _entries(
     size = 0
     for key, entry in entries:
         ensure_key(key)
-        _ensure(
-            len(entry.value) <= config.max_value_length, f"publisher {para} stores a value of {len(entry.value)} bytes"
-        )
-        raw = entry.encode()
+        length, raw = len(entry.value), entry.encode()
+        _ensure(length <= config.max_value_length, f"publisher {para} stores a value of {length} bytes")
         child.append((key, config.rules.to_stored(raw)))
-        size += KEY_LENGTH + len(entry.value)
+        size += KEY_LENGTH + length
         if entry.ttl:
             top.append((rows.ttl_row(key), raw[-8:]))
             if by_index:

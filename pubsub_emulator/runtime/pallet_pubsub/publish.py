@@ -12,8 +12,7 @@ from pubsub_emulator.runtime.framework.dispatch import ModuleError
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
-from pubsub_emulator.runtime.pallet_pubsub.errors import Error
-from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, Error
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublisherRows, TtlLapMark, ensure_key, rows_of
 
 _INFINITE = bytes(4)

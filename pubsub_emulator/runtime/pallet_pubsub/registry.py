@@ -12,19 +12,10 @@ from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError
 from pubsub_emulator.runtime.framework.events import deposit as deposit_event
 from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Signed
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_pubsub import storage as items
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, Registrar, TtlPolicy
-from pubsub_emulator.runtime.pallet_pubsub.errors import Error
-from pubsub_emulator.runtime.pallet_pubsub.events import PublisherDeregistered, PublisherRegistered
-from pubsub_emulator.runtime.pallet_pubsub.storage import (
-    CounterForRegisteredPublishers,
-    ExpiryIndex,
-    PublishedKeys,
-    PublisherInfo,
-    RegisteredPublishers,
-    TotalStorageSize,
-    TtlData,
-    TtlLapMark,
-)
+from pubsub_emulator.runtime.pallet_pubsub.events import Error, PublisherDeregistered, PublisherRegistered
+from pubsub_emulator.runtime.pallet_pubsub.storage import PublisherInfo, RegisteredPublishers, TotalStorageSize, TtlData
 
 PUBLISHER_DEPOSIT: Final = HoldReason(PALLET.index, 0)
 """`HoldReason::PublisherDeposit`."""
@@ -54,7 +45,7 @@ def register(balances: Balances, storage: Storage, para: ParaId, manager: Accoun
     """
     balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount)
     RegisteredPublishers.insert(storage, para, PublisherInfo(manager, amount))
-    CounterForRegisteredPublishers.put(storage, CounterForRegisteredPublishers.get(storage) + 1)
+    items.CounterForRegisteredPublishers.put(storage, items.CounterForRegisteredPublishers.get(storage) + 1)
     deposit_event(storage, PublisherRegistered(para, manager))
 
 
@@ -62,7 +53,7 @@ def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
     """Raise `AlreadyRegistered` or `TooManyPublishers` if `para` cannot be registered now."""
     if RegisteredPublishers.contains(storage, para):
         raise ModuleError(Error.AlreadyRegistered)
-    if CounterForRegisteredPublishers.get(storage) >= config.max_publishers:
+    if items.CounterForRegisteredPublishers.get(storage) >= config.max_publishers:
         raise ModuleError(Error.TooManyPublishers)
 
 
@@ -85,7 +76,7 @@ def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> 
 
 def is_known(storage: Storage, para: ParaId) -> bool:
     """Whether there is anything to deregister: a registration, or data of a system para."""
-    return RegisteredPublishers.contains(storage, para) or PublishedKeys.contains(storage, para)
+    return RegisteredPublishers.contains(storage, para) or items.PublishedKeys.contains(storage, para)
 
 
 def remove(config: Config, balances: Balances, storage: Storage, para: ParaId, *, slash: bool = False) -> int:
@@ -97,7 +88,7 @@ def remove(config: Config, balances: Balances, storage: Storage, para: ParaId, *
     keys = _remove_data(config, storage, para)
     info = RegisteredPublishers.take(storage, para)
     if info is not None:
-        CounterForRegisteredPublishers.put(storage, CounterForRegisteredPublishers.get(storage) - 1)
+        items.CounterForRegisteredPublishers.put(storage, items.CounterForRegisteredPublishers.get(storage) - 1)
         if slash:
             balances.slash_held(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit)
         else:
@@ -109,10 +100,10 @@ def remove(config: Config, balances: Balances, storage: Storage, para: ParaId, *
 def _remove_data(config: Config, storage: Storage, para: ParaId) -> int:
     if config.ttl_policy is TtlPolicy.EXPIRY_INDEX:
         for key, (ttl, when_inserted) in TtlData.items(storage, para):
-            ExpiryIndex.remove(storage, when_inserted + ttl, (para, key))
+            items.ExpiryIndex.remove(storage, when_inserted + ttl, (para, key))
     TtlData.clear(storage, para)
-    PublishedKeys.remove(storage, para)
+    items.PublishedKeys.remove(storage, para)
     TotalStorageSize.remove(storage, para)
-    TtlLapMark.remove(storage, para)
+    items.TtlLapMark.remove(storage, para)
     child, (prefix,) = config.rules.placed(para, (b"",))
     return storage.child_clear(child, prefix)

@@ -24,15 +24,9 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.codecs import para_id
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_pubsub import storage as items
 from pubsub_emulator.runtime.pallet_pubsub import weights
-from pubsub_emulator.runtime.pallet_pubsub.storage import (
-    ScanCursor,
-    TtlData,
-    TtlLapMark,
-    TtlRow,
-    TtlScanCursor,
-    rows_of,
-)
+from pubsub_emulator.runtime.pallet_pubsub.storage import TtlData, TtlLapMark, TtlRow, TtlScanCursor, rows_of
 
 _PARA: Final = slice(len(TtlData.prefix) + 8, len(TtlData.prefix) + 12)
 """The publisher in a row's storage key, after its hash."""
@@ -118,11 +112,9 @@ class Lap:
 
     def save(self) -> None:
         """Store the position for the next sweep, or remove the cursor if the table is empty."""
-        if self._last is None:
-            TtlScanCursor.kill(self._storage)
-        else:
-            para, key, visited = self._last
-            TtlScanCursor.put(self._storage, ScanCursor(para_id.decode(para), key, visited))
+        para, key, visited = self._last or _NOWHERE
+        cursor = items.ScanCursor(para_id.decode(para), key, visited) if self._last else None
+        TtlScanCursor.put_or_kill(self._storage, cursor)
 
     def _go_on(self, after: bytes | None, place: _Place) -> None:
         """Continue with the rows after the storage key `after`, as if `place` had been visited last."""
@@ -156,6 +148,5 @@ class Lap:
 
 def worst_step() -> Weight:
     """The most weight of finding one more row: leaving a publisher early and resuming another at its mark."""
-    return (
-        weights.examine_row() * 2 + weights.leave_publisher() + weights.enter_publisher() + weights.resume_publisher()
-    )
+    marks = weights.leave_publisher() + weights.enter_publisher() + weights.resume_publisher()
+    return weights.examine_row() * 2 + marks

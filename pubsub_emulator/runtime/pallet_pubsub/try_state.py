@@ -9,17 +9,9 @@ from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.runtime.balances import HOLDS
 from pubsub_emulator.runtime.framework.hooks import StateError
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_pubsub import storage as items
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
-from pubsub_emulator.runtime.pallet_pubsub.storage import (
-    CounterForRegisteredPublishers,
-    ExpiryIndex,
-    PublishedKeys,
-    RegisteredPublishers,
-    TotalStorageSize,
-    TtlData,
-    TtlLapMark,
-)
 from pubsub_emulator.runtime.rules import RuleFailed, Rules
 
 Lifetimes = dict[tuple[ParaId, bytes], tuple[int, int]]
@@ -29,9 +21,10 @@ def try_state(config: Config, storage: Storage) -> None:
     """Raise `StateError` for the first disagreement."""
     _try_registrations(storage)
     finite: Lifetimes = {}
-    for para, count in PublishedKeys.items(storage):
+    for para, count in items.PublishedKeys.items(storage):
         if not config.is_system(para) and config.rules.may_publish is None:
-            _ensure(RegisteredPublishers.contains(storage, para), f"publisher {para} has data and no registration")
+            registered = items.RegisteredPublishers.contains(storage, para)
+            _ensure(registered, f"publisher {para} has data and no registration")
         _try_publisher(config.rules, storage, para, count, finite)
     _try_orphans(storage)
     _try_lifetimes(config, storage, finite)
@@ -46,11 +39,11 @@ def _try_registrations(storage: Storage) -> None:
     """The counter is the number of registrations, and an account's hold is the sum of its deposits (PS-12)."""
     registered = 0
     deposits: dict[AccountId, int] = {}
-    for _, info in RegisteredPublishers.items(storage):
+    for _, info in items.RegisteredPublishers.items(storage):
         registered += 1
         if info.deposit:
             deposits[info.manager] = deposits.get(info.manager, 0) + info.deposit
-    counted = CounterForRegisteredPublishers.get(storage)
+    counted = items.CounterForRegisteredPublishers.get(storage)
     _ensure(counted == registered, f"{registered} registrations are counted as {counted}")
     held = {who: hold.amount for who, holds in HOLDS.items(storage) for hold in holds if hold.id == PUBLISHER_DEPOSIT}
     for who in [*deposits, *held]:
@@ -74,28 +67,28 @@ def _try_publisher(rules: Rules, storage: Storage, para: ParaId, count: int, fin
         if entry.ttl:
             finite[para, key] = (entry.ttl, entry.when_inserted)
     _ensure(keys == count and keys > 0, f"publisher {para} stores {keys} keys and {count} are counted")
-    counted = TotalStorageSize.get(storage, para)
+    counted = items.TotalStorageSize.get(storage, para)
     _ensure(size == counted, f"publisher {para} stores {size} bytes and {counted} are counted")
 
 
 def _try_orphans(storage: Storage) -> None:
     """Publishers without keys have no counter, mark or child trie. Uncommitted child tries are not checked."""
-    for name, item in (("a size", TotalStorageSize), ("a lap mark", TtlLapMark)):
+    for name, item in (("a size", items.TotalStorageSize), ("a lap mark", items.TtlLapMark)):
         for para in item.keys(storage):
-            _ensure(PublishedKeys.contains(storage, para), f"publisher {para} has {name} and no keys")
+            _ensure(items.PublishedKeys.contains(storage, para), f"publisher {para} has {name} and no keys")
     for child in storage.state.children:
         if child.startswith(b"pubsub") and len(child) == 10 and storage.child_root(child) is not None:
             para = ParaId(int.from_bytes(child[6:], "little"))
-            _ensure(PublishedKeys.contains(storage, para), f"publisher {para} has a child trie and no keys")
+            _ensure(items.PublishedKeys.contains(storage, para), f"publisher {para} has a child trie and no keys")
 
 
 def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
     """Exactly the finite entries have a TTL row, and an index row if the policy keeps the index."""
-    rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in TtlData.rows(storage)}
+    rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in items.TtlData.rows(storage)}
     for place in [*finite, *rows]:
         lives, row = finite.get(place), rows.get(place)
         _ensure(lives == row, f"entry {place[1].hex()} of publisher {place[0]} lives {lives}, its TTL row says {row}")
-    index = [(expiry, entry) for expiry, entry, _ in ExpiryIndex.rows(storage)]
+    index = [(expiry, entry) for expiry, entry, _ in items.ExpiryIndex.rows(storage)]
     wanted = []
     if config.ttl_policy is TtlPolicy.EXPIRY_INDEX:
         wanted = [(ttl + when_inserted, place) for place, (ttl, when_inserted) in finite.items()]

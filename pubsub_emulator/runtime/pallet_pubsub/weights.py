@@ -33,9 +33,8 @@ def publish(config: Config, value_length: int) -> Weight:
     Reads registration, count, size and the old entry; writes entry, child root, count, size, the TTL row and, in
     the expiry index, the old row and the new one.
     """
-    return (
-        CALL + READ * 3 + _read_entry(config) + WRITE * (5 + 2 * _index_writes(config)) + PER_VALUE_BYTE * value_length
-    )
+    writes = WRITE * (5 + 2 * _index_writes(config))
+    return CALL + READ * 3 + _read_entry(config) + writes + PER_VALUE_BYTE * value_length
 
 
 def remove_key(config: Config) -> Weight:

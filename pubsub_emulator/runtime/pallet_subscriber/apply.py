@@ -1,7 +1,5 @@
 """Writes the result of a walk to the state (PS-60 to PS-68). `plan` decides everything and writes nothing."""
 
-from collections.abc import Mapping
-
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor, ttl_state
 from pubsub_emulator.primitives.storage_keys import CURRENT_SLOT
@@ -9,18 +7,12 @@ from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlock
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import delivered, events
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import remove_stale_nodes
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, key_set_hash
 from pubsub_emulator.runtime.pallet_subscriber.delivered import NOTHING, DeliveredWriter
-from pubsub_emulator.runtime.pallet_subscriber.events import (
-    DataProcessed,
-    DataRemoved,
-    HandlerFailed,
-    PublisherDisabled,
-)
 from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
 from pubsub_emulator.runtime.rules import Rules, rules_of
@@ -64,11 +56,8 @@ def apply(
     deliver = _Deliverer(storage, spec, now, handler).deliver
     made = [deliver(change) for change in plan.changes if change.para not in disabled]
     deliveries = tuple([each for each in made if each is not None])
-    _put_roots(storage, roots)
-    if plan.cursor is None:
-        items.PROCESSING_CURSOR.kill(storage)
-    else:
-        items.PROCESSING_CURSOR.put(storage, plan.cursor)
+    items.PROCESSED_ROOTS.put_or_kill(storage, roots)
+    items.PROCESSING_CURSOR.put_or_kill(storage, plan.cursor)
     remove_stale_nodes(storage, plan.stale)
     return deliveries
 
@@ -83,10 +72,7 @@ def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, ro
         if para not in spec.subscriptions:
             items.DISABLED_PUBLISHERS.remove(storage, para)
     hashes = {para: key_set_hash(keys) for para, keys in spec.subscriptions.items()}
-    if hashes:
-        items.SUBSCRIPTION_HASH.put(storage, hashes)
-    else:
-        items.SUBSCRIPTION_HASH.kill(storage)
+    items.SUBSCRIPTION_HASH.put_or_kill(storage, hashes)
 
 
 def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash], rules: Rules) -> None:
@@ -96,7 +82,7 @@ def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId
         drop_cache(storage, para, publisher.keys)
         roots.pop(para, None)
         items.DISABLED_PUBLISHERS.insert(storage, para, publisher.disabled)
-        deposit(storage, PublisherDisabled(para, publisher.disabled))
+        deposit(storage, events.PublisherDisabled(para, publisher.disabled))
     elif root is not None and not publisher.unchanged:
         if rules.keep is not None and publisher.cache.keeps_nodes:
             kept = publisher.cache.store_only(storage, rules.keep(para, publisher.visited, publisher.keys))
@@ -138,11 +124,11 @@ class _Deliverer:
                 return None
         failed = not self._call(para, key, value, state)
         if failed:
-            deposit(self._storage, HandlerFailed(para, key))
+            deposit(self._storage, events.HandlerFailed(para, key))
         elif value is None:
-            deposit(self._storage, DataRemoved(para, key))
+            deposit(self._storage, events.DataRemoved(para, key))
         else:
-            deposit(self._storage, DataProcessed(para, key, len(value)))
+            deposit(self._storage, events.DataProcessed(para, key, len(value)))
         return Delivery(para, key, entry_hash, value, state, failed)
 
     def _call(self, para: ParaId, key: PubsubKey, value: bytes | None, state: TtlState | None) -> bool:
@@ -161,13 +147,6 @@ class _Deliverer:
                 raise  # the state could not be read: nothing follows for the handler
             return False
         return True
-
-
-def _put_roots(storage: Storage, roots: Mapping[ParaId, Hash]) -> None:
-    if roots:
-        items.PROCESSED_ROOTS.put(storage, dict(roots))
-    else:
-        items.PROCESSED_ROOTS.kill(storage)
 
 
 def current_ttl_state(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> TtlState | None:

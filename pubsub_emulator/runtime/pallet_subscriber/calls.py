@@ -3,22 +3,16 @@
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight, encode_weight, weight_info
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
 from pubsub_emulator.runtime.framework.pallet import Constant, constant
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import delivered, events
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, runtime_spec
-from pubsub_emulator.runtime.pallet_subscriber.errors import Error
-from pubsub_emulator.runtime.pallet_subscriber.events import (
-    PublisherCacheCleared,
-    PublisherEnabled,
-    RedeliveryRequested,
-)
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET
 
 _CALL_WEIGHT = Weight(50_000_000, 4096)
@@ -41,9 +35,8 @@ class SubscriberCalls(Hooks):
         ensure_root(origin)
         known = look_up(storage, para)
         known = forget(storage, para, _keys(storage, para)) or known
-        if not known:
-            raise ModuleError(Error.NothingToClear)
-        deposit(storage, PublisherCacheCleared(para))
+        ensure(known, events.Error.NothingToClear)
+        deposit(storage, events.PublisherCacheCleared(para))
 
     @dispatchable(1, weight=_CALL_WEIGHT)
     def redeliver(self, storage: Storage, origin: Origin, para: ParaId, /) -> None:
@@ -55,7 +48,7 @@ class SubscriberCalls(Hooks):
         keys = _keys(storage, para)
         forget(storage, para, keys)
         delivered.clear(storage, para, keys)
-        deposit(storage, RedeliveryRequested(para))
+        deposit(storage, events.RedeliveryRequested(para))
 
     @dispatchable(2, weight=_CALL_WEIGHT)
     def enable_publisher(self, storage: Storage, origin: Origin, para: ParaId, /) -> None:
@@ -65,8 +58,8 @@ class SubscriberCalls(Hooks):
         """
         ensure_root(origin)
         if items.DISABLED_PUBLISHERS.take(storage, para) is None:
-            raise ModuleError(Error.PublisherNotDisabled)
-        deposit(storage, PublisherEnabled(para))
+            raise ModuleError(events.Error.PublisherNotDisabled)
+        deposit(storage, events.PublisherEnabled(para))
 
     def constants(self) -> tuple[Constant, ...]:
         """The runtime's figures, without its subscriptions."""
@@ -105,8 +98,5 @@ def forget(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> bool:
     roots = dict(items.PROCESSED_ROOTS.get(storage))
     known = roots.pop(para, None) is not None
     drop_cache(storage, para, keys)
-    if roots:
-        items.PROCESSED_ROOTS.put(storage, roots)
-    else:
-        items.PROCESSED_ROOTS.kill(storage)
+    items.PROCESSED_ROOTS.put_or_kill(storage, roots)
     return known

@@ -51,8 +51,10 @@ class ImpossibleConfig(PubsubError):
     """The rules cannot be kept with this configuration; the message gives the figures."""
 
 
-Subscriptions = Mapping[ParaId, tuple[PubsubKey, ...]]
-"""Publishers ascending, each with its distinct keys ascending and at least one."""
+Keys = tuple[PubsubKey, ...]
+"""The distinct subscribed keys of one publisher, ascending."""
+Subscriptions = Mapping[ParaId, Keys]
+"""Publishers ascending, each with at least one key."""
 
 
 def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subscriptions:
@@ -62,7 +64,7 @@ def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subsc
 
 
 @lru_cache(maxsize=4096)
-def key_set_hash(keys: tuple[PubsubKey, ...]) -> Hash:
+def key_set_hash(keys: Keys) -> Hash:
     """blake2_256 of the SCALE of a publisher's sorted keys, as `SubscriptionHash` holds it."""
     return blake2_256(scale.encode_compact(len(keys)) + b"".join(keys))
 
@@ -273,21 +275,12 @@ def _read_spec(reader: Reader) -> RuntimeSpec:
         handler_weight=Weight(reader.uint(8), reader.uint(8)),
         rules=b"",
     )
-    flags = _read_flags(reader)
-    if not flags:
-        return spec
-    return replace(spec, accounts=bool(flags & 1), rules=reader.take(32) if flags & 2 else b"")
-
-
-def _read_flags(reader: Reader) -> int:
-    """The flags that follow if one is set: 1 for `accounts`, 2 for rules, whose digest follows. Raises `ScaleError`."""
     if not reader.remaining():
-        return 0
-    at = reader.pos
-    flags = reader.u8()
+        return spec
+    at, flags = reader.pos, reader.u8()  # 1 for `accounts`, 2 for rules, whose digest follows
     if flags not in {1, 2, 3}:
         raise ScaleError(f"only 01, or 02 or 03 and a digest, may follow a runtime, at offset {at}")
-    return flags
+    return replace(spec, accounts=bool(flags & 1), rules=reader.take(32) if flags & 2 else b"")
 
 
 spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read_spec)

@@ -20,11 +20,9 @@ from typing import Final
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, RuntimeSpec, key_set_hash
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, Keys, RuntimeSpec, key_set_hash
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered, decode_last_delivered
-
-Keys = tuple[PubsubKey, ...]
 
 PACK: Final = 16
 """Items in a packed row."""

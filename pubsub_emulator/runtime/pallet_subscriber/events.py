@@ -1,11 +1,11 @@
-"""The events of the pallet."""
+"""The events of the pallet, and the errors of its calls."""
 
 from typing import Annotated
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.codecs import U32
 from pubsub_emulator.runtime.framework.events import event
-from pubsub_emulator.runtime.framework.pallet import Event
+from pubsub_emulator.runtime.framework.pallet import Event, PalletError, pallet_errors
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET, disable_reason
 
@@ -66,3 +66,11 @@ class RedeliveryRequested(Event):
     """All of the publisher's entries will be delivered anew."""
 
     publisher: ParaId
+
+
+@pallet_errors(PALLET)
+class Error(PalletError):
+    """`Subscriber` errors."""
+
+    PublisherNotDisabled = 0, "The publisher is not disabled."
+    NothingToClear = 1, "Nothing is remembered of the publisher."

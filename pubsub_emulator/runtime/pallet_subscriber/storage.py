@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.codecs import hash_by_para, hash_codec, para_id, pubsub_key
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Identity, Twox64Concat
@@ -47,14 +48,6 @@ def _read_last(reader: Reader) -> LastDelivered:
     return LastDelivered(Hash(reader.take(32)), reader.uint(4), RelayBlockNumber(reader.uint(4)))
 
 
-def _encode_info(row: CacheInfo) -> bytes:
-    return (row.generation | row.nodes << 32 | row.bytes << 64).to_bytes(12, "little")
-
-
-def _read_info(reader: Reader) -> CacheInfo:
-    return CacheInfo(reader.uint(4), reader.uint(4), reader.uint(4))
-
-
 def _read_reason(index: int) -> DisableReason:
     if index >= len(_REASONS):
         raise ScaleError(f"no DisableReason {index}")
@@ -75,14 +68,7 @@ last_delivered: Final = Codec(
         "pallet_subscriber::LastDelivered", entry_hash=type_info.H256, ttl=type_info.U32, when_inserted=type_info.U32
     ),
 )
-cache_info: Final = Codec(
-    "CacheInfo",
-    _encode_info,
-    _read_info,
-    type_info.struct(
-        "pallet_subscriber::CacheInfo", generation=type_info.U32, nodes=type_info.U32, bytes=type_info.U32
-    ),
-)
+cache_info: Final = struct(CacheInfo, scale.u32, scale.u32, scale.u32, rust="pallet_subscriber::CacheInfo")
 disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _read_reason, _REASONS.index).described(
     type_info.enum("pallet_subscriber::DisableReason", *(reason.value for reason in _REASONS))
 )

@@ -11,12 +11,12 @@ nothing until `apply` calls `settle`. The walk does not depend on the policy.
 
 from typing import Final
 
-from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import SlotCache, leaf_reference
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, Keys
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 
@@ -27,14 +27,12 @@ _POLICIES: Final[dict[CachePolicy, type[Cache]]] = {
 }
 
 
-def open_cache(
-    view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
-) -> Cache:
+def open_cache(view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> Cache:
     """The cache of one publisher for one walk. If it is not `trusted`, its stored contents are not used (PS-63)."""
     return _POLICIES[view.spec.cache](view, meter, para, keys, trusted=trusted)
 
 
-def drop_cache(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
+def drop_cache(storage: Storage, para: ParaId, keys: Keys) -> None:
     """Drop the caches of all policies for these keys of a publisher (PS-33)."""
     for policy in _POLICIES.values():
         policy.drop(storage, para, keys)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import Keys
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 
@@ -27,9 +28,7 @@ class Cache:
     keeps_references: ClassVar[bool] = False
     """Whether `covers` or `covers_absence` may find anything. If not, the walk does not call them."""
 
-    def __init__(
-        self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
-    ) -> None:
+    def __init__(self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> None:
         self.view = view
         self.meter = meter
         self.para = para
@@ -48,27 +47,23 @@ class Cache:
             self.charges += cost
             self.meter.used += cost
 
-    def lookup(self, node_hash: Hash) -> bytes | None:
+    def lookup(self, node_hash: Hash) -> bytes | None:  # noqa: ARG002  # for subclasses
         """The bytes of a node of the child trie. Called after the stop rule, at most once per node."""
-        del node_hash
         return None
 
-    def covers(self, at: int, place: int, reference: Hash) -> int:
+    def covers(self, at: int, place: int, reference: Hash) -> int:  # noqa: ARG002  # for subclasses
         """The number of items from `keys[at]` on that are resolved since the trie has `reference` above them.
 
         `reference` is the hash of a child node that is not read yet, or of an inline node.
         """
-        del at, place, reference
         return 0
 
-    def covers_absence(self, at: int, depth: int) -> int:
+    def covers_absence(self, at: int, depth: int) -> int:  # noqa: ARG002  # for subclasses
         """As `covers`, for a key `keys[at]` that diverges from the trie at nibble `depth`."""
-        del at, depth
         return 0
 
-    def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:
+    def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:  # noqa: ARG002  # as above
         """Store the result of the walk. Returns `False` if it does not fit and the root must be dropped too."""
-        del storage, visited, complete
         return True
 
     def store_only(self, storage: Storage, nodes: Mapping[Hash, bytes]) -> bool:
@@ -80,8 +75,7 @@ class Cache:
 
     def foresee(self, visited: Mapping[Hash, bytes]) -> None:
         """Read the rows that `store` needs for a complete publisher, as far as there is room."""
-        del visited
 
     @staticmethod
-    def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
+    def drop(storage: Storage, para: ParaId, keys: Keys) -> None:
         """Drop the cache of a publisher with these subscribed keys."""

@@ -17,7 +17,7 @@ from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
-from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, Keys
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
@@ -45,9 +45,7 @@ class NodeCache(Cache):
 
     keeps_nodes: ClassVar[bool] = True
 
-    def __init__(
-        self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
-    ) -> None:
+    def __init__(self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> None:
         super().__init__(view, meter, para, keys, trusted=trusted)
         self._info: CacheInfo | None = None
         self._hits: dict[Hash, None] = {}
@@ -157,9 +155,8 @@ class NodeCache(Cache):
         return found
 
     @staticmethod
-    def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
+    def drop(storage: Storage, para: ParaId, keys: Keys) -> None:  # noqa: ARG004  # any keys
         """Drop a publisher's nodes: start a new generation and list the old one for removal."""
-        del keys
         info = items.CACHE_INFO.get(storage, para)
         if info.nodes:
             items.CACHE_INFO.insert(storage, para, _abandon(storage, para, info))
@@ -209,7 +206,4 @@ def remove_stale_nodes(storage: Storage, stale: StaleRows) -> None:
         (para, _), *waiting = waiting
         if all(other != para for other, _ in waiting) and not items.CACHE_INFO.get(storage, para).nodes:
             items.CACHE_INFO.remove(storage, para)  # no row of any generation is left: numbering starts anew
-    if waiting:
-        items.STALE_CACHES.put(storage, waiting)
-    else:
-        items.STALE_CACHES.kill(storage)
+    items.STALE_CACHES.put_or_kill(storage, waiting)

@@ -25,11 +25,11 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
-from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, Keys
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.trie.codec import HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
@@ -74,7 +74,7 @@ class Layout:
 
 
 @lru_cache(maxsize=1024)
-def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
+def layout_of(keys: Keys) -> Layout:
     """The layout of sorted, distinct 32-byte keys. The last ones are cached."""
     texts = [key.hex() for key in keys]
     shared = [shared_digits(a, b, 0) for a, b in pairwise(texts)]
@@ -127,9 +127,7 @@ class SlotCache(Cache):
 
     keeps_references: ClassVar[bool] = True
 
-    def __init__(
-        self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
-    ) -> None:
+    def __init__(self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> None:
         super().__init__(view, meter, para, keys, trusted=trusted)
         self._layout = layout_of(keys)
         self._rows: dict[int, bytes] = {}
@@ -189,9 +187,8 @@ class SlotCache(Cache):
                 index = slots[index].above
         return done
 
-    def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:
+    def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:  # noqa: ARG002
         """Write the reference seen at each slot whose items are all resolved; clear the other slots visited."""
-        del visited, complete
         changed: dict[int, bytearray] = {}
         for index, done in self._done().items():
             slot = self._layout.slots[index]
@@ -214,7 +211,7 @@ class SlotCache(Cache):
         return True
 
     @staticmethod
-    def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
+    def drop(storage: Storage, para: ParaId, keys: Keys) -> None:
         """Remove a publisher's rows, at most one for five keys, without reading any."""
         for suffix, _ in layout_of(keys).rows:
             items.CACHE_SLOTS.remove(storage, para, suffix)
