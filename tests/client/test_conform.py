@@ -30,11 +30,10 @@ from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster, registry
-from pubsub_emulator.runtime.pallet_pubsub.calls import Calls
 from pubsub_emulator.runtime.pallet_pubsub.expiry import sweep
 from pubsub_emulator.runtime.pallet_pubsub.publish import _set_lifetime, publish, remove_key
 from pubsub_emulator.runtime.pallet_pubsub.storage import rows_of
-from pubsub_emulator.runtime.pallet_subscriber.apply import _Deliverer, _put_roots, apply
+from pubsub_emulator.runtime.pallet_subscriber.apply import _Deliverer, apply
 from pubsub_emulator.runtime.parachain.governance import upgrade
 from pubsub_emulator.runtime.relay.message_queue.pallet import MessageQueue
 from pubsub_emulator.xcm import message
@@ -175,7 +174,7 @@ def test_a_node_that_nobody_runs_is_the_infrastructure() -> None:
 
 
 MUTANTS: dict[Callable[..., Any], str] = {
-    Calls.register_publisher: """
+    Broadcaster.register_publisher: """
         register_publisher | the owner is not asked for | registry.ensure_owner(self.registrar, storage, origin, para)
             -> pass
         PS-12 | half the deposit is held | self.config.deposit_of(para)) -> Balance(self.config.deposit_of(para) // 2))
@@ -198,11 +197,11 @@ MUTANTS: dict[Callable[..., Any], str] = {
         deregister_publisher | a deregistration has no event | deposit_event(storage, PublisherDeregistered(para))
             -> pass
     """,
-    Calls.deregister_publisher: """
+    Broadcaster.deregister_publisher: """
         PS-12 | the deposit is lost | balances, storage, para) -> balances, storage, para, slash=True)
         deregister_publisher | anybody deregisters | registry.ensure_manager(info, origin, para) -> pass
     """,
-    Calls.force_register_publisher: """
+    Broadcaster.force_register_publisher: """
         force_register_publisher | anybody registers as root | ensure_root(origin) -> pass
         force_register_publisher | root's deposit is the usual one | manager, deposit)
             -> manager, self.config.publisher_deposit)
@@ -212,7 +211,7 @@ MUTANTS: dict[Callable[..., Any], str] = {
         deregister_publisher | the lifetimes outlive their publisher | TtlData.clear(storage, para) -> pass
         deregister_publisher | the size outlives its publisher | TotalStorageSize.remove(storage, para) -> pass
     """,
-    Calls.force_deregister_publisher: """
+    Broadcaster.force_deregister_publisher: """
         force_deregister_publisher | anybody deregisters as root | ensure_root(origin) -> pass
         force_deregister_publisher | root deregisters what is not there | if not registry.is_known(storage, para):
             -> if False:
@@ -260,11 +259,11 @@ MUTANTS: dict[Callable[..., Any], str] = {
             \\n            old = self.top.get(child_root_key(child_key))
             \\n            roots[child_root_key(child_key)] = new if new is None or old is None else old
     """,
-    Calls._remove: """
+    Broadcaster._remove: """
         PS-10 | deleting nothing succeeds | if not removed: -> if False:
         delete_keys | keys that are absent are counted | return removed -> return len(list(keys))
     """,
-    Calls.delete_keys: "delete_keys | anybody deletes | registry.ensure_manager(info, origin, para) -> pass",
+    Broadcaster.delete_keys: "delete_keys | anybody deletes | registry.ensure_manager(info, origin, para) -> pass",
     remove_key: """
         delete_keys | a deletion keeps the entry | storage.child_kill(child, at) -> pass
         delete_keys | a deletion keeps the lifetime | _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
@@ -274,17 +273,13 @@ MUTANTS: dict[Callable[..., Any], str] = {
             -> storage.kill(next(iter(storage.next_keys(rows.ttl_prefix)), b'none'))
             \\n    left = _counter(storage, rows.published_keys) - 1
     """,
-    Calls.force_delete_keys: """
+    Broadcaster.force_delete_keys: """
         force_delete_keys | anybody deletes as root | ensure_root(origin) -> pass
         force_delete_keys | root's deletion is said to be the manager's | KeysForcedDeleted(para -> KeysDeleted(para
     """,
     _Machine._publish: """
         PS-21 | a refused key does not stop its message
             | raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure -> return
-    """,
-    _put_roots: """
-        PS-31 | a subscriber stores another root than it walked | dict(roots)
-            -> {para: Hash(bytes(32)) for para in roots}
     """,
     sweep: """
         PS-13 | an entry expires a block early | row.expiry <= now -> row.expiry <= now + 1
@@ -302,8 +297,8 @@ MUTANTS: dict[Callable[..., Any], str] = {
         PS-14 | what lasts forever keeps its row | elif was_finite: -> elif False:
     """,
     message.decode: """
-        PS-20 | bytes may follow a message | read_to_end(XcmReader(data, 1), read_instructions)
-            -> read_instructions(XcmReader(data, 1))
+        PS-20 | bytes may follow a message | read_to_end(XcmReader(data, 1), XCM.read)
+            -> XCM.read(XcmReader(data, 1))
         PS-20 | an instruction of v5 is not known | if version != VERSION: -> if version != VERSION or len(data) == 21:
     """,
     AllowPublishFrom.should_execute: """
@@ -312,12 +307,16 @@ MUTANTS: dict[Callable[..., Any], str] = {
         PS-22 | a message too few is admitted | count > self.max_instructions -> count >= self.max_instructions
     """,
     MessageQueue._service_queue: """
-        PS-23 | the last message is the first | for message in waiting(raw): -> for message in waiting(raw)[::-1]:
+        PS-23 | the last message is the first | for message in types.waiting(raw):
+            -> for message in types.waiting(raw)[::-1]:
     """,
     _Deliverer.deliver: """
-        PS-30 | the subscriber is not told | deposit(self._storage, DataProcessed(para, key, len(value))) -> pass
+        PS-30 | the subscriber is not told | deposit(self._storage, events.DataProcessed(para, key, len(value)))
+            -> pass
     """,
     apply: """
+        PS-31 | a subscriber stores another root than it walked | put_or_kill(storage, roots)
+            -> put_or_kill(storage, {para: Hash(bytes(32)) for para in roots})
         PS-32 | relay parents go back and forth | put(storage, relay_parent) -> put(storage, relay_parent ^ 1)
     """,
     upgrade: """

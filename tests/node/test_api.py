@@ -13,10 +13,9 @@ from pubsub_emulator.node.at import WithoutAccounts, metadata, runtime_version
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.weights import read_weight
-from pubsub_emulator.runtime.accounts.utility import origin_caller
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.dispatch import Token, TokenError
-from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.origin import Root, Signed, origin_caller
 from pubsub_emulator.runtime.framework.validity import Invalidity
 from pubsub_emulator.xcm import Parachain
 from pubsub_emulator.xcm.location import Location

@@ -15,8 +15,8 @@ from pubsub_emulator.runtime.balances import (
     Precision,
     Preservation,
 )
-from pubsub_emulator.runtime.balances import events as balances_events
-from pubsub_emulator.runtime.balances.events import DustLost, Held, Released, Slashed
+from pubsub_emulator.runtime.balances import types as balances_types
+from pubsub_emulator.runtime.balances.types import DustLost, Held, Released, Slashed
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.dispatch import (
     Arithmetic,
@@ -226,7 +226,7 @@ TotalIssuanceForced Held BurnedHeld TransferOnHold TransferAndHold Released Unex
 
 
 def test_events_have_the_indices_of_pallet_balances() -> None:
-    ours = [each for each in vars(balances_events).values() if isinstance(each, type) and each.__bases__ == (Event,)]
+    ours = [each for each in vars(balances_types).values() if isinstance(each, type) and each.__bases__ == (Event,)]
     assert len(ours) == 12
     variants = PALLET_BALANCES.split()
     assert [variants[each.VARIANT] for each in ours] == [each.__name__ for each in ours]

@@ -12,7 +12,7 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.balances import Error as BalancesError
-from pubsub_emulator.runtime.balances.events import Transfer
+from pubsub_emulator.runtime.balances.types import Transfer
 from pubsub_emulator.runtime.framework import dispatch as d
 from pubsub_emulator.runtime.framework import events
 from pubsub_emulator.runtime.framework.calls import encode_call

@@ -15,13 +15,7 @@ from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.codecs import U32
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, dispatchable
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Finalization, Initialization
-from pubsub_emulator.runtime.framework.executive import (
-    BlockWeights,
-    Executive,
-    Extrinsic,
-    InherentFailed,
-    encode_origin,
-)
+from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive, Extrinsic, InherentFailed
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.origin import (
     Origin,
@@ -29,6 +23,7 @@ from pubsub_emulator.runtime.framework.origin import (
     Root,
     Signed,
     Unsigned,
+    encode_origin,
     ensure_root,
     ensure_unsigned,
 )

@@ -23,9 +23,9 @@ from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.relay import hrmp
 from pubsub_emulator.runtime.relay.babe import current_slot
-from pubsub_emulator.runtime.relay.configuration import Configuration
 from pubsub_emulator.runtime.relay.host_configuration import (
     ABRIDGED,
+    Configuration,
     HostConfiguration,
     active_config,
     host_configuration,

@@ -15,8 +15,8 @@ from pubsub_emulator.runtime.pallet_dome_events import DomeEvents
 from pubsub_emulator.runtime.pallet_prism import Prism
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.relay.babe import Babe
-from pubsub_emulator.runtime.relay.configuration import Configuration
 from pubsub_emulator.runtime.relay.dmp import Dmp
+from pubsub_emulator.runtime.relay.host_configuration import Configuration
 from pubsub_emulator.runtime.relay.hrmp import Hrmp
 from pubsub_emulator.runtime.relay.inclusion import ParaInclusion
 from pubsub_emulator.runtime.relay.message_queue import MessageQueue

@@ -37,9 +37,8 @@ from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 from pubsub_emulator.runtime.relay.babe import Babe, current_slot
-from pubsub_emulator.runtime.relay.configuration import Configuration
 from pubsub_emulator.runtime.relay.dmp import Dmp
-from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.relay.host_configuration import Configuration, HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import Hrmp
 from pubsub_emulator.runtime.relay.inclusion import ParaInclusion
 from pubsub_emulator.runtime.relay.message_queue import Config as QueueConfig

@@ -15,11 +15,11 @@ from pubsub_emulator.runtime.accounts.chain import NextBlock, begin
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, UndecodableExtrinsic, decode
 from pubsub_emulator.runtime.accounts.publisher import Published, sent_upward
 from pubsub_emulator.runtime.accounts.transaction_payment import LENGTH_FEE, fee_of, weight_fee
-from pubsub_emulator.runtime.accounts.utility import origin_caller
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.calls import CallReader
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome, Other, dispatch_result
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
+from pubsub_emulator.runtime.framework.origin import origin_caller
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.relay.dmp import QUEUES

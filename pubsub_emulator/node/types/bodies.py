@@ -11,8 +11,8 @@ from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import encode_address
 from pubsub_emulator.primitives.type_info import Variant, Variants
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, decode
-from pubsub_emulator.runtime.framework.address import OtherAddress
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord, Finalization, Initialization, Phase
+from pubsub_emulator.runtime.framework.origin import OtherAddress
 from pubsub_emulator.runtime.framework.storage import Storage
 
 

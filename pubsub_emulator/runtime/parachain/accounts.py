@@ -39,9 +39,8 @@ class ParachainAccounts:
     calls: CallTable
     signing: Signing
 
-    def room(self, storage: Storage) -> "ParachainRoom":
+    def room(self, storage: Storage) -> "ParachainRoom":  # noqa: ARG002  # every block begins with it
         """The room of an empty block."""
-        del storage
         return ParachainRoom()
 
 
@@ -106,8 +105,7 @@ class ParachainRoom:
         total = self._weight + weight
         return self._length + length + total.proof_size <= MAX_EXTRINSICS and total.ref_time <= MAX_WEIGHT.ref_time
 
-    def use(self, storage: Storage, weight: Weight, length: int) -> None:
+    def use(self, storage: Storage, weight: Weight, length: int) -> None:  # noqa: ARG002  # counted here
         """Count the weight and the bytes that an extrinsic used."""
-        del storage
         self._weight += weight
         self._length += length

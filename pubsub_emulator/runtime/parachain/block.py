@@ -120,9 +120,13 @@ class Candidate:
         extrinsic = reader.bytes_()
         if not extrinsic.startswith(_BARE_CALL):
             raise ScaleError("the first extrinsic is not a bare set_validation_data call")
-        signed = tuple(_with_length(reader) for _ in range(count - 1))
+        signed = []
+        for _ in range(count - 1):
+            start = reader.pos
+            reader.bytes_()
+            signed.append(data[start : reader.pos])  # with its length first
         reader.end()
-        return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]), signed)
+        return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]), tuple(signed))
 
     def hash(self) -> Hash:
         """The header's hash, which the next block has as its parent hash."""
@@ -144,13 +148,6 @@ class ChainHead:
     def fork(self) -> "ChainHead":
         """The same block with a fork of its state."""
         return ChainHead(self.header, self.state.fork())
-
-
-def _with_length(reader: Reader) -> bytes:
-    """The next extrinsic, with its length first."""
-    start = reader.pos
-    reader.bytes_()
-    return reader.data[start : reader.pos]
 
 
 def _ensure_size(data: bytes) -> None:

@@ -21,14 +21,7 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.accounts import execute_superuser, parachain_accounts
 from pubsub_emulator.runtime.parachain.block import Inherent, queue_head
 from pubsub_emulator.runtime.parachain.governance import execute_downward, is_root_call
-from pubsub_emulator.runtime.parachain.ledger import (
-    BlockLedger,
-    ExtrinsicsCost,
-    accesses,
-    added_state_bytes,
-    make_ledger,
-    own_state_bytes,
-)
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger, accesses, added_bytes, make_ledger, own_state_bytes
 from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, Body, note_time
 from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
@@ -88,7 +81,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     log = tuple(records(storage))
     gone_upward = sent_upward(storage)
     system.finalize(storage)
-    cost = ExtrinsicsCost(extrinsics.length, added_state_bytes(before, reads, storage.recorded or ()))
+    cost = (extrinsics.length, added_bytes(before, reads, storage.recorded or ()))
     time = accesses(len(storage.recorded or ()), len(storage.written()), plan)
     ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost, time)
     root = storage.commit()
@@ -97,28 +90,28 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
 
 def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) -> None:
     known = LAST_DMQ_MQC_HEAD.get(storage)
-    head = downward_head_after(storage, inherent, statics)
+    head = downward_head(storage, inherent, statics)
     if head != known:
         LAST_DMQ_MQC_HEAD.put(storage, head)
     before = LAST_HRMP_MQC_HEADS.get(storage)
     # The head of a closed channel is forgotten: if the channel is opened again, its chain begins anew.
     heads = {
         sender: head
-        for sender, head in horizontal_heads_after(storage, inherent, statics).items()
+        for sender, head in horizontal_heads(storage, inherent, statics).items()
         if sender in statics.hrmp_heads and head != ZERO_HEAD
     }
     if heads != before:
         LAST_HRMP_MQC_HEADS.put(storage, heads)
 
 
-def downward_head_after(storage: Storage, inherent: Inherent, statics: StaticValues) -> Hash:
+def downward_head(storage: Storage, inherent: Inherent, statics: StaticValues) -> Hash:
     """The head of the downward queue after a block's messages."""
     _, messages = inherent.messages.queues()[0]
     last = partial(LAST_RELAY_PARENT.get, storage)
     return queue_head(LAST_DMQ_MQC_HEAD.get(storage), messages, statics.dmq_head, last, inherent.relay_parent_number)
 
 
-def horizontal_heads_after(storage: Storage, inherent: Inherent, statics: StaticValues) -> dict[ParaId, Hash]:
+def horizontal_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> dict[ParaId, Hash]:
     """The heads of all channels after a block's messages, including senders unknown to the relay chain."""
     heads = LAST_HRMP_MQC_HEADS.get(storage)
     last = partial(LAST_RELAY_PARENT.get, storage)

@@ -15,26 +15,21 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.scale import Reader, encode_bytes
+from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework import dispatch
+from pubsub_emulator.runtime.framework.codecs import para_id
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import PALLET as SYSTEM
-from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import config, delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, forget, look_up
-from pubsub_emulator.runtime.pallet_subscriber.config import (
-    ImpossibleConfig,
-    RuntimeSpec,
-    decode_spec,
-    integrity_test,
-    runtime_spec,
-)
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.delivered import carried_over, repack
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.outcome import RootCall
@@ -44,6 +39,8 @@ _SET_CODE: Final = bytes((SYSTEM.index, 2))
 SUBSCRIBER_CALLS: Final = ("clear_publisher_cache", "redeliver", "enable_publisher")
 """What governance may have a subscriber do about a publisher."""
 _SUBSCRIBER: Final = SubscriberCalls()
+_SUBSCRIBER_CALL: Final = scale.triple(scale.u8, scale.u8, para_id)
+"""The pallet's index, the call's, and the publisher."""
 
 
 def transact(call: bytes) -> bytes:
@@ -94,7 +91,9 @@ def root_calls(spec: RuntimeSpec, messages: InboundMessages) -> tuple[RootCall, 
             rows = carried_over(spec, found)
             changed = _changed_caches(spec, found)
             out.append(RootCall(len(rows) + len(changed), partial(_read_for_upgrade, spec, rows, changed)))
-            spec = found if _is_possible(spec, found) else spec
+            with contextlib.suppress(ImpossibleConfig):
+                _ensure_possible(spec, found)
+                spec = found
         elif found is not None:
             out.append(RootCall(_ROWS_A_CALL, partial(look_up, para=found[1])))
     return tuple(out)
@@ -121,14 +120,6 @@ def _read_for_upgrade(
         items.CACHE_INFO.get(storage, para)
 
 
-def _is_possible(before: RuntimeSpec, after: RuntimeSpec) -> bool:
-    try:
-        _ensure_possible(before, after)
-    except ImpossibleConfig:
-        return False
-    return True
-
-
 def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
     check_runtime(after)
     if after.para_id != before.para_id:
@@ -148,9 +139,11 @@ def _read_call(call: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
     try:
         if call.startswith(_SET_CODE):
             return decode_spec(scale.bytes_.decode(call[2:]))
-        return _read_subscriber_call(call)
+        pallet, index, para = _SUBSCRIBER_CALL.decode(call)
     except (ScaleError, ImpossibleConfig):
         return None
+    known = pallet == items.PALLET.index and index < len(SUBSCRIBER_CALLS)
+    return (SUBSCRIBER_CALLS[index], para) if known else None
 
 
 def superuser_call(message: bytes) -> bytes | None:
@@ -163,18 +156,9 @@ def superuser_call(message: bytes) -> bytes | None:
         return None
 
 
-def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
-    reader = Reader(call)
-    pallet, index, para = reader.u8(), reader.u8(), ParaId(reader.uint(4))
-    reader.end()
-    if pallet != items.PALLET.index or index >= len(SUBSCRIBER_CALLS):
-        raise ScaleError(f"no call {pallet}.{index}")
-    return SUBSCRIBER_CALLS[index], para
-
-
 def check_runtime(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
     """Raise `ImpossibleConfig` for a runtime with which no block could be executed."""
-    integrity_test(spec)
+    config.integrity_test(spec)
     ensure_handler(spec, handlers)
 
 
@@ -188,7 +172,7 @@ def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler
 def sound_runtime(code: bytes) -> RuntimeSpec:
     """The runtime that `code` describes. Raises `ScaleError`, and `ImpossibleConfig` if it cannot work."""
     spec = decode_spec(code)
-    integrity_test(spec)
+    config.integrity_test(spec)
     return spec
 
 

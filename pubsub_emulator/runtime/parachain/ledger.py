@@ -6,7 +6,6 @@ parachain's own state; `own_state` is what such reads really add to its storage 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from pubsub_emulator.primitives.scale import compact_len
 from pubsub_emulator.primitives.types import Hash, ParaId
@@ -71,9 +70,8 @@ class BlockLedger:
 
 def accesses(read: int, written: int, plan: Plan) -> int:
     """The ref_time of reading and writing rows of own state, and of hashing a proof (2 ns a byte), in picoseconds."""
-    return (
-        READ.ref_time * read + WRITE.ref_time * written + PER_VALUE_BYTE.ref_time * sum(map(len, plan.taken.values()))
-    )
+    hashed = sum(map(len, plan.taken.values()))
+    return READ.ref_time * read + WRITE.ref_time * written + PER_VALUE_BYTE.ref_time * hashed
 
 
 def own_state_bytes(state: State, keys: Iterable[bytes], known: OwnState | None = None) -> tuple[int, int]:
@@ -93,7 +91,7 @@ def _total(nodes: Mapping[Hash, bytes]) -> int:
     return sum(lengths) + 2 * (len(lengths) - len(other)) + sum(map(compact_len, other))
 
 
-def added_state_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:
+def added_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:
     """The bytes that proving `all_keys` takes beyond proving `before`, which are the first of them."""
     if len(all_keys) == len(before):
         return 0
@@ -104,21 +102,10 @@ def added_state_bytes(state: State, before: Collection[bytes], all_keys: Collect
     return _total(nodes) - without
 
 
-@dataclass(frozen=True, slots=True)
-class ExtrinsicsCost:
-    """The bytes of signed extrinsics in the block, and in the parachain's own storage proof."""
-
-    length: int = 0
-    state: int = 0
-
-
-NO_COST: Final = ExtrinsicsCost()
-
-
 def make_ledger(
-    plan: Plan, messages_bytes: int, own_state: tuple[int, int], extrinsics: ExtrinsicsCost = NO_COST, ref_time: int = 0
+    plan: Plan, messages_bytes: int, own_state: tuple[int, int], extrinsics: tuple[int, int] = (0, 0), ref_time: int = 0
 ) -> BlockLedger:
-    """The ledger of a block with the walk `plan`."""
+    """The ledger of a block with the walk `plan`; `extrinsics` are the bytes of signed ones and of their reads."""
     return BlockLedger(
         budget=plan.budget,
         used=plan.used,
@@ -130,8 +117,8 @@ def make_ledger(
         own_state_bytes=own_state[0],
         cache_state_bytes=own_state[1],
         publishers=tuple(_publisher(publisher) for publisher in plan.publishers.values()),
-        extrinsics_bytes=extrinsics.length,
-        extrinsics_state_bytes=extrinsics.state,
+        extrinsics_bytes=extrinsics[0],
+        extrinsics_state_bytes=extrinsics[1],
         ref_time=ref_time,
     )
 

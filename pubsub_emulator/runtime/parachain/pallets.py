@@ -12,15 +12,10 @@ from pubsub_emulator.runtime.accounts.timestamp import Timestamp
 from pubsub_emulator.runtime.accounts.transaction_payment import TransactionPayment
 from pubsub_emulator.runtime.accounts.utility import Utility
 from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.framework import message_chains as chains
 from pubsub_emulator.runtime.framework.codecs import U32, para_id
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Other, dispatchable
 from pubsub_emulator.runtime.framework.hooks import Hooks
-from pubsub_emulator.runtime.framework.message_chains import (
-    InboundDownwardMessage,
-    InboundHrmpMessage,
-    downward_message,
-    hrmp_message,
-)
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
 from pubsub_emulator.runtime.framework.runtime import Runtime
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -28,7 +23,9 @@ from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
 from pubsub_emulator.runtime.pallet_subscriber.handler import CONSUMER
 from pubsub_emulator.runtime.parachain.storage import AURA, PARACHAIN_INFO, PARACHAIN_SYSTEM
 
-Horizontal = Annotated[dict[ParaId, list[InboundHrmpMessage]], scale.sorted_map(para_id, scale.vec(hrmp_message))]
+Horizontal = Annotated[
+    dict[ParaId, list[chains.InboundHrmpMessage]], scale.sorted_map(para_id, scale.vec(chains.hrmp_message))
+]
 
 
 MAX_MESSAGE: Final = 65_531
@@ -48,7 +45,7 @@ class ParachainSystem(Hooks):
         relay_parent_number: RelayBlockNumber,
         relay_parent_storage_root: Hash,
         relay_chain_state: list[bytes],
-        downward_messages: Annotated[list[InboundDownwardMessage], scale.vec(downward_message)],
+        downward_messages: Annotated[list[chains.InboundDownwardMessage], scale.vec(chains.downward_message)],
         horizontal_messages: Horizontal,
         messages_used: U32,
         /,

@@ -102,18 +102,12 @@ class OfferedBody:
                 outcomes.append(apply_signed(signing, storage, len(taken) + 1, raw, room))
             except InvalidTransaction as error:
                 refused.append((raw, error))
-                _forget_reads(storage, reads)
+                for key in tuple(storage.recorded or ())[reads:]:
+                    del storage.recorded[key]  # type: ignore[union-attr]  # there is a record, or there was no key
             else:
                 taken.append(raw)
         self.extrinsics, self.refused = tuple(taken), tuple(refused)
         return tuple(outcomes)
-
-
-def _forget_reads(storage: Storage, count: int) -> None:
-    """Drop all but the first `count` recorded reads."""
-    if storage.recorded is not None:
-        for key in tuple(storage.recorded)[count:]:
-            del storage.recorded[key]
 
 
 NO_EXTRINSICS: Final = SignedBody()

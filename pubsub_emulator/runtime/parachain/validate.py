@@ -31,12 +31,7 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, Subscrip
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, InvalidBlock, Offence, Verdict
-from pubsub_emulator.runtime.parachain.execute import (
-    BlockOutcome,
-    downward_head_after,
-    execute_block,
-    horizontal_heads_after,
-)
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, downward_head, execute_block, horizontal_heads
 from pubsub_emulator.runtime.parachain.governance import ensure_handler, root_calls, sound_runtime
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
@@ -82,9 +77,9 @@ def validate_block(
     Raises `InvalidBlock` with the first verdict and all offences, and `BadState` if the parent's state is not one of a
     parachain.
     """
-    inherent = candidate.inherent
-    if relay.number != inherent.relay_parent_number:
-        raise DefensiveFailure(f"context of relay block {relay.number} for a block on {inherent.relay_parent_number}")
+    wanted = candidate.inherent.relay_parent_number
+    if relay.number != wanted:
+        raise DefensiveFailure(f"context of relay block {relay.number} for a block on {wanted}")
     try:
         return _validated(parent, candidate, relay, handlers)
     except (ScaleError, ImpossibleConfig) as error:
@@ -96,8 +91,7 @@ def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = 
     """The runtime of a state. Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged."""
     spec = sound_runtime(storage.get(CODE) or b"")
     ensure_handler(spec, handlers)
-    authorities = AUTHORITIES.get(storage)
-    if not authorities:
+    if not AUTHORITIES.get(storage):
         raise ImpossibleConfig("there are no authorities")
     return spec
 
@@ -108,9 +102,8 @@ def _validated(
     inherent = candidate.inherent
     storage = Storage(parent.state.fork())
     spec = check_state(storage, handlers)
-    authorities = AUTHORITIES.get(storage)
     offences = [
-        *check_seal(authorities, parent.header, candidate, relay.slot_now),
+        *check_seal(AUTHORITIES.get(storage), parent.header, candidate, relay.slot_now),
         *check_parent(parent.header, candidate.header),
         *check_relay_parent(storage, inherent),
         *check_messages_weight(spec, inherent),
@@ -125,17 +118,15 @@ def _validated(
         counted = checks(tuple(each.verdict.value for each in offences))
         offences = [each for each in offences if each.verdict.value in counted]
     if walked is not None and (walked.missing is None or (checks is not None and not offences)):
-        digest = candidate.header.unsealed()
-        number = ParaBlockNumber(candidate.header.number)
-        body = SignedBody(candidate.extrinsics)
+        header, body = candidate.header, SignedBody(candidate.extrinsics)
+        number, digest, claimed = ParaBlockNumber(header.number), header.unsealed(), header.state_root
         try:
             outcome = execute_block(storage, spec, parent.header, number, digest, inherent, walked, handlers, body)
         except BadBody as error:
             offences.append(Offence(Verdict.BAD_EXTRINSIC, str(error), (error.raw,)))
         if outcome is not None and outcome.state_root != candidate.header.state_root:
-            detail = f"claimed {candidate.header.state_root.hex()}, executing gives {outcome.state_root.hex()}"
-            subject = (candidate.header.state_root, outcome.state_root)
-            offences.append(Offence(Verdict.STATE_ROOT_MISMATCH, detail, subject))
+            detail = f"claimed {claimed.hex()}, executing gives {outcome.state_root.hex()}"
+            offences.append(Offence(Verdict.STATE_ROOT_MISMATCH, detail, (claimed, outcome.state_root)))
     if offences:
         raise InvalidBlock(offences)
     if outcome is None:
@@ -152,17 +143,14 @@ def _walk(
         return None, [Offence(Verdict.ROOT_MISMATCH, detail)]
     offences = []
     if inherent.relay_parent_storage_root != relay_root:
-        detail = (
-            f"claims storage root {inherent.relay_parent_storage_root.hex()}, the relay parent's is {relay_root.hex()}"
-        )
-        offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (inherent.relay_parent_storage_root, relay_root)))
-    weight = inherent.messages.weight
-    calls = root_calls(spec, inherent.messages)
-    view = SubscriberView(storage, spec)
-    walked, found = judge_proof(view, relay_root, inherent.proof, spec.budget(weight), calls)
+        claimed = inherent.relay_parent_storage_root
+        detail = f"claims storage root {claimed.hex()}, the relay parent's is {relay_root.hex()}"
+        offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (claimed, relay_root)))
+    budget, calls = spec.budget(inherent.messages.weight), root_calls(spec, inherent.messages)
+    walked, found = judge_proof(SubscriberView(storage, spec), relay_root, inherent.proof, budget, calls)
     if walked.statics.values:
-        offences.extend(check_message_heads(storage, inherent, walked.statics))
-    return walked, [*offences, *found]
+        offences += check_message_heads(storage, inherent, walked.statics)
+    return walked, offences + found
 
 
 def judge_proof(
@@ -225,10 +213,9 @@ def check_parent(parent: Header, header: Header) -> list[Offence]:
     """Check that parent hash and number follow the parent."""
     if header.parent_hash == parent.hash() and header.number == parent.number + 1:
         return []
-    detail = (
-        f"block {header.number} on {header.parent_hash.hex()} does not follow {parent.number}, {parent.hash().hex()}"
-    )
-    return [Offence(Verdict.BAD_PARENT, detail, (header.parent_hash, parent.hash()))]
+    claimed, actual = header.parent_hash, parent.hash()
+    detail = f"block {header.number} on {claimed.hex()} does not follow {parent.number}, {actual.hex()}"
+    return [Offence(Verdict.BAD_PARENT, detail, (claimed, actual))]
 
 
 def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
@@ -236,8 +223,7 @@ def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
     last = items.LAST_RELAY_PARENT.get(storage)
     if last is None or inherent.relay_parent_number >= last:
         return []
-    detail = f"relay parent {inherent.relay_parent_number} after {last}"
-    return [Offence(Verdict.RELAY_PARENT_DECREASED, detail)]
+    return [Offence(Verdict.RELAY_PARENT_DECREASED, f"relay parent {inherent.relay_parent_number} after {last}")]
 
 
 def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
@@ -261,11 +247,11 @@ def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence
 def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> list[Offence]:
     """Check that the messages lead exactly from the last heads to those at the relay parent."""
     out = []
-    head = downward_head_after(storage, inherent, statics)
+    head = downward_head(storage, inherent, statics)
     if head != statics.dmq_head:
         detail = f"downward messages hash to {head.hex()}, the queue's head is {statics.dmq_head.hex()}"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (head, statics.dmq_head)))
-    heads = horizontal_heads_after(storage, inherent, statics)
+    heads = horizontal_heads(storage, inherent, statics)
     strangers = [sender for sender, _ in inherent.messages.horizontal if sender not in statics.hrmp_heads]
     if strangers:
         detail = f"messages from {', '.join(map(str, strangers))}, which have no channel to this chain"

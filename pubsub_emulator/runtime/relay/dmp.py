@@ -5,18 +5,11 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework import message_chains as chains
 from pubsub_emulator.runtime.framework.codecs import hash_codec
-from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.dispatch import ensure
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.items import para_map
-from pubsub_emulator.runtime.framework.message_chains import (
-    ZERO_HEAD,
-    InboundDownwardMessage,
-    MessageBounds,
-    chain_head,
-    downward_message,
-    message_weight,
-)
 from pubsub_emulator.runtime.framework.pallet import Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
@@ -26,7 +19,7 @@ QUEUES: Final = para_map(
     PALLET,
     "DownwardMessageQueues",
     "The downward messages addressed for a certain para.",
-    scale.vec(downward_message),
+    scale.vec(chains.downward_message),
     [],
 )
 HEADS: Final = para_map(
@@ -34,7 +27,7 @@ HEADS: Final = para_map(
     "DownwardMessageQueueHeads",
     "The head of the hash chain of a para's downward messages.",
     hash_codec,
-    ZERO_HEAD,
+    chains.ZERO_HEAD,
 )
 
 
@@ -53,20 +46,18 @@ class Dmp(Hooks):
 
     pallet = PALLET
 
-    def __init__(self, bounds: MessageBounds | None = None) -> None:
-        self.bounds = MessageBounds() if bounds is None else bounds
+    def __init__(self, bounds: chains.MessageBounds | None = None) -> None:
+        self.bounds = chains.MessageBounds() if bounds is None else bounds
 
     def queue_downward_message(self, storage: Storage, para: ParaId, msg: bytes, now: RelayBlockNumber) -> None:
         """Append a message sent at block `now`. Raises `ExceedsMaxMessageSize`, `QueueFull`."""
-        if len(msg) > active_config(storage).max_downward_message_size:
-            raise ModuleError(Error.ExceedsMaxMessageSize)
+        ensure(len(msg) <= active_config(storage).max_downward_message_size, Error.ExceedsMaxMessageSize)
         queue = QUEUES.get(storage, para)
-        if queue_weight(queue) + message_weight(len(msg)) > self.bounds.downward:
-            raise ModuleError(Error.QueueFull)
-        QUEUES.insert(storage, para, [*queue, InboundDownwardMessage(now, msg)])
-        HEADS.insert(storage, para, chain_head(HEADS.get(storage, para), now, msg))
+        ensure(queue_weight(queue) + chains.message_weight(len(msg)) <= self.bounds.downward, Error.QueueFull)
+        QUEUES.insert(storage, para, [*queue, chains.InboundDownwardMessage(now, msg)])
+        HEADS.insert(storage, para, chains.chain_head(HEADS.get(storage, para), now, msg))
 
-    def contents(self, storage: Storage, para: ParaId) -> list[InboundDownwardMessage]:
+    def contents(self, storage: Storage, para: ParaId) -> list[chains.InboundDownwardMessage]:
         """The messages that wait for a parachain, in order."""
         return QUEUES.get(storage, para)
 
@@ -81,14 +72,10 @@ class Dmp(Hooks):
         block's relay parent.
         """
         queue = QUEUES.get(storage, para)
-        if processed > len(queue):
-            raise ModuleError(Error.Underflow)
-        if processed == 0 and queue and queue[0].sent_at <= relay_parent:
-            raise ModuleError(Error.AdvancementRule)
-        if processed == len(queue):
-            QUEUES.remove(storage, para)
-        elif processed:
-            QUEUES.insert(storage, para, queue[processed:])
+        ensure(processed <= len(queue), Error.Underflow)
+        ensure(processed != 0 or not queue or queue[0].sent_at > relay_parent, Error.AdvancementRule)
+        if processed or not queue:
+            QUEUES.insert_or_remove(storage, para, queue[processed:])
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
         """Remove the queues and hash chains of parachains that left."""
@@ -98,8 +85,7 @@ class Dmp(Hooks):
 
     def integrity_test(self) -> None:
         """Raise `IntegrityError` if no message fits."""
-        if self.bounds.downward <= 0:
-            raise IntegrityError("the downward queue needs room")
+        ensure(self.bounds.downward > 0, IntegrityError("the downward queue needs room"))
 
     def try_state(self, storage: Storage) -> None:
         """Raise `StateError` unless queues are within bounds, in order of sending, and have a head."""
@@ -108,10 +94,10 @@ class Dmp(Hooks):
                 raise StateError(f"Dmp: more waits for {para} than it can take")
             if [m.sent_at for m in queue] != sorted(m.sent_at for m in queue):
                 raise StateError(f"Dmp: the queue of {para} is out of order")
-            if queue and HEADS.get(storage, para) == ZERO_HEAD:
+            if queue and HEADS.get(storage, para) == chains.ZERO_HEAD:
                 raise StateError(f"Dmp: the queue of {para} has no head")
 
 
-def queue_weight(queue: list[InboundDownwardMessage]) -> int:
+def queue_weight(queue: list[chains.InboundDownwardMessage]) -> int:
     """The bytes of these messages in a block."""
-    return sum(message_weight(len(message.msg)) for message in queue)
+    return sum(chains.message_weight(len(message.msg)) for message in queue)

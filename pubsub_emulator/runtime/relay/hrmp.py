@@ -14,28 +14,19 @@ from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework import message_chains as chains
 from pubsub_emulator.runtime.framework.codecs import U32, hash_codec, para_id, relay_number
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
 from pubsub_emulator.runtime.framework.items import StorageMap, para_map
-from pubsub_emulator.runtime.framework.message_chains import (
-    ZERO_HEAD,
-    InboundHrmpMessage,
-    MessageBounds,
-    OutboundHrmpMessage,
-    chain_head,
-    hrmp_message,
-)
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
 from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
 PALLET: Final = Pallet("Hrmp", 60, "polkadot_runtime_parachains::hrmp")
-
-# Types
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +63,6 @@ channel: Final[Codec[HrmpChannel]] = struct(
     rust="polkadot_runtime_parachains::hrmp::HrmpChannel",
 )
 
-# Storage
-
 WATERMARKS: Final = para_map(
     PALLET, "HrmpWatermarks", "The relay block up to which a para took horizontal messages.", relay_number
 )
@@ -86,8 +75,15 @@ INGRESS: Final = para_map(
 EGRESS: Final = para_map(
     PALLET, "HrmpEgressChannelsIndex", "To whom a para has a channel, ascending.", scale.vec(para_id), []
 )
+_queue: Final = scale.vec(chains.hrmp_message)
 CONTENTS: Final = StorageMap(
-    PALLET, "HrmpChannelContents", "What waits in a channel.", Twox64Concat, channel_id, scale.vec(hrmp_message), []
+    PALLET,
+    "HrmpChannelContents",
+    "What waits in a channel.",
+    Twox64Concat,
+    channel_id,
+    scale.vec(chains.hrmp_message),
+    [],
 )
 DIGESTS: Final = para_map(
     PALLET,
@@ -96,8 +92,6 @@ DIGESTS: Final = para_map(
     scale.vec(scale.pair(relay_number, scale.vec(para_id))),
     [],
 )
-
-# Events and errors
 
 
 @event(PALLET, 3)
@@ -153,10 +147,8 @@ class Hrmp(Hooks):
 
     pallet = PALLET
 
-    def __init__(self, bounds: MessageBounds | None = None) -> None:
-        self.bounds = MessageBounds() if bounds is None else bounds
-
-    # Channels
+    def __init__(self, bounds: chains.MessageBounds | None = None) -> None:
+        self.bounds = chains.MessageBounds() if bounds is None else bounds
 
     @dispatchable(7, weight=Weight(100_000_000, 10_000))
     def force_open_hrmp_channel(  # noqa: PLR0917  # the call's own arguments
@@ -177,8 +169,7 @@ class Hrmp(Hooks):
     def hrmp_close_channel(self, storage: Storage, origin: Origin, which: Annotated[HrmpChannelId, channel_id]) -> None:
         """Root closes a channel at once. Raises `CloseHrmpChannelDoesntExist`. Emits `ChannelClosed`."""
         ensure_root(origin)
-        if not CHANNELS.contains(storage, which):
-            raise ModuleError(Error.CloseHrmpChannelDoesntExist)
+        ensure(CHANNELS.contains(storage, which), Error.CloseHrmpChannelDoesntExist)
         self._close(storage, which)
         deposit(storage, ChannelClosed(which.sender, which))
 
@@ -191,38 +182,27 @@ class Hrmp(Hooks):
         channels to the recipient, when full, would not fit into one of its blocks.
         """
         config = active_config(storage)
-        if sender == recipient:
-            raise ModuleError(Error.OpenHrmpChannelToSelf)
-        if max_capacity == 0:
-            raise ModuleError(Error.OpenHrmpChannelZeroCapacity)
-        if max_capacity > config.hrmp_channel_max_capacity:
-            raise ModuleError(Error.OpenHrmpChannelCapacityExceedsLimit)
-        if max_message_size == 0:
-            raise ModuleError(Error.OpenHrmpChannelZeroMessageSize)
-        if max_message_size > config.hrmp_channel_max_message_size:
-            raise ModuleError(Error.OpenHrmpChannelMessageSizeExceedsLimit)
+        ensure(sender != recipient, Error.OpenHrmpChannelToSelf)
+        ensure(max_capacity != 0, Error.OpenHrmpChannelZeroCapacity)
+        ensure(max_capacity <= config.hrmp_channel_max_capacity, Error.OpenHrmpChannelCapacityExceedsLimit)
+        ensure(max_message_size != 0, Error.OpenHrmpChannelZeroMessageSize)
+        ensure(max_message_size <= config.hrmp_channel_max_message_size, Error.OpenHrmpChannelMessageSizeExceedsLimit)
         which = HrmpChannelId(sender, recipient)
-        if CHANNELS.contains(storage, which):
-            raise ModuleError(Error.OpenHrmpChannelAlreadyExists)
+        ensure(not CHANNELS.contains(storage, which), Error.OpenHrmpChannelAlreadyExists)
         ingress, egress = INGRESS.get(storage, recipient), EGRESS.get(storage, sender)
-        if len(egress) >= config.hrmp_max_parachain_outbound_channels:
-            raise ModuleError(Error.OpenHrmpChannelLimitExceeded)
-        if len(ingress) >= config.hrmp_max_parachain_inbound_channels:
-            raise ModuleError(Error.AcceptHrmpChannelLimitExceeded)
+        ensure(len(egress) < config.hrmp_max_parachain_outbound_channels, Error.OpenHrmpChannelLimitExceeded)
+        ensure(len(ingress) < config.hrmp_max_parachain_inbound_channels, Error.AcceptHrmpChannelLimitExceeded)
         weight = channel_weight(max_capacity, config.hrmp_channel_max_total_size)
-        if self._worst_case(storage, recipient) + weight > self.bounds.horizontal:
-            raise ModuleError(Error.RecipientBoundExceeded)
+        ensure(self._worst_case(storage, recipient) + weight <= self.bounds.horizontal, Error.RecipientBoundExceeded)
         CHANNELS.insert(storage, which, HrmpChannel(max_capacity, config.hrmp_channel_max_total_size, max_message_size))
         insort(ingress, sender)
         insort(egress, recipient)
         INGRESS.insert(storage, recipient, ingress)
         EGRESS.insert(storage, sender, egress)
 
-    # Sending
-
     def check_outbound(
-        self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage]
-    ) -> list[tuple[HrmpChannelId, HrmpChannel, OutboundHrmpMessage]]:
+        self, storage: Storage, sender: ParaId, messages: Sequence[chains.OutboundHrmpMessage]
+    ) -> list[tuple[HrmpChannelId, HrmpChannel, chains.OutboundHrmpMessage]]:
         """The channel of each of a block's `messages`: at most one to each recipient, recipients ascending.
 
         Raises `MoreMessagesThanPermitted`, `NotSorted`, `NoSuchChannel`, `MaxMessageSizeExceeded`,
@@ -233,29 +213,25 @@ class Hrmp(Hooks):
         previous = -1
         out = []
         for message in messages:
-            if message.recipient <= previous:
-                raise ModuleError(Error.NotSorted)
+            ensure(message.recipient > previous, Error.NotSorted)
             previous = message.recipient
             which = HrmpChannelId(sender, message.recipient)
             found = CHANNELS.get(storage, which)
             if found is None:
                 raise ModuleError(Error.NoSuchChannel)
-            if len(message.data) > found.max_message_size:
-                raise ModuleError(Error.MaxMessageSizeExceeded)
-            if found.total_size + len(message.data) > found.max_total_size:
-                raise ModuleError(Error.TotalSizeExceeded)
-            if found.msg_count >= found.max_capacity:
-                raise ModuleError(Error.CapacityExceeded)
+            ensure(len(message.data) <= found.max_message_size, Error.MaxMessageSizeExceeded)
+            ensure(found.total_size + len(message.data) <= found.max_total_size, Error.TotalSizeExceeded)
+            ensure(found.msg_count < found.max_capacity, Error.CapacityExceeded)
             out.append((which, found, message))
         return out
 
     def queue_outbound(
-        self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
+        self, storage: Storage, sender: ParaId, messages: Sequence[chains.OutboundHrmpMessage], now: RelayBlockNumber
     ) -> None:
         """Append messages to their channels, sent at relay block `now`. Raises as `check_outbound`."""
         for which, found, message in self.check_outbound(storage, sender, messages):
-            waiting = [*CONTENTS.get(storage, which), InboundHrmpMessage(now, message.data)]
-            head = chain_head(found.mqc_head or ZERO_HEAD, now, message.data)
+            waiting = [*CONTENTS.get(storage, which), chains.InboundHrmpMessage(now, message.data)]
+            head = chains.chain_head(found.mqc_head or chains.ZERO_HEAD, now, message.data)
             size = found.total_size + len(message.data)
             CONTENTS.insert(storage, which, waiting)
             CHANNELS.insert(storage, which, replace(found, msg_count=len(waiting), total_size=size, mqc_head=head))
@@ -267,14 +243,10 @@ class Hrmp(Hooks):
                 digests.append((now, [sender]))
             DIGESTS.insert(storage, message.recipient, digests)
 
-    # Receiving
-
-    def inbound(self, storage: Storage, recipient: ParaId) -> list[tuple[ParaId, list[InboundHrmpMessage]]]:
+    def inbound(self, storage: Storage, recipient: ParaId) -> list[tuple[ParaId, list[chains.InboundHrmpMessage]]]:
         """The messages that wait for a parachain, by ascending sender, including senders without messages."""
-        return [
-            (sender, CONTENTS.get(storage, HrmpChannelId(sender, recipient)))
-            for sender in INGRESS.get(storage, recipient)
-        ]
+        senders = INGRESS.get(storage, recipient)
+        return [(sender, CONTENTS.get(storage, HrmpChannelId(sender, recipient))) for sender in senders]
 
     def acknowledge(
         self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
@@ -285,10 +257,8 @@ class Hrmp(Hooks):
         `AdvancementRule` if it goes back, `AheadRelayParent`, `LandsOnBlockWithNoMessages`.
         """
         last = WATERMARKS.get(storage, recipient)
-        if last is not None and watermark < last:
-            raise ModuleError(Error.AdvancementRule)
-        if watermark > relay_parent:
-            raise ModuleError(Error.AheadRelayParent)
+        ensure(last is None or watermark >= last, Error.AdvancementRule)
+        ensure(watermark <= relay_parent, Error.AheadRelayParent)
         digests = DIGESTS.get(storage, recipient)
         if watermark not in {relay_parent, last} and all(block != watermark for block, _ in digests):
             raise ModuleError(Error.LandsOnBlockWithNoMessages)
@@ -315,8 +285,7 @@ class Hrmp(Hooks):
         known = dict(CHANNELS.items(storage))
         for index, outbound in ((INGRESS, False), (EGRESS, True)):
             for para, others in index.items(storage):
-                if others != sorted(dict.fromkeys(others)):
-                    raise StateError(f"Hrmp: an index of {para} is not sorted")
+                ensure(others == sorted(dict.fromkeys(others)), StateError(f"Hrmp: an index of {para} is not sorted"))
                 for other in others:
                     if (HrmpChannelId(para, other) if outbound else HrmpChannelId(other, para)) not in known:
                         raise StateError(f"Hrmp: {para} and {other} have no channel")
@@ -326,12 +295,9 @@ class Hrmp(Hooks):
                 raise StateError(f"Hrmp: {which} miscounts what waits in it")
             if state.msg_count > state.max_capacity or state.total_size > state.max_total_size:
                 raise StateError(f"Hrmp: {which} is too full")
-            if which.sender not in INGRESS.get(storage, which.recipient):
-                raise StateError(f"Hrmp: {which} is not indexed")
+            ensure(which.sender in INGRESS.get(storage, which.recipient), StateError(f"Hrmp: {which} is not indexed"))
             if self._worst_case(storage, which.recipient) > self.bounds.horizontal:
                 raise StateError(f"Hrmp: {which.recipient} could be sent more than it can take")
-
-    # Implementation
 
     def _worst_case(self, storage: Storage, recipient: ParaId) -> int:
         found = (CHANNELS.get(storage, HrmpChannelId(s, recipient)) for s in INGRESS.get(storage, recipient))
@@ -343,27 +309,17 @@ class Hrmp(Hooks):
             return
         waiting = CONTENTS.get(storage, which)
         left = [message for message in waiting if message.sent_at > watermark]
-        if left:
-            CONTENTS.insert(storage, which, left)
-        else:
-            CONTENTS.remove(storage, which)
+        CONTENTS.insert_or_remove(storage, which, left)
         CHANNELS.insert(storage, which, replace(found, msg_count=len(left), total_size=sum(len(m.data) for m in left)))
 
     def _close(self, storage: Storage, which: HrmpChannelId) -> None:
         CHANNELS.remove(storage, which)
         CONTENTS.remove(storage, which)
         for index, para, other in ((INGRESS, which.recipient, which.sender), (EGRESS, which.sender, which.recipient)):
-            left = [entry for entry in index.get(storage, para) if entry != other]
-            if left:
-                index.insert(storage, para, left)
-            else:
-                index.remove(storage, para)
+            index.insert_or_remove(storage, para, [entry for entry in index.get(storage, para) if entry != other])
         digests = [
             (block, kept)
             for block, senders in DIGESTS.get(storage, which.recipient)
             if (kept := [sender for sender in senders if sender != which.sender])
         ]
-        if digests:
-            DIGESTS.insert(storage, which.recipient, digests)
-        else:
-            DIGESTS.remove(storage, which.recipient)
+        DIGESTS.insert_or_remove(storage, which.recipient, digests)

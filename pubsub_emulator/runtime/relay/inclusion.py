@@ -15,15 +15,9 @@ from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework import dispatch, system
 from pubsub_emulator.runtime.framework.codecs import U32, para_id, relay_number
-from pubsub_emulator.runtime.framework.dispatch import (
-    DispatchError,
-    Failure,
-    ModuleError,
-    dispatchable,
-    with_storage_layer,
-)
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, Failure, ModuleError, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
 from pubsub_emulator.runtime.framework.message_chains import MessageBounds, OutboundHrmpMessage, message_allowance
@@ -158,13 +152,11 @@ class ParaInclusion(Hooks):
         """
         ensure_unsigned(origin)
         now = RelayBlockNumber(system.NUMBER.get(storage))
-        for candidate in candidates:
+        for block in candidates:
             try:
-                self.include(
-                    storage, candidate.para, candidate.commitments, relay_parent=candidate.relay_parent, now=now
-                )
+                self.include(storage, block.para, block.commitments, relay_parent=block.relay_parent, now=now)
             except DispatchError as error:
-                deposit(storage, CandidateRefused(candidate.para, error))
+                deposit(storage, CandidateRefused(block.para, error))
 
     def include(
         self,
@@ -183,8 +175,7 @@ class ParaInclusion(Hooks):
         """
 
         def enact() -> None:
-            if not self._paras.is_parachain(storage, para):
-                raise ModuleError(Error.UnscheduledCandidate)
+            ensure(self._paras.is_parachain(storage, para), Error.UnscheduledCandidate)
             if commitments.upward_messages and self._paras.is_offboarding(storage, para):
                 # Its queue is dropped when it leaves, and new messages would be lost.
                 raise ModuleError(Error.IsOffboarding)
@@ -196,7 +187,7 @@ class ParaInclusion(Hooks):
             self._channels.queue_outbound(storage, para, commitments.horizontal_messages, now)
             self._paras.note_new_head(storage, para, commitments.head_data, relay_parent)
 
-        with_storage_layer(storage, enact)
+        dispatch.with_storage_layer(storage, enact)
 
     def check_bounds(self, storage: Storage) -> None:
         """Raise `IntegrityError` if more may wait for a parachain than one block of it holds (PS-50)."""

@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.codecs import U32, para_id, relay_number
-from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
@@ -115,8 +115,6 @@ class Paras(Hooks):
         for para, head in heads.items():
             self._onboard(storage, para, head)
 
-    # Reading
-
     def parachains(self, storage: Storage) -> list[ParaId]:
         """All paras that include blocks, ascending."""
         return PARACHAINS.get(storage)
@@ -133,12 +131,9 @@ class Paras(Hooks):
         """Whether a parachain is about to leave."""
         return LIFECYCLES.get(storage, para) is ParaLifecycle.OFFBOARDING_PARACHAIN
 
-    # Coming and going
-
     def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
         """Schedule an onboarding. Raises `CannotOnboard`, `HeadDataTooLarge`. Emits `ActionQueued`."""
-        if LIFECYCLES.contains(storage, para):
-            raise ModuleError(Error.CannotOnboard)
+        ensure(not LIFECYCLES.contains(storage, para), Error.CannotOnboard)
         self._check_head(storage, head)
         LIFECYCLES.insert(storage, para, ParaLifecycle.ONBOARDING)
         HEADS.insert(storage, para, head)
@@ -149,8 +144,7 @@ class Paras(Hooks):
         found = LIFECYCLES.get(storage, para)
         if found is None:
             raise ModuleError(Error.NotRegistered)
-        if found is not ParaLifecycle.PARACHAIN:
-            raise ModuleError(Error.CannotOffboard)
+        ensure(found is ParaLifecycle.PARACHAIN, Error.CannotOffboard)
         LIFECYCLES.insert(storage, para, ParaLifecycle.OFFBOARDING_PARACHAIN)
         self._queue(storage, para, session)
 
@@ -168,12 +162,9 @@ class Paras(Hooks):
                 PARACHAINS.put(storage, [other for other in PARACHAINS.get(storage) if other != para])
         return outgoing
 
-    # Including
-
     def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
         """Set the head of an included block. Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`."""
-        if not self.is_parachain(storage, para):
-            raise ModuleError(Error.NotParachain)
+        ensure(self.is_parachain(storage, para), Error.NotParachain)
         self._check_head(storage, head)
         HEADS.insert(storage, para, head)
         MOST_RECENT_CONTEXT.insert(storage, para, relay_parent)
@@ -182,14 +173,11 @@ class Paras(Hooks):
     def try_state(self, storage: Storage) -> None:
         """Raise `StateError` unless the list is sorted, matches the lifecycles, and each parachain has a head."""
         listed = PARACHAINS.get(storage)
-        if listed != sorted(dict.fromkeys(listed)):
-            raise StateError("Paras: the list of parachains is not sorted")
+        ensure(listed == sorted(dict.fromkeys(listed)), StateError("Paras: the list of parachains is not sorted"))
         living = sorted(para for para, _ in LIFECYCLES.items(storage) if self.is_parachain(storage, para))
-        if living != listed:
-            raise StateError("Paras: the list of parachains is not that of their lifecycles")
+        ensure(living == listed, StateError("Paras: the list of parachains is not that of their lifecycles"))
         for para in listed:
-            if not HEADS.contains(storage, para):
-                raise StateError(f"Paras: {para} has no head")
+            ensure(HEADS.contains(storage, para), StateError(f"Paras: {para} has no head"))
 
     def _onboard(self, storage: Storage, para: ParaId, head: bytes) -> None:
         LIFECYCLES.insert(storage, para, ParaLifecycle.PARACHAIN)
@@ -206,5 +194,4 @@ class Paras(Hooks):
         deposit(storage, ActionQueued(para, session))
 
     def _check_head(self, storage: Storage, head: bytes) -> None:
-        if len(head) > active_config(storage).max_head_data_size:
-            raise ModuleError(Error.HeadDataTooLarge)
+        ensure(len(head) <= active_config(storage).max_head_data_size, Error.HeadDataTooLarge)

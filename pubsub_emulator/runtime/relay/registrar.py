@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.codecs import account_id
-from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import para_map
@@ -114,8 +114,7 @@ class Registrar(Hooks):
         not part of the call here, and public ids need no reservation.
         """
         who = ensure_signed(origin)
-        if para < self._lowest_public_id and not PARAS.contains(storage, para):
-            raise ModuleError(Error.NotReserved)
+        ensure(para >= self._lowest_public_id or PARAS.contains(storage, para), Error.NotReserved)
         self._register(storage, who, para, genesis_head)
 
     @dispatchable(1, weight=WEIGHT)
@@ -139,13 +138,10 @@ class Registrar(Hooks):
             case Root():
                 pass
             case Parachain(caller):
-                if caller != para:
-                    raise ModuleError(Error.NotOwner)
+                ensure(caller == para, Error.NotOwner)
             case Signed(account):
-                if account != info.manager:
-                    raise ModuleError(Error.NotOwner)
-                if info.locked:
-                    raise ModuleError(Error.ParaLocked)
+                ensure(account == info.manager, Error.NotOwner)
+                ensure(not info.locked, Error.ParaLocked)
             case _:
                 raise BadOrigin
         PARAS.remove(storage, para)
@@ -158,8 +154,7 @@ class Registrar(Hooks):
         return None if info is None else info.manager
 
     def _register(self, storage: Storage, manager: AccountId, para: ParaId, head: bytes) -> None:
-        if PARAS.contains(storage, para):
-            raise ModuleError(Error.AlreadyRegistered)
+        ensure(not PARAS.contains(storage, para), Error.AlreadyRegistered)
         PARAS.insert(storage, para, ParaInfo(manager))
         self._paras.schedule_para_initialize(storage, para, head, self._scheduled_session(storage))
         deposit(storage, Registered(para, manager))

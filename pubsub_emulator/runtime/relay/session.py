@@ -12,6 +12,7 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.codecs import U32
+from pubsub_emulator.runtime.framework.dispatch import ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
 from pubsub_emulator.runtime.framework.items import StorageValue
@@ -25,6 +26,8 @@ OFFBOARDING_WEIGHT: Final = Weight(200_000_000, 50_000)
 
 OffboardingHook = Callable[[Storage, Sequence[ParaId]], object]
 """A pallet's hook for the paras that left, ascending."""
+NewSessionHook = Callable[[Storage, int], object]
+"""A pallet's hook for a session that begins."""
 
 
 class ParaLifecycles(Protocol):
@@ -32,13 +35,6 @@ class ParaLifecycles(Protocol):
 
     def apply_actions(self, storage: Storage, session: int) -> list[ParaId]:
         """Onboard and offboard the paras scheduled for `session`. Returns those that left, ascending."""
-
-
-class NewSessionHook(Protocol):
-    """A pallet's hook for a new session."""
-
-    def __call__(self, storage: Storage, session: int) -> object:
-        """Note that `session` begins."""
 
 
 @event(PALLET, 0)
@@ -98,7 +94,5 @@ class Session(Hooks):
 
     def integrity_test(self) -> None:
         """Raise `IntegrityError` for sessions without blocks, or changes in the past."""
-        if self.period <= 0:
-            raise IntegrityError("a session has at least one block")
-        if self.delay <= 0:
-            raise IntegrityError("a change takes place in a later session")
+        ensure(self.period > 0, IntegrityError("a session has at least one block"))
+        ensure(self.delay > 0, IntegrityError("a change takes place in a later session"))

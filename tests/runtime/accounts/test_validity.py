@@ -16,8 +16,8 @@ from pubsub_emulator.runtime.accounts.chain import NextBlock, begin
 from pubsub_emulator.runtime.accounts.endowed import ACCOUNTS, ECDSA, ENDOWMENT, NAMES
 from pubsub_emulator.runtime.accounts.extrinsic import Era, SignedExtrinsic, UndecodableExtrinsic, decode
 from pubsub_emulator.runtime.framework import system
-from pubsub_emulator.runtime.framework.address import OtherAddress, multi_address
 from pubsub_emulator.runtime.framework.calls import MAX_CALL_DEPTH
+from pubsub_emulator.runtime.framework.origin import OtherAddress, multi_address
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction
 
 CHAINS = (None, SUBSCRIBER)

@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, TtlPolicy, genesis_rows, weights
-from pubsub_emulator.runtime.pallet_pubsub.integrity import integrity_test
+from pubsub_emulator.runtime.pallet_pubsub.pallet import integrity_test
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
 from pubsub_emulator.runtime.pallet_pubsub.storage import (
     CounterForRegisteredPublishers,

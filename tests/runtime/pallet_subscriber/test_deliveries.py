@@ -25,10 +25,10 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     integrity_test,
     merge_subscriptions,
 )
-from pubsub_emulator.runtime.pallet_subscriber.errors import Error
 from pubsub_emulator.runtime.pallet_subscriber.events import (
     DataProcessed,
     DataRemoved,
+    Error,
     HandlerFailed,
     PublisherDisabled,
 )

@@ -17,29 +17,12 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U64_MAX, Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.dispatch import ensure
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration, active_config
-from pubsub_emulator.runtime.relay.message_queue import ring
-from pubsub_emulator.runtime.relay.message_queue.types import (
-    BOOKS,
-    ITEM_HEADER,
-    PAGES,
-    PALLET,
-    BookState,
-    Error,
-    MessageError,
-    OverweightDropped,
-    Page,
-    Processed,
-    ProcessingFailed,
-    QueueRows,
-    book_state,
-    rows_of,
-    waiting,
-)
+from pubsub_emulator.runtime.relay.message_queue import ring, types
 
 _DEFAULT_SERVICE_WEIGHT: Final = Weight(400_000_000_000, U64_MAX)
 _DEFAULT_OVERHEAD: Final = Weight(10_000_000, 3_000)
@@ -60,7 +43,7 @@ class MessageResult:
 
     weight_used: Weight
     success: bool = True
-    error: MessageError | None = None
+    error: types.MessageError | None = None
 
 
 class Prepared(Protocol):
@@ -87,14 +70,12 @@ class MessageProcessor(Protocol[P]):
 class MessageQueue(Hooks):
     """`pallet_message_queue`, and the part of the relay chain's inclusion pallet about upward messages."""
 
-    pallet = PALLET
+    pallet = types.PALLET
 
     def __init__(self, processor: MessageProcessor[Any], config: Config | None = None) -> None:
         self.processor = processor
         self.config = Config() if config is None else config
         self._serving = False
-
-    # Taking in
 
     def check(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
         """Check that all messages of a parachain block fit. If not, the block is refused and its author keeps it.
@@ -104,16 +85,12 @@ class MessageQueue(Hooks):
         if not messages:
             return
         config = active_config(storage)
-        if len(messages) > config.max_upward_message_num_per_candidate:
-            raise ModuleError(Error.MoreMessagesThanPermitted)
+        ensure(len(messages) <= config.max_upward_message_num_per_candidate, types.Error.MoreMessagesThanPermitted)
         longest = self.longest_message(storage)
-        if any(len(message) > longest for message in messages):
-            raise ModuleError(Error.MessageSize)
-        book = BOOKS.get(storage, para)
-        if book.message_count + len(messages) > config.max_upward_queue_count:
-            raise ModuleError(Error.CapacityExceeded)
-        if book.size + sum(map(len, messages)) > config.max_upward_queue_size:
-            raise ModuleError(Error.TotalSizeExceeded)
+        ensure(not any(len(message) > longest for message in messages), types.Error.MessageSize)
+        book = types.BOOKS.get(storage, para)
+        ensure(book.message_count + len(messages) <= config.max_upward_queue_count, types.Error.CapacityExceeded)
+        ensure(book.size + sum(map(len, messages)) <= config.max_upward_queue_size, types.Error.TotalSizeExceeded)
 
     def enqueue(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
         """Append all messages of a parachain block, or none. Raises as `check`."""
@@ -122,20 +99,20 @@ class MessageQueue(Hooks):
         self.check(storage, para, messages)
         if not messages:
             return
-        book = BOOKS.get(storage, para)
+        book = types.BOOKS.get(storage, para)
         was_empty = book.begin == book.end
         if was_empty:
             ring.knit(storage, para)
-            book = replace(BOOKS.get(storage, para), end=book.end + 1, count=book.count + 1)
+            book = replace(types.BOOKS.get(storage, para), end=book.end + 1, count=book.count + 1)
         last = book.end - 1
-        page = PAGES.get(storage, para, last) or Page()
+        page = types.PAGES.get(storage, para, last) or types.Page()
         for message in messages:
             if not page.append(message, self.config.heap_size):
-                PAGES.insert(storage, para, last, page)
-                last, page = last + 1, Page()
+                types.PAGES.insert(storage, para, last, page)
+                last, page = last + 1, types.Page()
                 if not page.append(message, self.config.heap_size):
                     raise DefensiveFailure(f"a message of {len(message)} bytes does not fit into a page")
-        PAGES.insert(storage, para, last, page)
+        types.PAGES.insert(storage, para, last, page)
         new_pages = last + 1 - book.end
         book = replace(
             book,
@@ -144,10 +121,8 @@ class MessageQueue(Hooks):
             message_count=book.message_count + len(messages),
             size=book.size + sum(map(len, messages)),
         )
-        BOOKS.insert(storage, para, book)
-        _note_capacity(storage, rows_of(para), book, active_config(storage))
-
-    # Serving
+        types.BOOKS.insert(storage, para, book)
+        _note_capacity(storage, types.rows_of(para), book, active_config(storage))
 
     def service_queues(self, storage: Storage, limit: Weight) -> Weight:
         """Serve each queue at most once, in turn. Returns the weight used, at most `limit`."""
@@ -174,36 +149,34 @@ class MessageQueue(Hooks):
 
     def remaining(self, storage: Storage, para: ParaId) -> tuple[int, int]:
         """The messages and bytes that the queue of a para still accepts."""
-        return _remaining(active_config(storage), BOOKS.get(storage, para))
+        return _remaining(active_config(storage), types.BOOKS.get(storage, para))
 
     def longest_message(self, storage: Storage) -> int:
         """The most bytes of one message: the configured limit or the room of a page, whichever is less."""
-        return min(active_config(storage).max_upward_message_size, self.config.heap_size - ITEM_HEADER)
+        return min(active_config(storage).max_upward_message_size, self.config.heap_size - types.ITEM_HEADER)
 
     def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
-        """The number and the bytes of a para's waiting messages."""
-        book = BOOKS.get(storage, para)
+        """The number and the bytes of a para's types.waiting messages."""
+        book = types.BOOKS.get(storage, para)
         return book.message_count, book.size
 
     def messages(self, storage: Storage, para: ParaId) -> list[bytes]:
-        """The waiting messages of a para, in order."""
-        book, out = BOOKS.get(storage, para), []
+        """The types.waiting messages of a para, in order."""
+        book, out = types.BOOKS.get(storage, para), []
         for index in range(book.begin, book.end):
-            raw = storage.get(PAGES.key_for(para, index))
-            out += [] if raw is None else waiting(raw)
+            raw = storage.get(types.PAGES.key_for(para, index))
+            out += [] if raw is None else types.waiting(raw)
         return out
 
     def sweep_queue(self, storage: Storage, para: ParaId) -> None:
         """Remove a para's queue, with its messages and its well-known key."""
-        book = BOOKS.get(storage, para)
+        book = types.BOOKS.get(storage, para)
         if book.ready_neighbours is not None:
             ring.unknit(storage, para)
         for index in range(book.begin, book.end):
-            PAGES.remove(storage, para, index)
-        BOOKS.remove(storage, para)
-        storage.kill(rows_of(para).capacity)
-
-    # Hooks
+            types.PAGES.remove(storage, para, index)
+        types.BOOKS.remove(storage, para)
+        storage.kill(types.rows_of(para).capacity)
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # every block is alike
         """Serve the queues. Emits `Processed`, `ProcessingFailed`, `OverweightDropped`."""
@@ -218,14 +191,13 @@ class MessageQueue(Hooks):
         """Raise `IntegrityError` if no message could ever be served or fit into a page."""
         if self.config.overhead.any_gt(self.config.service_weight):
             raise IntegrityError("the service weight does not allow for one message")
-        if self.config.heap_size <= ITEM_HEADER:
-            raise IntegrityError("a page has no room for a message")
+        ensure(self.config.heap_size > types.ITEM_HEADER, IntegrityError("a page has no room for a message"))
 
     def try_state(self, storage: Storage) -> None:
         """Raise `StateError` unless books match their pages and the ring has exactly the queues with messages."""
         ready = []
-        for para, book in BOOKS.items(storage):
-            pages = dict(PAGES.items(storage, para))
+        for para, book in types.BOOKS.items(storage):
+            pages = dict(types.PAGES.items(storage, para))
             if sorted(pages) != list(range(book.begin, book.end)) or book.count != len(pages):
                 raise StateError(f"MessageQueue: the pages of {para} are not those of its book")
             if sum(page.remaining for page in pages.values()) != book.message_count:
@@ -237,16 +209,14 @@ class MessageQueue(Hooks):
         if sorted(ring.members(storage)) != sorted(ready):
             raise StateError("MessageQueue: the ring is not that of the queues with messages")
 
-    # Implementation
-
     def _service_queue(
-        self, storage: Storage, para: ParaId, book: BookState, left: Weight, config: HostConfiguration
-    ) -> tuple[Weight, BookState]:
+        self, storage: Storage, para: ParaId, book: types.BookState, left: Weight, config: HostConfiguration
+    ) -> tuple[Weight, types.BookState]:
         """Serve one queue. Returns the weight left and its new book, the same object if nothing was served.
 
         The book of an emptied queue has no neighbours; the caller updates the rest of the ring.
         """
-        rows = rows_of(para)
+        rows = types.rows_of(para)
         begin, messages, size = book.begin, book.message_count, book.size
         fits = True
         while begin < book.end and fits:
@@ -255,7 +225,7 @@ class MessageQueue(Hooks):
             if raw is None:
                 raise DefensiveFailure(f"page {begin} of {para} is not there")
             lengths = []
-            for message in waiting(raw):
+            for message in types.waiting(raw):
                 used = self._serve(storage, para, message, left)
                 if used is None:
                     fits = False
@@ -268,15 +238,15 @@ class MessageQueue(Hooks):
                 storage.kill(row)
                 begin += 1
             elif lengths:
-                page = PAGES.codec.decode(raw)
+                page = types.PAGES.codec.decode(raw)
                 for length in lengths:
                     page.pop(length)
-                storage.put(row, PAGES.codec.encode(page))
+                storage.put(row, types.PAGES.codec.encode(page))
         if messages == book.message_count:
             return left, book
         at = None if fits else book.ready_neighbours
-        book = BookState(begin, book.end, book.end - begin, at, messages, size)
-        storage.put(rows.book, book_state.encode(book))
+        book = types.BookState(begin, book.end, book.end - begin, at, messages, size)
+        storage.put(rows.book, types.book_state.encode(book))
         _note_capacity(storage, rows, book, config)
         return left, book
 
@@ -289,15 +259,15 @@ class MessageQueue(Hooks):
             # A message too heavy for any block is dropped. Only the cost of looking at it is charged.
             if not charged.any_gt(self.config.service_weight) or self.config.overhead.any_gt(left):
                 return None
-            deposit(storage, OverweightDropped(blake2_256(message), para, weight))
+            deposit(storage, types.OverweightDropped(blake2_256(message), para, weight))
             return self.config.overhead
         digest = blake2_256(message)
         outcome = self.processor.process(storage, para, prepared, digest)
         used = outcome.weight_used
         if outcome.error is None:
-            deposit(storage, Processed(digest, para, used, outcome.success))
+            deposit(storage, types.Processed(digest, para, used, outcome.success))
         else:
-            deposit(storage, ProcessingFailed(digest, para, outcome.error))
+            deposit(storage, types.ProcessingFailed(digest, para, outcome.error))
         if used is weight:
             return charged
         if used.any_gt(weight):
@@ -305,13 +275,13 @@ class MessageQueue(Hooks):
         return self.config.overhead + used
 
 
-def _note_capacity(storage: Storage, rows: QueueRows, book: BookState, config: HostConfiguration) -> None:
+def _note_capacity(storage: Storage, rows: types.QueueRows, book: types.BookState, config: HostConfiguration) -> None:
     """Store under a well-known key how much the queue still accepts, for the parachain: (u32 messages, u32 bytes)."""
     count, size = _remaining(config, book)
     storage.put(rows.capacity, (count | size << 32).to_bytes(8, "little"))
 
 
-def _remaining(config: HostConfiguration, book: BookState) -> tuple[int, int]:
+def _remaining(config: HostConfiguration, book: types.BookState) -> tuple[int, int]:
     count = config.max_upward_queue_count - book.message_count
     size = config.max_upward_queue_size - book.size
     return max(0, count), max(0, size)

@@ -5,14 +5,8 @@ from dataclasses import replace
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.relay.message_queue.types import (
-    BOOKS,
-    SERVICE_HEAD,
-    BookState,
-    Neighbours,
-    book_state,
-    rows_of,
-)
+from pubsub_emulator.runtime.relay.message_queue import types
+from pubsub_emulator.runtime.relay.message_queue.types import BOOKS, SERVICE_HEAD, BookState, Neighbours
 
 
 def _neighbours(storage: Storage, para: ParaId) -> Neighbours:
@@ -63,10 +57,10 @@ def books(storage: Storage) -> dict[ParaId, BookState]:
     while following is not None:
         if following in ring:
             raise DefensiveFailure(f"the ring does not close: {following} stands in it twice")
-        raw = storage.get(rows_of(following).book)
+        raw = storage.get(types.rows_of(following).book)
         if raw is None:
             raise DefensiveFailure(f"the queue of {following} has no book")
-        book = ring[following] = book_state.decode(raw)
+        book = ring[following] = types.book_state.decode(raw)
         if book.ready_neighbours is None:
             raise DefensiveFailure(f"the queue of {following} is not in the ring")
         following = book.ready_neighbours.next

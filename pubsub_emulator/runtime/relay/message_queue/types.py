@@ -17,6 +17,7 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.hashing import twox64_concat
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import Weight, encode_weight, read_weight, weight_info
@@ -41,23 +42,9 @@ def _encode_origin(para: ParaId) -> bytes:
     return b"\x00\x00" + para.to_bytes(4, "little")
 
 
-_ORIGIN: Final = type_info.Variants(
-    type_info.path("polkadot_runtime_parachains::inclusion::AggregateMessageOrigin"),
-    (
-        type_info.Variant(
-            "Ump",
-            0,
-            (
-                type_info.Field(
-                    type_info.Variants(
-                        type_info.path("polkadot_runtime_parachains::inclusion::UmpQueueId"),
-                        (type_info.Variant("Para", 0, (type_info.Field(type_info.PARA_ID),)),),
-                    )
-                ),
-            ),
-        ),
-    ),
-)
+_INCLUSION: Final = "polkadot_runtime_parachains::inclusion"
+_QUEUE: Final = type_info.variants(f"{_INCLUSION}::UmpQueueId", ("Para", 0, type_info.PARA_ID))
+_ORIGIN: Final = type_info.variants(f"{_INCLUSION}::AggregateMessageOrigin", ("Ump", 0, _QUEUE))
 origin: Final[Codec[ParaId]] = Codec("AggregateMessageOrigin", _encode_origin, _read_origin, _ORIGIN)
 Origin = Annotated[ParaId, origin]
 """The queue of a para: `AggregateMessageOrigin::Ump(UmpQueueId::Para)`."""
@@ -116,7 +103,6 @@ class Page:
 
 _ALONE: Final = Struct("<IIIBQQ")
 _IN_THE_RING: Final = Struct("<IIIBHIHIQQ")
-_PAGE: Final = Struct("<IIIII")
 _SHORT_PAGE: Final = Struct("<IIIIIH")
 
 
@@ -146,30 +132,6 @@ def _encode_book(book: BookState) -> bytes:
     return _IN_THE_RING.pack(book.begin, book.end, book.count, 1, 0, at.prev, 0, at.next, book.message_count, book.size)
 
 
-def _read_book(reader: Reader) -> BookState:
-    at = reader.pos
-    reader.take(12)
-    if not reader.boolean():
-        reader.take(16)
-        begin, end, count, _, messages, size = _ALONE.unpack_from(reader.data, at)
-        return BookState(begin, end, count, None, messages, size)
-    reader.take(28)
-    begin, end, count, _, kind, prev, other, following, messages, size = _IN_THE_RING.unpack_from(reader.data, at)
-    if kind or other:
-        raise ScaleError(f"not the queue of a para, before offset {at + 25}")
-    return BookState(begin, end, count, Neighbours(prev, following), messages, size)
-
-
-def _encode_page(page: Page) -> bytes:
-    counters = _PAGE.pack(page.remaining, page.remaining_size, page.first_index, page.first, page.last)
-    return counters + scale.encode_bytes(bytes(page.heap))
-
-
-def _read_page(reader: Reader) -> Page:
-    remaining, remaining_size, first_index, first, last = _PAGE.unpack(reader.take(_PAGE.size))
-    return Page(remaining, remaining_size, first_index, first, last, bytearray(reader.bytes_()))
-
-
 class _BookCodec(Codec[BookState]):
     """Decodes books without a `Reader`, since a block may serve hundreds of queues."""
 
@@ -185,42 +147,25 @@ class _BookCodec(Codec[BookState]):
         return super().decode(data)  # which says what is wrong
 
 
-book_state: Final[Codec[BookState]] = _BookCodec(
-    "BookState",
-    _encode_book,
-    _read_book,
-    type_info.struct(
-        "pallet_message_queue::BookState",
-        type_info.Parameter("MessageOrigin", _ORIGIN),
-        begin=type_info.U32,
-        end=type_info.U32,
-        count=type_info.U32,
-        ready_neighbours=type_info.option(
-            type_info.struct(
-                "pallet_message_queue::Neighbours",
-                type_info.Parameter("MessageOrigin", _ORIGIN),
-                prev=_ORIGIN,
-                next=_ORIGIN,
-            )
-        ),
-        message_count=type_info.U64,
-        size=type_info.U64,
-    ),
+_OF_ORIGINS: Final = (type_info.Parameter("MessageOrigin", _ORIGIN),)
+_ring: Final = struct(Neighbours, origin, origin, rust="pallet_message_queue::Neighbours", params=_OF_ORIGINS)
+_book: Final = struct(
+    BookState,
+    *([scale.u32] * 3),
+    scale.option(_ring),
+    scale.u64,
+    scale.u64,
+    rust="pallet_message_queue::BookState",
+    params=_OF_ORIGINS,
 )
-_page: Final[Codec[Page]] = Codec(
-    "Page",
-    _encode_page,
-    _read_page,
-    type_info.struct(
-        "pallet_message_queue::Page",
-        type_info.Parameter("Size", type_info.U32),
-        remaining=type_info.U32,
-        remaining_size=type_info.U32,
-        first_index=type_info.U32,
-        first=type_info.U32,
-        last=type_info.U32,
-        heap=type_info.bounded(type_info.U8),
-    ),
+book_state: Final[Codec[BookState]] = _BookCodec("BookState", _encode_book, _book.read, _book.info)
+_heap: Final[Codec[bytearray]] = scale.bytes_.map("heap", bytearray, bytes).described(type_info.bounded(type_info.U8))
+_page: Final[Codec[Page]] = struct(
+    Page,
+    *([scale.u32] * 5),
+    _heap,
+    rust="pallet_message_queue::Page",
+    params=(type_info.Parameter("Size", type_info.U32),),
 )
 
 BOOKS: Final = StorageMap(
@@ -295,12 +240,10 @@ message_error: Final[Codec[MessageError]] = Codec(
     "ProcessMessageError",
     MessageError.encode,
     _read_error,
-    type_info.Variants(
-        type_info.path("frame_support::traits::messages::ProcessMessageError"),
-        tuple(
-            type_info.Variant(
-                kind.name, kind, (type_info.Field(weight_info),) if kind is MessageErrorKind.Overweight else ()
-            )
+    type_info.variants(
+        "frame_support::traits::messages::ProcessMessageError",
+        *(
+            (kind.name, kind, weight_info) if kind is MessageErrorKind.Overweight else (kind.name, kind)
             for kind in MessageErrorKind
         ),
     ),
