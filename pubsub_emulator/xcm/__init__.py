@@ -1,7 +1,6 @@
 """XCM v5 with `Publish`: types, codec, weigher, barriers and executor.
 
 The types are in modules that keep Rust's enums apart (`location`, `assets`, `response`, `instructions`, `outcome`).
-This package exports what most callers need.
 """
 
 from pubsub_emulator.xcm.barriers import AllowPublishFrom as AllowPublishFrom

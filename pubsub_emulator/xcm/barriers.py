@@ -1,7 +1,6 @@
 """Barriers: they decide which messages may run (PS-22).
 
-A barrier looks at origin, message and weight and returns `None`, or why the message may not run. It never changes the
-message: upstream shortens a mutable slice where this uses an index.
+They return `None`, or why not, and never change the message: upstream shortens a slice where this uses an index.
 """
 
 from collections.abc import Callable
@@ -102,10 +101,7 @@ class AllowUnpaidExecutionFrom:
 
 
 class AnyOf:
-    """Admits what one of its barriers admits, asked in turn; otherwise `Unsupported`, as a Rust tuple of barriers does.
-
-    The reasons of the barriers are lost, as upstream. To keep a reason, use one barrier alone.
-    """
+    """Admits what one of its barriers admits; otherwise `Unsupported`, whatever their reasons, as a Rust tuple."""
 
     def __init__(self, *barriers: Barrier) -> None:
         self.barriers = barriers

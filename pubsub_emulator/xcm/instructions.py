@@ -1,7 +1,6 @@
 """Every XCM v5 instruction, 0 to 51, and `Publish` at the next free discriminant, 52 (PS-20).
 
-Names, order and types of the fields are those of `xcm::v5::Instruction`. A message is a tuple of instructions; a
-message inside an instruction counts against the same limits as the outer one.
+Fields are named, ordered and typed as in `xcm::v5::Instruction`. Messages inside count against the outer's limits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,8 +50,7 @@ def join_instructions(encoded: Iterable[bytes]) -> bytes:
 def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
     """`Vec<Instruction>`, one level deeper, with its length added to the message's count. Raises `ScaleError`.
 
-    `Publish` has a fast path, since nearly every instruction is one. Its value is bounded by the input only; the pallet
-    answers `ValueTooLong`.
+    `Publish`, nearly every instruction, has a fast path; its value is bounded by the input (pallet: `ValueTooLong`).
     """
     reader = plain if isinstance(plain, XcmReader) else schema.as_xcm_reader(plain)
     start = reader.pos

@@ -126,11 +126,7 @@ InteriorLocation = Annotated[tuple[Junction, ...], JUNCTIONS]
 
 @schema.struct
 class Location(schema.Struct):
-    """A relative path: `parents` levels up, then down the junctions.
-
-    u8         parents
-    Junctions  interior
-    """
+    """A relative path: `parents` levels up (u8), then down the junctions of `interior`."""
 
     parents: U8
     interior: InteriorLocation

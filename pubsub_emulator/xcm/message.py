@@ -1,7 +1,4 @@
-"""`VersionedXcm`: bytes to messages and back (PS-20).
-
-    u8                0x05, the version
-    Vec<Instruction>
+"""`VersionedXcm`, the byte 5 and a `Vec<Instruction>`: bytes to messages and back (PS-20).
 
 Decoding is strict: other versions, trailing bytes, long compact forms and anything beyond the limits of `schema` are
 `XcmDecodeError`, so a decoded message re-encodes to the bytes it came from.

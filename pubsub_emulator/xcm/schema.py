@@ -269,10 +269,7 @@ class Struct:
 
 
 class Variants:
-    """A Rust enum with data: one byte of discriminant, then the variant's fields.
-
-    `unnamed` are variants that no code names: `{index: (name, fields)}`, as classes in `VARIANTS`.
-    """
+    """A Rust enum: a byte of discriminant, then fields. No code names its `unnamed`: `{index: (name, fields)}`."""
 
     __slots__ = ()
     INDEX: ClassVar[int]

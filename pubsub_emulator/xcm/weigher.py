@@ -30,11 +30,7 @@ MAX_INDEX: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class XcmWeights:
-    """The weights of instructions.
-
-    `instruction` is charged for every instruction, `publish` in addition for each `Publish`, and `publish_byte` for
-    each byte of its value.
-    """
+    """The weights of every instruction, of each `Publish` in addition, and of each byte of its value."""
 
     instruction: Weight
     publish: Weight = WEIGHT_ZERO
