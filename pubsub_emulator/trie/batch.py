@@ -19,8 +19,7 @@ def write(
 ) -> tuple[Node | None, int]:
     """Apply `changes` (`None` deletes a key) to the encoded subtree `root`.
 
-    Returns the new root and by how much the entry count changed. Everything below the new root is encoded. The root is
-    encoded too, unless it is a new leaf.
+    Returns the new root and by how much the entry count changed. All is encoded, but for a root that is a new leaf.
     """
     # The node above the root has the root as its only child, so the root is a child like any other.
     above = Node(owner, "", None)

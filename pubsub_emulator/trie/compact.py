@@ -23,10 +23,7 @@ DEFAULT_LIMIT: Final = 1 << 20
 
 
 def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
-    """The compact form of a trie and its child tries.
-
-    Raises `MissingNode` without the root's node, `BadNode`, and `ProofTooLarge` beyond `limit` items.
-    """
+    """The compact form. Raises `MissingNode` for the root's node, `BadNode`, `ProofTooLarge` beyond `limit` items."""
     found: dict[bytes, bytes] = {EMPTY_TRIE_ROOT: codec.EMPTY_NODE}
     found.update((blake2_256(node), node) for node in nodes)
     if root not in found:

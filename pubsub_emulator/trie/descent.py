@@ -38,8 +38,7 @@ from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, branch_of
 class Descent:
     """A descent below `root` towards the sorted `keys`; `at` is the index of the key last asked for.
 
-    `shared_with_next` has the number of nibbles that each key shares with the one after it. A child node that is in
-    `nodes` is used without asking the policy.
+    `shared_with_next`: how many nibbles a key shares with the next. A child in `nodes` is used without asking.
     """
 
     def __init__(
@@ -70,8 +69,7 @@ class Descent:
     def find(self, at: int) -> tuple[int, bytes, int]:
         """Go down towards `keys[at]` and return what the trie says of it: `(kind, payload, depth)` as `step`.
 
-        `CHILD` or `INLINE` means that the policy ended the way. Keys may be asked for in any order; ascending order is
-        the fast one. Raises `BadNode`, with the node's hash, for a malformed node.
+        `CHILD` or `INLINE`: the policy ended the way. Any order of keys works, ascending is fast. Raises `BadNode`.
         """
         keys, trail, nodes = self.keys, self._trail, self._nodes
         key = keys[at]
@@ -143,8 +141,7 @@ class Descent:
 class Lookups(Descent):
     """A descent towards keys that become known one after another, such as the static keys of a block.
 
-    Each key starts at the deepest node on the way to the key before it. `node_of` is asked, as by `follow`, for each
-    node that `nodes` lacks.
+    Each key starts at the deepest node that the last one shared. `node_of`, as in `follow`, has what `nodes` lacks.
     """
 
     def __init__(self, root: Hash, nodes: Mapping[Hash, bytes], node_of: Callable[[Hash, bytes, int], bytes]) -> None:

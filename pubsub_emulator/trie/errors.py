@@ -29,8 +29,7 @@ class MissingNode(TrieError):
 class BadNode(TrieError):
     """The bytes of node `hash` are not a trie node; `reason` says what is wrong with them.
 
-    `hash` and `root` are empty where the bytes were judged alone (`step`); an inline node is named by the hash of
-    the node that holds it.
+    Both hashes are empty where the bytes were judged alone (`step`); an inline node has the hash of its holder.
     """
 
     def __init__(self, hash: bytes, root: bytes, key: bytes, depth: int, reason: str) -> None:  # noqa: A002  # as above

@@ -1,7 +1,6 @@
 """The trie of a whole state: an ordered map with an incremental root, cheap snapshots and read proofs.
 
-Keys are walked as hex digits, whose order is the order of the bytes. Every path is a loop: a key may be thousands of
-nibbles long, and so may the chain of nodes that leads to it.
+Keys are walked as hex digits, in the order of the bytes, and in loops: a path may be thousands of nodes long.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -141,8 +140,7 @@ class Trie:
     def update(self, changes: Mapping[bytes, bytes | None]) -> None:
         """Apply many changes at once (`None` deletes a key), and encode the changed nodes.
 
-        Faster than `insert` for keys with long common prefixes, such as those of a state. Keys that share little are
-        inserted as fast one by one.
+        Faster than `insert` for keys with long common prefixes, such as a state's, and as fast for others.
         """
         self.root()
         self._root, grown = write(self._root, changes, self._owner, self._max_inline)

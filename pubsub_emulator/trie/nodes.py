@@ -135,11 +135,7 @@ class Node:
 
 
 def encode_stale(root: Node, max_inline: int) -> None:
-    """Encode `root` and everything stale below it.
-
-    Changed children are listed, those of a branch before those of the branches below it, and put into their branches in
-    the opposite order, so depth costs no recursion.
-    """
+    """Encode all that is stale from `root` on: listed from the top, then done from the bottom, without recursion."""
     branches = [root] if root.children is not None else []
     # A branch, a changed child, and where the branch's encoding has the child's hash; 0 where it has to be made anew.
     steps: list[tuple[Node, Node, int]] = [(root, root, 0)]

@@ -214,8 +214,7 @@ class PartialTrie:
     def _descend(self, digits: str) -> tuple[PartialNode | None, list[tuple[PartialNode, int]], str | None]:
         """Descend towards a key: the last node, the nodes above it with the nibbles taken, and the rest of the key.
 
-        The rest is `None` if the node is the key's own. If there is a node and a rest, which begins where the node
-        starts, the two diverge. If there is a rest and no node, the place is empty.
+        No rest: the key's own node. Node and rest, from the node's start on: they diverge. No node: an empty place.
         """
         path: list[tuple[PartialNode, int]] = []
         rest = digits

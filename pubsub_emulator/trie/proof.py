@@ -1,7 +1,4 @@
-"""Reading a proof: what a set of nodes says about some keys under a root.
-
-A node is parsed only if its parent names its hash, so bytes that the root does not commit to are never parsed.
-"""
+"""What a set of nodes says about keys under a root. Only nodes that the root commits to are ever parsed."""
 
 from collections.abc import Iterable
 
@@ -37,8 +34,7 @@ def read_child_proof(
 ) -> dict[bytes, bytes | None]:
     """The value of each key in a child trie, whose root is read from the top trie `root` first; as `read_proof`.
 
-    If the child trie is proven absent, every key is absent. Also raises `BadNode` if the stored child root is not 32
-    bytes long.
+    In an absent child trie every key is absent. A stored child root that is not 32 bytes long is a `BadNode` too.
     """
     found, used = _indexed(nodes, exact=exact)
     top_key = child_root_key(child_storage_key)

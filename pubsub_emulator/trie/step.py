@@ -169,8 +169,7 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
 def follow(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes]) -> tuple[int, bytes, int]:
     """Step from the root node to the end of the way to `key`: returns as `step`, but never `CHILD` or `INLINE`.
 
-    `node_of(hash, key, depth)` returns the node of a hash, which starts at nibble `depth` of `key`. Raises `BadNode` as
-    `step` does. `Descent` does the same for many keys at once.
+    `node_of(hash, key, depth)` returns a hash's node, which starts at nibble `depth` of `key`. Raises `BadNode`.
     """
     node, depth = node_of(root, key, 0), 0
     while True:
@@ -186,8 +185,7 @@ def follow(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes])
 def branch_of_hashes(node: bytes) -> int:
     """The bitmap of a branch without partial key and value whose children are all hashes; 0 for any other node.
 
-    For readers that pass a node more than once: the hash of the child at nibble n starts at
-    `4 + 33 * (bitmap & ((1 << n) - 1)).bit_count()`, and an absent bit means an absent key.
+    The hash of the child at nibble n starts at `4 + 33 * (bitmap & ((1 << n) - 1)).bit_count()`; no bit: no key.
     """
     if node.startswith(b"\x80") and len(node) > 34:
         bitmap = node[1] | node[2] << 8
