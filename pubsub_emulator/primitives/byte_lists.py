@@ -1,7 +1,4 @@
-"""`Vec<Vec<u8>>` with thousands of elements, such as the nodes of a proof. Nearly all have less than 16,384 bytes.
-
-Their length prefix is a compact integer of one or two bytes, which is read here without a call for each.
-"""
+"""`Vec<Vec<u8>>` of thousands of elements: prefixes of one or two bytes (below 16,384) are read without a call."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,4 @@
-"""Cheats with the list of nodes: they omit some, add others, or change their order.
-
-To hide a change, to starve a publisher, to save bytes; to bloat blocks, to smuggle data, to confuse readers.
-"""
+"""Cheats with the list of nodes: omissions that hide or starve, additions that bloat or smuggle, other orders."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,6 @@
 """Cheats that walk honestly with a false state: another cursor, cache, budget or set of subscriptions.
 
-Each block is consistent in itself, including the post-state root. If the false state does not change the nodes taken,
-the strategy does not apply.
+Each block is consistent, post-state root included. A false state that changes no node taken does not apply.
 """
 
 from collections.abc import Callable
