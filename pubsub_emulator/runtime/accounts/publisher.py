@@ -1,7 +1,4 @@
-"""The `Publisher` pallet of a parachain: signed calls that make the parachain publish.
-
-The entries are not state: the block reports them in its log, and the emulator sends them upward.
-"""
+"""The `Publisher` pallet: entries of signed calls, which the block reports in its log, to be sent upward."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The `Timestamp` pallet: the time of a block, which follows from the relay chain's slot.
-
-Now  u64, milliseconds: the slot x 6,000
-"""
+"""The `Timestamp` pallet: a block's time, `Now`, is u64 milliseconds: the relay chain's slot x 6,000."""
 
 from collections.abc import Callable
 from typing import Final

@@ -28,8 +28,7 @@ E = TypeVar("E", bound=Event)
 def event(pallet: Pallet, variant: int) -> Callable[[type[E]], type[E]]:
     """Class decorator: make a subclass of `Event` a value type and an event of `pallet`.
 
-    Its fields are encoded as their annotations say (`codec_of`). Raises `DefensiveFailure` if the variant is taken or
-    an annotation names no codec.
+    Annotations name its fields' codecs. Raises `DefensiveFailure` if one names none, or for a variant that is taken.
     """
 
     def make(cls: type[E]) -> type[E]:
@@ -151,10 +150,7 @@ encoded_records: Final[Codec[bytes]] = Codec(
 
 
 def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> None:
-    """Deposit an event in the current phase (initialization if no block runs). It rolls back with its layer.
-
-    Unlike FRAME, this also keeps events of block 0.
-    """
+    """Deposit an event in the current phase. It rolls back with its layer. Unlike in FRAME, block 0 has events."""
     storage.log.append(EventRecord(storage.phase or INITIALIZATION, what, topics))
 
 

@@ -193,8 +193,7 @@ class Executive:
     def apply_extrinsic(self, storage: Storage, index: int, extrinsic: Extrinsic) -> DispatchOutcome:
         """Run a call as extrinsic `index`. A call that fails is part of the block.
 
-        Raises `ExhaustsResources` if its weight before dispatch does not fit. Emits `ExtrinsicSuccess` or
-        `ExtrinsicFailed`.
+        Raises `ExhaustsResources` if its weight does not fit. Emits `ExtrinsicSuccess` or `ExtrinsicFailed`.
         """
         call, origin = extrinsic.call, extrinsic.origin
         pallet = self.pallets[call.pallet]

@@ -1,8 +1,4 @@
-"""Typed storage items with FRAME's prefixes and hashers. Each method takes the `Storage` it works on.
-
-value       twox_128(pallet) ++ twox_128(item)
-map         the same ++ hasher(SCALE(key))
-double map  the same ++ hasher1(SCALE(key1)) ++ hasher2(SCALE(key2))
+"""Typed storage items under FRAME's keys (`primitives.storage_keys`). Each method takes the `Storage` it works on.
 
 If nothing is stored, an item without a default reads as `None` (`OptionQuery`), one with a default as a fresh copy of
 the default (`ValueQuery`).

@@ -1,7 +1,4 @@
-"""A state that is stored elsewhere: its top trie and its child tries are fetched on demand.
-
-What is written stays here, in the same tries, so every block on top has the root that the whole state would have.
-"""
+"""A state stored elsewhere: tries are fetched on demand, writes stay in them, and roots are the whole state's."""
 
 from collections.abc import Iterator, MutableMapping
 from typing import Protocol

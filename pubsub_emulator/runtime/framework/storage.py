@@ -195,8 +195,7 @@ class _Changes:
 class Layer:
     """A layer of a `Storage`, as a context manager. A class, since a generator takes twice as long per publish.
 
-    An object can be entered again after it was left. `journal` and `log` are their lengths in the storage on entry,
-    `depth` is how many layers were open.
+    May be entered again. `journal` and `log` are their lengths on entry, `depth` is how many layers were open.
     """
 
     __slots__ = ("_depth", "_journal", "_log", "_storage")
@@ -272,8 +271,7 @@ class Storage:
     def iter_prefix(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose key starts with `prefix` and is greater than `after`, bytewise ascending.
 
-        Storage may be written while iterating: each step finds the next key in the storage of that moment. An iterator
-        must not be used after a commit.
+        Each step finds the next key of that moment, so storage may be written meanwhile, but not committed.
         """
         return self._merge(self.state.top, self._top, prefix, after, top=True)
 
@@ -285,8 +283,7 @@ class Storage:
     def clear_prefix(self, prefix: bytes, limit: int | None = None) -> int:
         """Remove at most `limit` entries under `prefix`, in key order; returns how many were removed.
 
-        Unlike in `sp_io::storage::clear_prefix`, entries written in this block count against the limit too. Raises
-        `ProtectedKey` if child roots could be among them.
+        Unlike upstream's, this counts entries of this block too. Raises `ProtectedKey` if there could be child roots.
         """
         if CHILD_STORAGE_PREFIX.startswith(prefix) or prefix.startswith(CHILD_STORAGE_PREFIX):
             raise ProtectedKey("child roots cannot be removed by prefix")

@@ -1,7 +1,4 @@
-"""Metadata V14, V15 and V16 of a runtime, made from the definitions of its pallets.
-
-Read `outer` (the types that depend on the runtime as a whole), `registry` (how types are numbered), then `versions`.
-"""
+"""Metadata V14 to V16. Read `outer` (types of the whole runtime), `registry` (how types are numbered), `versions`."""
 
 from pubsub_emulator.runtime.metadata.outer import type_names as type_names
 from pubsub_emulator.runtime.metadata.registry import Registry as Registry

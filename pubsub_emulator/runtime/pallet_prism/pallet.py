@@ -1,7 +1,4 @@
-"""Pallet `Prism`: one call that anchors an object, one event with its bytes (PR-1).
-
-It has no storage and does not interpret objects; readers of the chain do.
-"""
+"""Pallet `Prism` (PR-1): a call that anchors an object, an event with its bytes. Only readers interpret objects."""
 
 from typing import Final
 

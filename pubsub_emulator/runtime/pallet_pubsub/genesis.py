@@ -1,7 +1,4 @@
-"""Publishers and their entries at genesis: the rows of many keys at once, for `State.from_entries`.
-
-The rows are those that the same publishes would have written, one after the other.
-"""
+"""Publishers at genesis: the rows that their publishes would have written, at once, for `State.from_entries`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,8 +24,7 @@ class GenesisPublisher:
 def genesis_rows(config: Config, publishers: Mapping[ParaId, GenesisPublisher]) -> tuple[Rows, dict[bytes, Rows]]:
     """The top entries, and the child entries by child storage key, of a state with these publishers.
 
-    Raises `IntegrityError` for what no call could have written: an exceeded limit, a duplicate key, an unregistered
-    publisher.
+    Raises `IntegrityError` for what no call writes: an exceeded limit, a key twice, an unregistered publisher.
     """
     top: Rows = []
     children: dict[bytes, Rows] = {}

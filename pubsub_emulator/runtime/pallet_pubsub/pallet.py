@@ -31,8 +31,7 @@ from pubsub_emulator.runtime.pallet_pubsub.try_state import try_state
 class Broadcaster(Hooks):
     """The relay-side pallet: publishers, their entries, and the expiry of those.
 
-    A call that raises leaves neither state nor event (PS-10). Arguments that no encoded call can carry (an id beyond
-    u32, a key that is not 32 bytes) raise `ScaleError`.
+    A failed call leaves neither state nor event (PS-10). What no encoded call can carry raises `ScaleError`.
     """
 
     pallet = PALLET

@@ -1,7 +1,6 @@
 """Registrations of publishers, their deposits, and the removal of publishers.
 
-A deposit is a hold on the manager's balance (PS-12). A removal releases what is still held, so that no change of that
-balance by another pallet can prevent it.
+A deposit is a hold on the manager's balance (PS-12); a removal releases what is left of it, so nothing prevents it.
 """
 
 from typing import Final
@@ -40,8 +39,7 @@ def caller_account(origin: Origin) -> AccountId:
 def register(balances: Balances, storage: Storage, para: ParaId, manager: AccountId, amount: Balance) -> None:
     """Store a registration and hold its deposit. Call it after `ensure_vacant` and in a storage layer.
 
-    Raises what holding `amount` raises.
-    Emits `PublisherRegistered`.
+    Raises what holding `amount` raises. Emits `PublisherRegistered`.
     """
     balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount)
     RegisteredPublishers.insert(storage, para, PublisherInfo(manager, amount))
@@ -82,8 +80,7 @@ def is_known(storage: Storage, para: ParaId) -> bool:
 def remove(config: Config, balances: Balances, storage: Storage, para: ParaId, *, slash: bool = False) -> int:
     """Remove a publisher's data, TTL rows, counters and registration; release its deposit, or slash it.
 
-    Returns the number of keys removed.
-    Emits `PublisherDeregistered`, also for a system para that only had data.
+    Returns the number of keys removed. Emits `PublisherDeregistered`, also for a system para that only had data.
     """
     keys = _remove_data(config, storage, para)
     info = RegisteredPublishers.take(storage, para)

@@ -1,7 +1,6 @@
 """The pallet's storage items, and the full storage keys of one publisher's rows, for hot paths.
 
-The entries themselves are in the publisher's child trie (PS-1). Zero counters are not stored, so a publisher without
-entries has no rows.
+Entries are in the publisher's child trie (PS-1). Zero counters are not stored: without entries there are no rows.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The invariants between blocks: every row derived from an entry agrees with the child trie.
-
-Limits are not checked. They apply to writes only: a runtime may lower one below what a publisher already stores.
-"""
+"""The invariants between blocks: rows derived from an entry agree with the child trie. Limits hold for writes only."""
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH

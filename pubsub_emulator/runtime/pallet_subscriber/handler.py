@@ -117,8 +117,7 @@ class HandlerTaken(PubsubError):
 def register_handler(name: str, handler: SubscriptionHandler) -> None:
     """Let runtime specs name `handler`. Call it in the module of the handler's pallet, which every verifier imports.
 
-    A handler must keep no state outside of the chain's storage. Registering the same one, or another of its class,
-    again changes nothing. Raises `HandlerTaken`.
+    It must keep no state outside the chain's storage. Its class may be registered again. Raises `HandlerTaken`.
     """
     known = _KNOWN.setdefault(name, handler)
     if type(known) is not type(handler):

@@ -77,8 +77,7 @@ class PublisherPlan:
 class Plan:
     """The result of a walk. `taken` has the nodes that the proof must consist of, in the order they were read.
 
-    `cursor` is the item at which the stop rule fired, `missing` the node whose absence ended the walk. Both are `None`
-    if the walk completed.
+    `cursor`: the item at which the stop rule fired; `missing`: the absent node that ended the walk; `None` otherwise.
     """
 
     budget: int

@@ -37,10 +37,7 @@ def _cache_prefixes() -> tuple[bytes, ...]:
 
 
 class OwnState:
-    """The nodes of one state's top trie that reading some keys touches, and what they cost in bytes.
-
-    `without_cache` is the part without the rows of caches.
-    """
+    """The nodes of a top trie that reads touch, and their bytes; `without_cache` is the part without caches' rows."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -129,8 +129,7 @@ class _Walk:
     def pre_state(self, calls: Sequence[RootCall] | None) -> None:
         """Charge the two maps, and find the publishers whose key set changed since the last block (PS-45, PS-63).
 
-        The block's other reads of its own state are made here too: the rows of abandoned caches that it removes, and
-        the reads of its root calls.
+        The rows of abandoned caches that the block removes and the reads of its root calls are read here too.
         """
         self.roots, roots_length = self.view.processed_roots()
         hashes, hashes_length = self.view.subscription_hashes()
@@ -161,10 +160,7 @@ class _Walk:
         return len(calls)
 
     def charge_own_state(self, publisher: PublisherPlan | None) -> None:
-        """Charge what the rows read so far add to the chain's own proof beyond all charges and the allowance.
-
-        It is charged to `publisher`, whose rows were read last, or to the reads before the walk.
-        """
+        """Charge `publisher`, or the reads before the walk, what own rows add beyond charges and the allowance."""
         if len(self.reads) == self.counted or not self.spec.meter_cache_reads:
             return
         self.own_state.add(islice(self.reads, self.counted, None))

@@ -1,4 +1,1 @@
-"""The parachain side of a block: the inherent, the relay state proof, the budget, and the verdict.
-
-Read `block` (the candidate), then `validate` (the checks).
-"""
+"""The parachain side of a block. Read `block` (the candidate), then `validate` (the checks)."""

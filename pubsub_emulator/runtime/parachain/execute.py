@@ -55,8 +55,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
 ) -> BlockOutcome:
     """Execute a block, of which `plan` is the walk over its proof, and commit. `storage` is over the parent's state.
 
-    `storage` records reads, so that the ledger includes those that the walk did not make. Signed extrinsics run after
-    the inherent. Raises `BadBody` for the first that cannot be part of the block.
+    It records reads for the ledger. Signed extrinsics follow the inherent; `BadBody` for one that cannot be part of it.
     """
     before = storage.state.fork()
     system.initialize(storage, number, parent.hash(), digest)

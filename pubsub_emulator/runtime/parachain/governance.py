@@ -179,8 +179,7 @@ def sound_runtime(code: bytes) -> RuntimeSpec:
 def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     """Install another runtime. Raises `ImpossibleConfig` and changes nothing if it cannot work.
 
-    A new cache policy starts empty: it must not trust what it wrote before another policy was in use, since entries may
-    have changed in between.
+    A new cache policy starts empty: what it wrote before another was in use may be outdated.
     """
     before = runtime_spec(storage)
     _ensure_possible(before, spec)

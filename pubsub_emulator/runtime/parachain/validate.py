@@ -74,8 +74,7 @@ def validate_block(
 ) -> BlockOutcome:
     """Judge a candidate on top of `parent`, which is not changed.
 
-    Raises `InvalidBlock` with the first verdict and all offences, and `BadState` if the parent's state is not one of a
-    parachain.
+    Raises `InvalidBlock` with the first verdict and all offences, `BadState` if `parent` is not a parachain's.
     """
     wanted = candidate.inherent.relay_parent_number
     if relay.number != wanted:

@@ -68,8 +68,7 @@ class Dmp(Hooks):
     def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
         """Drop the first `processed` messages, which an included block took in.
 
-        Raises `Underflow` when there are not so many, `AdvancementRule` when none was taken though one waited at the
-        block's relay parent.
+        Raises `Underflow` beyond the queue, `AdvancementRule` if none was taken though one waited at the relay parent.
         """
         queue = QUEUES.get(storage, para)
         ensure(processed <= len(queue), Error.Underflow)

@@ -1,7 +1,6 @@
 """The `Hrmp` pallet: channels between parachains, each a bounded queue with a hash chain.
 
-A channel is only opened if all channels to its recipient, when full, still fit into one block of the recipient. So a
-sender that keeps to its channel is never refused because of other senders.
+A channel opens only if all to its recipient, when full, fit into one block: no sender is refused for another's sake.
 """
 
 from bisect import insort
@@ -251,10 +250,9 @@ class Hrmp(Hooks):
     def acknowledge(
         self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
     ) -> None:
-        """Drop the messages sent up to relay block `watermark`, which an included block took in.
+        """Drop messages sent up to `watermark`: the included block's relay parent, or an earlier block with messages.
 
-        The watermark is the block's relay parent, or an earlier block in which messages were sent. Raises
-        `AdvancementRule` if it goes back, `AheadRelayParent`, `LandsOnBlockWithNoMessages`.
+        Raises `AdvancementRule` if it goes back, `AheadRelayParent`, `LandsOnBlockWithNoMessages`.
         """
         last = WATERMARKS.get(storage, recipient)
         ensure(last is None or watermark >= last, Error.AdvancementRule)

@@ -85,8 +85,7 @@ class ParaManager(Protocol):
 class Registrar(Hooks):
     """Registration without a deposit; `scheduled_session` returns the session at which a change takes effect.
 
-    Accounts register ids from `lowest_public_id` on. Those below are system parachains, which only root registers. They
-    publish without registration and deposit (PS-7).
+    Root alone registers ids below `lowest_public_id`: system parachains, which publish without a deposit (PS-7).
     """
 
     pallet = PALLET

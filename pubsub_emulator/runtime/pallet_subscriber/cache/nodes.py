@@ -126,8 +126,7 @@ class NodeCache(Cache):
     def _stale(self, generation: int, visited: Mapping[Hash, bytes]) -> dict[Hash, bytes] | None:
         """The nodes that left the subscribed paths since the last processed root; `None` if they are many.
 
-        Few means about as many as the proof added. So emptying or replacing a large trie does not make anyone read all
-        of the old one.
+        Many is more than about what the proof added, so nobody reads all of a large trie that is gone.
         """
         found: dict[Hash, bytes] = {}
         most = len(visited) - len(self._hits) + FEW_STALE_NODES
@@ -163,10 +162,7 @@ class NodeCache(Cache):
 
 
 def _child_of(node: bytes, key: PubsubKey, depth: int) -> tuple[Hash, int] | None:
-    """The hash of the next node towards `key` and the nibble at which it starts, or `None` if the path ends.
-
-    `None` also if the next node is inline: it is shorter than a hash, so no node below it has one.
-    """
+    """The next node's hash towards `key` and its first nibble; `None` if the path ends or goes on inline."""
     kind, payload, depth = step(node, key, depth)
     return (Hash(payload), depth) if kind == CHILD else None
 

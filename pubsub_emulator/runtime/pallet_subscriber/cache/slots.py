@@ -44,10 +44,7 @@ NOTHING: Final = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A position in the key space: its nibble depth |Q|, its row and place in the row, and the range of keys below it.
-
-    `above` is the next slot above it, -1 for none.
-    """
+    """A position Q in the key space: nibble depth, row, place in it, range of keys below, next slot above or -1."""
 
     depth: int
     above: int
@@ -107,10 +104,7 @@ def _row_suffix(prefix: str) -> bytes:
 
 
 def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
-    """The hash of the leaf that starts at nibble `depth` of `key` and holds a detached value of hash `entry_hash`.
-
-    The leaf has more than 32 bytes: header 001 with the count of nibbles left, partial key, value hash.
-    """
+    """The hash of the leaf at nibble `depth` of `key` with the detached value `entry_hash`: over 32 bytes long."""
     left = 2 * len(key) - depth
     half = depth >> 1
     if depth & 1:
