@@ -63,16 +63,8 @@ class Header:
 
     def encode(self) -> bytes:
         """SCALE bytes, as hashed and as stored in `Paras::Heads`."""
-        return b"".join(
-            (
-                self.parent_hash,
-                encode_compact(self.number),
-                self.state_root,
-                self.extrinsics_root,
-                encode_compact(len(self.digest)),
-                *(item.encode() for item in self.digest),
-            )
-        )
+        fixed = self.parent_hash + encode_compact(self.number) + self.state_root + self.extrinsics_root
+        return b"".join((fixed, encode_compact(len(self.digest)), *(item.encode() for item in self.digest)))
 
     @staticmethod
     def decode(data: bytes) -> "Header":
