@@ -52,10 +52,7 @@ class Descent:
         self._trail: list[tuple[Hash, bytes, int, int]] = []
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:  # noqa: ARG002  # for subclasses
-        """The node of hash `reference`, which is not in `nodes`; `None` ends the way to this key here.
-
-        The node starts at nibble `depth` of `keys[at]`, with `above` nodes on the way to it.
-        """
+        """The node `reference`, from nibble `depth` of `keys[at]` on, below `above` others; `None` ends the way."""
         return None
 
     def inline(self, node: bytes, depth: int, above: int) -> bool:  # noqa: ARG002  # for subclasses

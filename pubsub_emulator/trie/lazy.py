@@ -27,10 +27,7 @@ class NodeFetcher(Protocol):
     """A source of the nodes of one trie."""
 
     def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
-        """The node or detached value with the hash `wanted`, which is at `place`, in hex digits from the root.
-
-        `ahead` says that what follows `place` will be read too. Raises `StateUnavailable`.
-        """
+        """The node or value `wanted` at the digits `place`; `ahead`: more is read below. Raises `StateUnavailable`."""
 
 
 class LazyTrie(PartialTrie):

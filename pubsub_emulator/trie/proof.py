@@ -11,10 +11,11 @@ from pubsub_emulator.trie.errors import BadNode, DuplicateNodes, MissingNode, Un
 from pubsub_emulator.trie.nibbles import shared_with_next
 from pubsub_emulator.trie.step import CHILD, DETACHED, VALUE
 
+Values = dict[bytes, bytes | None]
+"""What a proof says of keys, `None` of an absent one."""
 
-def read_proof(
-    root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes], *, exact: bool = False
-) -> dict[bytes, bytes | None]:
+
+def read_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes], *, exact: bool = False) -> Values:
     """The value of each key under `root`, in the order of `keys`; `None` if the proof shows that the key is absent.
 
     Nodes may come in any order. As in sp-trie, repeated and unneeded ones are ignored unless `exact`, and the node of
@@ -31,7 +32,7 @@ def read_proof(
 
 def read_child_proof(
     root: bytes, nodes: Iterable[bytes], child_storage_key: bytes, keys: Iterable[bytes], *, exact: bool = False
-) -> dict[bytes, bytes | None]:
+) -> Values:
     """The value of each key in a child trie, whose root is read from the top trie `root` first; as `read_proof`.
 
     In an absent child trie every key is absent. A stored child root that is not 32 bytes long is a `BadNode` too.
@@ -40,7 +41,7 @@ def read_child_proof(
     top_key = child_root_key(child_storage_key)
     child_root = _read(found, Hash(root), (top_key,), used)[top_key]
     if child_root is None:
-        out: dict[bytes, bytes | None] = dict.fromkeys(keys)
+        out: Values = dict.fromkeys(keys)
     else:
         if len(child_root) != 32:
             raise BadNode(b"", root, top_key, 2 * len(top_key), f"a child root of {len(child_root)} bytes")
@@ -83,11 +84,9 @@ class _Witness(Descent):
         return self.found.get(reference)
 
 
-def _read(
-    found: dict[Hash, bytes], root: Hash, keys: Iterable[bytes], used: dict[Hash, None] | None
-) -> dict[bytes, bytes | None]:
+def _read(found: dict[Hash, bytes], root: Hash, keys: Iterable[bytes], used: dict[Hash, None] | None) -> Values:
     """The value of each key; what is read is noted in `used`, if given."""
-    out: dict[bytes, bytes | None] = dict.fromkeys(keys)
+    out: Values = dict.fromkeys(keys)
     wanted = sorted(out)
     if not wanted:
         return out

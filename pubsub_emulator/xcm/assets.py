@@ -93,10 +93,7 @@ def _rank(value: Any) -> Any:
 
 
 def _in_order(first: Asset, second: Asset) -> bool:
-    """Whether `second` may follow `first` in `Assets`, as in `Assets::from_sorted_and_deduplicated`.
-
-    Classes ascend. Within a class there is at most one amount, which comes before the instances; instances ascend.
-    """
+    """Whether `second` may follow `first`: classes ascend; in a class one amount, if any, then instances ascending."""
     if _rank(first.id) < _rank(second.id):
         return True
     if isinstance(first.fun, Fungible):
