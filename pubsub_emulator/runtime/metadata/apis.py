@@ -4,7 +4,18 @@ from typing import Final
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.hashing import blake2_64
-from pubsub_emulator.primitives.type_info import BYTES, U8, U32, U128, Parameter, SequenceOf, option, result, struct
+from pubsub_emulator.primitives.type_info import (
+    BYTES,
+    U8,
+    U32,
+    U128,
+    Parameter,
+    SequenceOf,
+    TypeInfo,
+    option,
+    result,
+    struct,
+)
 from pubsub_emulator.primitives.weights import weight_info
 from pubsub_emulator.runtime.framework.definitions import RUNTIME_VERSION, Api, ApiMethod
 from pubsub_emulator.runtime.framework.dispatch import dispatch_error
@@ -47,27 +58,16 @@ VALIDITY_ERROR: Final = type_info.variants(
     f"{_VALIDITY}::TransactionValidityError", ("Invalid", 0, _INVALID), ("Unknown", 1, _UNKNOWN)
 )
 _SOURCE: Final = type_info.enum(f"{_VALIDITY}::TransactionSource", "InBlock", "Local", "External")
+_PAYMENT: Final = "pallet_transaction_payment::types"
+_BALANCE: Final = Parameter("Balance", U128)
+_OF: Final = (_BALANCE, Parameter("Weight", weight_info))
 _DISPATCH_INFO: Final = struct(
-    "pallet_transaction_payment::types::RuntimeDispatchInfo",
-    Parameter("Balance", U128),
-    Parameter("Weight", weight_info),
-    weight=weight_info,
-    class_=_CLASS,
-    partial_fee=U128,
+    f"{_PAYMENT}::RuntimeDispatchInfo", *_OF, weight=weight_info, class_=_CLASS, partial_fee=U128
 )
 _INCLUSION_FEE: Final = struct(
-    "pallet_transaction_payment::types::InclusionFee",
-    Parameter("Balance", U128),
-    base_fee=U128,
-    len_fee=U128,
-    adjusted_weight_fee=U128,
+    f"{_PAYMENT}::InclusionFee", _BALANCE, base_fee=U128, len_fee=U128, adjusted_weight_fee=U128
 )
-_FEE_DETAILS: Final = struct(
-    "pallet_transaction_payment::types::FeeDetails",
-    Parameter("Balance", U128),
-    inclusion_fee=option(_INCLUSION_FEE),
-    tip=U128,
-)
+_FEE_DETAILS: Final = struct(f"{_PAYMENT}::FeeDetails", _BALANCE, inclusion_fee=option(_INCLUSION_FEE), tip=U128)
 _POST: Final = struct("frame_support::dispatch::PostDispatchInfo", actual_weight=option(weight_info), pays_fee=_PAYS)
 _WITH_POST_INFO: Final = struct(
     "sp_runtime::DispatchErrorWithPostInfo", Parameter("Info", _POST), post_info=_POST, error=_DISPATCH_ERROR
@@ -85,78 +85,39 @@ _EFFECTS: Final = struct(
 _DRY_RUN_ERROR: Final = type_info.enum("xcm_runtime_apis::dry_run::Error", "Unimplemented", "VersionedConversionFailed")
 
 
-def _method(name: str, output: type_info.TypeInfo, docs: str, **inputs: type_info.TypeInfo) -> ApiMethod:
+def _method(name: str, output: TypeInfo, docs: str, **inputs: TypeInfo) -> ApiMethod:
     return ApiMethod(name, tuple((key.rstrip("_"), info) for key, info in inputs.items()), output, docs)
 
 
+_VERSION: Final = _method("version", RUNTIME_VERSION, "Returns the version of the runtime.")
+_AT_VERSION: Final = "Returns the metadata at a given version, `None` for one that is not supported."
+_METADATA: Final = (
+    _method("metadata", _OPAQUE, "Returns the metadata of a runtime, version 14."),
+    _method("metadata_at_version", option(_OPAQUE), _AT_VERSION, version=U32),
+    _method("metadata_versions", SequenceOf(U32), "Returns the supported metadata versions."),
+)
+_ARGUMENTS: Final[dict[str, TypeInfo]] = {"source": _SOURCE, "tx": UNCHECKED_EXTRINSIC, "block_hash": type_info.H256}
+_VALID: Final = result(described(valid_transaction), VALIDITY_ERROR)
+_VALIDATE: Final = _method("validate_transaction", _VALID, "Validate the transaction.", **_ARGUMENTS)
+_NONCE: Final = _method("account_nonce", U32, "Get current account nonce of given `AccountId`.", account=_ACCOUNT)
+_FEES: Final = (
+    _method("query_info", _DISPATCH_INFO, "Weight, class and fee.", uxt=UNCHECKED_EXTRINSIC, len=U32),
+    _method("query_fee_details", _FEE_DETAILS, "The parts of the fee.", uxt=UNCHECKED_EXTRINSIC, len=U32),
+    _method("query_weight_to_fee", U128, "What a weight costs.", weight=weight_info),
+    _method("query_length_to_fee", U128, "What a length costs.", length=U32),
+)
+_KEPT: Final = "Dry run a call: what it would do, with nothing kept."
+_DRY_RUN: Final = _method(
+    "dry_run_call", result(_EFFECTS, _DRY_RUN_ERROR), _KEPT, origin=ORIGIN, call=CALL, result_xcms_version=U32
+)
+_QUEUE: Final = "The `TaggedTransactionQueue` api trait for interfering with the transaction queue."
 APIS: Final = (
-    Api(
-        "Core",
-        5,
-        (_method("version", RUNTIME_VERSION, "Returns the version of the runtime."),),
-        "The `Core` runtime api that every Substrate runtime needs to implement.",
-    ),
-    Api(
-        "Metadata",
-        2,
-        (
-            _method("metadata", _OPAQUE, "Returns the metadata of a runtime, version 14."),
-            _method(
-                "metadata_at_version",
-                option(_OPAQUE),
-                "Returns the metadata at a given version, `None` for one that is not supported.",
-                version=U32,
-            ),
-            _method("metadata_versions", SequenceOf(U32), "Returns the supported metadata versions."),
-        ),
-        "The `Metadata` api trait that returns metadata for the runtime.",
-    ),
-    Api(
-        "TaggedTransactionQueue",
-        3,
-        (
-            _method(
-                "validate_transaction",
-                result(described(valid_transaction), VALIDITY_ERROR),
-                "Validate the transaction.",
-                source=_SOURCE,
-                tx=UNCHECKED_EXTRINSIC,
-                block_hash=type_info.H256,
-            ),
-        ),
-        "The `TaggedTransactionQueue` api trait for interfering with the transaction queue.",
-    ),
-    Api(
-        "AccountNonceApi",
-        1,
-        (_method("account_nonce", U32, "Get current account nonce of given `AccountId`.", account=_ACCOUNT),),
-        "The API to query account nonce.",
-    ),
-    Api(
-        "TransactionPaymentApi",
-        4,
-        (
-            _method("query_info", _DISPATCH_INFO, "Weight, class and fee.", uxt=UNCHECKED_EXTRINSIC, len=U32),
-            _method("query_fee_details", _FEE_DETAILS, "The parts of the fee.", uxt=UNCHECKED_EXTRINSIC, len=U32),
-            _method("query_weight_to_fee", U128, "What a weight costs.", weight=weight_info),
-            _method("query_length_to_fee", U128, "What a length costs.", length=U32),
-        ),
-    ),
-    Api(
-        "DryRunApi",
-        2,
-        (
-            _method(
-                "dry_run_call",
-                result(_EFFECTS, _DRY_RUN_ERROR),
-                "Dry run a call: what it would do, with nothing kept.",
-                origin=ORIGIN,
-                call=CALL,
-                result_xcms_version=U32,
-            ),
-        ),
-        "API for dry-running calls to gauge their effects.",
-    ),
+    Api("Core", 5, (_VERSION,), "The `Core` runtime api that every Substrate runtime needs to implement."),
+    Api("Metadata", 2, _METADATA, "The `Metadata` api trait that returns metadata for the runtime."),
+    Api("TaggedTransactionQueue", 3, (_VALIDATE,), _QUEUE),
+    Api("AccountNonceApi", 1, (_NONCE,), "The API to query account nonce."),
+    Api("TransactionPaymentApi", 4, _FEES),
+    Api("DryRunApi", 2, (_DRY_RUN,), "API for dry-running calls to gauge their effects."),
 )
 API_VERSIONS: Final = tuple((blake2_64(api.name.encode()), api.version) for api in APIS)
 """As `RuntimeVersion` lists them."""

@@ -120,51 +120,34 @@ ERA: Final = type_info.Variants(
 _MODE: Final = type_info.enum("frame_metadata_hash_extension::Mode", "Disabled", "Enabled")
 
 
-def _extension(name: str, *fields: Field) -> type_info.Composite:
-    parts = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).strip("_")
-    return type_info.Composite(path(f"frame_system::extensions::{parts}::{name}"), fields, (Parameter("T"),))
+_NONCE: Final = Field(type_info.CompactOf(type_info.U32), type_name="T::Nonce")
+_TIP: Final = Field(type_info.CompactOf(type_info.U128), type_name="BalanceOf<T>")
+_METADATA_HASH: Final = type_info.option(type_info.ArrayOf(32, type_info.U8))
 
 
-EXTENSIONS: Final[tuple[tuple[str, TypeInfo, TypeInfo], ...]] = (
-    ("CheckNonZeroSender", _extension("CheckNonZeroSender"), type_info.UNIT),
-    ("CheckSpecVersion", _extension("CheckSpecVersion"), type_info.U32),
-    ("CheckTxVersion", _extension("CheckTxVersion"), type_info.U32),
-    ("CheckGenesis", _extension("CheckGenesis"), type_info.H256),
-    ("CheckMortality", _extension("CheckMortality", Field(ERA, type_name="Era")), type_info.H256),
-    (
-        "CheckNonce",
-        _extension("CheckNonce", Field(type_info.CompactOf(type_info.U32), type_name="T::Nonce")),
-        type_info.UNIT,
-    ),
-    ("CheckWeight", _extension("CheckWeight"), type_info.UNIT),
-    (
-        "ChargeTransactionPayment",
-        type_info.Composite(
-            path("pallet_transaction_payment::ChargeTransactionPayment"),
-            (Field(type_info.CompactOf(type_info.U128), type_name="BalanceOf<T>"),),
-            (Parameter("T"),),
-        ),
-        type_info.UNIT,
-    ),
-    (
-        "CheckMetadataHash",
-        type_info.Composite(
-            path("frame_metadata_hash_extension::CheckMetadataHash"), (Field(_MODE, "mode", "Mode"),), (Parameter("T"),)
-        ),
-        type_info.option(type_info.ArrayOf(32, type_info.U8)),
-    ),
+def _extension(rust: str, signed: TypeInfo, *fields: Field) -> tuple[str, TypeInfo, TypeInfo]:
+    return rust.rpartition("::")[2], type_info.Composite(path(rust), fields, (Parameter("T"),)), signed
+
+
+_SYSTEM: Final = "frame_system::extensions"
+EXTENSIONS: Final = (
+    _extension(f"{_SYSTEM}::check_non_zero_sender::CheckNonZeroSender", type_info.UNIT),
+    _extension(f"{_SYSTEM}::check_spec_version::CheckSpecVersion", type_info.U32),
+    _extension(f"{_SYSTEM}::check_tx_version::CheckTxVersion", type_info.U32),
+    _extension(f"{_SYSTEM}::check_genesis::CheckGenesis", type_info.H256),
+    _extension(f"{_SYSTEM}::check_mortality::CheckMortality", type_info.H256, Field(ERA, type_name="Era")),
+    _extension(f"{_SYSTEM}::check_nonce::CheckNonce", type_info.UNIT, _NONCE),
+    _extension(f"{_SYSTEM}::check_weight::CheckWeight", type_info.UNIT),
+    _extension("pallet_transaction_payment::ChargeTransactionPayment", type_info.UNIT, _TIP),
+    _extension("frame_metadata_hash_extension::CheckMetadataHash", _METADATA_HASH, Field(_MODE, "mode", "Mode")),
 )
 """Identifier, the part in the extrinsic, and the part that is only signed; in order."""
 
 EXTRA: Final = type_info.TupleOf(tuple(info for _, info, _ in EXTENSIONS))
+_PARTS: Final[dict[str, TypeInfo]] = {"Address": MULTI_ADDRESS, "Call": CALL, "Signature": SIGNATURE, "Extra": EXTRA}
 UNCHECKED_EXTRINSIC: Final = type_info.Composite(
     path("sp_runtime::generic::unchecked_extrinsic::UncheckedExtrinsic"),
     (Field(type_info.BYTES),),
-    (
-        Parameter("Address", MULTI_ADDRESS),
-        Parameter("Call", CALL),
-        Parameter("Signature", SIGNATURE),
-        Parameter("Extra", EXTRA),
-    ),
+    tuple(Parameter(name, info) for name, info in _PARTS.items()),
 )
 HASHING: Final = type_info.Composite(path("sp_runtime::traits::BlakeTwo256"))

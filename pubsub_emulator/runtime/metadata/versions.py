@@ -18,7 +18,7 @@ from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.type_info import Composite, TupleOf, TypeInfo
-from pubsub_emulator.runtime.framework.definitions import Api, RuntimeDefinition
+from pubsub_emulator.runtime.framework.definitions import Api, ApiMethod, RuntimeDefinition
 from pubsub_emulator.runtime.framework.hashers import Hasher
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import MULTI_ADDRESS
@@ -61,6 +61,10 @@ class _Writer:
         """The mark of an item that is not deprecated; empty before V16."""
         return _NOT_DEPRECATED if self.version >= 16 else b""
 
+    def documented(self, docs: str) -> bytes:
+        """The end of a description: its docs, and the mark of an item that is not deprecated."""
+        return texts(type_info.docs(docs)) + self.deprecation()
+
     def whole(self) -> bytes:
         """Prefix, types and parts, in their order: types are numbered as they are met."""
         types = self.id(MULTI_ADDRESS) + self.id(outer.CALL) + self.id(outer.SIGNATURE)
@@ -84,14 +88,9 @@ class _Writer:
     def pallet(self, one: Hooks) -> bytes:
         """One pallet, in the order of its fields."""
         pallet = one.pallet
-        parts = [
-            text(pallet.name),
-            self.storage(pallet),
-            self.part(outer.call_enum(one)),
-            self.part(outer.event_enum(pallet)),
-        ]
-        parts.append(vector(self.constant(constant) for constant in one.constants()))
-        parts.append(self.part(outer.error_enum(pallet)))
+        parts = [text(pallet.name), self.storage(pallet)]
+        parts += (self.part(outer.call_enum(one)), self.part(outer.event_enum(pallet)))
+        parts += (vector(map(self.constant, one.constants())), self.part(outer.error_enum(pallet)))
         if self.version >= 16:
             parts += (self.associated_types(pallet), _NOTHING)  # no view functions
         parts.append(bytes((pallet.index,)))
@@ -118,16 +117,9 @@ class _Writer:
 
     def item(self, item: AnyItem) -> bytes:
         """One storage item: name, modifier, type, default, docs."""
-        return b"".join(
-            (
-                text(item.item),
-                b"\x00" if item.default is None else b"\x01",
-                self.item_type(item),
-                encode_bytes(_NOTHING if item.default is None else item.default),
-                texts(type_info.docs(item.docs)),
-                self.deprecation(),
-            )
-        )
+        modifier, default = (b"\x00", _NOTHING) if item.default is None else (b"\x01", item.default)
+        name, kind = text(item.item) + modifier, self.item_type(item)
+        return name + kind + encode_bytes(default) + self.documented(item.docs)
 
     def item_type(self, item: AnyItem) -> bytes:
         """`Plain(value)` or `Map { hashers, key, value }`."""
@@ -141,32 +133,19 @@ class _Writer:
 
     def constant(self, constant: Constant) -> bytes:
         """One constant."""
-        return b"".join(
-            (
-                text(constant.name),
-                self.id(constant.info),
-                encode_bytes(constant.value),
-                texts(type_info.docs(constant.docs)),
-                self.deprecation(),
-            )
-        )
+        value = self.id(constant.info) + encode_bytes(constant.value)
+        return text(constant.name) + value + self.documented(constant.docs)
 
     def api(self, api: Api) -> bytes:
         """One runtime API: its methods, docs, and from V16 on its version."""
-        methods = vector(
-            b"".join(
-                (
-                    text(method.name),
-                    vector(text(name) + self.id(info) for name, info in method.inputs),
-                    self.id(method.output),
-                    texts(type_info.docs(method.docs)),
-                    self.deprecation(),
-                )
-            )
-            for method in api.methods
-        )
         version = encode_compact(api.version) if self.version >= 16 else b""
+        methods = vector(map(self.method, api.methods))
         return text(api.name) + methods + texts(type_info.docs(api.docs)) + version + self.deprecation()
+
+    def method(self, one: ApiMethod) -> bytes:
+        """One method of a runtime API: name, inputs, output, docs."""
+        inputs = vector(text(name) + self.id(info) for name, info in one.inputs)
+        return text(one.name) + inputs + self.id(one.output) + self.documented(one.docs)
 
 
 def _hasher(hasher: Hasher) -> bytes:
