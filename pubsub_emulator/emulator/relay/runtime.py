@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.scale import encode_bytes, u32
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import AccountId, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.accounts.apply import Signing, apply_signed
-from pubsub_emulator.runtime.accounts.genesis import endow
+from pubsub_emulator.runtime.accounts.endowed import endow
 from pubsub_emulator.runtime.accounts.sudo import Sudo
 from pubsub_emulator.runtime.accounts.system_calls import SystemCalls
 from pubsub_emulator.runtime.accounts.timestamp import Timestamp

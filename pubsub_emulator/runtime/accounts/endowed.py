@@ -7,6 +7,9 @@ from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.runtime.accounts import sudo
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.framework.storage import Storage
 
 NAMES: Final = ("Alice", "Bob", "Charlie", "Dave", "Eve", "Ferdie")
 UNIT: Final = 10**10
@@ -53,3 +56,9 @@ ACCOUNTS: Final[dict[str, AccountId]] = {
 
 ALICE: Final = ACCOUNTS["sr25519/Alice"]
 """The key of sudo, and the manager of every para."""
+
+
+def endow(storage: Storage, balances: Balances) -> None:
+    """Endow these accounts and let Alice act as root."""
+    sudo.KEY.put(storage, ALICE)
+    balances.genesis(storage, dict.fromkeys(ACCOUNTS.values(), ENDOWMENT))

@@ -29,20 +29,13 @@ _BASE: Final = Weight(10_000_000, 0)
 _PER_BYTE: Final = 500
 """Picoseconds per byte of a remark."""
 SS58_PREFIX: Final = 42
-_WEIGHTS_PER_CLASS: Final = type_info.struct(
-    "frame_system::limits::WeightsPerClass",
-    base_extrinsic=weight_info,
-    max_extrinsic=option(weight_info),
-    max_total=option(weight_info),
-    reserved=option(weight_info),
-)
+_LIMITS: Final = "frame_system::limits"
+_MOST: Final = dict.fromkeys(("max_extrinsic", "max_total", "reserved"), option(weight_info))
+_CLASSES: Final = per_class(type_info.struct(f"{_LIMITS}::WeightsPerClass", base_extrinsic=weight_info, **_MOST))
 _BLOCK_WEIGHTS: Final = type_info.struct(
-    "frame_system::limits::BlockWeights",
-    base_block=weight_info,
-    max_block=weight_info,
-    per_class=per_class(_WEIGHTS_PER_CLASS),
+    f"{_LIMITS}::BlockWeights", base_block=weight_info, max_block=weight_info, per_class=_CLASSES
 )
-_BLOCK_LENGTH: Final = type_info.struct("frame_system::limits::BlockLength", max=per_class(U32))
+_BLOCK_LENGTH: Final = type_info.struct(f"{_LIMITS}::BlockLength", max=per_class(U32))
 
 
 @event(PALLET, 2)

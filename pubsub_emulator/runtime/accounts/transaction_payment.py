@@ -23,13 +23,9 @@ PICOSECONDS_PER_PLANCK: Final = 10
 MULTIPLIER_ONE: Final = 10**18
 """A `FixedU128` of one."""
 
-NEXT_FEE_MULTIPLIER: Final = StorageValue(
-    PALLET,
-    "NextFeeMultiplier",
-    "Fees by weight are multiplied by it, which is always one.",
-    scale.u128.described(type_info.wrapper("sp_arithmetic::fixed_point::FixedU128", type_info.U128, "u128")),
-    MULTIPLIER_ONE,
-)
+_about: Final = "Fees by weight are multiplied by it, which is always one."
+_fixed: Final = scale.u128.described(type_info.wrapper("sp_arithmetic::fixed_point::FixedU128", type_info.U128, "u128"))
+NEXT_FEE_MULTIPLIER: Final = StorageValue(PALLET, "NextFeeMultiplier", _about, _fixed, MULTIPLIER_ONE)
 
 
 @event(PALLET, 0)

@@ -3,7 +3,7 @@
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.accounts.genesis import endow
+from pubsub_emulator.runtime.accounts.endowed import endow
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.codecs import para_id
 from pubsub_emulator.runtime.framework.storage import State, Storage

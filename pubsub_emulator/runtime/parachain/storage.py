@@ -15,23 +15,14 @@ PARACHAIN_INFO: Final = Pallet("ParachainInfo", 105, "staging_parachain_info")
 
 _keys: Final[Codec[tuple[bytes, ...]]] = scale.vec(scale.fixed(32)).map("Vec<[u8; 32]>", tuple, list).kept()
 
-AUTHORITIES: Final = StorageValue(
-    AURA, "Authorities", "The current authority set: Ed25519 keys, in turn order.", _keys, ()
-)
+_about: Final = "The current authority set: Ed25519 keys, in turn order."
+AUTHORITIES: Final = StorageValue(AURA, "Authorities", _about, _keys, ())
+_downward: Final = "The head of the hash chain of downward messages seen so far."
 LAST_DMQ_MQC_HEAD: Final[StorageValue[Hash, Hash]] = StorageValue(
-    PARACHAIN_SYSTEM,
-    "LastDmqMqcHead",
-    "The head of the hash chain of downward messages seen so far.",
-    hash_codec,
-    Hash(bytes(32)),
+    PARACHAIN_SYSTEM, "LastDmqMqcHead", _downward, hash_codec, Hash(bytes(32))
 )
-LAST_HRMP_MQC_HEADS: Final = StorageValue(
-    PARACHAIN_SYSTEM,
-    "LastHrmpMqcHeads",
-    "The heads of the hash chains of horizontal messages, by sender.",
-    hash_by_para,
-    {},
-)
+_horizontal: Final = "The heads of the hash chains of horizontal messages, by sender."
+LAST_HRMP_MQC_HEADS: Final = StorageValue(PARACHAIN_SYSTEM, "LastHrmpMqcHeads", _horizontal, hash_by_para, {})
 PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue(
     PARACHAIN_INFO, "ParachainId", "The id of this parachain.", para_id, ParaId(100)
 )
