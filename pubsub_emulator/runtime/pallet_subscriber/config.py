@@ -15,8 +15,9 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, entry_length, node_cost
-from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader
 from pubsub_emulator.primitives.storage_keys import CODE
+from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.message_chains import message_allowance
@@ -227,54 +228,47 @@ _keys = scale.vec(scale.fixed(KEY_LENGTH))
 _subscriptions: Final[Codec[dict[int, list[bytes]]]] = scale.sorted_map(scale.u32, _keys)
 _name: Final = scale.bytes_.map("String", _text, str.encode)
 _depth: Final = scale.option(scale.u32)
+_weight: Final = struct(Weight, scale.u64, scale.u64)
+
+
+def _policy(at: int) -> CachePolicy:
+    if at >= len(_POLICIES):
+        raise ImpossibleConfig(f"unknown cache policy {at}")
+    return _POLICIES[at]
+
+
+def _read_subscriptions(declared: dict[int, list[bytes]]) -> Subscriptions:
+    return {ParaId(para): tuple(map(PubsubKey, keys)) for para, keys in declared.items()}
+
+
+def _write_subscriptions(subscriptions: Subscriptions) -> dict[int, list[bytes]]:
+    return {para: list(keys) for para, keys in subscriptions.items()}
+
+
+_FIELDS: Final[Mapping[str, AnyCodec]] = {
+    "para_id": scale.u32,
+    "spec_version": scale.u32,
+    "subscriptions": _subscriptions.map("Subscriptions", _read_subscriptions, _write_subscriptions),
+    "max_pov_size": scale.u32,
+    "reserve_minimum": scale.boolean,
+    "cache": scale.u8.map("CachePolicy", _policy, _POLICIES.index),
+    "meter_cache_reads": scale.boolean,
+    "max_cache_bytes": scale.u32,
+    "max_trie_depth": _depth,
+    "max_value_length": scale.u32,
+    "max_stored_keys": scale.u32,
+    "handler": _name,
+    "handler_weight": _weight,
+}
 
 
 def _encode_spec(spec: RuntimeSpec) -> bytes:
-    return b"".join(
-        (
-            scale.u32.encode(spec.para_id),
-            scale.u32.encode(spec.spec_version),
-            _subscriptions.encode({para: list(keys) for para, keys in spec.subscriptions.items()}),
-            scale.u32.encode(spec.max_pov_size),
-            scale.boolean.encode(spec.reserve_minimum),
-            bytes((_POLICIES.index(spec.cache),)),
-            scale.boolean.encode(spec.meter_cache_reads),
-            scale.u32.encode(spec.max_cache_bytes),
-            _depth.encode(spec.max_trie_depth),
-            scale.u32.encode(spec.max_value_length),
-            scale.u32.encode(spec.max_stored_keys),
-            _name.encode(spec.handler),
-            scale.u64.encode(spec.handler_weight.ref_time),
-            scale.u64.encode(spec.handler_weight.proof_size),
-            bytes((spec.accounts | 2,)) + spec.rules if spec.rules else b"\x01" if spec.accounts else b"",
-        )
-    )
+    last = bytes((spec.accounts | 2,)) + spec.rules if spec.rules else b"\x01" if spec.accounts else b""
+    return b"".join(codec.encode(getattr(spec, name)) for name, codec in _FIELDS.items()) + last
 
 
 def _read_spec(reader: Reader) -> RuntimeSpec:
-    para, version = ParaId(reader.uint(4)), reader.uint(4)
-    declared = _subscriptions.read(reader)
-    subscriptions = {ParaId(p): tuple(PubsubKey(key) for key in keys) for p, keys in declared.items()}
-    max_pov_size, reserve_minimum = reader.uint(4), reader.boolean()
-    at = reader.u8()
-    if at >= len(_POLICIES):
-        raise ImpossibleConfig(f"unknown cache policy {at}")
-    spec = RuntimeSpec(
-        para,
-        subscriptions,
-        version,
-        max_pov_size,
-        reserve_minimum,
-        _POLICIES[at],
-        meter_cache_reads=reader.boolean(),
-        max_cache_bytes=reader.uint(4),
-        max_trie_depth=_depth.read(reader),
-        max_value_length=reader.uint(4),
-        max_stored_keys=reader.uint(4),
-        handler=_name.read(reader),
-        handler_weight=Weight(reader.uint(8), reader.uint(8)),
-        rules=b"",
-    )
+    spec = RuntimeSpec(**{name: codec.read(reader) for name, codec in _FIELDS.items()}, rules=b"")
     if not reader.remaining():
         return spec
     at, flags = reader.pos, reader.u8()  # 1 for `accounts`, 2 for rules, whose digest follows
