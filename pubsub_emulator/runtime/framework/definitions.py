@@ -43,19 +43,11 @@ class RuntimeVersion:
 
     def encode(self) -> bytes:
         """SCALE bytes, as `Core_version` answers."""
-        return b"".join(
-            (
-                scale.encode_bytes(self.spec_name.encode()),
-                scale.encode_bytes(self.impl_name.encode()),
-                scale.u32.encode(self.authoring_version),
-                scale.u32.encode(self.spec_version),
-                scale.u32.encode(self.impl_version),
-                scale.encode_compact(len(self.apis)),
-                *(name + scale.u32.encode(version) for name, version in self.apis),
-                scale.u32.encode(self.transaction_version),
-                bytes((self.system_version,)),
-            )
-        )
+        names = scale.encode_bytes(self.spec_name.encode()) + scale.encode_bytes(self.impl_name.encode())
+        versions = map(scale.u32.encode, (self.authoring_version, self.spec_version, self.impl_version))
+        apis = (name + scale.u32.encode(version) for name, version in self.apis)
+        last = scale.u32.encode(self.transaction_version) + bytes((self.system_version,))
+        return b"".join((names, *versions, scale.encode_compact(len(self.apis)), *apis, last))
 
 
 _APIS: Final = type_info.SequenceOf(type_info.TupleOf((type_info.ArrayOf(8, type_info.U8), type_info.U32)))

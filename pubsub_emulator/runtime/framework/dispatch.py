@@ -244,11 +244,13 @@ def encode_dispatch_result(error: DispatchError | None) -> bytes:
     return b"\x00" if error is None else b"\x01" + error.encode()
 
 
+def _read_dispatch_result(reader: Reader) -> DispatchError | None:
+    return read_dispatch_error(reader) if reader.boolean() else None
+
+
+_RESULT: Final = type_info.result(type_info.UNIT, _described_failures())
 dispatch_result: Codec[DispatchError | None] = Codec(
-    "DispatchResult",
-    encode_dispatch_result,
-    lambda reader: read_dispatch_error(reader) if reader.boolean() else None,
-    type_info.result(type_info.UNIT, _described_failures()),
+    "DispatchResult", encode_dispatch_result, _read_dispatch_result, _RESULT
 )
 """`Result<(), DispatchError>`: the error, or `None`."""
 Result = Annotated[DispatchError | None, dispatch_result]
@@ -297,14 +299,10 @@ def dispatchable(
         fixed = weight
         code = call.__code__
         arguments = code.co_varnames[3 : code.co_argcount]
-        run.call_info = CallInfo(  # type: ignore[attr-defined]  # functions take attributes, their type does not say so
-            call.__name__,
-            index,
-            tuple(codec_of(call.__annotations__[name]) for name in arguments),
-            (lambda *_args: fixed) if isinstance(fixed, Weight) else fixed,
-            arguments,
-            call.__doc__ or "",
-        )
+        codecs = tuple(codec_of(call.__annotations__[name]) for name in arguments)
+        before = (lambda *_args: fixed) if isinstance(fixed, Weight) else fixed
+        info = CallInfo(call.__name__, index, codecs, before, arguments, call.__doc__ or "")
+        run.call_info = info  # type: ignore[attr-defined]  # functions take attributes, their type does not say so
         return run
 
     return make

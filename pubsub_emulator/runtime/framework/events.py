@@ -131,20 +131,12 @@ def encode_records(records: Iterable[EventRecord]) -> bytes:
     return encode_compact(count) + b"".join(parts)
 
 
+_EVENT: Final = type_info.Named("RuntimeEvent")
+_OF: Final = (type_info.Parameter("E", _EVENT), type_info.Parameter("T", type_info.H256))
+_TOPICS: Final = type_info.SequenceOf(type_info.H256)
+_RECORD: Final = type_info.struct("frame_system::EventRecord", *_OF, phase=_PHASE, event=_EVENT, topics=_TOPICS)
 encoded_records: Final[Codec[bytes]] = Codec(
-    "Vec<EventRecord>",
-    bytes,
-    lambda reader: reader.take(reader.remaining()),
-    type_info.SequenceOf(
-        type_info.struct(
-            "frame_system::EventRecord",
-            type_info.Parameter("E", type_info.Named("RuntimeEvent")),
-            type_info.Parameter("T", type_info.H256),
-            phase=_PHASE,
-            event=type_info.Named("RuntimeEvent"),
-            topics=type_info.SequenceOf(type_info.H256),
-        )
-    ),
+    "Vec<EventRecord>", bytes, lambda reader: reader.take(reader.remaining()), type_info.SequenceOf(_RECORD)
 )
 """Records that are not decoded: only a `Runtime` knows the events."""
 

@@ -132,10 +132,7 @@ class Executive:
         extrinsics: Iterable[Extrinsic] = (),
         signed: Iterable[bytes] = (),
     ) -> Block:
-        """Build one block and commit it to the storage's state; `signed` extrinsics come last.
-
-        Raises `InherentFailed`. Nothing is committed then, and the caller must discard the storage.
-        """
+        """Build and commit one block, `signed` extrinsics last. Raises `InherentFailed`: then discard the storage."""
         self.initialize_block(storage, number, parent_hash, digest)
         encoded: list[bytes] = []
         outcomes: list[DispatchOutcome] = []

@@ -134,10 +134,7 @@ class OutboundHrmpMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageBounds:
-    """Limits of the bytes of messages that wait for one parachain, counted as in its block, which must take them all.
-
-    `downward` bounds the downward queue, `horizontal` the sum over all channels to the parachain.
-    """
+    """Limits of waiting bytes, as counted in the parachain's block: of its downward queue, of all channels to it."""
 
     downward: int = 1_048_576
     horizontal: int = 6_291_456

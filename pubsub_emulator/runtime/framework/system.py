@@ -96,25 +96,20 @@ class DispatchEventInfo:
     pays_fee: int = 0
 
 
+_FLAGS: Final = type_info.wrapper("pallet_balances::types::ExtraFlags", type_info.U128, "u128")
+_BALANCES: Final = dict.fromkeys(("free", "reserved", "frozen"), type_info.U128)
 _ACCOUNT_DATA: Final = type_info.struct(
-    "pallet_balances::types::AccountData",
-    type_info.Parameter("Balance", type_info.U128),
-    free=type_info.U128,
-    reserved=type_info.U128,
-    frozen=type_info.U128,
-    flags=type_info.wrapper("pallet_balances::types::ExtraFlags", type_info.U128, "u128"),
+    "pallet_balances::types::AccountData", type_info.Parameter("Balance", type_info.U128), **_BALANCES, flags=_FLAGS
 )
+_COUNTERS: Final = dict.fromkeys(("nonce", "consumers", "providers", "sufficients"), type_info.U32)
+_OF: Final = (type_info.Parameter("Nonce", type_info.U32), type_info.Parameter("AccountData", _ACCOUNT_DATA))
+_ACCOUNT: Final = type_info.struct("frame_system::AccountInfo", *_OF, **_COUNTERS, data=_ACCOUNT_DATA)
 
 
 def per_class(info: type_info.TypeInfo) -> type_info.TypeInfo:
     """`PerDispatchClass<T>`."""
-    return type_info.struct(
-        "frame_support::dispatch::PerDispatchClass",
-        type_info.Parameter("T", info),
-        normal=info,
-        operational=info,
-        mandatory=info,
-    )
+    classes = dict.fromkeys(("normal", "operational", "mandatory"), info)
+    return type_info.struct("frame_support::dispatch::PerDispatchClass", type_info.Parameter("T", info), **classes)
 
 
 _ENGINE: Final = (
@@ -137,21 +132,7 @@ _DISPATCH_INFO: Final = type_info.struct(
     class_=type_info.enum("frame_support::dispatch::DispatchClass", "Normal", "Operational", "Mandatory"),
     pays_fee=type_info.enum("frame_support::dispatch::Pays", "Yes", "No"),
 )
-account_info: Final[Codec[AccountInfo]] = Codec(
-    "AccountInfo",
-    _encode_account,
-    _read_account,
-    type_info.struct(
-        "frame_system::AccountInfo",
-        type_info.Parameter("Nonce", type_info.U32),
-        type_info.Parameter("AccountData", _ACCOUNT_DATA),
-        nonce=type_info.U32,
-        consumers=type_info.U32,
-        providers=type_info.U32,
-        sufficients=type_info.U32,
-        data=_ACCOUNT_DATA,
-    ),
-)
+account_info: Final[Codec[AccountInfo]] = Codec("AccountInfo", _encode_account, _read_account, _ACCOUNT)
 _digest_item: Final[Codec[DigestItem]] = Codec("DigestItem", DigestItem.encode, read_digest_item, _DIGEST_ITEM)
 _digest: Final = scale.vec(_digest_item).described(_DIGEST)
 _used: Final = struct(ConsumedWeight, weight_codec, weight_codec, weight_codec).described(per_class(weight_info))

@@ -112,10 +112,7 @@ def _counter(storage: Storage, key: bytes) -> int:
 def _set_lifetime(  # noqa: PLR0917  # one place's lifetime, before and after
     config: Config, storage: Storage, rows: PublisherRows, key: bytes, old: bytes | None, new: bytes
 ) -> None:
-    """Change the TTL row, and the row of the expiry index if there is one, from `old` to `new` (PS-14).
-
-    Both are the last 8 bytes of an entry. An entry with ttl 0 has no rows; `old` is `None` if there was no entry.
-    """
+    """Change the rows of TTL and expiry index from `old` to `new`, last 8 bytes of entries; ttl 0 has none (PS-14)."""
     was_finite = old is not None and old[:4] != _INFINITE
     is_finite = new[:4] != _INFINITE
     if is_finite:

@@ -49,11 +49,9 @@ _expiry_block: Final[Codec[int]] = scale.fixed(8).map(
     "u64 big endian", lambda raw: int.from_bytes(raw, "big"), lambda block: block.to_bytes(8, "big")
 )
 
+_info: Final = struct(PublisherInfo, account_id, balance, rust="pallet_broadcaster::PublisherInfo")
 RegisteredPublishers: Final = para_map(
-    PALLET,
-    "RegisteredPublishers",
-    "Who manages a publisher, and what is held for it.",
-    struct(PublisherInfo, account_id, balance, rust="pallet_broadcaster::PublisherInfo"),
+    PALLET, "RegisteredPublishers", "Who manages a publisher, and what is held for it.", _info
 )
 CounterForRegisteredPublishers: Final = StorageValue(
     PALLET, "CounterForRegisteredPublishers", "How many publishers are registered.", scale.u32, 0
@@ -62,32 +60,18 @@ PublishedKeys: Final = para_map(PALLET, "PublishedKeys", "How many keys a publis
 TotalStorageSize: Final = para_map(
     PALLET, "TotalStorageSize", "Bytes that a publisher stores: 32 for each key, and its value.", scale.u32, 0
 )
-TtlData: Final = StorageDoubleMap(
-    PALLET,
-    "TtlData",
-    "The lifetime of an entry and the block in which it was inserted.",
-    Twox64Concat,
-    para_id,
-    Twox64Concat,
-    pubsub_key,
-    scale.pair(scale.u32, relay_number),
-)
+_about: Final = "The lifetime of an entry and the block in which it was inserted."
+_lifetime: Final = scale.pair(scale.u32, relay_number)
+TtlData: Final = StorageDoubleMap(PALLET, "TtlData", _about, Twox64Concat, para_id, Twox64Concat, pubsub_key, _lifetime)
+_cursor: Final = struct(ScanCursor, para_id, pubsub_key, scale.u32, rust="pallet_broadcaster::ScanCursor")
 TtlScanCursor: Final = StorageValue(
-    PALLET,
-    "TtlScanCursor",
-    "The row that the sweep for expired entries examined last.",
-    struct(ScanCursor, para_id, pubsub_key, scale.u32, rust="pallet_broadcaster::ScanCursor"),
+    PALLET, "TtlScanCursor", "The row that the sweep for expired entries examined last.", _cursor
 )
 TtlLapMark: Final = para_map(PALLET, "TtlLapMark", "Where the sweep of a publisher's rows began.", pubsub_key)
+_entry: Final = scale.pair(para_id, pubsub_key)
+_due: Final = "Entries by the block in which they expire."
 ExpiryIndex: Final = StorageDoubleMap(
-    PALLET,
-    "ExpiryIndex",
-    "Entries by the block in which they expire.",
-    Identity,
-    _expiry_block,
-    Identity,
-    scale.pair(para_id, pubsub_key),
-    scale.unit,
+    PALLET, "ExpiryIndex", _due, Identity, _expiry_block, Identity, _entry, scale.unit
 )
 
 

@@ -72,15 +72,9 @@ class Observe:
 
 
 CONSUMER: Final = Pallet("Consumer", 104, "pallet_consumer")
+_about: Final = "The newest value of each entry, with the handler `store`."
 VALUES: Final = StorageDoubleMap(
-    CONSUMER,
-    "Values",
-    "The newest value of each entry, with the handler `store`.",
-    Twox64Concat,
-    para_id,
-    Twox64Concat,
-    pubsub_key,
-    scale.bytes_,
+    CONSUMER, "Values", _about, Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.bytes_
 )
 
 _WRITE: Final = Weight(25_000_000, 0)

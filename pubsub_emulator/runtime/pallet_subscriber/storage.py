@@ -60,14 +60,10 @@ relay_block: Final[Codec[RelayBlockNumber]] = scale.u32.named("RelayBlockNumber"
 item: Final[Codec[tuple[ParaId, PubsubKey]]] = scale.pair(para_id, pubsub_key)
 generation: Final[Codec[tuple[ParaId, int]]] = scale.pair(para_id, scale.u32)
 packed_row: Final[Codec[tuple[bytes, int]]] = scale.pair(scale.fixed(8), scale.u32)
-last_delivered: Final = Codec(
-    "LastDelivered",
-    _encode_last,
-    _read_last,
-    type_info.struct(
-        "pallet_subscriber::LastDelivered", entry_hash=type_info.H256, ttl=type_info.U32, when_inserted=type_info.U32
-    ),
+_LAST: Final = type_info.struct(
+    "pallet_subscriber::LastDelivered", entry_hash=type_info.H256, ttl=type_info.U32, when_inserted=type_info.U32
 )
+last_delivered: Final = Codec("LastDelivered", _encode_last, _read_last, _LAST)
 cache_info: Final = struct(CacheInfo, scale.u32, scale.u32, scale.u32, rust="pallet_subscriber::CacheInfo")
 disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _read_reason, _REASONS.index).described(
     type_info.enum("pallet_subscriber::DisableReason", *(reason.value for reason in _REASONS))
@@ -79,15 +75,9 @@ PROCESSED_ROOTS: Final = StorageValue(
     PALLET, "ProcessedRoots", "The roots under which every item of a publisher is resolved.", hash_by_para, {}
 )
 PROCESSING_CURSOR: Final = StorageValue(PALLET, "ProcessingCursor", "The item at which the next walk goes on.", item)
+_about: Final = "What was last delivered of an item: entry hash, ttl, when inserted."
 LAST_DELIVERED: Final = StorageDoubleMap(
-    PALLET,
-    "LastDelivered",
-    "What was last delivered of an item: entry hash, ttl, when inserted.",
-    Twox64Concat,
-    para_id,
-    Identity,
-    pubsub_key,
-    last_delivered,
+    PALLET, "LastDelivered", _about, Twox64Concat, para_id, Identity, pubsub_key, last_delivered
 )
 LAST_DELIVERED_PACKED: Final = StorageDoubleMap(
     PALLET, "LastDeliveredPacked", "The same, sixteen items in a row.", Twox64Concat, para_id, Identity, packed_row, raw
@@ -99,15 +89,9 @@ DISABLED_PUBLISHERS: Final = para_map(
     PALLET, "DisabledPublishers", "Publishers that are no longer read, and why.", disable_reason
 )
 LAST_RELAY_PARENT: Final = StorageValue(PALLET, "LastRelayParent", "The relay parent of the last block.", relay_block)
+_nodes: Final = "Cached nodes of a publisher's trie, by hash."
 CACHED_TRIE_NODES: Final = StorageDoubleMap(
-    PALLET,
-    "CachedTrieNodes",
-    "Cached nodes of a publisher's trie, by hash.",
-    Blake2_128Concat,
-    generation,
-    Identity,
-    hash_codec,
-    raw,
+    PALLET, "CachedTrieNodes", _nodes, Blake2_128Concat, generation, Identity, hash_codec, raw
 )
 CACHE_INFO: Final = para_map(
     PALLET, "CacheInfo", "The live cache of a publisher: generation, nodes, bytes.", cache_info, CacheInfo()
@@ -115,13 +99,5 @@ CACHE_INFO: Final = para_map(
 STALE_CACHES: Final = StorageValue(
     PALLET, "StaleCaches", "Caches that were dropped and wait to be removed.", scale.vec(generation), []
 )
-CACHE_SLOTS: Final = StorageDoubleMap(
-    PALLET,
-    "CacheSlots",
-    "Cached node hashes of a publisher's trie, by prefix of the key.",
-    Twox64Concat,
-    para_id,
-    Identity,
-    raw,
-    raw,
-)
+_slots: Final = "Cached node hashes of a publisher's trie, by prefix of the key."
+CACHE_SLOTS: Final = StorageDoubleMap(PALLET, "CacheSlots", _slots, Twox64Concat, para_id, Identity, raw, raw)

@@ -15,20 +15,12 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
 PALLET: Final = Pallet("Dmp", 58, "polkadot_runtime_parachains::dmp")
+_queue: Final = scale.vec(chains.downward_message)
 QUEUES: Final = para_map(
-    PALLET,
-    "DownwardMessageQueues",
-    "The downward messages addressed for a certain para.",
-    scale.vec(chains.downward_message),
-    [],
+    PALLET, "DownwardMessageQueues", "The downward messages addressed for a certain para.", _queue, []
 )
-HEADS: Final = para_map(
-    PALLET,
-    "DownwardMessageQueueHeads",
-    "The head of the hash chain of a para's downward messages.",
-    hash_codec,
-    chains.ZERO_HEAD,
-)
+_about: Final = "The head of the hash chain of a para's downward messages."
+HEADS: Final = para_map(PALLET, "DownwardMessageQueueHeads", _about, hash_codec, chains.ZERO_HEAD)
 
 
 @pallet_errors(PALLET)

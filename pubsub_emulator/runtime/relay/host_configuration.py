@@ -156,40 +156,23 @@ _executor_params: Final[Codec[tuple[ExecutorParam, ...]]] = scale.vec(
 _node_features: Final[Codec[NodeFeatures]] = Codec(
     "NodeFeatures", lambda bits: encode_compact(bits.length) + bits.data, _read_node_features, type_info.BitSequence()
 )
+_PARAMS: Final = "polkadot_primitives::v8::SchedulerParams"
 _scheduler: Final[Codec[SchedulerParams]] = struct(
-    SchedulerParams,
-    _u32,
-    _u32,
-    scale.option(_u32),
-    *([_u32] * 6),
-    scale.u128,
-    _u32,
-    rust="polkadot_primitives::v8::SchedulerParams",
+    SchedulerParams, _u32, _u32, scale.option(_u32), *([_u32] * 6), scale.u128, _u32, rust=_PARAMS
 )
 ABRIDGED: Final[tuple[AnyCodec, ...]] = (*([_u32] * 9), _async_backing)
 """The first fields, which cumulus reads by proof without the rest."""
 
+_channels: Final = (*([_u32] * 3), scale.u128, scale.u128, *([_u32] * 4))
+_last: Final[tuple[AnyCodec, ...]] = (*([_u32] * 10), _node_features, _u32, _scheduler)
+_HOST: Final = "polkadot_runtime_parachains::configuration::HostConfiguration"
 host_configuration: Final[Codec[HostConfiguration]] = struct(
-    HostConfiguration,
-    *ABRIDGED,
-    *([_u32] * 3),
-    scale.u128,
-    scale.u128,
-    *([_u32] * 4),
-    _executor_params,
-    _u32,
-    scale.option(_u32),
-    *([_u32] * 10),
-    _node_features,
-    _u32,
-    _scheduler,
-    rust="polkadot_runtime_parachains::configuration::HostConfiguration",
+    HostConfiguration, *ABRIDGED, *_channels, _executor_params, _u32, scale.option(_u32), *_last, rust=_HOST
 )
 
 
-ACTIVE: Final = StorageValue(
-    PALLET, "ActiveConfig", "The active configuration for the current session.", host_configuration
-)
+_about: Final = "The active configuration for the current session."
+ACTIVE: Final = StorageValue(PALLET, "ActiveConfig", _about, host_configuration)
 """`Configuration::ActiveConfig`, which parachains read by proof."""
 
 _decode = lru_cache(maxsize=16)(host_configuration.decode)
@@ -205,13 +188,8 @@ Proposed = Annotated[HostConfiguration, host_configuration]
 SESSION_DELAY: Final = 2
 """Sessions between a change and its effect."""
 
-PENDING: Final = StorageValue(
-    PALLET,
-    "PendingConfigs",
-    "Pending configuration changes, by session.",
-    scale.vec(scale.pair(scale.u32, host_configuration)),
-    [],
-)
+_pending: Final = scale.vec(scale.pair(scale.u32, host_configuration))
+PENDING: Final = StorageValue(PALLET, "PendingConfigs", "Pending configuration changes, by session.", _pending, [])
 
 
 @pallet_errors(PALLET)

@@ -53,13 +53,9 @@ class HrmpChannel:
 channel_id: Final[Codec[HrmpChannelId]] = struct(
     HrmpChannelId, para_id, para_id, rust="polkadot_parachain_primitives::primitives::HrmpChannelId"
 )
+_CHANNEL: Final = "polkadot_runtime_parachains::hrmp::HrmpChannel"
 channel: Final[Codec[HrmpChannel]] = struct(
-    HrmpChannel,
-    *([scale.u32] * 5),
-    scale.option(hash_codec),
-    scale.u128,
-    scale.u128,
-    rust="polkadot_runtime_parachains::hrmp::HrmpChannel",
+    HrmpChannel, *([scale.u32] * 5), scale.option(hash_codec), scale.u128, scale.u128, rust=_CHANNEL
 )
 
 WATERMARKS: Final = para_map(
@@ -68,29 +64,15 @@ WATERMARKS: Final = para_map(
 CHANNELS: Final = StorageMap(
     PALLET, "HrmpChannels", "HRMP channel data associated with each channel.", Twox64Concat, channel_id, channel
 )
-INGRESS: Final = para_map(
-    PALLET, "HrmpIngressChannelsIndex", "Who has a channel to a para, ascending.", scale.vec(para_id), []
-)
-EGRESS: Final = para_map(
-    PALLET, "HrmpEgressChannelsIndex", "To whom a para has a channel, ascending.", scale.vec(para_id), []
-)
+_paras: Final = scale.vec(para_id)
+INGRESS: Final = para_map(PALLET, "HrmpIngressChannelsIndex", "Who has a channel to a para, ascending.", _paras, [])
+EGRESS: Final = para_map(PALLET, "HrmpEgressChannelsIndex", "To whom a para has a channel, ascending.", _paras, [])
 _queue: Final = scale.vec(chains.hrmp_message)
 CONTENTS: Final = StorageMap(
-    PALLET,
-    "HrmpChannelContents",
-    "What waits in a channel.",
-    Twox64Concat,
-    channel_id,
-    scale.vec(chains.hrmp_message),
-    [],
+    PALLET, "HrmpChannelContents", "What waits in a channel.", Twox64Concat, channel_id, _queue, []
 )
-DIGESTS: Final = para_map(
-    PALLET,
-    "HrmpChannelDigests",
-    "Who sent to a para, by relay block.",
-    scale.vec(scale.pair(relay_number, scale.vec(para_id))),
-    [],
-)
+_digest: Final = scale.vec(scale.pair(relay_number, _paras))
+DIGESTS: Final = para_map(PALLET, "HrmpChannelDigests", "Who sent to a para, by relay block.", _digest, [])
 
 
 @event(PALLET, 3)

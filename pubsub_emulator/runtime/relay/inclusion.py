@@ -53,13 +53,10 @@ class BackedCandidate:
 _outbound: Final[Codec[OutboundHrmpMessage]] = struct(
     OutboundHrmpMessage, para_id, scale.bytes_, rust="polkadot_core_primitives::OutboundHrmpMessage"
 )
+_upward: Final = scale.vec(scale.bytes_).map("UpwardMessages", tuple, list)
+_horizontal: Final = scale.vec(_outbound).map("HorizontalMessages", tuple, list)
 commitments_codec: Final[Codec[CandidateCommitments]] = struct(
-    CandidateCommitments,
-    scale.vec(scale.bytes_).map("UpwardMessages", tuple, list),
-    scale.vec(_outbound).map("HorizontalMessages", tuple, list),
-    scale.bytes_,
-    scale.u32,
-    relay_number,
+    CandidateCommitments, _upward, _horizontal, scale.bytes_, scale.u32, relay_number
 )
 backed_candidate: Final[Codec[BackedCandidate]] = struct(BackedCandidate, para_id, relay_number, commitments_codec)
 Backed = Annotated[BackedCandidate, backed_candidate]

@@ -32,18 +32,9 @@ class ParaInfo:
     locked: bool | None = None
 
 
-PARAS: Final = para_map(
-    PALLET,
-    "Paras",
-    "Who registered a para, for how much.",
-    struct(
-        ParaInfo,
-        account_id,
-        scale.u128,
-        scale.option(scale.boolean),
-        rust="polkadot_runtime_common::paras_registrar::ParaInfo",
-    ),
-)
+_INFO: Final = "polkadot_runtime_common::paras_registrar::ParaInfo"
+_info: Final = struct(ParaInfo, account_id, scale.u128, scale.option(scale.boolean), rust=_INFO)
+PARAS: Final = para_map(PALLET, "Paras", "Who registered a para, for how much.", _info)
 
 
 @event(PALLET, 0)

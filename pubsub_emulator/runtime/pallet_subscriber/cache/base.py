@@ -52,10 +52,7 @@ class Cache:
         return None
 
     def covers(self, at: int, place: int, reference: Hash) -> int:  # noqa: ARG002  # for subclasses
-        """The number of items from `keys[at]` on that are resolved since the trie has `reference` above them.
-
-        `reference` is the hash of a child node that is not read yet, or of an inline node.
-        """
+        """How many items from `keys[at]` on are resolved, since the unread or inline node `reference` is above them."""
         return 0
 
     def covers_absence(self, at: int, depth: int) -> int:  # noqa: ARG002  # for subclasses

@@ -113,14 +113,8 @@ class MessageQueue(Hooks):
                 if not page.append(message, self.config.heap_size):
                     raise DefensiveFailure(f"a message of {len(message)} bytes does not fit into a page")
         types.PAGES.insert(storage, para, last, page)
-        new_pages = last + 1 - book.end
-        book = replace(
-            book,
-            end=last + 1,
-            count=book.count + new_pages,
-            message_count=book.message_count + len(messages),
-            size=book.size + sum(map(len, messages)),
-        )
+        end, waiting, size = last + 1, book.message_count + len(messages), book.size + sum(map(len, messages))
+        book = replace(book, end=end, count=book.count + end - book.end, message_count=waiting, size=size)
         types.BOOKS.insert(storage, para, book)
         _note_capacity(storage, types.rows_of(para), book, active_config(storage))
 
@@ -156,12 +150,12 @@ class MessageQueue(Hooks):
         return min(active_config(storage).max_upward_message_size, self.config.heap_size - types.ITEM_HEADER)
 
     def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
-        """The number and the bytes of a para's types.waiting messages."""
+        """The number and the bytes of a para's waiting messages."""
         book = types.BOOKS.get(storage, para)
         return book.message_count, book.size
 
     def messages(self, storage: Storage, para: ParaId) -> list[bytes]:
-        """The types.waiting messages of a para, in order."""
+        """The waiting messages of a para, in order."""
         book, out = types.BOOKS.get(storage, para), []
         for index in range(book.begin, book.end):
             raw = storage.get(types.PAGES.key_for(para, index))
@@ -212,10 +206,7 @@ class MessageQueue(Hooks):
     def _service_queue(
         self, storage: Storage, para: ParaId, book: types.BookState, left: Weight, config: HostConfiguration
     ) -> tuple[Weight, types.BookState]:
-        """Serve one queue. Returns the weight left and its new book, the same object if nothing was served.
-
-        The book of an emptied queue has no neighbours; the caller updates the rest of the ring.
-        """
+        """Serve one queue: the weight left and its new book, the same object if nothing was served."""
         rows = types.rows_of(para)
         begin, messages, size = book.begin, book.message_count, book.size
         fits = True

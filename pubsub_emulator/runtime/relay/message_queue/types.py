@@ -149,34 +149,18 @@ class _BookCodec(Codec[BookState]):
 
 _OF_ORIGINS: Final = (type_info.Parameter("MessageOrigin", _ORIGIN),)
 _ring: Final = struct(Neighbours, origin, origin, rust="pallet_message_queue::Neighbours", params=_OF_ORIGINS)
-_book: Final = struct(
-    BookState,
-    *([scale.u32] * 3),
-    scale.option(_ring),
-    scale.u64,
-    scale.u64,
-    rust="pallet_message_queue::BookState",
-    params=_OF_ORIGINS,
-)
+_three: Final = (scale.u32, scale.u32, scale.u32)
+_BOOK: Final = "pallet_message_queue::BookState"
+_book: Final = struct(BookState, *_three, scale.option(_ring), scale.u64, scale.u64, rust=_BOOK, params=_OF_ORIGINS)
 book_state: Final[Codec[BookState]] = _BookCodec("BookState", _encode_book, _book.read, _book.info)
 _heap: Final[Codec[bytearray]] = scale.bytes_.map("heap", bytearray, bytes).described(type_info.bounded(type_info.U8))
+_SIZED: Final = (type_info.Parameter("Size", type_info.U32),)
 _page: Final[Codec[Page]] = struct(
-    Page,
-    *([scale.u32] * 5),
-    _heap,
-    rust="pallet_message_queue::Page",
-    params=(type_info.Parameter("Size", type_info.U32),),
+    Page, *_three, scale.u32, scale.u32, _heap, rust="pallet_message_queue::Page", params=_SIZED
 )
 
-BOOKS: Final = StorageMap(
-    PALLET,
-    "BookStateFor",
-    "The index of the first and last (non-empty) pages.",
-    Twox64Concat,
-    origin,
-    book_state,
-    BookState(),
-)
+_about: Final = "The index of the first and last (non-empty) pages."
+BOOKS: Final = StorageMap(PALLET, "BookStateFor", _about, Twox64Concat, origin, book_state, BookState())
 SERVICE_HEAD: Final = StorageValue(PALLET, "ServiceHead", "The origin at which we should begin servicing.", origin)
 PAGES: Final = StorageDoubleMap(
     PALLET, "Pages", "The map of page indices to pages.", Twox64Concat, origin, Twox64Concat, scale.u32, _page
@@ -236,18 +220,12 @@ def _read_error(reader: Reader) -> MessageError:
     return error
 
 
-message_error: Final[Codec[MessageError]] = Codec(
-    "ProcessMessageError",
-    MessageError.encode,
-    _read_error,
-    type_info.variants(
-        "frame_support::traits::messages::ProcessMessageError",
-        *(
-            (kind.name, kind, weight_info) if kind is MessageErrorKind.Overweight else (kind.name, kind)
-            for kind in MessageErrorKind
-        ),
-    ),
+_REQUIRED: Final = {MessageErrorKind.Overweight: (weight_info,)}
+_ERROR: Final = type_info.variants(
+    "frame_support::traits::messages::ProcessMessageError",
+    *((kind.name, kind, *_REQUIRED.get(kind, ())) for kind in MessageErrorKind),
 )
+message_error: Final[Codec[MessageError]] = Codec("ProcessMessageError", MessageError.encode, _read_error, _ERROR)
 
 
 @event(PALLET, 0)
