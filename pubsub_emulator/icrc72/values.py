@@ -8,7 +8,7 @@ value, `ValueMap` a tuple of pairs of values, `Class` a tuple of `Property`, `Op
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, assert_never, cast
 
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.candid.encode import leb128, sleb128
@@ -145,7 +145,16 @@ def plain(value: Value) -> Any:  # as JSON is read: the author knows what is the
             return [struct.unpack("<d", each)[0] for each in raws]
         case ("Nats", numbers):
             return list(numbers)
-    return value.value  # a number, text, bytes, a bool, a principal
+        case (
+            (
+                "Nat" | "Int" | "Nat8" | "Nat16" | "Nat32" | "Nat64" | "Int8" | "Int16" | "Int32" | "Int64"
+                | "Text" | "Blob" | "Bytes" | "Bool" | "Principal"
+            ),
+            inside,
+        ):  # fmt: skip
+            return inside
+        case _:
+            assert_never(value)
 
 
 def first(pairs: Pairs | None, key: str) -> Value | None:
@@ -273,7 +282,10 @@ def _stand_in(value: Value) -> Value:
             return array(array(each) for each in ordered)
         case ("Class", properties):
             return map_((name, array([each, nat(int(fixed))])) for name, each, fixed in properties)
-    return value
+        case ("Text" | "Array" | "Map", _):
+            return value
+        case _:
+            assert_never(value)
 
 
 def _hashed(write: Callable[[int, bytearray], None], number: int) -> bytes:
