@@ -52,7 +52,7 @@ class SecondOpinion:
         """Apply a walk: what is delivered."""
         made = self._execution(relay, walk)
         made.subscriber()
-        self.entries = made.state.now
+        self.entries = dict(made.state)
         values = [each.entry for each in walk.changes if walk.publishers[each.para].disabled is None]
         return [
             (each.publisher, each.key, each.kind, entry and entry[0])
@@ -63,7 +63,7 @@ class SecondOpinion:
         """A root call: whether it says that something was done."""
         made = self._execution()
         made.call(("clear_publisher_cache", "redeliver", "enable_publisher").index(name), para)
-        self.entries = made.state.now
+        self.entries = dict(made.state)
         return bool(made.events)
 
     def upgrade(self, spec: RuntimeSpec) -> None:
@@ -73,7 +73,7 @@ class SecondOpinion:
         self.page.possible = lambda *_: True
         made.set_code(self.page.read_spec(spec.encode()))
         self.page.possible = with_any
-        self.entries = made.state.now
+        self.entries = dict(made.state)
 
     def _execution(self, relay: Relay | None = None, walk: Any = None) -> Any:
         block = relay and type("Block", (), {"relay_number": relay.number})
