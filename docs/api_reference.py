@@ -9,12 +9,11 @@ import re
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.domains.python import ObjectEntry, PythonDomain
+from sphinx.domains.python import ObjectEntry, PyAttribute, PyProperty, PythonDomain, PyVariable
 from sphinx.environment import BuildEnvironment
 
 _COLUMNS = re.compile(r"\S {2,}\S")
@@ -65,13 +64,29 @@ def package_page(root: Path, package: Path) -> str:
     return "\n".join(parts)
 
 
-def leave_long_values_out(_app: Sphinx, _domain: str, _kind: str, content: nodes.Element) -> None:
-    """A value or type of more than a line is left out: it is in the source."""
-    for signature in (content.parent or content).findall(addnodes.desc_signature):
-        for note in list(signature.findall(addnodes.desc_annotation)):
-            said = note.astext().strip()
-            if said.startswith(("=", ":")) and len(said) > _LONGEST_VALUE:
-                note.parent.remove(note)
+class Short:
+    """A directive without a value or type of more than a line: it is in the source."""
+
+    options: dict[str, str | None]
+
+    def run(self) -> list[nodes.Node]:
+        """Describe the object."""
+        for option in ("type", "value"):
+            if len(self.options.get(option) or "") > _LONGEST_VALUE:
+                del self.options[option]
+        return super().run()  # type: ignore[misc,no-any-return]  # a directive is beside it
+
+
+class Attribute(Short, PyAttribute):
+    """Of a class."""
+
+
+class Property(Short, PyProperty):
+    """The same, computed."""
+
+
+class Variable(Short, PyVariable):
+    """Of a module."""
 
 
 def face_page(root: Path) -> str:
@@ -125,6 +140,8 @@ class IndexedDomain(PythonDomain):
 
     Its search of all objects, once for each type of each signature, was most of the time the site took.
     """
+
+    directives: ClassVar = {**PythonDomain.directives, "attribute": Attribute, "data": Variable, "property": Property}
 
     def __init__(self, env: BuildEnvironment) -> None:
         self._by_end: dict[str, list[str]] = {}
@@ -181,11 +198,12 @@ def skipped(  # as above
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Sphinx calls it."""
+    # Types are shown where they are declared; autodoc collects each a second time for lists that are not shown.
+    vars(import_module("sphinx.ext.autodoc._dynamic._signatures"))["_record_typehints"] = lambda **_types: None
     app.add_config_value("api_rooms", (), "env", (tuple, list))
     app.add_domain(IndexedDomain, override=True)
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", say_it_plainly)
-    app.connect("object-description-transform", leave_long_values_out)
     app.connect("autodoc-process-signature", without_walls)
     app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
