@@ -288,9 +288,12 @@ def tool(name: str, *args: str, folder: Path = ROOT) -> int:
 
 
 def test(args: list[str]) -> int:
-    """Pytest on as many processes as there are cores (at most 8); `-n` among the arguments overrules that."""
+    """Pytest on one process more than there are cores (at most 8); `-n` among the arguments overrules that.
+
+    Tests wait for the servers and programs that they start, and another one works meanwhile.
+    """
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(usable, MOST_TEST_WORKERS)
+    workers = min(usable + 1, MOST_TEST_WORKERS) if usable > 1 else 1
     spread = ["-n", str(workers), "--dist", "loadgroup"] if workers > 1 else []
     with contextlib.ExitStack() as files:
         if memory_has_room():
