@@ -39,7 +39,7 @@ def test_ci_runs_the_readmes_own_test_command_last() -> None:
     assert _commands((ROOT / ".ci/run").read_text(encoding="utf-8"))[-1] == "python3 dev.py test"
 
 
-@pytest.mark.parametrize("failing", ["", "lint", "clients", "interop", "test"])
+@pytest.mark.parametrize("failing", ["", "lint", "docs", "clients", "interop", "test"])
 def test_ci_runs_every_job_and_the_tests_only_after_all_others_passed(
     failing: str, dev: ModuleType, tmp_path: Path
 ) -> None:
@@ -50,8 +50,8 @@ def test_ci_runs_every_job_and_the_tests_only_after_all_others_passed(
     done = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, check=False)
     ran = [line.split()[1] for line in done.stdout.splitlines()]
     assert done.returncode == (3 if failing else 0)
-    lanes = ["setup", "lint", "compiled", "docs", "clients", "worlds", "canisters", "interop"]
-    after = {"lint": ["compiled", "docs"], "clients": ["worlds", "canisters", "interop"]}.get(failing, [])
+    lanes = ["setup", "lint", "compiled", "canisters", "docs", "interop", "clients", "worlds"]
+    after = {"lint": ["compiled", "canisters"], "docs": ["interop"], "clients": ["worlds"]}.get(failing, [])
     assert ran == [each for each in lanes if each not in after] + ["test"] * (failing in {"", "test"})
     assert {*lanes, "test"} == {*dev.GROUPS} - {"demo", "pubsub", "mutation", "ci"}
 
