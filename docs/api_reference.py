@@ -19,7 +19,8 @@ from sphinx.environment import BuildEnvironment
 _COLUMNS = re.compile(r"\S {2,}\S")
 _LIST = re.compile(r"(- |\d+\. )")
 _CODE = re.compile(r"(`[^`]+`)")
-_LONGEST_VALUE = 60
+_LONGEST = {"type": 160, "value": 60}
+"""Characters of a value; of a type with all its modules, which the page leaves out."""
 _SPECIAL = re.compile(r"([*|\\]|(?<=\w)_(?!\w))")
 
 
@@ -71,8 +72,8 @@ class Short:
 
     def run(self) -> list[nodes.Node]:
         """Describe the object."""
-        for option in ("type", "value"):
-            if len(self.options.get(option) or "") > _LONGEST_VALUE:
+        for option, longest in _LONGEST.items():
+            if len(self.options.get(option) or "") > longest:
                 del self.options[option]
         return super().run()  # type: ignore[misc,no-any-return]  # a directive is beside it
 
