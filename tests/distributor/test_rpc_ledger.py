@@ -1,7 +1,7 @@
 """ID-50: an adapter over the JSON-RPC of a node whose relay chain has pallet `DomeEvents`, signed and decoded."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from support.served import Served
@@ -10,7 +10,7 @@ from support.told import alone
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.distributor.adapter.ledger import Published
-from pubsub_emulator.distributor.adapter.rpc import RpcLedger
+from pubsub_emulator.distributor.adapter.rpc import RpcLedger, _included
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.primitives import ed25519
@@ -53,6 +53,20 @@ async def test_events_are_published_once_and_read_back(url: str) -> None:
         assert await other.publish(event_of(4)[1]) == No("DomeEvents::WrongNetwork")
         poor = RpcLedger("alastria", rpc, bytes(32))
         assert isinstance(await poor.publish(event_of(5)[1]), Unknown)
+
+
+@alone
+@pytest.mark.parametrize(
+    ("last", "block"), [({"inBlock": "0x07"}, b"\x07"), ({"usurped": "0x08"}, None), ("dropped", None)]
+)
+async def test_updates_are_passed_over_until_the_extrinsic_is_in_a_block_or_lost(
+    last: object, block: bytes | None
+) -> None:
+    async def updates() -> AsyncIterator[object]:
+        for each in ("ready", {"broadcast": ["a peer"]}, last, {"finalized": "0x09"}):
+            yield each
+
+    assert await _included(updates()) == block
 
 
 @alone
