@@ -6,9 +6,9 @@ A run needs the core, pytest and hypothesis. A fixture whose library is missing 
 import os
 from collections import Counter
 from collections.abc import Generator
-from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,14 +18,18 @@ _SERVERS = {"browser": "playwright", "postgres": "psycopg", "redis_server": "red
 
 pytest_plugins = [f"support.{module}" for module, library in _SERVERS.items() if find_spec(library)]
 
-# `ci` is the same on every run, `dev` looks for something new, `long` is for a night. Chosen by HYPOTHESIS_PROFILE.
-_SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
-settings.register_profile(
-    "ci", derandomize=True, max_examples=50, deadline=None, database=None, suppress_health_check=_SLOW_MACHINES
-)
-settings.register_profile("dev", max_examples=50, deadline=timedelta(seconds=5))
-settings.register_profile("long", max_examples=5000, deadline=None, suppress_health_check=_SLOW_MACHINES)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+_PATIENT: dict[str, Any] = {
+    "deadline": None,  # a machine that is busy with other tests would fail them
+    "suppress_health_check": (HealthCheck.too_slow, HealthCheck.data_too_large),
+    "print_blob": True,
+}
+# Hypothesis loads a profile of its own where CI is set. None of these may inherit from that one.
+_PLAIN = settings.get_profile("default")
+settings.register_profile("ci", _PLAIN, **_PATIENT, max_examples=50, derandomize=True, database=None)
+settings.register_profile("dev", _PLAIN, **_PATIENT, max_examples=50)
+settings.register_profile("long", _PLAIN, **_PATIENT, max_examples=5000)
+_USUAL = "ci" if os.environ.get("CI") else "dev"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _USUAL))  # docs/testing.md says what each is for
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

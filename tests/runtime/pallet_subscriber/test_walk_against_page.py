@@ -160,7 +160,7 @@ stories = st.fixed_dictionaries(
 
 
 @each_policy
-@settings(report_multiple_bugs=False, phases=[Phase.explicit, Phase.generate, Phase.shrink])
+@settings(report_multiple_bugs=False, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
 @given(story=stories)
 def test_plan_and_apply_do_what_the_rules_say_item_by_item(policy: str, story: dict[str, Any]) -> None:
     """PS-40 to PS-69, PS-33: taken nodes, bytes used, cursor, deliveries and all state, block after block."""
