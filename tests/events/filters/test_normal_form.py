@@ -181,7 +181,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if request.param == "sqlite":
         place = str(Path(tmp_path_factory.mktemp("filters")) / "rows.db")
     else:
-        place = request.getfixturevalue("postgres").get_uri()
+        place = request.getfixturevalue("postgres").url()
     opened = open_database(place)
     table = "CREATE TABLE filtered (seq {INT} PRIMARY KEY, chain {INT}, kind {TEXT}, body {TEXT})"
     migrate(opened, "filtered", [[table]])
