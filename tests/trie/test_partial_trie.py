@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.scale import encode_compact
-from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie import BadNode, MissingNode, Trie
+from pubsub_emulator.trie.codec import BRANCH, LEAF, node_head, pack
 from pubsub_emulator.trie.lazy import LazyTrie, StateUnavailable
-from pubsub_emulator.trie.partial import PartialTrie
+from pubsub_emulator.trie.partial import MAX_KEY, PartialTrie
 
 KEYS = st.lists(st.sampled_from([0, 1, 16, 17, 255]), max_size=4).map(bytes)
-VALUES = st.tuples(st.integers(0, 9), st.sampled_from([0, 3, 31, 32, 33, 70])).map(
+# Leaves of values from 26 to 30 bytes have 28 to 36 bytes: a node of 32 bytes is the first that has a hash.
+VALUES = st.tuples(st.integers(0, 9), st.sampled_from([0, 3, 26, 28, 29, 30, 31, 32, 33, 70])).map(
     lambda pair: bytes(pair[:1]) * pair[1]
 )
 ENTRIES = st.dictionaries(KEYS, VALUES, max_size=14)
@@ -120,6 +122,82 @@ def test_nodes_nested_without_end_are_refused() -> None:
     root = blake2_256(node)
     with pytest.raises(BadNode, match="an inline child of"):
         PartialTrie(root, {bytes(root): node}.get).get(bytes(30_000))
+
+
+@pytest.mark.parametrize("length", [31, 32, 33])
+def test_a_proof_has_every_node_of_32_bytes_and_none_that_stands_in_its_parent(length: int) -> None:
+    one = b"\x10" + b"a" * 15
+    other = b"\x20" + b"b" * 15
+    trie = PartialTrie(EMPTY_TRIE_ROOT, {}.get)
+    for key in (one, other):
+        trie.insert(key, b"v" * (length - 18))  # of a leaf, 18 bytes are not its value
+    proof = _proof(trie, one)
+    assert PartialTrie(trie.root(), proof.get).get(one) == b"v" * (length - 18)
+    below_root = sorted(map(len, proof.values()))[:-1]
+    assert below_root == ([] if length == 31 else [length])
+    whole = Trie.from_entries(trie.items())
+    assert proof == _proof(whole, one)
+    assert trie.merkle_value(one) == whole.merkle_value(one)
+
+
+@pytest.mark.parametrize("length", [32, 33, 34])
+def test_the_longest_value_that_stands_in_its_node_has_32_bytes(length: int) -> None:
+    trie = PartialTrie(EMPTY_TRIE_ROOT, {}.get)
+    trie.insert(b"key", b"v" * length)
+    whole = Trie.from_entries([(b"key", b"v" * length)])
+    assert trie.root() == whole.root()
+    assert _proof(trie, b"key") == _proof(whole, b"key")
+    assert len(_proof(trie, b"key")) == (1 if length == 32 else 2)
+
+
+def test_an_inline_child_of_33_bytes_is_refused_though_it_is_a_good_node() -> None:
+    """Nobody who hashes nodes of 32 bytes and more makes one, and the same entries must not have two roots."""
+    child = node_head(LEAF, 2) + pack("01") + encode_bytes(b"v" * 30)
+    assert len(child) == 33
+    node = node_head(BRANCH, 0) + (1).to_bytes(2, "little") + encode_bytes(child)
+    root = blake2_256(node)
+    with pytest.raises(BadNode, match="an inline child of 33 bytes"):
+        PartialTrie(root, {bytes(root): node}.get).get(b"\x00\x01")
+
+
+def _chain(nibbles: int) -> PartialTrie:
+    """Return a trie with one value after so many nibbles; no write puts a value after an odd number."""
+    child = node_head(LEAF, nibbles - 1) + pack("0" * (nibbles - 1)) + encode_bytes(b"v" * 32)
+    node = node_head(BRANCH, 0) + (1).to_bytes(2, "little") + encode_bytes(blake2_256(child))
+    nodes = {bytes(blake2_256(each)): each for each in (child, node)}
+    return PartialTrie(blake2_256(node), nodes.get)
+
+
+@pytest.mark.parametrize("walk", ["items", "differences"])
+def test_a_walk_yields_keys_of_4096_bytes_and_refuses_a_nibble_more(walk: str) -> None:
+    def walked(trie: PartialTrie) -> list[bytes]:
+        if walk == "items":
+            return list(trie.keys())
+        return [key for key, _, _ in trie.differences(PartialTrie(EMPTY_TRIE_ROOT, {}.get))]
+
+    assert walked(_chain(8192)) == [bytes(4096)]
+    for nibbles in (7, 8193, 8194):
+        with pytest.raises(BadNode, match=f"a value after {nibbles} nibbles"):
+            walked(_chain(nibbles))
+
+
+def test_a_walk_does_not_go_on_below_max_key_where_no_node_has_a_value() -> None:
+    """Such branches can be shared, so a few bytes of nodes would be walked almost for ever."""
+    nodes: dict[bytes, bytes] = {}
+    below = blake2_256(b"not known")
+    for _ in range(4):
+        node = node_head(BRANCH, MAX_KEY) + pack("0" * MAX_KEY) + (1).to_bytes(2, "little") + encode_bytes(below)
+        below = blake2_256(node)
+        nodes[bytes(below)] = node
+    fetched: list[bytes] = []
+
+    def fetch(wanted: bytes) -> bytes | None:
+        fetched.append(wanted)
+        return nodes.get(wanted)
+
+    with pytest.raises(BadNode, match=f"a value after {2 * MAX_KEY + 1} nibbles"):
+        list(PartialTrie(below, fetch).items())
+    assert len(fetched) == 2
 
 
 @dataclass
