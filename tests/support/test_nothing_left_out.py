@@ -16,6 +16,13 @@ def test_something_is_missing():
 def test_known():
     raise AssertionError
 """
+SKIPS_THE_FILE = """
+import pytest
+pytest.importorskip("no_such_library")
+
+def test_never_runs():
+    raise AssertionError
+"""
 THREE = """
 import pytest
 
@@ -44,6 +51,19 @@ def test_a_skipped_test_fails_where_ci_is_set(where: str, code: int, words: str,
     assert done.returncode == code, done.stdout + done.stderr
     assert words in done.stdout
     assert "1 xfailed" in done.stdout
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(("where", "leaves_out"), [("", True), ("true", False)])
+def test_a_file_that_skips_itself_fails_where_ci_is_set(
+    where: str, leaves_out: bool, workers: int, tmp_path: Path
+) -> None:
+    (tmp_path / "test_some.py").write_text(SKIPS_THE_FILE)
+    (tmp_path / "test_other.py").write_text("def test_passes(): pass")
+    done = _run(tmp_path, tmp_path / "test_other.py", "-n", workers, where=where)
+    assert (done.returncode == 0) == leaves_out, done.stdout + done.stderr
+    assert ("left out where CI is set: " in done.stdout) != leaves_out
+    assert "no_such_library" in done.stdout
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -1,0 +1,181 @@
+"""The jobs that `dev.py` runs in the finished set-up: tests, linters, builds, documentation."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from development.environment import PIP, PYTHON, ROOT, VENV, quiet
+from development.report import SetupError, last_line, say
+
+MOST_TEST_WORKERS = 8
+MEMORY = Path("/dev/shm")  # noqa: S108  # files go to a folder of their own below it
+"""A file system in memory, on Linux. Tests write their files there if it has room."""
+MEMORY_WANTED = 4 << 30
+"""Bytes that must be free there."""
+COMPILERS = ("cc", "gcc", "clang", "cl")
+COMPILED_TESTS = (
+    *("tests/primitives/test_hashing.py", "tests/primitives/test_pubsub_types.py", "tests/primitives/test_scale.py"),
+    *("tests/trie", "tests/xcm", "tests/runtime/pallet_subscriber", "tests/runtime/parachain_system/test_verdicts.py"),
+    *("tests/runtime/test_storage.py", "tests/runtime/test_message_queue.py", "tests/runtime/relay_chain"),
+    *("tests/runtime/pallet_pubsub/test_broadcaster_encoding.py", "tests/collator/test_fuzz.py"),
+    *("tests/emulator/test_fixtures.py", "tests/prism/test_wire.py", "tests/prism/test_process.py"),
+    "tests/prism/test_vectors.py",
+)
+"""Vectors, traces and properties of bytes, and the tests of the compiled modules (setup.py). Nothing else changes when
+modules are compiled."""
+RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
+"""The folders of tests/vectors that the Rust programs read."""
+
+
+def tool(name: str, *args: str, folder: Path = ROOT) -> int:
+    """Run a tool of `.venv`, from the project's folder unless told otherwise, and return its exit code.
+
+    The tool handles Ctrl-C itself: it may have to clean up, or to go on. A request to end is passed on.
+    Python writes its bytecode, or each process that a test starts would take a quarter of a second more.
+    """
+    path = shutil.which(name, path=str(PYTHON.parent))
+    if path is None:
+        raise SetupError(f"{name} is missing in .venv: delete the folder .venv and try again")
+    environment = {**os.environ, "VIRTUAL_ENV": str(VENV)}
+    environment["PATH"] = os.pathsep.join((str(PYTHON.parent), os.environ.get("PATH", os.defpath)))
+    environment.pop("PYTHONHOME", None)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if name != "pubsub":
+        say(shlex.join((name, *args)))
+    sys.stdout.flush()
+    # a handler, since a signal that is ignored would be ignored by the tool as well
+    interrupt = signal.signal(signal.SIGINT, lambda _signal, _frame: None)
+    running = subprocess.Popen([path, *args], cwd=folder, env=environment)
+    end = signal.signal(signal.SIGTERM, lambda _signal, _frame: running.terminate())
+    try:
+        code = running.wait()
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, end)
+    return code if code >= 0 else 128 - code
+
+
+def test(args: list[str]) -> int:
+    """Run pytest on one process more than there are cores (at most 8). `-n` among the arguments overrules that.
+
+    Tests wait for the servers and programs that they start, and another process works meanwhile.
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(usable + 1, MOST_TEST_WORKERS) if usable > 1 else 1
+    spread = ["-n", str(workers), "--dist", "loadgroup"] if workers > 1 else []
+    with contextlib.ExitStack() as files:
+        if memory_has_room():
+            folder = files.enter_context(tempfile.TemporaryDirectory(prefix="tests-", dir=MEMORY))
+            Path(folder).chmod(0o755)  # if we are root, the database server of the tests runs as another user
+            os.environ["TMPDIR"] = folder
+        return tool("pytest", *spread, *args)
+
+
+def memory_has_room() -> bool:
+    """Tell whether programs and files of tests can be in memory."""
+    try:
+        found = os.statvfs(MEMORY)
+    except (OSError, AttributeError):
+        return False
+    executable = not found.f_flag & os.ST_NOEXEC
+    return executable and os.access(MEMORY, os.W_OK) and found.f_bavail * found.f_frsize >= MEMORY_WANTED
+
+
+def missing_tool(job: str) -> str | None:
+    """Return the reason why this machine cannot do a job, or `None` if it can."""
+    if job == "compiled" and not any(shutil.which(compiler) for compiler in COMPILERS):
+        return "no C compiler here: the compiled build is not tested"
+    if job == "interop" and shutil.which("cargo") is None:
+        return "no cargo here: the Rust programs do not read our bytes"
+    return None
+
+
+def compiled() -> int:
+    """Build the wheel with compiled modules into `build/compiled` and run the tests that use them against it."""
+    target = ROOT / "build" / "compiled"
+    # setuptools would reuse what an earlier build left beside it
+    for folder in (target, *(ROOT / "build").glob("lib*"), *(ROOT / "build").glob("temp*")):
+        shutil.rmtree(folder, ignore_errors=True)
+    os.environ["PUBSUB_COMPILE"] = "1"  # a failure to compile is a failure
+    say("building the compiled wheel (minutes)")
+    built = quiet(PYTHON, *PIP, "--quiet", "--no-deps", "--target", target, ".")
+    if built.returncode != 0:
+        sys.stderr.write(built.stderr)
+        raise SetupError(f"the compiled build failed: {last_line(built)}")
+    check = (
+        f"import sys; sys.path.insert(0, {str(target)!r}); from pubsub_emulator.trie import step; "
+        "sys.exit(step.__file__.endswith('.py'))"
+    )
+    if quiet(PYTHON, "-c", check).returncode != 0:
+        raise SetupError("the compiled build is not compiled")
+    # test_descent.py subclasses a class of the kernel, which compiled code does not allow
+    return test(["-o", f"pythonpath={target} tests", "--ignore=tests/trie/test_descent.py", *COMPILED_TESTS])
+
+
+def interop() -> int:
+    """Build the programs of `interop/rust`. Let them read fixtures and vectors, and judge fuzz cases beside ours."""
+    say("building interop/rust (minutes, once)")
+    manifest = ROOT / "interop" / "rust" / "Cargo.toml"
+    cargo = (shutil.which("cargo") or "cargo", "build", "--release", "--package", "replay")
+    built = subprocess.run([*cargo, "--manifest-path", str(manifest)], check=False)
+    if built.returncode != 0:
+        raise SetupError("the programs of interop/rust cannot be built")
+    replay = manifest.parent / "target" / "release" / "replay"
+    vectors = [str(ROOT / "tests" / "vectors" / kind) for kind in RUST_VECTORS]
+    verifier = shlex.join((str(replay), "--verify-proofs"))
+    with tempfile.TemporaryDirectory() as folder:
+        fixtures = f"{folder}/fixtures"
+        metadata = f"{folder}/metadata"
+        differences = f"{folder}/differences"
+        return (
+            tool("pubsub", "fixtures", "--out", fixtures)
+            or tool("python", "interop/metadata.py", metadata)
+            or subprocess.run([str(replay), *vectors, metadata, fixtures], check=False).returncode
+            or tool("pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", differences)
+        )
+
+
+def docs(args: list[str]) -> int:
+    """Build the site with no warning and follow its links; those that leave it only with `--external`."""
+    site = ROOT / "docs" / "_build"
+    read_once = ("--doctree-dir", str(site / ".doctrees"))  # for both builders
+    sphinx = ("--fail-on-warning", "--keep-going", "--jobs", "auto", *read_once)
+    code = tool("sphinx-build", *sphinx, "docs", str(site)) or tool("python", "docs/links.py", str(site))
+    if not code and "--external" in args:
+        code = tool("sphinx-build", *sphinx, "-b", "linkcheck", "docs", str(site / ".linkcheck"))
+    if not code:
+        say(f"the site is {site / 'index.html'}")
+    return code
+
+
+def lint() -> int:
+    """Run every linter, also after one has complained. Return the first bad exit code."""
+    codes = [tool("ruff", "check"), tool("ruff", "format", "--check"), tool("mypy"), tool("lint-imports")]
+    return next((code for code in codes if code), 0)
+
+
+def canisters(args: list[str]) -> int:
+    """Build the example canisters, fetch the agents, and test both."""
+    return (
+        tool("python", "examples/canisters/build.py")
+        or tool("python", "tests/canisters/install.py")
+        or tool("pytest", "tests/canisters", "--canisters", *args)
+    )
+
+
+def clients(args: list[str]) -> int:
+    """Fetch the field's own clients and test them against a node; `--newest` fetches their newest versions."""
+    newest = [arg for arg in args if arg == "--newest"]
+    others = [arg for arg in args if arg != "--newest"]
+    return tool("python", "tests/clients/install.py", *newest) or tool("pytest", "tests/clients", "--clients", *others)
+
+
+def worlds(args: list[str]) -> int:
+    """Fetch chains of other makers and test the distributor on them."""
+    return tool("python", "tests/worlds/install.py") or tool("pytest", "tests/worlds", "--worlds", *args)
