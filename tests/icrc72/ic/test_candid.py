@@ -1,0 +1,22 @@
+"""Candid from strangers: what does not fit is read over and leaves no trace (IC-11b)."""
+
+
+from pubsub_emulator.icrc72.ic.candid import types as t
+from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.candid.wire import DEPTH
+
+NULL = t.PRIMS["null"]
+
+
+def _optional_records(case: t.Field) -> t.Vec:
+    return t.Vec(t.Opt(t.Record((t.Field(0, "inner", t.Cases((case,))),))))
+
+
+def test_ic_11b_a_value_that_does_not_fit_leaves_the_depth_of_nesting_as_it_was() -> None:
+    """Else a message with more such values than the depth allows would be refused, though it is flat."""
+    sent = _optional_records(t.Field(7, "unknown", NULL))
+    wanted = _optional_records(t.Field(8, "known", NULL))
+    count = 4 * DEPTH
+    message = Encoder([sent]).encode(((t.Variant("unknown", None),),) * count)
+    assert Decoder([wanted]).decode(message) == ((None,) * count,)
