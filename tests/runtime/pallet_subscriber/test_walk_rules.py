@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     integrity_test,
     largest_structure,
 )
-from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Meter, NeededNode
+from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Meter, NeededNode, Stopped
 from pubsub_emulator.trie import Trie
 
 
@@ -161,6 +161,27 @@ def test_ps_52_a_node_that_is_not_there_is_charged_nothing() -> None:
     with pytest.raises(Cut) as cut:
         meter.read(blake2_256(b""), b"key", 3)
     assert (meter.used, cut.value.missing.depth) == (0, 3)
+
+
+def test_ps51_the_last_byte_of_the_budget_may_be_charged_and_no_byte_more() -> None:
+    """Collator and chain stop at the same byte, whether they ask before a charge or after it."""
+    meter = Meter(make_spec(), {}, 1_048_576)
+    room = meter.room()
+    assert room == 1_048_576 - make_spec().max_item_cost - ROW_COST
+    assert meter.has_room(room)
+    assert not meter.has_room(room + 1)
+    meter.used = room
+    meter.check()
+    assert meter.has_room(0)
+    assert (meter.room(), meter.has_room(1)) == (0, False)
+    with pytest.raises(Cut):  # the read is allowed, so the node is looked for
+        meter.read(blake2_256(b""), b"key", 3)
+    meter.used = room + 1
+    assert (meter.room(), meter.has_room(0)) == (0, False)
+    with pytest.raises(Stopped):
+        meter.check()
+    with pytest.raises(Stopped):
+        meter.read(blake2_256(b""), b"key", 3)
 
 
 RESERVE = 600 + ROW_COST
