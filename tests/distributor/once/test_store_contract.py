@@ -30,6 +30,8 @@ from pubsub_emulator.distributor.once import (
     release,
     revoke,
 )
+from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
+from pubsub_emulator.distributor.once.transaction import ROW
 
 CALLS: dict[str, Callable[..., object]] = {"claim": claim, "commit": commit, "release": release, "revoke": revoke}
 WORKER = Path(__file__).parents[2] / "support" / "claimer.py"
@@ -129,6 +131,27 @@ def test_a_step_that_fails_applies_nothing(any_store: Store) -> None:
     assert (any_store.rows("t"), any_store.members("s")) == ([], [])
 
 
+def test_what_a_failed_step_would_have_written_is_not_believed() -> None:
+    """A believed value that is not stored costs every later step over it a run and a question to the store."""
+    stored = {"kept": "stored"}
+
+    def step(tx: Transaction) -> None:
+        assert tx.get("t", "kept") == "stored"
+        tx.put("t", "kept", "written")
+        tx.put("t", "new", "written")
+        raise ZeroDivisionError
+
+    attempt = Attempt(step, lambda _kind, _name: stored.get, now=0)
+    assert attempt.tx.writes() == {}
+    assert (attempt.tx.get("t", "kept"), attempt.tx.get("t", "new")) == ("stored", None)
+    beliefs = Beliefs()
+    beliefs.learn_all(attempt.tx)
+    believed = beliefs.reader(ROW, "t")
+    assert (believed("kept"), believed("new")) == ("stored", None)
+    with pytest.raises(ZeroDivisionError):
+        attempt.end()
+
+
 def test_a_step_reads_its_own_writes_and_what_others_wrote(address: str, store: Store) -> None:
     other = open_store(address)
 
@@ -179,6 +202,14 @@ def test_due_lists_what_is_due_lower_lanes_first(any_store: Store) -> None:
     any_store.transact(lambda tx: (tx.put("t", "first", "1"), tx.delete("t", "second")))
     any_store.transact(lambda tx: tx.put("t", "history", "1", due=now - 30, lane=0))
     assert any_store.due(9) == [DueRow("t", "history")]
+
+
+@pytest.mark.parametrize("lane", [0, 1])
+def test_a_row_that_was_due_before_1970_is_due_now_in_its_own_lane(any_store: Store, lane: int) -> None:
+    """Redis keeps lane and time in one number: a time below 0 must not reach into another lane or below all of them."""
+    any_store.transact(lambda tx: (tx.put("t", "old", "1", due=-5, lane=lane), tx.put("t", "new", "1", due=1, lane=0)))
+    first, second = ("old", "new") if lane == 0 else ("new", "old")
+    assert any_store.due(9) == [DueRow("t", first), DueRow("t", second)]
 
 
 def test_tables_and_sets_are_paged_in_order(any_store: Store) -> None:
