@@ -209,7 +209,8 @@ def run_pip(command: list[str | Path]) -> None:
             elif re.match(r"\s*Building wheel for (\S+).*: started", line):
                 say(f"  building {line.split()[3]}")
             elif line.startswith("Installing collected packages:"):
-                say(f"  installing {line.count(',') + 1} packages")
+                count = line.count(",") + 1
+                say(f"  installing {count} package{'s' if count > 1 else ''}")
             elif "connection broken" in line and not unreachable:
                 unreachable = True
                 say("  the package index does not answer; pip tries again")
