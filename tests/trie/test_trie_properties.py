@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.slow_trie import blake2, proof, root
 from support.tries import dense_keys, entries, keys, values, versions
@@ -299,10 +299,15 @@ def test_differences_show_both_tries_as_they_were() -> None:
     assert list(found) == [(b"b", b"2", b"4")]
 
 
-short_entries = st.dictionaries(st.binary(max_size=4), st.binary(max_size=40), max_size=12)
+# Keys of few different bytes, so that a drawn key often begins some of the held keys and not all of them. Leaves of 26
+# to 32 bytes: a node of 32 bytes is the first that is named by its hash.
+few_bytes = st.lists(st.sampled_from([0, 1, 16, 255]), max_size=3).map(bytes)
+short_entries = st.dictionaries(few_bytes, st.sampled_from([0, 5, 26, 28, 29, 30, 40]).map(bytes), max_size=12)
 
 
-@given(short_entries, st.binary(max_size=4), st.integers(0, 1))
+@given(short_entries, few_bytes, st.integers(0, 1))
+@example({b"\x00": bytes(28), b"\x10": bytes(29)}, b"\x00", 1)  # a leaf of 31 bytes
+@example({b"\x00": bytes(28), b"\x10": bytes(29)}, b"\x10", 1)  # a leaf of 32 bytes
 def test_a_merkle_value_is_there_exactly_when_a_key_begins_so_and_names_a_node(
     held: dict[bytes, bytes], key: bytes, version: int
 ) -> None:
