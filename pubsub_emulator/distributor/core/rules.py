@@ -1,67 +1,100 @@
-"""The settings that the state machine needs. Times are in ms unless said otherwise."""
+"""The settings of the state machine. Times are in milliseconds unless their text says otherwise."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 START: Final = 0
-"""`since`: every event of every history."""
+"""The value of `since` for which all events are published, however old."""
 FORMS: Final = ("all", "star", "types")
-"""Forms of a subscription to everything, in the order in which they are tried (ID-32)."""
+"""The forms of a subscription to everything, in the order in which they are tried (ID-32).
+
+Adapters differ: `all` uses the route `/subscribe/all`, `star` the event type `*`, and `types` lists
+the event types of the settings.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One distributor's settings; `owner` names this run of this process."""
+    """The settings of one distributor."""
 
     networks: tuple[str, ...]
+    """The names of all networks. If an event is on several, queries show it from the first of
+    these."""
     owner: str
+    """The name under which this run of this process claims work."""
     public_url: str = "http://127.0.0.1"
+    """The URL at which adapters reach this distributor, without a slash at the end."""
     legacy: frozenset[str] = field(default_factory=frozenset)
+    """Networks behind public adapters, whose logs are read by time and which are called once at a
+    time."""
     doubling: frozenset[str] = field(default_factory=frozenset)
-    """Networks that take an id twice, to which replication waits at least `doubling_delay`."""
+    """Networks that publish an id twice if they are asked twice. Replication to them waits at least
+    `doubling_delay`."""
     call_timeout: int = 10_000
+    """The longest time of a call of an adapter."""
     post_timeout: int = 5_000
+    """The longest time of a notification of a subscriber."""
     replication_delay: int = 0
+    """The wait before an event of one network is published on the others (ID-35)."""
     doubling_delay: int = 15_000
     since: int = START
-    """Events of a history before this time (seconds) are not published."""
+    """The second from which events of a network's history are published on other networks."""
     retain: int = 0
-    """How long ids are kept, by chain time; 0 keeps all."""
+    """The age, by chain time, at which ids are forgotten (ID-46), 0 to keep all."""
     silence: int = 30_000
+    """The interval at which a log is read and an adapter's subscriptions are compared, even without
+    notifications."""
     check_after: int = 60_000
+    """The wait until an accepted publication that does not appear in the log is probed, and between
+    such probes (ID-34)."""
     patience: int = 60_000
-    """How long a log must be shorter than what was read of it before it counts as taken back."""
+    """How long a log must stay shorter than the part already read before it counts as rewound."""
     page: int = 200
+    """The number of rows in one read of a log, and of jobs or revocations in one step."""
     recheck: int = 100
-    """How many rows before the last confirmed one are read again where an adapter does not tell blocks."""
+    """The number of rows before the last confirmed one that are read again if an adapter does not
+    report blocks."""
     overlap: int = 120
-    """How many seconds a legacy adapter's log is read again."""
+    """The number of seconds of a legacy log that are read again."""
     gap_patience: int = 15_000
-    """How long an event of a legacy log waits for those before it, whose notifications may be under way."""
+    """How long an event of a legacy log waits for the missing events before it, whose notifications
+    may still arrive."""
     most_failures: int = 12
+    """The number of failed notifications after which a job becomes a dead letter."""
     most_backoff: int = 3_600_000
+    """The longest wait between two notifications of the same event (ID-41)."""
     most_retry: int = 60_000
+    """The longest wait after a lease has ended until an unclear call is probed."""
     most_parked: int = 256
+    """The greatest number of notices that a network may have beyond a gap. Further ones are read
+    from the log later."""
     alarm_after: int = 3
+    """The number of untrue acceptances of the same event on a network that raises an alarm."""
 
     @property
     def lease(self) -> int:
-        """Milliseconds of a lease for calls: two timeouts. Calls begin only in the first of them."""
+        """Return the lease of a claim for a call: two timeouts.
+
+        Calls begin only in the first half of the lease, so they have ended when it ends.
+        """
         return 2 * self.call_timeout
 
     def delay(self, network: str) -> int:
-        """Milliseconds from an event's arrival until it is published on another network (ID-35)."""
+        """Return the wait until an arrived event is published on another network (ID-35)."""
         return max(self.replication_delay, self.doubling_delay if network in self.doubling else 0)
 
     def hook_url(self, network: str, key: str) -> str:
-        """The URL at which an adapter notifies of every event."""
+        """Return the URL at which an adapter notifies of every event."""
         return f"{self.public_url}/internal/eventNotification/{network}/{key}"
 
     def interest_url(self, network: str, subscription: str, key: str) -> str:
-        """The URL at which an adapter notifies for one interest."""
+        """Return the URL at which an adapter notifies of one client's subscription."""
         return f"{self.public_url}/internal/desmosNotification/{network}/{subscription}/{key}"
 
     def ours(self, network: str, endpoint: str) -> bool:
-        """Whether an endpoint is a webhook of this distributor for that network, of whatever key."""
+        """Return whether an endpoint is this distributor's webhook for the network.
+
+        The key in the URL does not matter, as an earlier key is still one of this distributor.
+        """
         bases = ("eventNotification", "desmosNotification")
         return any(endpoint.startswith(f"{self.public_url}/internal/{base}/{network}/") for base in bases)

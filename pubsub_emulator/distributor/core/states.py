@@ -1,4 +1,4 @@
-"""The states of an event on the networks, as clients see them (ID-4, ID-10)."""
+"""The state of an event on each network, as clients see it (ID-4, ID-10)."""
 
 from typing import NamedTuple
 
@@ -9,25 +9,32 @@ from pubsub_emulator.distributor.once.claims import lease_end
 
 
 class NetworkState(NamedTuple):
-    """One network's state of an id; `waiting` while an answer of its adapter is still to come."""
+    """The state of an id on one network."""
 
     name: str
     state: str
+    """`absent`, `claimed` (a call is under way), `published` (the adapter accepted it) or `seen`
+    (it is in the network's log)."""
     error: str = ""
+    """The reason why it is not published yet or was given up, empty if there is none."""
     waiting: bool = False
+    """Whether the adapter's first answer is still expected, so that a client may wait for it."""
     refused: bool = False
+    """Whether the event was given up on this network."""
 
 
 class Whereabouts(NamedTuple):
-    """An event's states, and the first block time, seconds, 0 if none is known."""
+    """The states of an event on all networks."""
 
     known: bool
+    """Whether the distributor knows the id at all."""
     time: int
+    """The first known block time in seconds, 0 if no time is known."""
     networks: list[NetworkState]
 
 
 def whereabouts(rules: Rules, tx: Transaction, event_id: str) -> Whereabouts:
-    """The states of an id on all networks."""
+    """Return the states of an id on all networks."""
     stored = rows.get_event(tx, event_id)
     states = [_state(tx, network, event_id) for network in rules.networks]
     known = stored is not None or any(state.state != "absent" for state in states)
@@ -35,6 +42,11 @@ def whereabouts(rules: Rules, tx: Transaction, event_id: str) -> Whereabouts:
 
 
 def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
+    """Return the state of an id on one network.
+
+    A job is held if its network's log has not been read to its end, as nothing is published before
+    (ID-36).
+    """
     target, published = rows.on_network(network), rows.published(network)
     if tx.has(published, event_id):
         unseen = tx.get(rows.UNSEEN, f"{network}|{event_id}") is not None
@@ -53,7 +65,11 @@ def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
 
 
 def status_of(found: Whereabouts, *, new: bool) -> int:
-    """The status of a publication (ID-10): 200 where no network lacked it, 201 a yes, 202 stored, 422 all refuse."""
+    """Return the HTTP status for a publication (ID-10).
+
+    200 if no network lacked the event, 201 if at least one accepted it, 422 if all refused it, and
+    202 if it is stored and its publication goes on.
+    """
     if not new:
         return 200
     if any(each.state in {"published", "seen"} for each in found.networks):

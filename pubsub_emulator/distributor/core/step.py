@@ -1,4 +1,4 @@
-"""`step`: one input and the state in, the state and effects out (ID-51)."""
+"""The function `step`, which applies one input to the stored state (ID-51)."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -9,9 +9,11 @@ from pubsub_emulator.distributor.once import Transaction
 
 
 def step(rules: Rules, tx: Transaction, message: messages.Input) -> messages.Effects:
-    """Take one input in. `tx` is the state: what is read from it, and in its writes what it becomes.
+    """Apply one input to the state and return the effects.
 
-    The effects must be carried out only once the writes are stored; losing them at any point loses time, not events.
+    `tx` is the state: the step reads it, and the step's writes to it are the new state. The effects
+    may be carried out only after the writes have been stored. If effects are lost (a process dies),
+    rows with due times start the same work again, so that only time is lost and not events.
     """
     turn = messages.Turn(rules, tx, tx.now)
     _TAKEN[type(message)](turn, message)
@@ -19,6 +21,7 @@ def step(rules: Rules, tx: Transaction, message: messages.Input) -> messages.Eff
 
 
 def _due(turn: messages.Turn, message: messages.Due) -> None:
+    """Do the work for which a row has become due, according to its table."""
     match message.table:
         case rows.JOBS:
             target, _, event_id = message.key.partition("|")
@@ -35,7 +38,8 @@ def _due(turn: messages.Turn, message: messages.Due) -> None:
             jobs.release_held(turn, message.key)
         case rows.EXPIRY:
             arrivals.expire(turn, message.key)
-        case _:  # a table that has no times
+        case _:
+            # A table without due times: write the row without one, so that it is not due again.
             value = turn.tx.get(message.table, message.key)
             if value is not None:
                 turn.tx.put(message.table, message.key, value)
@@ -56,9 +60,9 @@ _TAKEN: Final[dict[type[messages.Input], Callable[[messages.Turn, Any], None]]] 
     messages.Hooked: hooks.hooked,
     messages.Start: hooks.started,
 }
-"""What takes an input in, by its type."""
+"""The function that applies an input, by the input's type."""
 
 
 def steps(rules: Rules, inputs: list[messages.Input], tx: Transaction) -> list[messages.Effects]:
-    """Take several inputs in as one transaction; effects by input."""
+    """Apply several inputs in one transaction and return the effects of each."""
     return [step(rules, tx, each) for each in inputs]
