@@ -1,4 +1,8 @@
-"""Whether a chain is verified: every segment judged, every seam closed, nothing missing that the history speaks of."""
+"""The verdict on a whole chain: verified, not verified, or only opened.
+
+A chain is verified if every segment was judged to its end, every segment ends where the next one
+starts, no segment is missing, and no finding about it has severity `error`.
+"""
 
 from collections.abc import Sequence
 
@@ -10,16 +14,25 @@ from pubsub_emulator.spark_audit.judge.evidence import figures_evidence
 from pubsub_emulator.spark_audit.judge.findings import Severity, finding_row
 
 _MOST_REASONS = 8
+"""Missing segments that the column `reasons` lists. A chain may lack thousands."""
 _MOST_SHOWN = 64
+"""Missing segments that the evidence of a `MissingSegment` finding lists."""
 
 
 def judge_chain(
     network: NetworkAccount, number: int, trusted: frozenset[str], faults: Sequence[Fault]
 ) -> tuple[Row, list[Row], bool]:
-    """A chain's row of `chains`, findings about the chain as a whole, and whether something of it is missing.
+    """Return a chain's row of `chains`, findings about the whole chain, and if data is missing.
 
-    One that was judged to its end and did wrong is not verified and misses nothing (AU-1, AU-7, AU-13). `faults` are
-    those of manifests: they may concern segments that nothing else names.
+    `trusted` are hashes of headers, in hex, at which a chain may start although they are not its
+    genesis. `faults` are damaged manifests. They count against every chain of their network
+    (against all chains if the network is unknown), since such a manifest may name segments that no
+    other manifest mentions.
+
+    A chain whose history is complete but that did wrong (findings of severity `error`, or a seam
+    that does not fit) is "not verified", yet nothing of it is missing: the third value is false
+    (AU-1, AU-7, AU-13). A chain that has only imported proofs cannot be verified. At best its
+    status is "opened", and it may have gaps.
     """
     chain = network.chains[number]
     notes: list[Row] = []
@@ -36,6 +49,8 @@ def judge_chain(
         if chain.segments:
             reasons += _start(network, number, trusted, notes)
     reasons += [f"{fault.path}: {fault.error}" for fault in faults if fault.network in {None, network.network}]
+    # The reasons up to here mean missing data. The ones below mean misbehaviour, which must not
+    # make the exit code say "incomplete".
     incomplete = bool(reasons)
     reasons += [f"segment {segment} does not end where the next one starts" for segment in chain.mismatched]
     if chain.errors:
@@ -47,7 +62,11 @@ def judge_chain(
 
 
 def _missing(network: NetworkAccount, chain: ChainAccount) -> list[str]:
-    """Segments of the network in which the chain should be and is not, in words."""
+    """Describe the segments of the network that should have data of the chain but do not.
+
+    The network's last segment may be untied: the checkpoint that ends it is in the next segment,
+    which is not written yet.
+    """
     out = [f"the history holds nothing of segment {segment}" for segment in chain.absent]
     untied = (segment for segment in chain.untied if segment != network.last)
     out += [f"segment {segment} is not tied to the next one: its end is not in the history" for segment in untied]
@@ -57,6 +76,10 @@ def _missing(network: NetworkAccount, chain: ChainAccount) -> list[str]:
 
 
 def _start(network: NetworkAccount, number: int, trusted: frozenset[str], notes: list[Row]) -> list[str]:
+    """Return why the chain's first state is not trusted, and note a finding about it.
+
+    The list is empty if that state is the genesis or its header's hash is in `trusted`.
+    """
     chain = network.chains[number]
     if chain.genesis or chain.start in trusted:
         return []

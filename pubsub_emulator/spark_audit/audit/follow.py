@@ -1,4 +1,7 @@
-"""A growing history audited as segments land: each turn judges what is new and gives what a whole run gives (AU-10)."""
+"""The audit of a growing history: each turn judges the segments that are new.
+
+After each turn, the results are those of an audit of the whole history (AU-10).
+"""
 
 from collections.abc import Generator
 from threading import Event
@@ -12,20 +15,24 @@ from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.storage import open_store
 
 _FIRST_WAIT = 0.05
+"""Seconds to wait after a turn before the history is listed again."""
 _LONGEST_WAIT = 2.0
+"""Upper limit of the wait, which doubles as long as nothing new is committed."""
 
 
 def follow(
     history: Address, out: Address, stop: Event, master: str | None = None, engine: str = "auto", **options: Any
 ) -> Generator[AuditResult, None, None]:
-    """The result of an audit of what is there, and another one whenever more was committed, until `stop` is set.
+    """Yield the result of an audit now, and again after every new commit, until `stop` is set.
 
-    `options` are those of `audit`. The engine starts with the first turn that has work and serves all later ones. Who
-    follows again after an interruption goes on from there. Raises `AuditFailed`, `StorageError`.
+    `options` are the remaining arguments of `audit`. The engine is started by the first turn that
+    has work and serves all later turns. After an interruption, a new call continues where the last
+    one ended, because the state is in `out`. Raises `AuditFailed`, `StorageError`.
     """
     store = open_store(history)
     seen: tuple[str, ...] | None = None
     wait = _FIRST_WAIT
+    # A list, so that `open_once` can fill it. It holds the engine once there is one.
     kept: list[Mapper] = []
 
     def open_once(name: str, master: str | None) -> Mapper:
@@ -35,6 +42,7 @@ def follow(
 
     try:
         while not stop.is_set():
+            # A name that begins with a dot is a manifest that is still being written.
             found = tuple(name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith("."))
             if found and found != seen:
                 yield audit(store, out, master, engine, opener=open_once, **options)
@@ -48,7 +56,10 @@ def follow(
 
 
 class _Kept:
-    """An engine that outlives the audits that use it."""
+    """An engine that the audits of all turns share: `close` does not stop it.
+
+    `audit` closes its engine at the end. `follow` closes the real engine.
+    """
 
     def __init__(self, real: Mapper) -> None:
         self.real = real

@@ -1,9 +1,13 @@
-"""Results of an audit's last run: totals of its networks, and the receipts of their segments in pages.
+"""The ledger: the results of an audit's last run, from which the next run continues.
 
-    <out>/ledger.json                                  networks, tables, and what their files looked like
-    <out>/ledger/network=…/<first>-<digest>.z          receipts, `PAGE` at most
+It has the totals of each network, and the receipts of all judged segments in pages:
 
-Of a network whose files look as they did no segment is read; another one is gone through from its start.
+    <out>/ledger.json                                  networks, tables, stamps of their files
+    <out>/ledger/network=…/<first>-<digest>.z          up to `PAGE` receipts
+
+If the files of a network look as they did in the last run (`NetworkLedger.listing`), none of its
+segments is read again. Otherwise the run goes through the network from its first segment; receipts
+from the pages save the judging of segments whose inputs did not change.
 """
 
 import json
@@ -21,20 +25,33 @@ from pubsub_emulator.spark_audit.judge.results import ResultError, SegmentReceip
 LEDGER: Final = "ledger.json"
 PAGES: Final = "ledger"
 PAGE: Final = 64
-"""Receipts of a page: the last page of a network is written anew with each segment."""
+"""Receipts in a page. The last page of a network is rewritten with each new segment, so a page must
+stay small."""
 _FORMAT: Final = 3
+"""Raised when the content of the ledger changes. A ledger of another format is ignored."""
 
 
 @dataclass(slots=True)
 class NetworkLedger:
-    """One network; `listing` is what its files up to the account's last segment look like, if that is sure."""
+    """The stored state of one network."""
 
     account: NetworkAccount
     listing: str = ""
+    """A digest over names, sizes and times of the network's files up to the account's last segment.
+
+    Empty if the next run must look at every segment again, for example because a file could not be
+    read. See `Listing.sums`.
+    """
     pages: list[str] = field(default_factory=list)
+    """Paths of the pages with receipts, in order of their segments."""
 
     def close_page(self, store: Store, receipts: Sequence[SegmentReceipt]) -> None:
-        """Add more receipts, in order of their segments. Raises `OSError`."""
+        """Append receipts, which must be in order of their segments, to the pages.
+
+        If the last page has room, its receipts move to a new file, together with the new receipts.
+        Files are named by their content and never changed; `Rounds.tidy` removes the old ones.
+        Raises `OSError`.
+        """
         last = _read_page(store, self.pages[-1]) if self.pages else []
         has_room = 0 < len(last) < PAGE
         if has_room:
@@ -48,23 +65,30 @@ class NetworkLedger:
             put_whole(store, self.pages[-1], data)
 
     def receipts(self, store: Store) -> Iterator[SegmentReceipt]:
-        """All receipts by segment; nothing of a page that is not what was written."""
+        """Yield all receipts in order of their segments.
+
+        A page that is damaged or missing yields nothing. Its segments are then judged again.
+        """
         for path in self.pages:
             yield from _read_page(store, path)
 
 
 @dataclass(slots=True)
 class AuditLedger:
-    """All networks by name; `basis` is what their results depend on beside the history."""
+    """The stored state of all networks."""
 
     basis: str
+    """A digest over everything except the history that results depend on: version of the check and
+    thresholds."""
     networks: dict[str, NetworkLedger] = field(default_factory=dict)
+    """Networks by name."""
     tables: object = None
+    """The state of the output's tables, as `Tables.to_json` makes it."""
     whole: bool = True
-    """Whether the run that wrote it came to its end."""
+    """Whether the run that wrote the ledger finished. A run also writes it after each round."""
 
     def write(self, store: Store) -> None:
-        """Keep it for the next run. Raises `OSError`."""
+        """Write the ledger for the next run. Raises `OSError`."""
         networks = {
             name: {"account": kept.account.to_json(), "listing": kept.listing, "pages": kept.pages}
             for name, kept in self.networks.items()
@@ -74,7 +98,12 @@ class AuditLedger:
 
     @staticmethod
     def read(store: Store, basis: str) -> "AuditLedger":
-        """That of the last run; an empty one where there is none, or a damaged one, or one of another version."""
+        """Return the ledger of the last run.
+
+        It is empty if there was no run, or if the file is damaged or has another format. If the
+        last run had another `basis`, the networks' listings are cleared, so that every segment is
+        looked at again.
+        """
         try:
             body: Kept = unsealed(store.read(LEDGER))
             if body["format"] != _FORMAT:
@@ -92,11 +121,12 @@ class AuditLedger:
 
 
 def basis_of(*parts: object) -> str:
-    """One digest over what results depend on."""
+    """Return one digest over everything that the results depend on."""
     return digest_of(canonical_json(list(parts)))
 
 
 def _read_page(store: Store, path: str) -> list[SegmentReceipt]:
+    """Return the receipts of a page, an empty list if the page is missing or damaged."""
     try:
         page = json.loads(zlib.decompress(read_file(store, path)))
     except (ResultError, ValueError, zlib.error):

@@ -1,7 +1,11 @@
-"""The segments of a history that the last run did not know, judged and folded round by round.
+"""The rounds of an audit: the new segments of a history are judged, added up and put into tables.
 
-A round is some hundred segments: they are folded while those of the next round are judged, then they are in tables and
-ledger. So memory does not grow with the history, and a run that was killed goes on behind its last round.
+A round has a few hundred segments. While the segments of a round are judged, those of the round
+before are folded, that is, added to the totals of their chains (patterns, sizes). After that they
+are in the tables and in the ledger. So memory does not grow with the history, and a run that was
+killed continues after the last round that it finished.
+
+`Rounds` is used in this order: `prepare`, perhaps `head`, `run`, `keep`, `tidy`, `close`.
 """
 
 import contextlib
@@ -40,24 +44,33 @@ from pubsub_emulator.spark_audit.tables.pack import SOURCES, UNIT, pack, pack_he
 from pubsub_emulator.spark_audit.tables.parts import RETAIN, Tables
 
 ROUND: Final = 512
-"""Segments of a round, about, at least."""
+"""Segments in a round, approximately, at least."""
 ROUND_OF_CORE: Final = 4
-"""Segments of a round for each core, at least: the last task of a round leaves few cores without work for long."""
+"""Segments in a round for each core, at least. With fewer, the last long task of a round would
+leave most cores idle."""
 FOLDED: Final = 256
-"""Segments of a chain that one fold adds, about: it has more chains where a round has fewer segments of a network."""
+"""Segments times chains in a fold, approximately. If a round has few segments of a network, a fold
+has more chains."""
 
 REPLACED: Final = {"open": schema.FINDINGS.name, "summaries": schema.SUMMARIES.name}
-"""What each fold of a network puts in the place of what the fold before gave: its files, and their tables."""
+"""Files of a fold that replace those of the fold before, with the tables that they belong to.
+
+They describe a chain up to its last segment, so each run makes them anew.
+"""
 
 _GATHERED: Final = tuple(table.name for table in schema.OF_SEGMENT if table != schema.QUARANTINE)
+"""Tables whose rows go from the results of segments into the output's tables. Quarantined rows are
+in the accounts instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Units done, with the shares of those under way, of a phase: `start`, `verify`, `chains`, `summary`, `tables`."""
+    """The state of the work, for a progress display."""
 
     phase: str
+    """`start`, `verify`, `chains`, `summary` or `tables`."""
     done: float
+    """Units done, plus the finished shares of units that are running."""
     total: int
 
 
@@ -65,49 +78,68 @@ Watcher = Callable[[Progress], None]
 
 
 class _Judged(NamedTuple):
-    """A round whose segments are judged and not folded yet."""
+    """A round whose segments are judged but not folded yet."""
 
     commits: Sequence[Commit]
     receipts: Sequence[results.SegmentReceipt]
-    claimed: set[str]  # the files that its tasks have read
+    claimed: set[str]
+    """The files that the round's tasks have read or checked."""
 
 
 @dataclass(slots=True)
 class Rounds:
-    """One run over a history: what is known of its networks, and what is made new."""
+    """One run over a history: what is known of its networks, and the results of new segments."""
 
     history: Store
     out: Store
     opener: Callable[[int], Mapper]
+    """Starts an engine for this many units. It is called at most once."""
     watch: Watcher
     limits: Thresholds
     retain: int = RETAIN
+    """Milliseconds for which files stay after the last table stopped naming them."""
     ledger: AuditLedger = field(init=False)
     tables: Tables = field(init=False)
     listing: Listing = field(init=False)
+    """The history's files, with sizes and times."""
     opened: Mapper | None = None
+    """The engine while it runs."""
     engine: str | None = None
-    """Which engine ran, once it has."""
+    """The name of the engine that ran, `None` if there was no work."""
     networks: dict[str, NetworkLedger] = field(default_factory=dict)
+    """Networks up to the last segment that is accounted for: unchanged ones as the last run left
+    them, others from their start."""
     faults: list[Fault] = field(default_factory=list)
-    """Those of manifests."""
+    """Faults of manifests."""
     judged: int = 0
+    """Units that this run judged, rather than taking the results of an earlier run."""
     candidates: int = 0
+    """Candidates in the units that this run judged."""
     seconds: float = 0.0
-    """Of judging."""
-    _names: list[str] = field(default_factory=list)  # manifests of segments that the last run did not know, in order
+    """Seconds in which units were judged, for the report's rate."""
+    _names: list[str] = field(default_factory=list)
+    """Names of the manifests of segments that are not accounted for yet, in order of network and
+    segment."""
     _after: dict[str, Commit] = field(default_factory=dict)
+    """The last commit read of a network. The next one must follow it, and its tasks need its files.
+    """
     _receipts: dict[str, results.SegmentReceipt] = field(default_factory=dict)
-    """Of the last run, by folder, of networks that are gone through again."""
+    """Receipts of the last run by folder, for networks that are gone through again."""
     _stale: set[str] = field(default_factory=set)
-    """Results of the last run whose rows are in the tables and may not belong there any more."""
+    """Results of the last run whose rows are in the tables but may not belong there any more."""
     _unsure: set[str | None] = field(default_factory=set)
-    """Networks of which not all is sure: the next run goes through them again. `None` means all."""
-    _there: dict[str, Stamp] = field(default_factory=dict)  # files of results
-    _gathered: list[str] = field(default_factory=list)  # files whose rows are about to be in the tables
+    """Networks of which some data could not be read reliably. The next run looks at all their
+    segments again. `None` stands for all networks."""
+    _there: dict[str, Stamp] = field(default_factory=dict)
+    """Files of results that are in the output, by path."""
+    _gathered: list[str] = field(default_factory=list)
+    """Files whose rows are about to be in the tables, after which they can be removed."""
 
     def prepare(self) -> None:
-        """Find out what is known and what is new. Raises `CommitError`, `OSError`."""
+        """Read the ledger, list the history, and find out which segments are new.
+
+        Raises `CommitError` if there is no history, and `OSError`.
+        """
         names = manifest_names(self.history)
         self.ledger = AuditLedger.read(self.out, basis_of(CHECK_VERSION, asdict(self.limits)))
         for folder in results.FOLDERS:
@@ -115,9 +147,9 @@ class Rounds:
         try:
             self.tables = Tables.open(self.out, self.ledger.tables, self.retain)
             self._take_known()
-        except (
-            results.ResultError
-        ):  # tables of other columns, or a note on them is damaged: nothing is known of their rows
+        except results.ResultError:
+            # The tables have other columns now, or a note about their rows is damaged. So it is not
+            # known which rows they have, and everything starts anew.
             self.ledger, self.tables = AuditLedger(self.ledger.basis), Tables(self.out, self.retain)
             self.networks, self._receipts, self._stale = {}, {}, set()
             self.listing = Listing.of(self.history, {})
@@ -125,7 +157,10 @@ class Rounds:
         self._names.sort(key=lambda name: (place_of(f"{COMMITS}/{name}") or ("", 0, 0), name))
 
     def head(self) -> str | None:
-        """The head of the whole history, without judging any of it; `None` where manifests are damaged or missing."""
+        """Return the head of the whole history without judging any of it.
+
+        Returns `None` if manifests are damaged or missing.
+        """
         heads = {name: kept.account.head or "" for name, kept in self.networks.items()}
         left = list(self._names)
         while names := _take(left, ROUND):
@@ -134,26 +169,40 @@ class Rounds:
                 return None
             heads |= {commit.network: commit.digest for commit in commits}
             self._after |= {commit.network: commit for commit in commits}
+        # `run` reads the manifests again, from the first new segment.
         self._after.clear()
         return head_of(heads) if heads else None
 
     def run(self) -> None:
-        """All rounds. Raises `OSError`, `ResultError`, `EngineLost`."""
+        """Judge and fold all new segments, round by round.
+
+        Each iteration judges one round and folds the one before, so the loop runs once more after
+        the last names are taken. Raises `OSError`, `ResultError`, `EngineLost`.
+        """
         names = list(self._names)
         judged: _Judged | None = None
         while names or judged is not None:
             cores = 0 if self.opened is None else self.opened.cores
+            # `_take` removes the names from the list, and `len(names)` counts those that remain:
+            # the arguments must stay in this order.
             folded, judged = judged, self._round(_take(names, max(ROUND, ROUND_OF_CORE * cores)), len(names), judged)
+            # The last round is not written here but by `keep`, with `whole` set.
             if folded is not None and judged is not None:
                 self._keep(whole=False)
         if not self._names:
             self.watch(Progress("verify", 0, 0))
         self.tables.flush(self._pack)
         if not is_remote(self.out.uri):
-            self.close()  # what is left is done here, and takes memory itself
+            # The remaining work is done in this process and needs the memory. In a remote store,
+            # workers help to write and remove files, so the engine stays.
+            self.close()
 
     def keep(self, replaced: Mapping[str, Iterable[tuple[str, results.Rows | pa.Table]]]) -> None:
-        """Keep everything, these rows instead of the last run's. Raises `OSError`, `ResultError`, `DeltaError`."""
+        """Write the tables and the ledger, with the rows about whole chains replaced.
+
+        `replaced` has rows by table, each with the name of their source. Rows of a source that the
+        tables have already are not written again. Raises `OSError`, `ResultError`, `DeltaError`.
+        """
         wanted = {source for rows in replaced.values() for source, _ in rows}
         there = self.tables.sources(replaced=True)
         self.tables.drop(there - wanted, replaced=True)
@@ -166,9 +215,10 @@ class Rounds:
         self._keep(whole=True)
 
     def tidy(self) -> None:
-        """Remove what nothing names any more. Raises `OSError`."""
+        """Remove the files of the output that are not referenced any more. Raises `OSError`."""
         self.tables.sweep()
-        half_written = (f".{LEDGER}.", f".{results.REPORT}.")  # by a run that was killed
+        # Temporary files of a run that was killed.
+        half_written = (f".{LEDGER}.", f".{results.REPORT}.")
         self._remove(name for name in self.out.names("") if name.startswith(half_written))
         folds = [fold for kept in self.networks.values() for fold in kept.account.folds]
         states = {fold["files"]["state.json"][0] for fold in folds}
@@ -178,6 +228,12 @@ class Rounds:
         self._remove(path for path in self.out.walk(PAGES) if path not in pages and not path.startswith(SOURCES))
 
     def _keep(self, *, whole: bool) -> None:
+        """Write the tables, and then the ledger that refers to them.
+
+        If the run is not at its end (`whole` is false), networks that were not reached keep their
+        old ledgers, and the Delta logs are not written: readers see the tables of the last complete
+        run.
+        """
         self.tables.flush(self._pack)
         give_back()
         if whole:
@@ -185,18 +241,23 @@ class Rounds:
         sums = self.listing.sums({name: kept.account.last for name, kept in self.networks.items()})
         for name, kept in self.networks.items():
             kept.listing = "" if self._unsure & {None, name} else sums[name]
+        # A complete run drops networks that are not in the history any more.
         waiting = {} if whole else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
         AuditLedger(self.ledger.basis, {**waiting, **self.networks}, self.tables.to_json(), whole).write(self.out)
         self._remove_gathered()
 
     def _pack(self, tasks: Sequence[str], store: Store) -> Sequence[Answer]:
-        """Have an engine that runs write parts."""
+        """Write parts of tables, on the engine if it runs."""
         if self.opened is None or not tasks:
             return pack_here(tasks, store)
         return self.opened.map(pack, tasks, store.uri, lambda _done: None)
 
     def _remove_gathered(self) -> None:
-        """Remove the files of results whose rows are in the tables: all at once where there are no others."""
+        """Remove the result files whose rows are in the tables now.
+
+        If there are no other results, the whole folder is cleared, which is much faster than
+        removing files one by one.
+        """
         gathered, self._gathered = self._gathered, []
         others = {path for path in self._there if path.startswith(f"{results.ITEMS}/")} - set(gathered)
         if others or not gathered:
@@ -213,18 +274,22 @@ class Rounds:
         self._give(remove_files, gone, self.out)
 
     def close(self) -> None:
-        """Stop the engine, if one was started."""
+        """Stop the engine if it was started."""
         if self.opened is not None:
             self.opened.close()
             self.opened = None
 
     def quarantine(self) -> list[Row]:
-        """Add what could not be read or judged; the same may be added more than once."""
+        """Return rows about everything that could not be read or judged. Rows may be repeated."""
         rows = [row for kept in self.networks.values() for row in kept.account.quarantine]
         return rows + [fault.row() for fault in self.faults]
 
     def uncommitted(self) -> int:
-        """Data files that no manifest names."""
+        """Return the number of data files that no manifest names.
+
+        Three kinds add up: files of segments after the last one, surplus files of judged segments,
+        and files whose path does not say where they belong.
+        """
         lasts = {name: kept.account.last for name, kept in self.networks.items()}
         accounts = [kept.account for kept in self.networks.values()]
         odd = sum(path.endswith(".parquet") for path in self.listing.odd) - sum(each.odd for each in accounts)
@@ -233,7 +298,11 @@ class Rounds:
     # What is known
 
     def _take_known(self) -> None:
-        """Take the networks whose files look as they did; of the others, the receipts. Raises `ResultError`."""
+        """Take over networks whose files are unchanged, and for the others the receipts.
+
+        A network is not taken over if its last fold is incomplete, or if a damaged file of a table
+        held its rows. Raises `ResultError`.
+        """
         lost = self.tables.lost()
         gone = {source.partition("/network=")[2].partition("/")[0] for source in lost}
         replaced = self.tables.sources(replaced=True)
@@ -247,12 +316,18 @@ class Rounds:
                 self._receipts.update((receipt["folder"], receipt) for receipt in receipts)
         if self.ledger.whole and len(self.networks) == len(self.ledger.networks):
             return
+        # The last run was interrupted, or some network is gone through again. Every row counts as
+        # stale until a network that is taken over, or a receipt that is used again, claims it.
         self._stale = self.tables.sources(replaced=False)
         for kept in self.networks.values():
             self._stale -= {*(receipt["folder"] for receipt in kept.receipts(self.out)), *kept.account.settled_in}
 
     def _list(self) -> None:
-        """List the history. A network whose files changed is listed segment by segment."""
+        """List the history, and drop known networks whose files have changed.
+
+        In a known network, all files are one number. After a network is dropped, the history is
+        listed again so that its files are added up by segment.
+        """
         while True:
             lasts = {name: kept.account.last for name, kept in self.networks.items()}
             self.listing = Listing.of(self.history, lasts)
@@ -263,7 +338,11 @@ class Rounds:
                 del self.networks[name]
 
     def _has_fold(self, account: NetworkAccount, replaced: set[str]) -> bool:
-        """Whether what the next segments go on from is there, and the rows that the last ones ended with."""
+        """Return whether the files of a network's last folds are in the output.
+
+        These are the states from which the next segments continue, and the rows about whole chains,
+        which may be in the tables (`replaced`) already.
+        """
         for fold in account.folds:
             path, size = fold["files"]["state.json"]
             state = self._there.get(path)
@@ -277,7 +356,11 @@ class Rounds:
     # A round
 
     def _round(self, names: Sequence[str], left: int, before: _Judged | None) -> _Judged | None:
-        """Judge the segments of these manifests and fold those of the round before, which is accounted for then."""
+        """Judge the segments of these manifests, and fold and account for the round before.
+
+        `left` is the number of manifests after these, for the progress display. Returns `None` if
+        `names` is empty.
+        """
         commits, faults = read_commits(self._with_manifests(names), names, self._befores(names))
         self.faults += faults
         self._unsure |= {fault.network for fault in faults}
@@ -285,12 +368,17 @@ class Rounds:
         receipts, folds = self._work(tasks, [] if before is None else self._plan_folds(before.receipts), left)
         if before is not None:
             self._account(before, folds)
+        # Names are in order of networks, so only the last network can have segments in the next
+        # round.
         self._after = {commit.network: commit for commit in commits[-1:]}
         claimed = {entry.path for task in tasks for entry in task.files()}
         return _Judged(commits, receipts, claimed) if names else None
 
     def _with_manifests(self, names: Sequence[str]) -> Store:
-        """The history, with the manifests that an engine's workers have read: the driver asks a store for few."""
+        """Return the history with the texts of these manifests, if workers can read them faster.
+
+        Against a remote store, many workers have more requests under way than this process has.
+        """
         if self.opened is None or not is_remote(self.history.uri):
             return self.history
         texts: dict[str, bytes] = {}
@@ -299,7 +387,7 @@ class Rounds:
         return self.history.holding(texts)
 
     def _give(self, unit: Unit, items: Iterable[str], store: Store) -> list[Answer]:
-        """Have a unit of many small things done by an engine that runs, else here."""
+        """Run a unit over many small items, in chunks: on the engine if it runs, else here."""
         every = list(items)
         tasks = [json.dumps(every[at : at + UNIT]) for at in range(0, len(every), UNIT)]
         if not tasks or self.opened is None or not is_remote(store.uri):
@@ -307,7 +395,10 @@ class Rounds:
         return self.opened.map(unit, tasks, store.uri, lambda _done: None)
 
     def _befores(self, names: Sequence[str]) -> Mapping[str, Commit]:
-        """The last commits before those of these names, by network."""
+        """Return the last commit before these manifests' segments, by network.
+
+        If it cannot be read, the network is noted as unsure.
+        """
         for name in names:
             network = (place_of(f"{COMMITS}/{name}") or ("",))[0]
             kept = self.networks.get(network)
@@ -323,6 +414,10 @@ class Rounds:
     def _work(
         self, tasks: Sequence[Task], folds: Sequence[Fold], left: int
     ) -> tuple[list[results.SegmentReceipt], list[results.FoldReceipt]]:
+        """Do tasks and folds, except for those whose results are there. Return receipts in order.
+
+        `left` is the number of segments in later rounds.
+        """
         known = [*map(self._known_fold, folds), *map(self._known, tasks)]
         every: list[Task | Fold] = [*folds, *tasks]
         todo = [each for each, receipt in zip(every, known, strict=True) if receipt is None]
@@ -332,13 +427,14 @@ class Rounds:
         made = iter(self._map(todo, left, fresh))
         receipts: list[Any] = [next(made) if receipt is None else receipt for receipt in known]
         judged = receipts[len(folds) :]
+        # Folds run at the same time. A call that only folds does not count as judging.
         self.seconds += time.monotonic() - began if fresh else 0.0
         new = (receipt for receipt, before in zip(judged, known[len(folds) :], strict=True) if before is None)
         self.candidates += sum(chain["candidates"] for receipt in new for chain in receipt["chains"])
         return judged, receipts[: len(folds)]
 
     def _known(self, task: Task) -> results.SegmentReceipt | None:
-        """The receipt of a task's result that is there and whole."""
+        """Return the receipt of a task whose result an earlier run left complete, or `None`."""
         receipt = self._receipts.get(task.name)
         if receipt is not None and receipt["kept"]:
             self._stale.discard(task.name)
@@ -346,23 +442,35 @@ class Rounds:
         return cast("results.SegmentReceipt | None", self._whole(task.name))
 
     def _known_fold(self, fold: Fold) -> results.FoldReceipt | None:
+        """Return the receipt of a fold whose result is complete, or `None`.
+
+        A fold over results that may not be reused must be done again.
+        """
         return cast("results.FoldReceipt | None", self._whole(fold.name)) if fold.keep else None
 
     def _whole(self, folder: str) -> results.Written | None:
-        """The receipt in a folder of results, if all is there."""
+        """Return the receipt in a folder of results if all its files are there and undamaged."""
         found = results.read_receipt(self.out, folder) if f"{folder}/{results.RECEIPT}" in self._there else None
         receipt = cast("results.Written | None", found)
         is_whole = receipt and receipt["kept"] and results.files_are_whole(self.out, receipt, self._there)
         return receipt if is_whole else None
 
     def _forget(self, tasks: Iterable[Task | Fold]) -> None:
-        """Remove the receipts of results that are to be made anew, because they are damaged."""
+        """Remove the receipts of damaged results that are about to be made again.
+
+        A worker that found the old receipt would believe that the work is done.
+        """
         for task in tasks:
             if f"{task.name}/{results.RECEIPT}" in self._there:
                 self.out.remove(f"{task.name}/{results.RECEIPT}")
 
     def _map(self, tasks: Sequence[Task | Fold], left: int, fresh: int) -> list[Answer]:
-        """Have tasks done, of which `fresh` judge; `left` segments come later. Raises `ResultError` for lost output."""
+        """Run units on the engine, starting it first if necessary.
+
+        `fresh` of the tasks judge segments, and `left` segments come in later rounds; both only
+        matter for the progress display. Raises `ResultError` if a worker's files are not in the
+        output, which happens if driver and workers have different file systems.
+        """
         phase, before = ("verify", self.judged) if fresh or left else ("chains", 0)
         total = before + len(tasks) + left
         self.watch(Progress(phase, before, total))
@@ -382,7 +490,8 @@ class Rounds:
         done = self.opened.map(judge_or_fold, texts, self.out.uri, tell, weights)
         self.judged += fresh
         for folder in {task.name.partition("/")[0] for task in tasks}:
-            self._there.update(self.out.walk(folder))  # one listing for all files
+            # One listing of a folder is much cheaper than a request for each file.
+            self._there.update(self.out.walk(folder))
         for receipt in done:
             for path, size in receipt["files"].values():
                 stamp = self._there.get(path)
@@ -392,12 +501,21 @@ class Rounds:
         return done
 
     def _plan_folds(self, receipts: Sequence[results.SegmentReceipt]) -> list[Fold]:
-        """The folds of a round: of each network some chains in one, so that cores have work whatever it has most of."""
+        """Plan the folds of a round.
+
+        Each fold has some of one network's chains, so that all cores have work, whether there are
+        many networks, many chains or many segments.
+        """
         groups = ((network, list(group)) for network, group in groupby(receipts, lambda each: each["network"]))
         planned = ((network, mine, chains) for network, mine in groups for chains in self._fold_groups(network, mine))
         return list(starmap(self._plan_fold, planned))
 
     def _fold_groups(self, network: str, receipts: Sequence[results.SegmentReceipt]) -> Iterator[tuple[int, ...]]:
+        """Divide a network's chains into groups, one for each fold.
+
+        Chains without new segments are in a group as well: each chain must be in exactly one fold
+        that ends with the last segment. A network without chains still has one fold.
+        """
         before = [int(chain) for fold in self._folds_of(network) for chain in fold["chains"]]
         chains = sorted({*before, *(chain["chain"] for receipt in receipts for chain in receipt["chains"])})
         segments = len({receipt["segment"] for receipt in receipts})
@@ -409,6 +527,11 @@ class Rounds:
         return [] if kept is None else kept.account.folds
 
     def _plan_fold(self, network: str, receipts: Sequence[results.SegmentReceipt], chains: tuple[int, ...]) -> Fold:
+        """Make the task of a fold.
+
+        Rows of new results are read from the results' own files. Rows of results that the last run
+        packed (`unread` is in their receipts) are read from the tables.
+        """
         befores = [fold for fold in self._folds_of(network) if not {*chains}.isdisjoint(map(int, fold["chains"]))]
         names = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
         packed = [each["folder"] for each in receipts if "unread" in each]
@@ -425,11 +548,13 @@ class Rounds:
         place = self.history.uri, network, chains, receipts[0]["segment"], receipts[-1]["segment"]
         segments = tuple((rows(each, names[0]), rows(each, names[1])) for each in mine)
         states = tuple(fold["files"]["state.json"][0] for fold in befores)
+        # A fold over a result that must not be reused must not be reused itself.
         keep = all(each["kept"] for each in (*receipts, *befores))
         fingerprint = fold_fingerprint(seals, network, chains, receipts, self.limits)
         return Fold(*place, segments, states, self.limits, keep, blocks * BLOCK_WEIGHT, fingerprint)
 
     def _account(self, judged: _Judged, folds: Sequence[results.FoldReceipt]) -> None:
+        """Add the round's segments and folds to the accounts of their networks."""
         for name, group in groupby(judged.commits, lambda commit: commit.network):
             self._account_network(name, group, judged)
             mine = [fold for fold in folds if fold["network"] == name]
@@ -439,6 +564,11 @@ class Rounds:
                 self.networks[name].account.close_folds(mine)
 
     def _account_network(self, network: str, commits: Iterable[Commit], judged: _Judged) -> None:
+        """Add a network's segments to its account and their rows to the tables.
+
+        Also check the files that manifests name but no task has read, and decide whether the
+        network is sure.
+        """
         kept = self.networks.setdefault(network, NetworkLedger(NetworkAccount(network)))
         page: list[results.SegmentReceipt] = []
         receipts: dict[int, list[results.SegmentReceipt]] = {}
@@ -448,7 +578,8 @@ class Rounds:
         for commit in commits:
             mine = receipts.get(commit.segment, [])
             for receipt in mine:
-                if "unread" in receipt:  # it is from the last run's pages
+                # The receipt is from the last run's pages, so the tables have its rows already.
+                if "unread" in receipt:
                     self._stale.discard(receipt["folder"])
                     continue
                 self._gather(receipt, _GATHERED)
@@ -462,6 +593,8 @@ class Rounds:
             left = [entry for entry in commit.files if entry.path not in judged.claimed]
             faults = [fault for entry in left for fault in check_file(self.history, entry)]
             kept.account.quarantine += [fault.row() for fault in faults]
+            # A manifest may name files in another segment's folder. A change of such a file would
+            # not show in this segment's part of the listing.
             usual = all((place_of(entry.path) or ())[:2] == (network, commit.segment) for entry in commit.files)
             if not usual or any(fault.passing for fault in faults) or not all(each["kept"] for each in mine):
                 self._unsure.add(network)
@@ -469,7 +602,10 @@ class Rounds:
         kept.close_page(self.out, page)
 
     def _gather(self, receipt: results.Written, names: Sequence[str]) -> None:
-        """Add the rows of a result to these tables, in the place of any that are stale."""
+        """Add the rows of a result to these tables, and read its quarantined rows.
+
+        Stale rows of the same result are dropped first.
+        """
         folder, files = receipt["folder"], receipt["files"]
         named = files.get(schema.QUARANTINE.name)
         receipt["unread"] = [] if named is None else list(results.read_rows(self.out, named[0], schema.QUARANTINE))
@@ -482,11 +618,15 @@ class Rounds:
 
 
 def read_manifests(text: str, history: str) -> Answer:
-    """The unit that reads manifests: their texts by path. One that cannot be read is left out."""
+    """Read manifests on a worker and return their texts by path.
+
+    A manifest that cannot be read is left out.
+    """
     store = open_store(history)
 
     def read(name: str) -> tuple[str, str] | None:
-        with contextlib.suppress(OSError, UnicodeDecodeError):  # the driver tries again, and tells of it
+        # The driver reads it again and reports the error.
+        with contextlib.suppress(OSError, UnicodeDecodeError):
             return f"{COMMITS}/{name}", store.read(f"{COMMITS}/{name}", MOST_BYTES).decode()
         return None
 
@@ -494,7 +634,7 @@ def read_manifests(text: str, history: str) -> Answer:
 
 
 def remove_files(text: str, out: str) -> Answer:
-    """The unit that removes files; one that cannot be removed is left to a later run."""
+    """Remove files on a worker. A file that cannot be removed is left to a later run."""
     store = open_store(out)
 
     def remove(path: str) -> None:
@@ -507,12 +647,16 @@ def remove_files(text: str, out: str) -> Answer:
 
 
 def _is_known(name: str, lasts: Mapping[str, int]) -> bool:
+    """Return whether a manifest's segment is among those that are accounted for."""
     network, segment = place_of_manifest(name)
     return network is not None and segment is not None and segment <= lasts.get(network, -1)
 
 
 def _take(names: list[str], count: int) -> list[str]:
-    """Take the first names, so many, from a list; those of one segment stay together."""
+    """Remove about `count` names from the front of a list and return them.
+
+    Names of the same segment stay together, since only one of two manifests for a segment counts.
+    """
     taken: list[str] = []
     for _, group in groupby(list(names), lambda name: place_of(f"{COMMITS}/{name}")):
         if len(taken) >= count:

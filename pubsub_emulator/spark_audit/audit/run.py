@@ -1,6 +1,7 @@
-"""The audit of a history: what changed since the last run is judged, the rest is taken from its output.
+"""The entry point of an audit: `audit` judges what is new and takes the rest from the output.
 
-Rounds judge and fold segments, see `rounds`; then come findings about whole chains, tables, and `run_report.json`.
+`rounds` judges and adds up the segments. This module then judges whole chains, writes the tables
+and `run_report.json`, and decides the exit code.
 """
 
 import time
@@ -36,17 +37,26 @@ from pubsub_emulator.spark_audit.tables.delta import DeltaError
 from pubsub_emulator.spark_audit.tables.parts import RETAIN
 
 CLEAN: Final = 0
+"""Exit code: no findings, and every chain is verified."""
 FINDINGS: Final = 1
+"""Exit code: findings at or above the demanded severity."""
 USAGE: Final = 2
+"""Exit code: the audit was called with wrong arguments."""
 INCOMPLETE: Final = 3
+"""Exit code: something could not be read or verified."""
 INFRASTRUCTURE: Final = 4
+"""Exit code: a disk, a network or an engine failed."""
 BOTH: Final = 5
-"""Findings, and not everything could be read or verified: neither hides the other."""
+"""Exit code: findings, and something could not be read or verified. Neither may hide the other."""
 _NO_HEAD: Final = "not known: manifests are damaged or missing"
 
 
 class AuditFailed(PubsubError):
-    """No audit; `exit_code`: 2 asked wrongly, 3 another head than was demanded, 4 the machine failed."""
+    """The audit could not be done.
+
+    `exit_code` is `USAGE` for wrong arguments, `INCOMPLETE` if the history has another head than
+    the caller demanded, and `INFRASTRUCTURE` if the machine failed.
+    """
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -55,38 +65,47 @@ class AuditFailed(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """The result of an audit. `digest` is over all canonical rows: equal for equal histories, whoever computed it."""
+    """The result of an audit."""
 
     exit_code: int
     digest: str
+    """One digest over all canonical rows of the output. Equal histories give equal digests, on
+    every engine and however the work was split."""
     chains: tuple[Row, ...]
+    """The rows of the table `chains`."""
     candidates: int
+    """Candidates and imported proofs in the history."""
     judged: int
+    """How many of `candidates` were judged, by this run or an earlier one."""
     proof_bytes: int
     store: Store
+    """Where the output is."""
     head: str | None = None
-    """The history's head, `None` where its manifests are damaged or missing."""
+    """The history's head, `None` if manifests are damaged or missing."""
     findings: dict[str, int] = field(default_factory=dict)
     """Number of findings by severity."""
     codes: dict[str, int] = field(default_factory=dict)
     """Number of findings by code."""
     quarantined: int = 0
+    """Rows of the table `quarantine`."""
     units_judged: int = 0
+    """Units of work that this run did."""
     units_skipped: int = 0
+    """Units of work whose results were taken from earlier runs."""
     engine: str | None = None
-    """Which engine ran; `None` when nothing had changed."""
+    """The engine that ran, `None` if nothing had changed."""
     seconds: float = 0.0
     report: dict[str, object] = field(default_factory=dict)
-    """As written to `run_report.json`."""
+    """The content of `run_report.json`."""
 
     @property
     def out(self) -> Path | str:
-        """The place that the results were written to: a folder, or the URI of a place elsewhere."""
+        """The place of the output: a local folder, or a URI."""
         return self.store.folder if isinstance(self.store, LocalStore) else self.store.uri
 
     @property
     def results(self) -> Results:
-        """The tables that were written."""
+        """The tables that the audit wrote."""
         return Results(self.store, self.report)
 
 
@@ -104,12 +123,21 @@ def audit(
     retain: timedelta = timedelta(milliseconds=RETAIN),
     opener: Callable[[str, str | None], Mapper] = open_mapper,
 ) -> AuditResult:
-    """Audit the history at `history` into `out`; `engine` is `auto`, `python`, `pool`, or `spark` on `master`.
+    """Audit the history at `history` and write the results to `out`.
 
-    `trusted` are hashes, in hex, of headers whose checkpoints may start a chain beside genesis; `head` is the one that
-    the history must have. Exit codes (AU-7): 0 clean; 1 findings of severity `fail_on` or worse (`None`: never);
-    3 something was quarantined or a chain is not verified; 5 both. Files that no table names any more stay for
-    `retain`. `opener` starts the engine, when and if there is work. Raises `AuditFailed` with 2, 3 or 4.
+    `engine` is `auto`, `python` (this process), `pool` (processes of this machine) or `spark` (with
+    `master`). `progress` is called with the state of the work.
+
+    - `thresholds`: from which figures on habits become findings.
+    - `trusted`: hashes, in hex, of headers at which a chain may start besides its genesis.
+    - `head`: the head, in hex, that the history must have.
+    - `fail_on`: the lowest severity that counts for the exit code, `None` for no severity.
+    - `retain`: how long files stay in the output after the last table stopped naming them.
+    - `opener`: starts the engine, and is called only if there is work.
+
+    The result's exit code (AU-7) is 0 for a clean history, 1 for findings at or above `fail_on`, 3
+    if something was quarantined or a chain is not verified, and 5 for both. Raises `AuditFailed`
+    with the code 2, 3 or 4.
     """
     started = time.monotonic()
     if engine not in ENGINES:
@@ -145,7 +173,11 @@ def audit(
 
 
 def _rules_in(store: Store) -> bytes | None:
-    """The digest of a history's rules, empty for the shipped ones; `None` where it has no runtime that can be read."""
+    """Return the digest of the rules that a history was made with.
+
+    The digest is read from the code in the first segment's first checkpoint. It is empty for the
+    rules that this program ships. Returns `None` if the history has no readable runtime.
+    """
     commits, _ = read_commits(store, sorted(manifest_names(store))[:1]) if store.exists(COMMITS) else ([], [])
     files = [entry for commit in commits for entry in commit.files if entry.table == schema.CHECKPOINTS.name]
     unit = next(read_file(store, files[0]), None) if files else None
@@ -159,7 +191,10 @@ def _rules_in(store: Store) -> bytes | None:
 
 
 def _ensure_rules(store: Store) -> None:
-    """Raise `RulesError` unless the chosen rules are those of the history."""
+    """Raise `RulesError` unless the rules chosen in this process are those of the history.
+
+    Otherwise every block would look invalid.
+    """
     found, given = _rules_in(store), chosen()
     if found is None or found == given.digest:
         return
@@ -170,7 +205,7 @@ def _ensure_rules(store: Store) -> None:
 
 
 def _demand(rounds: Rounds, head: str) -> None:
-    """Raises `AuditFailed` unless the history has this head."""
+    """Raise `AuditFailed` unless the history has this head."""
     found = rounds.head()
     if found != head.removeprefix("0x").lower():
         is_ = f"0x{found}" if found else "none: manifests are damaged or missing"
@@ -179,15 +214,19 @@ def _demand(rounds: Rounds, head: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """The tables about whole chains."""
+    """The rows about whole chains, which every run makes anew."""
 
     chains: list[Row]
     findings: list[Row]
     quarantine: list[Row]
     incomplete: int
+    """Number of chains of which data is missing."""
 
     def tables(self) -> dict[schema.Table, list[Row]]:
-        """The rows as they are digested: what a chain is called is in no digest."""
+        """Return the rows that the digest covers.
+
+        A chain's name is left out. It is a claim of the history and must not change the digest.
+        """
         nameless = [{name: row[name] for name in row if name != "name"} for row in self.chains]
         return {schema.CHAINS: nameless, schema.FINDINGS: self.findings, schema.QUARANTINE: self.quarantine}
 
@@ -195,7 +234,10 @@ class _Summary:
         return {table.name: digest_rows(table, rows).hex() for table, rows in self.tables().items()}
 
     def written(self, digests: Mapping[str, str]) -> Iterable[tuple[schema.Table, str, list[Row]]]:
-        """The rows as they are written, each with what tells whether they are those of the last run."""
+        """Yield the rows as they are written, each table with a name that identifies its content.
+
+        If the last run wrote a table under the same name, its rows need not be written again.
+        """
         named = f"summary/{schema.CHAINS.wider.version}-{digest_rows(schema.CHAINS, self.chains).hex()}"
         yield schema.CHAINS, named, self.chains
         yield schema.FINDINGS, f"summary/{digests[schema.FINDINGS.name]}", self.findings
@@ -203,6 +245,11 @@ class _Summary:
 
 
 def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
+    """Judge each chain as a whole and collect everything that could not be read.
+
+    A quarantined row may be reported more than once, by several chains or rounds. It is counted
+    once.
+    """
     rounds.watch(Progress("summary", 0, 1))
     chains: list[Row] = []
     notes: list[Row] = []
@@ -224,7 +271,11 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
 
 
 def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, started: float) -> AuditResult:
-    """Count, write tables, ledger and report, and decide the exit code."""
+    """Count, write tables, ledger and report, and decide the exit code.
+
+    The report is written last. It names the tables' files, so a run that was killed before leaves
+    the report and the tables of the run before valid.
+    """
     summary = _summarize(rounds, trusted)
     digests = summary.digests()
     rounds.watch(Progress("tables", 0, 1))
@@ -283,7 +334,11 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
 def _replaced(
     networks: Mapping[str, NetworkLedger], summary: _Summary, digests: Mapping[str, str]
 ) -> dict[str, list[tuple[str, Rows | pa.Table]]]:
-    """The rows that take the place of what the last run said of whole chains, by table and where they are from."""
+    """Return the rows that replace those of the last run about whole chains.
+
+    They are by table, each with the name of their source. `Rounds.keep` skips sources that the
+    tables already have.
+    """
     out: dict[str, list[tuple[str, Rows | pa.Table]]] = {}
     for kept in networks.values():
         for fold in kept.account.folds:
@@ -298,6 +353,7 @@ def _replaced(
 
 
 def _findings(networks: Mapping[str, NetworkLedger], summary: _Summary) -> Iterable[Sequence[Any]]:
+    """Yield severity, code and number of findings. A severity and code may come several times."""
     for kept in networks.values():
         yield from kept.account.counts
         for fold in kept.account.folds:
@@ -307,7 +363,11 @@ def _findings(networks: Mapping[str, NetworkLedger], summary: _Summary) -> Itera
 
 
 def _digest(networks: Mapping[str, NetworkLedger], digests: Mapping[str, str]) -> str:
-    """One digest over the canonical rows of all tables, however they were cut."""
+    """Return one digest over the canonical rows of all tables, however the work was split.
+
+    The parts are the running digests of each network's segments and of its chains' folds, and the
+    digests of the rows about whole chains.
+    """
     accounts = [networks[name].account for name in sorted(networks)]
     folds = [sorted(chain for fold in each.folds for chain in fold["chains"].items()) for each in accounts]
     body = [[each.network, each.rows, chains] for each, chains in zip(accounts, folds, strict=True)]
