@@ -13,8 +13,8 @@ the same rows first and never reach those after the cut.
     lap 2                      ─────────────▶ Q1 …
     lap 3   from P1 again
 
-A sweep that has visited the whole table otherwise goes on with the rows that it passed over at a mark, so a sweep with
-room for every row leaves nothing that is due.
+A sweep that has visited the whole table otherwise goes on with the rows that it passed over at a mark. So it leaves
+nothing that is due if it has room for every row, and for one more visit for each lap that a publisher's rows need.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,11 @@
 """Expiry: what is due, where a sweep goes, what it takes (PS-13 to PS-19), with upstream's rows A43 and A47 to A49."""
 
+import math
+from collections import Counter
 from dataclasses import replace
 
 import hypothesis.strategies as st
-from hypothesis import given
+from hypothesis import example, given
 from support.pallet_pubsub.world import ALICE, MOCK, NOTHING_LEFT, World, both_policies, name, numbered
 
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey
@@ -317,12 +319,17 @@ rows_of_publishers = st.dictionaries(
     visits=st.integers(1, 6),
     now=st.integers(1, 8),
 )
+@example(  # one publisher is cut four times, and each time the row of the other is met again
+    rows={(1, 0): 1, (1, 1): 1, (1, 2): 1, (1, 3): 1, (1, 4): 1, (2, 0): 2}, marks={}, start=None, visits=1, now=2
+)
 def test_a_sweep_with_room_for_the_table_leaves_nothing_that_is_due(
     rows: dict[tuple[int, int], int], marks: dict[int, int], start: tuple[int, int, int] | None, visits: int, now: int
 ) -> None:
-    """PS-15, PS-18: wherever laps were cut before; room for each row, and once more for each publisher."""
+    """PS-15, PS-18: wherever laps were cut before; room for each row, and once more for each lap of a publisher."""
     names = numbered(6)
-    scans = len(rows) + len({para for para, _ in rows})
+    rows_by_publisher = Counter(para for para, _ in rows)
+    laps = sum(math.ceil(count / visits) for count in rows_by_publisher.values())
+    scans = len(rows) + laps
     world = World(MOCK, max_ttl_scans_per_idle=scans)
     for (para, key), ttl in rows.items():
         world.publish(para, names[key], b"", ttl)
