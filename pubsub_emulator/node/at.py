@@ -1,4 +1,4 @@
-"""One block of a chain, as runtime calls look at it, and what its runtime tells of itself."""
+"""One block of a chain as runtime calls see it, with its runtime's version and metadata."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,25 +19,34 @@ METADATA_VERSIONS: Final = runtime_metadata.VERSIONS
 
 
 class UnknownMetadataVersion(PubsubError):
-    """A version in which there is no metadata here."""
+    """A metadata version that this runtime does not provide."""
 
 
 class WithoutAccounts(PubsubError):
-    """A chain without the profile `accounts` has nothing to tell clients of."""
+    """A chain without the profile `accounts`, whose runtime has no API for clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A chain at a block, whose state is never written; parachains have no `relay`; `genesis` is block 0's hash."""
+    """A chain at one block. Nothing writes to its state."""
 
     relay: RelayRuntime | None
+    """The relay chain's runtime, or `None` if the chain is a parachain."""
     header: Header
+    """The block's header."""
     state: State
+    """The state after the block."""
     genesis: Hash
+    """The hash of the chain's block 0, which signatures include."""
 
     @property
     def runtime(self) -> ChainRuntime:
-        """The runtime that the next block runs with. Raises `WithoutAccounts`, `ScaleError`, `ImpossibleConfig`."""
+        """Return the runtime that executes the next block.
+
+        Raises `WithoutAccounts` if the chain has no accounts. A parachain's runtime is read from
+        its state, so `ScaleError` and `ImpossibleConfig` are raised if that cannot be decoded or
+        used.
+        """
         if self.relay is None:
             spec = runtime_spec(self.state.top)
             if not spec.accounts:
@@ -49,12 +58,15 @@ class At:
 
 
 def runtime_version(at: At) -> RuntimeVersion:
-    """The version of the runtime that the next block runs with."""
+    """Return the version of the runtime that executes the next block."""
     return at.runtime.definition.version
 
 
 def metadata(at: At, version: int) -> bytes:
-    """The metadata of a chain at a block, prefix included. Raises `UnknownMetadataVersion`."""
+    """Return a chain's metadata at a block as SCALE bytes, including the magic prefix.
+
+    Raises `UnknownMetadataVersion` if `version` is not in `METADATA_VERSIONS`.
+    """
     if version not in METADATA_VERSIONS:
         raise UnknownMetadataVersion(f"there is no metadata of version {version}")
     return runtime_metadata.metadata(version, at.runtime.definition, type_names)

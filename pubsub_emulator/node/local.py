@@ -1,4 +1,8 @@
-"""A scenario's network behind the methods of a node, without a server: in one thread, and whoever calls waits."""
+"""A scenario's network behind the methods of a node, without a server.
+
+Everything runs in the caller's thread. The methods of the server are coroutines because they wait
+for the producer of blocks. Here they complete without waiting, and `LocalNode.call` is synchronous.
+"""
 
 from collections.abc import Callable, Coroutine, Iterable
 from types import CoroutineType
@@ -24,15 +28,24 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 T = TypeVar("T")
 
 HISTORY: Final = 256
-"""Relay blocks that are kept."""
-_POOLED: Final = ("author_", "transaction")  # methods that need a pool of extrinsics, which this node does not have
+"""The number of relay blocks that are available by default."""
+_POOLED: Final = ("author_", "transaction")
+"""Prefixes of the methods that need a pool of extrinsics, which this node does not have."""
 
 
 class LocalNode:
-    """Every method of a node that needs neither a connection nor a pool, those of `--dev` included."""
+    """A node without connections and pools, for use inside one process.
+
+    All methods are available, including those of `--dev`, except subscriptions and methods that
+    need a pool. The class is also the node's `Control`: methods that change the network call it
+    directly.
+    """
 
     def __init__(self, simulation: Simulation, history: int = HISTORY) -> None:
-        """`history` is how many relay blocks are kept."""
+        """Serve a simulation from its present block.
+
+        `history` is the number of relay blocks that methods can read.
+        """
         self.live = LiveNetwork(simulation)
         self.timeline = Timeline(self.live.genesis, history)
         methods = {name: method for name, method in all_methods(unsafe=True).items() if not name.startswith(_POOLED)}
@@ -49,7 +62,12 @@ class LocalNode:
         )
 
     def call(self, name: str, params: Iterable[object] = (), chain: Chain = None) -> Json:
-        """The answer of a method, as JSON. Raises `RpcError`, and what a handler raises."""
+        """Call a method and return its result as JSON values.
+
+        `chain` is the chain whose path the call would have; `None` is the relay chain. Raises
+        `RpcError` if the method is unknown, needs a connection, or fails, and any other error that
+        the method raises.
+        """
         method = self._node.methods.get(name)
         if method is None or method.live or chain not in self.timeline.views:
             raise method_not_found()
@@ -58,11 +76,18 @@ class LocalNode:
         return orjson.loads(str(answer)) if isinstance(answer, Written) else answer
 
     async def act(self, todo: Iterable[Action]) -> list[int | None]:
-        """Do all of it before the next step, or nothing. Raises `PubsubError`."""
+        """Apply all actions before the next block, or leave the network unchanged.
+
+        Raises `PubsubError` for the first action that is refused.
+        """
         return self.live.apply_all(todo)
 
     async def build(self, todo: Iterable[Action] = ()) -> Moment:
-        """Do all of it and build one relay block. Raises `PubsubError` and leaves what was to be done as it was."""
+        """Apply all actions and build one relay block.
+
+        Raises `PubsubError` if an action or the block fails. The actions that waited before the
+        call are then applied again, because undoing a failed step also undoes them.
+        """
         waiting = list(self.live.pending)
         try:
             self.live.apply_all(todo)
@@ -75,33 +100,39 @@ class LocalNode:
         return moment
 
     def ask(self) -> None:
-        """Nothing: blocks are built when `dev_newBlock` says so."""
+        """Do nothing: blocks are only built by `dev_newBlock`."""
 
     async def rewind(self, moment: Moment, todo: Iterable[Action] = ()) -> None:
-        """Go back to a kept moment, and do all of it then. Raises `PubsubError`."""
+        """Return the network to a stored moment and apply actions there.
+
+        Raises `PubsubError` if that is not possible.
+        """
         advance = self.timeline.rewind(moment)
         self.live.rewind(moment)
         self._node.announce(advance)
         self.live.apply_all(todo)
 
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
-        """Run `work` and return its result."""
+        """Call `work` with the network and return its result."""
         return work(self.live)
 
     async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:  # noqa: ARG002  # nothing else runs
-        """Run `work` and return its result."""
+        """Call `work` and return its result. There is only one thread."""
         return work()
 
     def set_mode(self, mode: str) -> None:
-        """Raises `RpcError`: there is one mode."""
+        """Refuse every mode with `RpcError`: blocks are only built by `dev_newBlock`."""
         raise RpcError(DEVELOPMENT, f"blocks are built when dev_newBlock says so, never {mode}")
 
     async def breathe(self) -> None:
-        """Nothing: nobody else waits."""
+        """Do nothing: there are no other tasks that could run."""
 
 
 def _finished(work: Coroutine[object, None, T]) -> T:
-    """The result of a coroutine that waits for nothing."""
+    """Return the result of a coroutine that completes without waiting.
+
+    Raises `DefensiveFailure` if it waits: there is no event loop that could resume it.
+    """
     try:
         work.send(None)
     except StopIteration as done:

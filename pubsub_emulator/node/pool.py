@@ -1,8 +1,12 @@
-"""The pool of extrinsics: what waits, in which order a body takes it, and what each block makes of it (ND-16).
+"""The transaction pool of one chain (ND-16).
 
-An extrinsic is ready when its account's nonce has come, or when those before it are ready; else it is future. For one
-account and nonce there is one extrinsic, that of the higher priority. A full pool drops the lowest priority, of equal
-ones the newest.
+It knows which extrinsics wait, the order in which a block takes them, and which of them each new
+block makes invalid.
+
+An extrinsic is *ready* if its nonce is its account's next one, or if extrinsics with all nonces in
+between are ready too. Otherwise it is *future*. There is at most one extrinsic for an account and
+nonce: the one with the higher priority. A full pool drops extrinsics with the lowest priority first
+and, among equal priorities, the one that arrived last.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,14 +25,16 @@ from pubsub_emulator.runtime.accounts.extrinsic import Era, UndecodableExtrinsic
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction
 
 MAX_EXTRINSICS: Final = 8_192
+"""The default number of extrinsics in a pool."""
 MAX_BYTES: Final = 20 * 1_048_576
+"""The default size of all extrinsics in a pool."""
 MOST_EXTRINSIC: Final = 262_144
-"""Bytes of one extrinsic: calls within calls take seconds to decode."""
+"""The maximum size of one extrinsic in bytes. Deeply nested calls take seconds to decode."""
 
 Kind = Literal["future", "ready", "usurped", "dropped", "invalid", "retracted"]
 
 
-# Refusals, in the codes and words of a Substrate node
+# Refusals have the codes and messages of a Substrate node, because clients match them.
 
 _WORDS: Final = {
     Invalidity.CALL: "Transaction call is not expected",
@@ -46,7 +52,7 @@ _WORDS: Final = {
 
 
 class Refused(PubsubError):
-    """An extrinsic that a pool does not take: JSON-RPC code, message and data."""
+    """An extrinsic that the pool does not accept, as JSON-RPC code, message and data."""
 
     def __init__(self, code: int, message: str, data: str | None = None) -> None:
         super().__init__(message if data is None else f"{message}: {data}")
@@ -60,7 +66,7 @@ def _of_format(detail: str) -> Refused:
 
 
 def _of_validity(error: InvalidTransaction) -> Refused:
-    """One that the runtime does not accept."""
+    """Return the refusal of an extrinsic that the runtime considers invalid."""
     words = _WORDS[error.why]
     if error.why.unknown:
         return Refused(1011, "Unknown Transaction Validity", f'"{words}"')
@@ -72,7 +78,10 @@ def _of_known(name: Hash) -> Refused:
 
 
 def _of_priority(old: int, new: int) -> Refused:
-    """One whose place another holds with the same or a higher priority."""
+    """Return the refusal of an extrinsic whose nonce is taken.
+
+    The extrinsic in the pool has the same or a higher priority.
+    """
     why = "The transaction has too low priority to replace another transaction already in the pool."
     return Refused(1014, f"Priority is too low: ({old} vs {new})", why)
 
@@ -83,29 +92,42 @@ def _of_limit() -> Refused:
 
 @dataclass(frozen=True, slots=True)
 class PoolChange:
-    """The fate of an extrinsic; `by` is the one that took its place."""
+    """A change of an extrinsic's status in the pool."""
 
     hash: Hash
+    """The hash of the extrinsic."""
     kind: Kind
     by: Hash | None = None
+    """The hash of the extrinsic that replaced it, if `kind` is `usurped`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One extrinsic that waits; `hash` is that of its bytes with their length, `arrival` counts."""
+    """One extrinsic in the pool."""
 
     hash: Hash
+    """The BLAKE2 hash of the extrinsic's bytes including their length prefix."""
     raw: bytes
+    """The extrinsic with its length prefix."""
     account: AccountId
     nonce: int
     priority: int
     arrival: int
+    """A number that grows with each accepted extrinsic. Lower numbers come first among equal
+    priorities.
+    """
     era: Era
-    circumstances: Circumstances  # those in which it was checked last
+    circumstances: Circumstances
+    """The part of the state that the last check depended on. If it is unchanged, the extrinsic is
+    still valid and is not checked again.
+    """
 
 
 def check(at: At, extrinsic: bytes) -> Checked:
-    """An extrinsic as the next block would check it. Raises `Refused`."""
+    """Check an extrinsic as the next block after `at` would.
+
+    Raises `Refused` if it is too long, cannot be decoded or is invalid.
+    """
     return _check(NextBlock(at.runtime, at.state, at.header), extrinsic)
 
 
@@ -121,7 +143,7 @@ def _check(block: NextBlock, raw: bytes) -> Checked:
 
 
 class Pool:
-    """One chain's; `at` is always its best block."""
+    """The pool of one chain. Each argument `at` must be the chain's best block."""
 
     def __init__(self, max_extrinsics: int = MAX_EXTRINSICS, max_bytes: int = MAX_BYTES) -> None:
         self._max_extrinsics = max_extrinsics
@@ -136,30 +158,34 @@ class Pool:
     # Asking
 
     def ready(self) -> tuple[bytes, ...]:
-        """The extrinsics that a body takes, in its order: by priority and arrival, each account's by nonce."""
+        """Return the ready extrinsics in the order in which a block takes them.
+
+        They are ordered by priority and then by arrival, but those of one account stay in the order
+        of their nonces.
+        """
         return tuple(entry.raw for entry in self._in_order())
 
     pending = ready
-    """What `author_pendingExtrinsics` gives."""
+    """The extrinsics that `author_pendingExtrinsics` returns."""
 
     @property
     def ready_count(self) -> int:
-        """The number of extrinsics that could be part of the next block."""
+        """Return the number of extrinsics that can be in the next block."""
         return len(self._ready)
 
     @property
     def future_count(self) -> int:
-        """The number of extrinsics that wait for an earlier nonce."""
+        """Return the number of extrinsics that wait for an earlier nonce."""
         return len(self._entries) - len(self._ready)
 
     def status_of(self, name: Hash) -> Literal["ready", "future"] | None:
-        """The place of an extrinsic, `None` when it is not here."""
+        """Return the status of an extrinsic, or `None` if it is not in the pool."""
         if name not in self._entries:
             return None
         return "ready" if name in self._ready else "future"
 
     def next_index(self, at: At, account: bytes) -> int:
-        """The nonce that follows what the account has ready."""
+        """Return the next free nonce of an account, counting its extrinsics in the pool."""
         who = AccountId(account)
         nonce = NextBlock(at.runtime, at.state, at.header).nonce(who)
         waiting = self._by_account.get(who, {})
@@ -168,12 +194,12 @@ class Pool:
         return nonce
 
     def take_changes(self) -> tuple[PoolChange, ...]:
-        """The fates of extrinsics since the last call, in order."""
+        """Return the changes of status since the last call, in order."""
         changes, self._changes = tuple(self._changes), []
         return changes
 
     def copy(self) -> "Pool":
-        """One that lives on apart from this one, with no changes to tell."""
+        """Return an independent copy without pending changes of status."""
         out = Pool(self._max_extrinsics, self._max_bytes)
         out._entries = dict(self._entries)  # another object of this class
         out._by_account = {who: dict(mine) for who, mine in self._by_account.items()}
@@ -184,11 +210,18 @@ class Pool:
     # Changing
 
     def submit(self, at: At, extrinsic: bytes, checked: Checked | None = None) -> Hash:
-        """Take an extrinsic that was perhaps `checked` at this block. Raises `Refused` with nothing changed."""
+        """Add an extrinsic and return its hash.
+
+        `checked` is the result of `check` at the same block, if there is one already. Raises
+        `Refused`; the pool is then unchanged.
+        """
         return self._take(NextBlock(at.runtime, at.state, at.header), extrinsic, checked)
 
     def advance(self, at: At, included: Iterable[bytes]) -> None:
-        """Go on to a new best block: what it has leaves, all else is checked again."""
+        """Move to a new best block that includes the extrinsics `included`.
+
+        They leave the pool, and all others are checked again.
+        """
         for raw in included:
             entry = self._entries.get(blake2_256(raw))
             if entry is not None:
@@ -196,7 +229,11 @@ class Pool:
         self._check_again(NextBlock(at.runtime, at.state, at.header))
 
     def retract(self, at: At, extrinsics: Iterable[bytes]) -> None:
-        """Put back what was in blocks that are no longer on the best chain, as far as it is valid."""
+        """Move to a best block on another branch.
+
+        `extrinsics` were in blocks that the best chain has lost. Those that are still valid are
+        added again.
+        """
         block = NextBlock(at.runtime, at.state, at.header)
         self._check_again(block)
         for raw in extrinsics:
@@ -210,7 +247,7 @@ class Pool:
                 self._tell(name, "invalid")
 
     def reject(self, at: At, extrinsics: Iterable[bytes]) -> None:
-        """Drop these: a block that took them could not be built."""
+        """Remove extrinsics because a block that took them could not be built."""
         accounts: dict[AccountId, None] = {}
         for raw in extrinsics:
             entry = self._entries.get(blake2_256(raw))
@@ -221,6 +258,11 @@ class Pool:
         self._sort_out(NextBlock(at.runtime, at.state, at.header), accounts)
 
     def _take(self, block: NextBlock, raw: bytes, checked: Checked | None = None) -> Hash:
+        """Check an extrinsic, make room for it, and add it. Raises `Refused`.
+
+        All refusals are raised before the first change, so that a refusal leaves the pool as it
+        was.
+        """
         name = blake2_256(raw)
         if name in self._entries:
             raise _of_known(name)
@@ -246,7 +288,11 @@ class Pool:
         return name
 
     def _to_drop(self, new: _Entry, replaced: _Entry | None) -> list[_Entry]:
-        """The entries that make room for `new`. Raises `Refused` when it would itself be among them."""
+        """Return the entries to remove to make room for `new`.
+
+        `replaced` is the entry with the same account and nonce, which leaves in any case. Raises
+        `Refused` if `new` itself is the next one to drop.
+        """
         freed = (0, 0) if replaced is None else (1, len(replaced.raw))
         count = len(self._entries) + 1 - freed[0] - self._max_extrinsics
         size = self._bytes + len(new.raw) - freed[1] - self._max_bytes
@@ -264,7 +310,11 @@ class Pool:
         return out
 
     def _check_again(self, block: NextBlock) -> None:
-        """Drop what has become invalid and find what is ready; entries that nothing changed for are not read again."""
+        """Remove entries that have become invalid and update the status of the others.
+
+        Entries whose circumstances are unchanged are not checked again. This keeps a full pool
+        fast.
+        """
         for entry in tuple(self._entries.values()):
             now = block.circumstances(entry.account, entry.era)
             if now == entry.circumstances:
@@ -275,6 +325,7 @@ class Pool:
                 self._remove(entry)
                 self._tell(entry.hash, "invalid")
             else:
+                # `_add` replaces the entry with the same hash.
                 self._add(replace(entry, circumstances=now))
         self._sort_out(block, dict.fromkeys(self._by_account))
 
@@ -294,7 +345,11 @@ class Pool:
             del self._by_account[entry.account]
 
     def _sort_out(self, block: NextBlock, accounts: Iterable[AccountId], fresh: Hash | None = None) -> None:
-        """Tell ready from future among the extrinsics of these accounts; `fresh` has not been told of yet."""
+        """Update which extrinsics of these accounts are ready and which are future.
+
+        A change of status is reported. `fresh` is a new extrinsic, whose first status is always
+        reported.
+        """
         for who in accounts:
             expected = block.nonce(who)
             for nonce, entry in sorted(self._by_account.get(who, {}).items()):
@@ -312,12 +367,18 @@ class Pool:
         self._changes.append(PoolChange(name, kind, by))
 
     def _in_order(self) -> Iterator[_Entry]:
+        """Yield ready entries by priority and arrival, with the nonces of each account in order.
+
+        This merges one queue per account with a heap that holds the first entry of each queue.
+        """
         queues: list[Iterator[_Entry]] = []
         heads: list[tuple[int, int, int, _Entry]] = []
         for mine in self._by_account.values():
             queue = iter([entry for _, entry in sorted(mine.items()) if entry.hash in self._ready])
             first = next(queue, None)
             if first is not None:
+                # Arrivals are unique, so that the comparison of two tuples never reaches the
+                # entries.
                 heads.append((-first.priority, first.arrival, len(queues), first))
                 queues.append(queue)
         heapify(heads)

@@ -1,4 +1,4 @@
-"""Runtime APIs: what a runtime answers about one block of a chain, as `state_call` asks for it."""
+"""Runtime APIs: functions of a runtime at one block, as `state_call` calls them."""
 
 from pubsub_emulator.node.api.calls import FUNCTIONS, ApiFailed, UnknownFunction, call, dry_run
 from pubsub_emulator.node.at import At, runtime_version

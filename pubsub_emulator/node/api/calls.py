@@ -1,4 +1,8 @@
-"""The functions by name: arguments from SCALE, what is asked about a block, the answer as SCALE."""
+"""The runtime API functions by name.
+
+Each reads its arguments from SCALE bytes and returns its result as SCALE bytes. They read the block
+that they are called at and change nothing.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
@@ -28,19 +32,25 @@ from pubsub_emulator.xcm.location import PARENT
 from pubsub_emulator.xcm.message import decode as decode_xcm
 
 XCM_VERSION: Final = 5
-_VERSION_NOT_KNOWN: Final = b"\x01\x01"  # `Err(VersionedConversionFailed)`
+"""The only version of XCM that is supported."""
+_VERSION_NOT_KNOWN: Final = b"\x01\x01"
+"""`Err(VersionedConversionFailed)` of `DryRunApi`."""
 
 
 class UnknownFunction(PubsubError):
-    """A function that no runtime API of this chain has."""
+    """A function that is not in the runtime APIs of the chain."""
 
 
 class ApiFailed(PubsubError):
-    """Arguments that a function cannot read."""
+    """Arguments that a function cannot decode."""
 
 
 def call(at: At, name: str, data: bytes) -> bytes:
-    """Call a function with the SCALE of its arguments. Raises `UnknownFunction`, and `ApiFailed` for bad arguments."""
+    """Call a function with its SCALE-encoded arguments and return its encoded result.
+
+    Raises `UnknownFunction`, and `ApiFailed` if the arguments cannot be decoded or bytes are left
+    over.
+    """
     function = _FUNCTIONS.get(name)
     if function is None:
         raise UnknownFunction(f"Exported method {name} is not found")
@@ -63,6 +73,7 @@ def _validate_transaction(at: At, reader: Reader) -> bytes:
     if source > 2:
         raise ScaleError(f"no transaction source {source}")
     raw = _extrinsic(reader)
+    # The hash of the block, which this function does not need: it is called at that block.
     reader.take(32)
     try:
         return b"\x00" + NextBlock(at.runtime, at.state, at.header).validate(raw).encode()
@@ -76,26 +87,31 @@ def _account_nonce(at: At, reader: Reader) -> bytes:
 
 
 def _extrinsic(reader: Reader) -> bytes:
-    """The next extrinsic, with its length."""
+    """Read the next extrinsic and return it with its length prefix."""
     start = reader.pos
     reader.bytes_()
     return reader.data[start : reader.pos]
 
 
 def _priced(at: At, reader: Reader) -> tuple[SignedExtrinsic | BareExtrinsic, int]:
-    """The next extrinsic, and the length that the caller says it has."""
+    """Read an extrinsic and the length in bytes that the caller states for it.
+
+    The fee depends on that length, and not on the actual one, as in a Substrate runtime.
+    """
     return decode(_extrinsic(reader), at.runtime.calls), reader.uint(4)
 
 
 def _query_info(at: At, reader: Reader) -> bytes:
     extrinsic, length = _priced(at, reader)
     if isinstance(extrinsic, BareExtrinsic):
+        # A bare extrinsic is an inherent: `DispatchClass::Mandatory` (2) and without a fee.
         return encode_weight(WEIGHT_ZERO) + b"\x02" + scale.u128.encode(0)
     weight = at.runtime.calls.weight(extrinsic.call)
     return encode_weight(system.BASE_WEIGHT + weight) + b"\x00" + scale.u128.encode(fee_of(length, weight).total)
 
 
 def _query_fee_details(at: At, reader: Reader) -> bytes:
+    """Return `FeeDetails`: an optional inclusion fee of three parts, and the tip."""
     extrinsic, length = _priced(at, reader)
     if isinstance(extrinsic, BareExtrinsic):
         return b"\x00" + scale.u128.encode(0)
@@ -104,10 +120,10 @@ def _query_fee_details(at: At, reader: Reader) -> bytes:
 
 
 def _dry_run_call(at: At, reader: Reader) -> bytes:
-    """What `call` of `origin` would do in the next block, with nothing kept.
+    """Run a call with an origin on top of the block's state and discard the result.
 
-    Result< { Result<PostDispatchInfo, { PostDispatchInfo, DispatchError }>, Vec<event>, Option<message>,
-              Vec<(destination, Vec<message>)> }, Error >
+    Result< { Result<PostDispatchInfo, { PostDispatchInfo, DispatchError }>,
+              Vec<event>, Option<message>, Vec<(destination, Vec<message>)> }, Error >
     """
     runtime = at.runtime
     arguments = CallReader(reader.data, runtime.calls, reader.pos)
@@ -122,7 +138,8 @@ def _dry_run_call(at: At, reader: Reader) -> bytes:
     try:
         with storage.transaction():
             outcome = runtime.calls.dispatch(storage, origin, call)
-    except PubsubError:  # in a block, it would make its extrinsic invalid
+    except PubsubError:
+        # In a block, this error would make the whole extrinsic invalid. The API has no such result.
         outcome = DispatchOutcome(runtime.calls.weight(call), Other())
     emitted = [event.encode() for event in events.events(storage)]
     forwarded = [*_downward(storage, before), *_upward(storage)]
@@ -130,7 +147,10 @@ def _dry_run_call(at: At, reader: Reader) -> bytes:
 
 
 def dry_run(at: At, extrinsic: bytes) -> bytes:
-    """`ApplyExtrinsicResult` of an extrinsic, length first, in the next block. Raises `UndecodableExtrinsic`."""
+    """Return the `ApplyExtrinsicResult` of an extrinsic in the next block.
+
+    `extrinsic` includes its length prefix. Raises `UndecodableExtrinsic`.
+    """
     try:
         outcome = NextBlock(at.runtime, at.state, at.header).apply(extrinsic)
     except InvalidTransaction as error:
@@ -139,6 +159,7 @@ def dry_run(at: At, extrinsic: bytes) -> bytes:
 
 
 def _encode_outcome(outcome: DispatchOutcome) -> bytes:
+    """Encode `Result<PostDispatchInfo, DispatchErrorWithPostInfo>`."""
     info = b"\x01" + encode_weight(outcome.weight) + b"\x00"
     return b"\x00" + info if outcome.error is None else b"\x01" + info + outcome.error.encode()
 
@@ -152,6 +173,7 @@ def _destination(location: Location, messages: list[bytes]) -> bytes:
 
 
 def _downward(storage: Storage, before: Mapping[ParaId, list[InboundDownwardMessage]]) -> Iterator[bytes]:
+    """Yield the messages that were added to the queues of parachains since `before`."""
     for para, queue in QUEUES.items(storage):
         new = [message.msg for message in queue[len(before.get(para, ())) :]]
         if new:
@@ -159,7 +181,11 @@ def _downward(storage: Storage, before: Mapping[ParaId, list[InboundDownwardMess
 
 
 def _upward(storage: Storage) -> list[bytes]:
-    """The messages that would be sent to the relay chain; one that is no XCM has no place in the answer."""
+    """Return the messages that would be sent to the relay chain.
+
+    Publications are packed into as few XCM messages as the collator would send. The result's type
+    only has room for XCM, so that other messages are left out.
+    """
     messages: list[bytes] = []
     for published, sent in groupby(sent_upward(storage), lambda entry: isinstance(entry, Published)):
         if published:
@@ -192,4 +218,4 @@ _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {
     "DryRunApi_dry_run_call": _dry_run_call,
 }
 FUNCTIONS: Final = tuple(_FUNCTIONS)
-"""Their names."""
+"""The names of all functions."""

@@ -1,4 +1,8 @@
-"""A block run again, phase by phase: what its parts wrote, without messages that the emulator sent downward."""
+"""Runs a block again on its parent and reports which storage each part of the block wrote.
+
+`dev_runBlock` calls this. Messages that the emulator sends to parachains by itself are not part of
+a block's body, so that they are missing here.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,49 +30,65 @@ from pubsub_emulator.runtime.parachain.signed_body import BadBody, note_inherent
 from pubsub_emulator.runtime.parachain.validate import judge_proof
 
 INITIALIZATION: Final = "Initialization"
+"""The phase before the first extrinsic."""
 FINALIZATION: Final = "Finalization"
+"""The phase after the last extrinsic."""
 
 Writes = Mapping[bytes, bytes | None]
+"""New values by storage key, or `None` for a key that was removed."""
 
 
 class CannotRun(PubsubError):
-    """A block that cannot be run on its parent."""
+    """A block that cannot be executed on the given parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One part of a block, an extrinsic by its place: what it wrote, `None` for what it removed."""
+    """The storage that one part of a block wrote."""
 
     phase: str | int
+    """The index of the extrinsic, or `INITIALIZATION` or `FINALIZATION`."""
     writes: Writes
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A block that was run: its phases in order, the state it led to, and whether each extrinsic succeeded."""
+    """The result of a block that was run again."""
 
     phases: tuple[Phase, ...]
     state: State
+    """The state after the block."""
     successes: tuple[bool, ...]
+    """Whether each extrinsic succeeded, in the order of the body."""
 
 
 @dataclass(slots=True)
 class _Phases:
-    """Phases as they end; `state` is below the first."""
+    """Collects the phases of a block while it runs."""
 
     state: State
+    """The state before the block."""
     known: dict[bytes, bytes | None] = field(default_factory=dict)
+    """All keys that the phases so far have written, with their present values."""
     ended: list[Phase] = field(default_factory=list)
 
     def end(self, phase: str | int, written: Writes) -> None:
-        """A phase is over: `written` is what the block wrote up to here."""
+        """End a phase. `written` contains all writes of the block so far.
+
+        The phase gets only the keys whose values differ from those at the end of the phase before
+        it.
+        """
         get = self.state.top.get
         before = {key: self.known[key] if key in self.known else get(key) for key in written}
         self.ended.append(Phase(phase, {key: value for key, value in written.items() if before[key] != value}))
         self.known.update(written)
 
     def finish(self, after: State) -> None:
-        """The block is over: what is not told of yet is the end's, roots of child tries too."""
+        """End the block with the finalization phase.
+
+        It gets all remaining differences between the states before and after the block. The roots
+        of child tries are among them, because they are only written when the state is completed.
+        """
         changed = {key: old for key, old, _ in self.state.top.differences(after.top)}
         last = {**changed, **self.known}
         get = after.top.get
@@ -76,7 +96,11 @@ class _Phases:
 
 
 def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
-    """Run a block on its parent; nothing is kept, and no root is compared. Raises `CannotRun`."""
+    """Run a block on its parent and return the writes of its phases.
+
+    The parent's state is not changed, and the roots in `header` are not compared with the result.
+    Raises `CannotRun` if the block does not follow the parent or cannot be executed.
+    """
     extrinsics = tuple(body)
     if header.number != parent.header.number + 1:
         raise CannotRun(f"block {header.number} does not follow block {parent.header.number}")
@@ -100,7 +124,8 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
         found = decode(raw, runtime.calls)
         if isinstance(found, BareExtrinsic):
             call = runtime.calls.decode(found.body)
-            if (call.pallet, call.name) == ("Utility", "dispatch_as"):  # one of the emulator's own calls
+            # The emulator wraps calls of its own accounts and of root in `Utility.dispatch_as`.
+            if (call.pallet, call.name) == ("Utility", "dispatch_as"):
                 own = Extrinsic(*call.args)  # type: ignore[arg-type]  # its codecs
                 outcome = executive.apply_extrinsic(storage, index, own)
             else:
@@ -116,17 +141,24 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
 
 @dataclass(slots=True)
 class _WatchedBody:
-    """A parachain block's signed extrinsics, which also tells its phases."""
+    """The signed extrinsics of a parachain block, which report their phases while they run.
+
+    It takes the place of the body that `execute_block` runs.
+    """
 
     extrinsics: tuple[bytes, ...]
     phases: _Phases
 
     @property
     def length(self) -> int:
+        """Return the size of all extrinsics in bytes."""
         return sum(map(len, self.extrinsics))
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
-        """Run all of them after the inherent. Raises `InvalidTransaction`."""
+        """Run all extrinsics after the inherent, which has index 0.
+
+        Raises `InvalidTransaction` if one of them cannot be part of a block.
+        """
         note_inherent(storage)
         self.phases.end(0, storage.written())
         signing, room = parachain_accounts(spec).signing, ParachainRoom()
@@ -138,6 +170,12 @@ class _WatchedBody:
 
 
 def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
+    """Run a parachain block.
+
+    The subscriber's proof is judged first, as `validate_block` does. Raises `CannotRun` if a trie
+    node is missing from it.
+    """
+    # The inherent can only be decoded as part of a candidate: its header and a body of one extrinsic.
     inherent = Candidate.decode(header.encode() + bytes((len(body[:1]) << 2,)) + b"".join(body[:1])).inherent
     digest = header.unsealed()
     storage = Storage(parent.state.fork())

@@ -1,4 +1,4 @@
-"""A block that a node keeps, and a moment: the whole network after one step."""
+"""A block of a chain, and a moment: the state of the whole network after one step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,30 +13,35 @@ from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import State
 
 Chain = ParaId | None
-"""A parachain by its id, or the relay chain."""
+"""The id of a parachain, or `None` for the relay chain."""
 
 RELAY: Final = None
+"""The relay chain, as a value of `Chain`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A block of one chain, never changed. `body` holds encoded extrinsics, each with its length first."""
+    """A block of one chain. It is immutable."""
 
     chain: Chain
     header: Header
     body: tuple[bytes, ...]
+    """The encoded extrinsics, each with its length prefix."""
     state: State
+    """The state after the block."""
     relay_number: RelayBlockNumber
-    """The relay block that it is, or that included it; block 0 of every chain belongs to relay block 0."""
+    """The height of the relay block that included it, or of the block itself on the relay chain.
+    Block 0 of every chain belongs to relay block 0.
+    """
 
     @property
     def hash(self) -> Hash:
-        """Its header's."""
+        """Return the hash of the block's header."""
         return self.header.hash()
 
     @property
     def number(self) -> int:
-        """Its height."""
+        """Return the block's height."""
         return self.header.number
 
     def __repr__(self) -> str:
@@ -45,34 +50,41 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acts:
-    """The actions after relay block `after`, in order, and those before it."""
+    """The actions that were applied between two relay blocks, as a node of a linked list.
+
+    Moments share the list: each adds one node at most, so that a long history costs little memory.
+    """
 
     after: int
+    """The height of the relay block before the actions."""
     actions: tuple[Action, ...]
+    """The actions in the order in which they were applied."""
     before: "Acts | None"
+    """The actions of earlier relay blocks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """The network after one step: the relay block, what was judged for it, and the newest block of every chain."""
+    """The network after one step: a relay block, the candidates judged for it, and all heads."""
 
     relay: Block
     blocks: tuple[Block, ...]
-    """Parachain blocks that the relay block included, in the order of their inclusion."""
+    """Parachain blocks that the relay block included, in order of inclusion."""
     records: tuple[BlockRecord, ...]
-    """Every candidate, the refused ones included."""
+    """All candidates of the step, including rejected ones."""
     heads: Mapping[Chain, Block]
+    """The newest block of every chain."""
     saved: Snapshot | None = None
-    """The network as it was right after the step, where a node may come back to it."""
+    """The network right after the step, or `None` if the node cannot return to this moment."""
 
     executions: tuple[MessageExecution, ...] = ()
-    """Upward messages that ran in the relay block, in order."""
+    """Upward messages that were executed in the relay block, in order."""
     idle: Mapping[ParaId, str] = field(default_factory=dict)
-    """Parachains that could not build in their turn, each with the reason."""
+    """Parachains that could not build a block in their turn, with the reason."""
     acts: Acts | None = None
-    """All that was ever asked for on the way to it, the newest first."""
+    """All actions before this moment, the most recent first."""
 
     @property
     def number(self) -> RelayBlockNumber:
-        """The height of the relay block."""
+        """Return the height of the relay block."""
         return RelayBlockNumber(self.relay.number)

@@ -1,10 +1,12 @@
-"""The journal of a node: all that its blocks follow from, as JSON lines (`pubsub-journal/1`).
+"""The journal of a node: a file from which all its blocks can be built again.
 
-{"format": "pubsub-journal/1", "scenario": {…}, "options": {…}}
-{"action": {"kind": "publish", …}}       what was asked for, in order
-{"step": 7, "relay": "0x…"}              a relay block was built with all actions since the last line of this kind
+The file has JSON lines in the format `pubsub-journal/1`:
 
-A node that ends in the midst of a line leaves a last line without its end, which is left out.
+    {"format": "pubsub-journal/1", "scenario": {…}, "options": {…}}
+    {"action": {"kind": "publish", …}}       an action, in the order of requests
+    {"step": 7, "relay": "0x…"}              a relay block, with all actions since the last step
+
+A node that is killed while it writes leaves an incomplete last line, which is ignored.
 """
 
 import json
@@ -23,59 +25,71 @@ from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 
 FORMAT: Final = "pubsub-journal/1"
 MOST_BYTES: Final = 256 * MEBIBYTE
+"""The maximum size of a journal that is read, in bytes."""
 MOST_LINE: Final = 16 * MEBIBYTE
-"""Bytes of one line: a request with its hexadecimal digits."""
+"""The maximum size of one line in bytes. A large request fits, although hexadecimal digits double
+it.
+"""
 
 
 class BadJournal(PubsubError):
-    """A journal that cannot be read, or whose blocks come out differently; the message names the line."""
+    """A journal that cannot be read or reproduced. The message names the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The first line: the scenario, and the options on which blocks depend."""
+    """The first line: the scenario and the options that influence blocks."""
 
     scenario: Scenario
     genesis_slot: int
 
     def line(self) -> str:
-        """The line of the file, without its end."""
+        """Return the line without its line feed."""
         head = {"format": FORMAT, "scenario": self.scenario.document(), "options": {"genesisSlot": self.genesis_slot}}
         return json.dumps(head, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """A relay block that was built, by its height and hash."""
+    """A relay block in the journal."""
 
     line: int
+    """The number of the line in the file, for error messages."""
     number: int
+    """The height of the relay block."""
     relay: bytes
+    """The hash of the relay block."""
     actions: tuple[Action, ...] = field(default=())
+    """The actions since the previous relay block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A journal that was read. `rest` are actions after the last step; `cut` says that a last line lacked its end."""
+    """A journal that has been read."""
 
     head: Head
     entries: tuple[Stepped, ...]
     rest: tuple[Action, ...]
+    """Actions after the last step."""
     cut: bool = False
+    """Whether the last line was incomplete."""
 
 
 def action_line(action: Action) -> str:
-    """One action as written."""
+    """Return the line of an action, without its line feed."""
     return json.dumps({"action": action.model_dump(mode="json", exclude_defaults=True)}, separators=(",", ":"))
 
 
 def step_line(moment: Moment) -> str:
-    """One step as written."""
+    """Return the line of a step, without its line feed."""
     return json.dumps({"step": moment.number, "relay": hexed(moment.relay.hash)}, separators=(",", ":"))
 
 
 def read_journal(data: bytes, name: str) -> Journal:
-    """A journal from the bytes of its file; `name` is what errors call it. Raises `BadJournal`."""
+    """Read a journal from the bytes of its file.
+
+    `name` stands for the file in error messages. Raises `BadJournal`.
+    """
     *lines, rest = data.split(b"\n")
     head = _head(lines, name)
     entries: list[Stepped] = []

@@ -1,4 +1,8 @@
-"""Actions as lines of `pubsub step`; a node's past as the file of a session (`pubsub-session/1`) or a scenario."""
+"""Writes a node's history in other forms: as a session of `pubsub step`, or as a scenario.
+
+A session is a file in the format `pubsub-session/1`, whose commands are lines that a user of
+`pubsub step` could type.
+"""
 
 import json
 import shlex
@@ -21,11 +25,14 @@ FORMAT: Final = "pubsub-session/1"
 
 
 class NoSession(PubsubError):
-    """The network has something that no file of a session records."""
+    """A property of the network that a session file cannot record."""
 
 
 def line(action: actions.Action) -> str:
-    """The line of a session that does the same: its own word where there is one, else `act` and the action as JSON."""
+    """Return the command of `pubsub step` that applies an action.
+
+    An action without a command of its own becomes `act` with the action as JSON.
+    """
     match action:
         case actions.Publish():
             words = ["publish", action.para, hexed(action.key), hexed(action.value), action.ttl]
@@ -51,7 +58,10 @@ def line(action: actions.Action) -> str:
 
 
 def session_document(live: LiveNetwork, moment: Moment) -> dict[str, object]:
-    """The file of a session that leads to a moment. Raises `NoSession` for what `pubsub step` does not begin with."""
+    """Return the session file that leads to a moment.
+
+    Raises `NoSession` if the network differs from those that `pubsub step` can create.
+    """
     simulation, relay = live.simulation, live.network.config.relay
     if relay.genesis_slot != GENESIS_SLOT or relay.dome_events or relay.prism:
         raise NoSession("a session file records neither another genesis time nor the pallets DomeEvents and Prism")
@@ -59,7 +69,11 @@ def session_document(live: LiveNetwork, moment: Moment) -> dict[str, object]:
 
 
 def document(simulation: Simulation, commands: list[str], number: int, name: bytes) -> dict[str, object]:
-    """The file of a session on a network whose commands lead to that relay block."""
+    """Return a session file with these commands.
+
+    `number` and `name` are the height and hash of the relay block that the commands lead to. They
+    let `pubsub step` verify that it arrives at the same block.
+    """
     return {
         "format": FORMAT,
         "scenario": simulation.scenario.document(),
@@ -73,19 +87,24 @@ def document(simulation: Simulation, commands: list[str], number: int, name: byt
 
 
 def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, object], list[str]]:
-    """The scenario that builds the blocks up to a moment, and in words what no scenario says. Raises `NoSession`."""
+    """Return a scenario that builds the blocks up to a moment, and remarks on it.
+
+    The remarks are lines of text: the expected relay block, and settings that a scenario has no
+    field for. Raises `NoSession`.
+    """
     session, own, first = session_document(live, moment), live.simulation.scenario, live.network.relay.first
     acts = (
         ScenarioActs(
             at_block=RelayBlockNumber(each.after + 1 - first),
-            do=tuple(action for action in each.actions if not isinstance(action, actions.Rewind)),  # there is none
+            do=tuple(action for action in each.actions if not isinstance(action, actions.Rewind)),
         )
         for each in _past(moment)
     )
     length = max(moment.number - first, 1)
     update = {"acts": (*acts, *own.acts), "accounts": live.simulation.accounts, "relay_blocks": length}
     found = own.model_copy(update=update)
-    if check(found):  # something is planned for later
+    # The scenario's own acts can lie after the moment. They are invalid beyond the last block.
+    if check(found):
         found = own.model_copy(update={**update, "relay_blocks": max(length, own.relay_blocks)})
     left = [f"{name}: {json.dumps(session[name])}" for name in ("fork", "rules") if name in session]
     at, name = session["block"], session["hash"]
@@ -95,6 +114,7 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
 
 
 def _past(moment: Moment) -> list[Acts]:
+    """Return all actions before a moment, the oldest first."""
     held: list[Acts] = []
     acts = moment.acts
     while acts is not None:

@@ -1,4 +1,8 @@
-"""A running network of one thread at a time: actions, steps and rewinds. A step that raises is undone whole."""
+"""A running network that is changed by actions, steps and rewinds.
+
+A step that fails is undone completely. The class is not thread-safe: only one thread may use it at
+a time.
+"""
 
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -13,16 +17,22 @@ from pubsub_emulator.node.chain.block import RELAY, Acts, Block, Chain, Moment
 from pubsub_emulator.primitives.types import RelayBlockNumber
 
 Observers = Callable[[int], Iterable[Observer]]
-"""Makes the observers of a line of blocks; 1 for the first, one more after each rewind."""
+"""Creates the observers of one line of blocks.
+
+The argument is 1 for the first line, and one more after each rewind.
+"""
 
 
 class LiveNetwork:
-    """A scenario's network that is stepped on request."""
+    """A scenario's network that builds blocks on request."""
 
     def __init__(
         self, simulation: Simulation, observers: Observers | None = None, *, keep_snapshots: bool = True
     ) -> None:
-        """`keep_snapshots` says whether moments can be gone back to."""
+        """Start from a simulation's present block.
+
+        With `keep_snapshots`, each moment has a snapshot that the network can be rewound to.
+        """
         self.simulation = simulation
         self.epoch = 1
         self._observers = observers
@@ -32,22 +42,26 @@ class LiveNetwork:
         self._clean = self.network.snapshot()
         self._newest = self.genesis
         self.pending: list[Action] = []
-        """What was applied since the last step, in order."""
+        """Actions applied since the last step, in order."""
         self._acts: Acts | None = None
 
     @property
     def network(self) -> Network:
-        """The network."""
+        """Return the present network."""
         return self.simulation.network
 
     def finish(self) -> None:
-        """Tell observers that nothing follows."""
+        """Notify observers that there are no more blocks."""
         self.network.finish()
 
     # Steps
 
     def step(self) -> Moment:
-        """Build one relay block. Whatever it raises, the network is as before, without what was asked for since."""
+        """Build one relay block.
+
+        If an error is raised, the network is as it was after the last step. The actions since then
+        are lost; callers that still want them must apply them again.
+        """
         try:
             step = self.simulation.step()
         except BaseException:
@@ -61,12 +75,16 @@ class LiveNetwork:
         return self._newest
 
     def undo(self) -> None:
-        """Forget what was asked for since the last step."""
+        """Discard all actions since the last step."""
         self.network.restore(self._clean)
         self.pending = []
 
     def rewind(self, moment: Moment) -> Moment:
-        """Go back to a moment that has a snapshot; observers of this line end, and new ones begin."""
+        """Return the network to a moment.
+
+        The observers of the present line of blocks are finished, and new ones are created. Raises
+        `BadRequest` if the moment has no snapshot.
+        """
         saved = moment.saved
         if saved is None:
             raise BadRequest(f"relay block {moment.number} cannot be gone back to")
@@ -82,7 +100,10 @@ class LiveNetwork:
         return moment
 
     def branch(self, moment: Moment) -> "LiveNetwork":
-        """A network that goes on from a moment by itself, unobserved. Raises `BadRequest` where it cannot."""
+        """Return an independent network that continues from a moment, without observers.
+
+        Raises `BadRequest` if the moment has no snapshot.
+        """
         if moment.saved is None:
             raise BadRequest(f"relay block {moment.number} cannot be gone on from")
         branch = copy(self)
@@ -98,7 +119,7 @@ class LiveNetwork:
     # Actions
 
     def apply_all(self, todo: Iterable[Action]) -> list[int | None]:
-        """Apply all of it, or nothing. Raises as `apply`."""
+        """Apply all actions, or leave the network unchanged. Raises as `apply` does."""
         before = list(self.pending)
         try:
             return [self.apply(action) for action in todo]
@@ -109,7 +130,10 @@ class LiveNetwork:
             raise
 
     def apply(self, action: Action) -> int | None:
-        """Do an action; it shows with the next step. Raises and returns as `acting.act`."""
+        """Apply one action, which takes effect with the next step.
+
+        Returns the same and raises the same errors as `acting.act`.
+        """
         result = act(self.network, action)
         self.pending.append(action)
         return result

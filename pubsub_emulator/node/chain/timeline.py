@@ -1,10 +1,11 @@
-"""The blocks that a node keeps of its chains, and which of them are best and final.
+"""The blocks that a node stores, and which of them are best and final.
 
-    moments   the newest relay blocks with all that was built for them, forks included
-    views     for each chain an immutable reading: genesis, best, final, blocks by height
-    pins      blocks that a client holds on to after they left the window
+    moments   the newest relay blocks with everything built for them, including forks
+    views     an immutable view of each chain: genesis, best, final, blocks by height
+    pins      blocks that a client needs although they have left the window
 
-Everything is replaced by one assignment to `views`; whoever took a view before keeps a true one.
+Only one thread changes a timeline. A change replaces `views` with one assignment, so that readers
+in other threads keep a consistent view.
 """
 
 from collections import Counter, deque
@@ -18,32 +19,44 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.types import Hash
 
 HISTORY: Final = 4096
-"""Relay blocks that are kept unless told otherwise."""
-_REMEMBERED: Final = 16_384  # hashes of blocks that are no longer kept, to say of them that they were
+"""The number of relay blocks that are stored by default."""
+_REMEMBERED: Final = 16_384
+"""How many hashes of discarded blocks are stored, to distinguish them from unknown hashes."""
 
 
 class ImpossibleTimeline(PubsubError):
-    """A history and a finality that do not go together."""
+    """A window of blocks that is too short for the finality."""
 
 
 class CannotRewind(PubsubError):
-    """A block that cannot be gone back to."""
+    """A block that the timeline cannot be rewound to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainView:
-    """One chain at one time. `heights` may know of later blocks: ask `at_height`."""
+    """One chain at one time."""
 
     chain: Chain
     genesis: Block
     best: Block
     final: Block
+    """The newest final block."""
     since: int
-    """The height that was final when this line of blocks began: at first 0, after a rewind where it went back to."""
+    """The height of the final block when this line of blocks began.
+
+    At first this is the first block, and after a rewind the block rewound to.
+    """
     heights: Mapping[int, Block]
+    """Blocks by height. The timeline extends this mapping, so that it can contain blocks after
+    `best`. Use `at_height`.
+    """
 
     def at_height(self, number: int) -> Block | None:
-        """The best chain's block of that height, if it is kept; 0 is the first block: extrinsics are signed for it."""
+        """Return the best chain's block of a height, or `None` if it is not stored.
+
+        Height 0 always returns the first block, whose hash extrinsics are signed for. A forked
+        chain's first block is higher.
+        """
         if not number:
             return self.genesis
         return self.heights.get(number) if 0 <= number <= self.best.number else None
@@ -51,36 +64,47 @@ class ChainView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainAdvance:
-    """The progress of one chain: `new` blocks in order, and `finalized` ones, ascending."""
+    """The progress of one chain in a step or rewind."""
 
     view: ChainView
     new: tuple[Block, ...]
+    """New blocks, in order."""
     finalized: tuple[Block, ...]
+    """Blocks that became final, in ascending order."""
     before: Block
     """The best block before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advance:
-    """The changes of a step or a rewind; `left` are the blocks that a rewind took off the best chains."""
+    """The changes of a step or a rewind.
+
+    Its dictionaries and lists are caches that the readers of the step share. Each is filled by the
+    first reader that needs it.
+    """
 
     moment: Moment
     chains: Mapping[Chain, ChainAdvance]
     rewound: bool = False
     left: tuple[Block, ...] = ()
+    """Blocks that a rewind removed from the best chains."""
     texts: dict[Hash, str] = field(default_factory=dict)
-    """Headers as JSON, made when the first reader asks."""
+    """Headers as JSON, by block hash."""
     column: list[str] = field(default_factory=list)
-    """The moment as a column of the live page, as JSON, made when the first reader asks."""
+    """The moment as a column of the live page, as JSON."""
     changes: dict[Hash, Mapping[bytes, bytes | None]] = field(default_factory=dict)
-    """What blocks changed in their top tries, worked out when the first reader asks."""
+    """Changed keys of blocks' top tries with their new values, by block hash."""
 
 
 class Timeline:
-    """The kept moments of a network, best chain and forks."""
+    """The stored moments of a network, on the best chain and on forks."""
 
     def __init__(self, genesis: Moment, history: int = HISTORY, finality: int = 0) -> None:
-        """Starts with block 0 of every chain. Raises `ImpossibleTimeline` unless 0 <= finality < history."""
+        """Start with the first block of every chain.
+
+        `history` is the number of relay blocks to store. `finality` is the distance from the best
+        to the final relay block. Raises `ImpossibleTimeline` unless 0 <= finality < history.
+        """
         if not 0 <= finality < history:
             why = f"{history} relay blocks of history do not hold a final block {finality} behind the best"
             raise ImpossibleTimeline(why)
@@ -104,36 +128,42 @@ class Timeline:
     # Reading
 
     def block(self, chain: Chain, name: bytes) -> Block | None:
-        """A kept block by its hash, `None` when it is not kept."""
+        """Return a stored block by its hash, or `None`."""
         return self._blocks[chain].get(Hash(name))
 
     def was_discarded(self, name: bytes) -> bool:
-        """Whether a block of that hash was kept once, as far as that is still known."""
+        """Return whether a block with this hash was stored before and then discarded.
+
+        Only the most recent hashes are known.
+        """
         return name in self._discarded
 
     def moment(self, number: int) -> Moment | None:
-        """The moment of that relay height on the best chain, `None` when it is not kept."""
+        """Return the moment of a relay height on the best chain, or `None` if it is not stored."""
         return self._path.get(number)
 
     def moment_of(self, block: Block) -> Moment | None:
-        """The moment in which a block came, on whichever fork; `None` when it is not kept."""
+        """Return the moment that added a block, on any fork, or `None` if it is not stored."""
         for moment in self._moments.get(block.relay_number, ()):
             if moment.relay is block or any(each is block for each in moment.blocks):
                 return moment
         return self.genesis if block.relay_number == self._first else None
 
     def candidate(self, name: bytes) -> BlockRecord | None:
-        """A judged candidate by its hash, `None` when it is not kept."""
+        """Return a judged candidate by its hash, or `None` if it is not stored."""
         return self._candidates.get(Hash(name))
 
     def moments(self) -> tuple[Moment, ...]:
-        """The kept moments of the best chain, ascending."""
+        """Return the stored moments of the best chain in ascending order."""
         return tuple(self._path[number] for number in sorted(self._path))
 
     # Changing
 
     def extend(self, moment: Moment) -> Advance:
-        """Add the next moment. Raises `DefensiveFailure` when it does not follow the newest one."""
+        """Add the next moment.
+
+        Raises `DefensiveFailure` if it does not follow the newest one.
+        """
         number = moment.number
         if number != self.newest.number + 1:
             raise DefensiveFailure(f"relay block {number} does not follow {self.newest.number}")
@@ -148,7 +178,12 @@ class Timeline:
         return advance
 
     def rewind(self, moment: Moment) -> Advance:
-        """Go back to a kept moment on any fork; what leaves the best chain is a fork then. Raises `CannotRewind`."""
+        """Make a stored moment the newest one. It can be on any fork.
+
+        The blocks that leave the best chain stay stored as a fork. Raises `CannotRewind` if the
+        moments between the best chain and the destination are no longer stored and blocks have a
+        finality.
+        """
         branch, joins = self._branch(moment)
         if not joins and self.finality:
             raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")
@@ -162,7 +197,8 @@ class Timeline:
             chain: {number: block for number, block in heights.items() if number <= heads[chain].number}
             for chain, heights in self._heights.items()
         }
-        if not joins:  # it has left the window, and so may have the newest blocks of its chains
+        if not joins:
+            # The moment has left the window, perhaps together with the heads of its chains.
             again = branch[0]
             self._oldest = min(self._oldest, again.number)
             self._moments.setdefault(again.number, []).append(again)
@@ -177,6 +213,7 @@ class Timeline:
         return Advance(moment, changed, rewound=True, left=left)
 
     def _hold(self, blocks: Iterable[Block], records: Iterable[BlockRecord] = ()) -> None:
+        """Add blocks and candidates to the indices by hash and height."""
         for block in blocks:
             self._blocks[block.chain][block.hash] = block
             self._heights[block.chain][block.number] = block
@@ -184,7 +221,11 @@ class Timeline:
             self._candidates[record.candidate.hash()] = record
 
     def _branch(self, moment: Moment) -> tuple[list[Moment], bool]:
-        """The moments from the best chain (without) to a kept moment (with), ascending; whether they join it."""
+        """Return the moments that lead from the best chain to a stored moment, in ascending order.
+
+        The moment itself is the last one; the moment on the best chain is not included. The second
+        value says whether the branch reaches the best chain within the window.
+        """
         branch: list[Moment] = []
         current: Moment | None = moment
         while current is not None and self._path.get(current.number) is not current:
@@ -195,11 +236,11 @@ class Timeline:
         return branch[::-1], current is not None
 
     def pin(self, block: Block) -> None:
-        """Keep a block until it is unpinned as often as it was pinned."""
+        """Store a block until it has been unpinned as often as it was pinned."""
         self._pins[block.chain][block.hash] += 1
 
     def unpin(self, block: Block) -> None:
-        """Undo one `pin`; a block that has left the window goes with the last one."""
+        """Undo one `pin`. After the last one, a block outside the window is discarded."""
         pins = self._pins[block.chain]
         pins[block.hash] -= 1
         if pins[block.hash] > 0:
@@ -225,7 +266,10 @@ class Timeline:
         return ChainAdvance(view, new, finalized, before.best)
 
     def _prune(self, last: int) -> None:
-        """Forget the moments up to relay block `last`; block 0, pinned blocks and every chain's newest ones stay."""
+        """Discard the moments up to relay block `last`.
+
+        The first block, pinned blocks, and the best and final blocks of every chain stay.
+        """
         waiting, self._outlived = self._outlived, []
         for block in waiting:
             self._forget_block(block)
@@ -240,10 +284,12 @@ class Timeline:
 
     def _forget_block(self, block: Block) -> None:
         if self._pins[block.chain][block.hash]:
-            return  # `unpin` sees to it
+            # The last `unpin` discards the block.
+            return
         view = self.views[block.chain]
         if block is view.best or block is view.final:
-            self._outlived.append(block)  # its chain has built nothing for a whole window
+            # Its chain has not built a block for a whole window. The next `_prune` tries again.
+            self._outlived.append(block)
             return
         if self._blocks[block.chain].pop(block.hash, None) is not None:
             self._discarded.append(block.hash)
