@@ -175,7 +175,7 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     The subscriber's proof is judged first, as `validate_block` does. Raises `CannotRun` if a trie
     node is missing from it.
     """
-    # The inherent can only be decoded as part of a candidate: its header and a body of one extrinsic.
+    # The inherent can only be decoded as part of a candidate, here with a body of one extrinsic.
     inherent = Candidate.decode(header.encode() + bytes((len(body[:1]) << 2,)) + b"".join(body[:1])).inherent
     digest = header.unsealed()
     storage = Storage(parent.state.fork())

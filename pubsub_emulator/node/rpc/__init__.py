@@ -1,1 +1,5 @@
-"""The methods of a node: functions of a chain, parameters and a caller, without sockets, files or clocks."""
+"""The JSON-RPC methods of a node.
+
+A method is a function of a call and its parameters. The package uses no sockets, files or clocks,
+so that the methods also work without a server.
+"""

@@ -1,4 +1,4 @@
-"""`archive_v1_*`: kept blocks by hash and height, their storage, and differences between two of them."""
+"""`archive_v1_*`: stored blocks by hash and height, their storage, and storage differences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,34 +21,37 @@ HASH: Final = Param("hash", block_hash)
 
 @method("archive_v1_finalizedHeight")
 def finalized_height(call: Call) -> Json:
-    """The final block's height."""
+    """Return the height of the final block."""
     return call.view.final.number
 
 
 @method("archive_v1_hashByHeight", Param("height", u64))
 def hash_by_height(call: Call, height: int) -> Json:
-    """The hash of the best chain's block of that height, in a list; an empty one where there is none."""
+    """Return a list with the hash of the best chain's block at a height.
+
+    The list is empty if there is no such block.
+    """
     block = call.view.at_height(height)
     return [] if block is None else [hexed(block.hash)]
 
 
 @method("archive_v1_header", HASH)
 def header(call: Call, name: bytes) -> Json:
-    """The SCALE bytes of a header."""
+    """Return the SCALE bytes of a header."""
     block = call.find(name)
     return None if block is None else hexed(block.header.encode())
 
 
 @method("archive_v1_body", HASH)
 def body(call: Call, name: bytes) -> Json:
-    """A block's extrinsics."""
+    """Return the extrinsics of a block."""
     block = call.find(name)
     return None if block is None else [hexed(extrinsic) for extrinsic in block.body]
 
 
 @method("archive_v1_call", HASH, Param("function", text), Param("callParameters", hexadecimal), executing=True)
 def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
-    """Call a runtime function: its result, or why it fails."""
+    """Call a runtime function and return its result or its error."""
     block = call.find(name)
     if block is None:
         return None
@@ -59,10 +62,11 @@ def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
 
 
 Events = Iterator[dict[str, object] | None]
-"""Events of one answer; `None` where others may have a turn."""
+"""The events of one answer. At each `None`, other tasks can run."""
 
 
 def _start(call: Call, event: str, events: Events) -> Json:
+    """Open a subscription and send events in the background, at the pace of the client."""
     subscription = Stream(call.chain, event)
     opened = call.open(subscription)
     if call.session is not None:
@@ -82,7 +86,7 @@ async def _tell(subscription: RpcSubscription, events: Events) -> None:
 
 @method("archive_v1_storage", HASH, ITEMS, CHILD_TRIE, live=True)
 def storage(call: Call, name: bytes, items: list[Query], child: bytes | None) -> Json:
-    """Storage entries of a block."""
+    """Send the storage entries of a block as events."""
     return _start(call, "archive_v1_storageEvent", _found(call.find(name), items, child))
 
 
@@ -100,11 +104,14 @@ def _found(block: Block | None, items: list[Query], child: bytes | None) -> Even
 
 @dataclass(frozen=True, slots=True)
 class DiffItem:
-    """One trie, or the keys below a prefix in it."""
+    """A trie, or the keys below a prefix of it, for a storage difference."""
 
     return_type: str = "value"
+    """Whether the events contain values or their hashes."""
     key: bytes = b""
+    """The prefix."""
     child_trie_key: bytes | None = None
+    """The storage key of a child trie, or `None` for the top trie."""
 
 
 _DIFF_FIELDS: Final = {"returnType": one_of(("value", "hash")), "key": hexadecimal, "childTrieKey": hexadecimal}
@@ -113,7 +120,10 @@ _DIFF_ITEMS: Final = Param("items", list_of(fields(DiffItem, _DIFF_FIELDS, ("ret
 
 @method("archive_v1_storageDiff", HASH, _DIFF_ITEMS, Param("previousHash", block_hash, optional=True), live=True)
 def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None) -> Json:
-    """The differences of storage between two blocks; the second one is the parent unless given."""
+    """Send the differences of storage between two blocks as events.
+
+    The previous block is the parent by default. It must be an ancestor of the block.
+    """
     wanted = [DiffItem()] if items is None else items
     return _start(call, "archive_v1_storageDiffEvent", _differing(call, name, wanted, previous))
 

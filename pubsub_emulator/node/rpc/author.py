@@ -1,4 +1,4 @@
-"""`author_*`, `payment_*`, `system_accountNextIndex`, `system_dryRun`: extrinsics and what they cost."""
+"""`author_*`, `payment_*`, `system_accountNextIndex`, `system_dryRun`: extrinsics and fees."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -24,17 +24,19 @@ from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
 T = TypeVar("T")
 
 SHORT: Final = 4096
-"""Bytes of an extrinsic that is checked at once; one with more can hold many calls."""
+"""The maximum size in bytes of an extrinsic that is checked in the event loop. A longer one can
+contain many calls and take long to decode.
+"""
 EXTRINSIC: Final = Param("bytes", hexadecimal, aliases=("extrinsic", "encodedXt"))
 _CLASSES: Final = ("normal", "operational", "mandatory")
 
 
 Verdict = Checked | Refused | None
-"""Of an extrinsic that was checked beside the event loop, `None` where it is still to be checked."""
+"""The result of a check in another thread, or `None` if the extrinsic was not checked yet."""
 
 
 def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
-    """Put an extrinsic into the chain's pool and ask for a step. Raises `RpcError`."""
+    """Put an extrinsic into the chain's pool and request a step. Raises `RpcError`."""
     node = call.node
     try:
         if isinstance(verdict, Refused):
@@ -47,11 +49,21 @@ def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
 
 
 def when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T | Awaitable[T]:
-    """The result of `then`: at once for a short extrinsic, else when it was checked beside the event loop."""
+    """Call `then` with the verdict on an extrinsic and return its result.
+
+    A short extrinsic is passed on at once, with the verdict `None`. A long one is checked in
+    another thread first.
+    """
     return then(None) if len(extrinsic) <= SHORT else _when_checked(call, extrinsic, then)
 
 
 async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T:
+    """Check an extrinsic in another thread and call `then`.
+
+    The check is repeated if the chain has a new best block by then, because a verdict is only valid
+    at the block of its check.
+    """
+
     def judge() -> Verdict:
         try:
             return check(call.node.at(best), extrinsic)
@@ -67,7 +79,7 @@ async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], 
 
 @method("author_submitExtrinsic", EXTRINSIC)
 def submit_extrinsic(call: Call, extrinsic: bytes) -> Json:
-    """Put an extrinsic into the pool; returns its hash."""
+    """Put an extrinsic into the pool and return its hash."""
 
     def then(verdict: Verdict) -> Json:
         name = submit(call, extrinsic, verdict)
@@ -78,13 +90,13 @@ def submit_extrinsic(call: Call, extrinsic: bytes) -> Json:
 
 
 class Updates(Watcher):
-    """The status updates of an extrinsic."""
+    """A subscription to the status of a submitted extrinsic."""
 
     method = "author_extrinsicUpdate"
     group = "extrinsic"
 
     def pooled(self, change: PoolChange) -> None:
-        """The pool's status of it has changed."""
+        """Send a change of status in the pool."""
         status: object = {"usurped": hexed(change.by)} if change.kind == "usurped" and change.by else change.kind
         if change.kind != "retracted":
             self.notify(compact(status))
@@ -92,22 +104,22 @@ class Updates(Watcher):
             self.end()
 
     def included(self, block: Block, _index: int) -> None:
-        """It is in a best block."""
+        """Send that a best block includes the extrinsic."""
         self.notify(compact({"inBlock": hexed(block.hash)}))
 
     def finalized(self, block: Block, _index: int) -> None:
-        """It is in a final block."""
+        """Send that a final block includes the extrinsic, and end."""
         self.notify(compact({"finalized": hexed(block.hash)}))
         self.end()
 
     def retracted(self, block: Block) -> None:
-        """Its block was left."""
+        """Send that the extrinsic's block is no longer on the best chain."""
         self.notify(compact({"retracted": hexed(block.hash)}))
 
 
 @method("author_submitAndWatchExtrinsic", EXTRINSIC, live=True)
 def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
-    """Put an extrinsic into the pool and tell what becomes of it."""
+    """Put an extrinsic into the pool and subscribe to its status."""
 
     def then(verdict: Verdict) -> Json:
         name = submit(call, extrinsic, verdict)
@@ -125,13 +137,13 @@ unsubscribes("author_unwatchExtrinsic", Updates.group)
 
 @method("author_pendingExtrinsics")
 def pending(call: Call) -> Json:
-    """Extrinsics that are ready to be part of a block."""
+    """Return the extrinsics in the pool that are ready for a block."""
     return [hexed(extrinsic) for extrinsic in call.node.pools[call.chain].pending()]
 
 
 @method("system_accountNextIndex", Param("account", text), aliases=("account_nextIndex",))
 def next_index(call: Call, address: str) -> Json:
-    """The nonce after those that wait in the pool."""
+    """Return the next nonce of an account, counting its extrinsics in the pool."""
     try:
         account = decode_address(address)
     except BadAddress as error:
@@ -140,7 +152,10 @@ def next_index(call: Call, address: str) -> Json:
 
 
 def _tried(call: Call, extrinsic: bytes, at: bytes | None, run: Callable[[At], bytes]) -> bytes:
-    """What `run` makes of an extrinsic at a block. Raises `RpcError` 2 for one that is too long or does not decode."""
+    """Call `run` with a block and return its result.
+
+    Raises `RpcError` 2 if the extrinsic is too long or cannot be decoded.
+    """
     why = f"more than {MOST_EXTRINSIC} bytes"
     if len(extrinsic) <= MOST_EXTRINSIC:
         try:
@@ -157,7 +172,7 @@ def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> sca
 
 @method("payment_queryInfo", EXTRINSIC, AT, executing=True)
 def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
-    """The weight and the fee of an extrinsic, without its tip."""
+    """Return the weight and the fee of an extrinsic without its tip."""
     reader = _query(call, "TransactionPaymentApi_query_info", extrinsic, at)
     weight = read_weight(reader)
     shown = {"ref_time": weight.ref_time, "proof_size": weight.proof_size}
@@ -166,7 +181,7 @@ def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
 
 @method("payment_queryFeeDetails", EXTRINSIC, AT, executing=True)
 def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
-    """The parts of an extrinsic's fee."""
+    """Return the parts of an extrinsic's fee."""
     reader = _query(call, "TransactionPaymentApi_query_fee_details", extrinsic, at)
     if not reader.boolean():
         return {"inclusionFee": None}
@@ -176,5 +191,5 @@ def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
 
 @method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True, executing=True)
 def dry_run(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
-    """The `ApplyExtrinsicResult` of an extrinsic in the next block."""
+    """Return the `ApplyExtrinsicResult` of an extrinsic in the next block."""
     return hexed(_tried(call, extrinsic, at, lambda where: api.dry_run(where, extrinsic)))

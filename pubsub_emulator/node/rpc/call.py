@@ -1,4 +1,4 @@
-"""The context of a call: the node, the chain of the path, the connection."""
+"""The context of a call, and helpers that methods share: subscriptions and errors."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -21,25 +21,30 @@ Tells = TypeVar("Tells", bound=Callable[..., Iterable[str]])
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """The context of a call: the node, the chain of the path, and the connection, `None` for a POST."""
+    """The context of one call."""
 
     node: Node
     chain: Chain
+    """The chain whose path the request was sent to."""
     session: Session | None
+    """The connection, or `None` for a request over HTTP POST."""
     opened: list[RpcSubscription] | None = None
-    """Subscriptions whose first events wait for the answer."""
+    """Subscriptions whose first events must be sent after the answer, which contains their ids."""
 
     @property
     def view(self) -> ChainView:
-        """The chain as it is now."""
+        """Return the present view of the chain."""
         return self.node.timeline.views[self.chain]
 
     def find(self, name: bytes | None) -> Block | None:
-        """A kept block; the best one without a name, `None` when it is not kept."""
+        """Return a block by its hash, or the best block if `name` is `None`.
+
+        Returns `None` if the block is not stored.
+        """
         return self.view.best if name is None else self.node.timeline.block(self.chain, name)
 
     def block(self, name: bytes | None) -> Block:
-        """A kept block; the best one without a name. Raises `RpcError` 4003 if it is not kept."""
+        """Return a block as `find` does. Raises `RpcError` 4003 if it is not stored."""
         if name is None:
             return self.view.best
         found = self.find(name)
@@ -50,7 +55,11 @@ class Call:
         return found
 
     def open(self, subscription: RpcSubscription) -> str:
-        """Add a subscription to the connection; its events wait until its id was sent. Raises `RpcError`."""
+        """Add a subscription to the connection and return its id.
+
+        Its events wait until the answer with the id has been sent. Raises `RpcError` for a POST,
+        which cannot receive events, and if the connection has too many subscriptions.
+        """
         if self.session is None:
             raise method_not_found()
         name = self.session.add(subscription)
@@ -58,13 +67,13 @@ class Call:
         return name
 
     def begin(self, subscription: RpcSubscription) -> str:
-        """As `open`, and send what matters now."""
+        """Open a subscription and send its present value as the first event."""
         opened = self.open(subscription)
         subscription.newest(self.node.timeline)
         return opened
 
     def hold(self, subscription: RpcSubscription) -> None:
-        """Let a subscription's events wait for the answer to this call."""
+        """Delay a subscription's events until the answer to this call has been sent."""
         if self.opened is None:
             self.opened = []
         self.opened.append(subscription)
@@ -72,7 +81,7 @@ class Call:
 
 
 class Stream(RpcSubscription):
-    """Events, also those that a function tells of each step and rewind."""
+    """A subscription whose events are computed from each step and rewind."""
 
     def __init__(self, chain: Chain, event: str, tell: Callable[[Advance], Iterable[str]] = lambda _: ()) -> None:
         super().__init__(chain)
@@ -80,13 +89,17 @@ class Stream(RpcSubscription):
         self._tell = tell
 
     def advanced(self, advance: Advance) -> None:
-        """What is told of it."""
+        """Send the events of a step or rewind."""
         for event in self._tell(advance):
             self.notify(event)
 
 
 def streams(name: str, event: str, *params: Param) -> Callable[[Tells], Tells]:
-    """Declare a `Stream` and its end: the function is given the call, the advance and the parameters."""
+    """Declare a method that subscribes to a stream, and one that unsubscribes.
+
+    The decorated function returns the events of a step or rewind as JSON texts. Its arguments are
+    the call, the `Advance` and the parameters of the subscription.
+    """
 
     def declare(tell: Tells) -> Tells:
         @method(name, *params, live=True)
@@ -101,7 +114,10 @@ def streams(name: str, event: str, *params: Param) -> Callable[[Tells], Tells]:
 
 
 def unsubscribes(name: str, group: str, *aliases: str) -> None:
-    """Declare the method that ends subscriptions of a group."""
+    """Declare a method that ends subscriptions of a group.
+
+    It returns whether there was such a subscription.
+    """
 
     @method(name, Param("subscription", text), aliases=aliases, live=True)
     def unsubscribe(call: Call, subscription: str) -> Json:
@@ -109,7 +125,10 @@ def unsubscribes(name: str, group: str, *aliases: str) -> None:
 
 
 async def attempt(work: Awaitable[T]) -> T:
-    """Run `work` and return its result. Raises `RpcError` with code 1 where it fails."""
+    """Await `work` and return its result.
+
+    Raises `RpcError` with code 1 in place of a `PubsubError`.
+    """
     try:
         return await work
     except RpcError:

@@ -1,4 +1,8 @@
-"""`chainHead_v1_*`: a follow reports blocks and keeps them pinned; operations look into pinned blocks."""
+"""`chainHead_v1_*`: follows of a chain, and operations on pinned blocks.
+
+A follow reports all new blocks and pins them, so that they stay stored until the client unpins
+them. Operations read pinned blocks and send their results as events of the follow.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
@@ -25,24 +29,30 @@ Event = dict[str, object]
 
 
 MOST_FOLLOWS: Final = 4
+"""The maximum number of follows of a connection."""
 MOST_PINS: Final = 512
+"""The maximum number of blocks that a follow pins. A follow with more ends."""
 MOST_OPERATIONS: Final = 16
+"""The maximum size of all operations of a follow at the same time."""
 INITIAL: Final = 16
-"""Final blocks that a follow begins with, at most."""
+"""The maximum number of final blocks in the first event."""
 PAGE_ITEMS: Final = 256
+"""The maximum number of items in one event of a storage listing."""
 PAGE_BYTES: Final = 1_048_576
+"""The maximum number of hexadecimal digits in one event of a storage listing."""
 LIMIT_REACHED: Final = {"result": "limitReached"}
+"""The answer if the operations of the follow leave no room."""
 
 
 def runtime_json(version: RuntimeVersion) -> dict[str, object]:
-    """A runtime as follows report it."""
+    """Return a runtime version in the form of the events."""
     names = ("spec_name", "impl_name", "spec_version", "impl_version", "transaction_version")
     spec = {camel(name): getattr(version, name) for name in names}
     return {"type": "valid", "spec": {**spec, "apis": {hexed(name): number for name, number in version.apis}}}
 
 
 class Follow(RpcSubscription):
-    """One follow: what it pinned, and its operations by id with how many of the sixteen each counts for."""
+    """One follow of a chain, with its pinned blocks and running operations."""
 
     method = "chainHead_v1_followEvent"
     group = "chainHead"
@@ -60,7 +70,7 @@ class Follow(RpcSubscription):
     # Events
 
     def begin(self, view: ChainView) -> None:
-        """Report what there is: some final blocks, those after them, and the best one."""
+        """Send the first events: some final blocks, all later blocks, and the best block."""
         first = max(view.since, view.final.number - INITIAL + 1, 0)
         known = (view.at_height(number) for number in range(first, view.final.number + 1))
         final = [block for block in known if block is not None]
@@ -75,7 +85,10 @@ class Follow(RpcSubscription):
         self._report_best(view.best)
 
     def advanced(self, advance: Advance) -> None:
-        """New, best and final blocks; a rewind ends the follow."""
+        """Send new, best and final blocks.
+
+        A rewind ends the follow, because it can undo blocks that were reported as final.
+        """
         if advance.rewound:
             self.stop()
             return
@@ -91,17 +104,20 @@ class Follow(RpcSubscription):
             self.stop()
 
     def stop(self) -> None:
-        """End it: the client has to follow again."""
+        """Send `stop` and end. The client has to follow again."""
         self.notify('{"event":"stop"}')
         self.end()
 
     def silent(self) -> None:
-        """The best block once more: polkadot-api takes a follow without events for dead."""
+        """Send the best block again.
+
+        polkadot-api considers a follow without events to be dead.
+        """
         if self._best is not None:
             self._report_best(self._best)
 
     def closed(self) -> None:
-        """Unpin everything."""
+        """Unpin all blocks and drop all operations."""
         for block in self.pinned.values():
             self._node.timeline.unpin(block)
         self.pinned.clear()
@@ -126,17 +142,20 @@ class Follow(RpcSubscription):
             self.pinned[block.hash] = block
             self._node.timeline.pin(block)
 
-    # What methods ask
+    # For the methods below
 
     def pinned_block(self, name: bytes) -> Block:
-        """A pinned block. Raises `RpcError` -32801."""
+        """Return a pinned block. Raises `RpcError` -32801 if it is not pinned."""
         found = self.pinned.get(Hash(name))
         if found is None:
             raise RpcError(-32801, "Invalid block hash", f"block {hexed(name)} is not pinned")
         return found
 
     def unpin(self, names: list[bytes]) -> None:
-        """Unpin all of them, or none. Raises `RpcError` -32801 or -32804."""
+        """Unpin all these blocks, or none of them if one is invalid.
+
+        Raises `RpcError` -32801 or -32804.
+        """
         if len(dict.fromkeys(names)) < len(names):
             raise RpcError(-32804, "Duplicate hashes", "a block hash is listed twice")
         for block in [self.pinned_block(name) for name in names]:
@@ -144,15 +163,15 @@ class Follow(RpcSubscription):
             self._node.timeline.unpin(block)
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """Run `work`, which executes the runtime, beside the event loop."""
+        """Call `work`, which runs the runtime, in another thread."""
         return await self._node.control.beside(work, executing=True)
 
     def room_for_operations(self) -> int:
-        """The number of operations that may still begin."""
+        """Return how much may be added to the running operations."""
         return MOST_OPERATIONS - sum(operation.size for operation in self.operations.values())
 
     def operate(self, operation: "Operation") -> str:
-        """Begin an operation; returns its id."""
+        """Start an operation and return its id."""
         self._count += 1
         operation.id = f"{self.id}o{self._count}"
         self.operations[operation.id] = operation
@@ -161,19 +180,25 @@ class Follow(RpcSubscription):
 
 
 class Operation:
-    """One operation of a follow; `size` is what it counts for."""
+    """One operation of a follow.
+
+    Its `size` counts towards `MOST_OPERATIONS`: a storage operation counts once per item.
+    """
 
     def __init__(self, follow: Follow, events: Iterator[Event] | Callable[[], Event], size: int = 1) -> None:
-        """`events` are those that come one after another, or what computes the only one."""
+        """Prepare an operation.
+
+        `events` are its events in order, or a function that computes the only one.
+        """
         self.id = ""
         self.size = size
         self.waiting = False
-        """Whether it goes on only when it is told to."""
+        """Whether it has paused until the client continues it."""
         self._follow = follow
         self._events = events
 
     def go(self) -> None:
-        """Go on in the background, up to the end or to where it has to wait."""
+        """Run in the background until the end or the next pause."""
         self.waiting = False
         if self._follow.session is not None:
             self._follow.session.outlet.spawn(self._run())
@@ -200,7 +225,11 @@ OPERATION: Final = Param("operationId", text)
 
 
 def of_follow(name: str, *params: Param, without: Json = None) -> Callable[[Handler], Handler]:
-    """Declare a method on a follow, which the function is given; `without` is the answer where there is none."""
+    """Declare a method on a follow.
+
+    The decorated function receives the call, the `Follow` and the parameters. The method returns
+    `without` if there is no such follow.
+    """
 
     def declare(run: Handler) -> Handler:
         @method(name, FOLLOW, *params, live=True)
@@ -236,13 +265,13 @@ def unfollow(call: Call, name: str) -> None:
 
 @of_follow("chainHead_v1_header", HASH)
 def header(_call: Call, follow: Follow, block: bytes) -> Json:
-    """The SCALE bytes of a pinned block's header."""
+    """Return the SCALE bytes of a pinned block's header."""
     return hexed(follow.pinned_block(block).header.encode())
 
 
 @of_follow("chainHead_v1_body", HASH, without=LIMIT_REACHED)
 def body(call: Call, follow: Follow, block: bytes) -> Json:
-    """A pinned block's extrinsics."""
+    """Start an operation that sends a pinned block's extrinsics."""
     pinned = follow.pinned_block(block)
     if follow.room_for_operations() < 1:
         return LIMIT_REACHED
@@ -260,7 +289,7 @@ _ARGUMENTS: Final = (Param("function", text), Param("callParameters", hexadecima
 
 @of_follow("chainHead_v1_call", HASH, *_ARGUMENTS, without=LIMIT_REACHED)
 def call_runtime(call: Call, follow: Follow, block: bytes, function: str, data: bytes) -> Json:
-    """Call a runtime function on a pinned block."""
+    """Start an operation that calls a runtime function on a pinned block."""
     pinned = follow.pinned_block(block)
     if not follow.with_runtime:
         raise RpcError(-32802, "Invalid runtime call", "the follow was begun without runtime")
@@ -278,7 +307,10 @@ def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
 
 @of_follow("chainHead_v1_storage", HASH, ITEMS, CHILD_TRIE, without=LIMIT_REACHED)
 def storage(call: Call, follow: Follow, block: bytes, items: list[Query], child: bytes | None) -> Json:
-    """Storage entries of a pinned block."""
+    """Start an operation that sends storage entries of a pinned block.
+
+    Items beyond the limit of operations are discarded; the answer says how many.
+    """
     pinned = follow.pinned_block(block)
     taken = items[: max(follow.room_for_operations(), 0)]
     if items and not taken:
@@ -288,7 +320,11 @@ def storage(call: Call, follow: Follow, block: bytes, items: list[Query], child:
 
 
 def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[Event]:
-    """Pages of what is found; after a page of a listing the client says when to go on."""
+    """Yield the events of a storage operation.
+
+    Single entries come first, in one event. Listings are sent in pages. After each page but the
+    last, the operation waits until the client continues it.
+    """
     trie = trie_of(block, child)
     simple = [item for item in items if not item.lists]
     page = [found for item in simple for found in find(trie, item)]
@@ -310,7 +346,7 @@ def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[E
 
 @of_follow("chainHead_v1_continue", OPERATION)
 def go_on(_call: Call, follow: Follow, name: str) -> None:
-    """Let a waiting storage operation go on."""
+    """Continue a storage operation that waits."""
     operation = follow.operations.get(name)
     if operation is not None:
         if not operation.waiting:
@@ -330,5 +366,5 @@ def _hashes(value: object) -> list[bytes]:
 
 @of_follow("chainHead_v1_unpin", Param("hashOrHashes", _hashes))
 def unpin(_call: Call, follow: Follow, hashes: list[bytes]) -> None:
-    """Unpin blocks."""
+    """Unpin one or several blocks."""
     follow.unpin(hashes)

@@ -1,4 +1,4 @@
-"""`chainSpec_v1_*`, `rpc_methods`, and what `system_*` says of a node that has no peers."""
+"""`chainSpec_v1_*`, `rpc_methods`, and those `system_*` methods whose answers never change."""
 
 from typing import Final
 
@@ -10,32 +10,32 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 
 @method("rpc_methods")
 def rpc_methods(call: Call) -> Json:
-    """Every name that may be called here."""
+    """Return the names of all methods that can be called over this kind of connection."""
     allowed = (name for name, found in call.node.methods.items() if call.session is not None or not found.live)
     return {"methods": sorted(allowed)}
 
 
 @method("system_chain", aliases=("chainSpec_v1_chainName",))
 def chain_name(call: Call) -> Json:
-    """The chain's name."""
+    """Return the chain's name."""
     return call.node.chain_name(call.chain)
 
 
 @method("chainSpec_v1_genesisHash", aliases=("archive_v1_genesisHash",))
 def genesis_hash(call: Call) -> Json:
-    """The hash of block 0."""
+    """Return the hash of the chain's first block."""
     return hexed(call.view.genesis.hash)
 
 
 @method("system_version")
 def system_version(call: Call) -> Json:
-    """The client's version."""
+    """Return the version of the client software."""
     return call.node.version
 
 
 @method("system_syncState")
 def system_sync_state(call: Call) -> Json:
-    """The genesis and the present block of the chain."""
+    """Return the numbers of the first, present and highest blocks."""
     best = call.view.best.number
     return {"startingBlock": 0, "currentBlock": best, "highestBlock": best}
 
@@ -49,7 +49,7 @@ _ALWAYS: Final[dict[str, Json]] = {
     "system_peers": [],
     "system_nodeRoles": ["Authority"],
 }
-"""Answers that are always the same: a chain for development, always in sync, without peers, which builds blocks."""
+"""Constant answers of a development chain without peers that is always in sync."""
 
 
 def _declare(name: str, answer: Json) -> None:

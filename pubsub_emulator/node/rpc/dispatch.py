@@ -1,4 +1,4 @@
-"""From the text of a request to the text of its answer (JSON-RPC 2.0, single and batch)."""
+"""Answers JSON-RPC 2.0 requests: from the text of a request to the text of its answer."""
 
 import json
 import logging
@@ -29,23 +29,29 @@ log: Final = logging.getLogger("pubsub.node")
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Limits of a request: bytes, calls in a batch, nesting, and values, counted as commas and opening brackets."""
+    """Limits of one request."""
 
     bytes: int = MOST_ANSWER
+    """The maximum size of a request, and of its answer."""
     batch: int = 1000
+    """The maximum number of calls in a batch."""
     depth: int = 64
+    """The maximum nesting of lists and objects."""
     values: int = 131_072
+    """The maximum number of values, counted as commas and opening brackets before parsing."""
 
 
 REQUEST: Final = RequestLimits()
-"""The limits of a node that was given none."""
+"""The default limits."""
 
 
 class Answer(NamedTuple):
-    """An answer, and the subscriptions whose events may follow it."""
+    """The text of an answer, and the subscriptions that were opened by the call."""
 
     text: str | None
+    """The text, or `None` if there is no answer (a notification)."""
     opened: list[RpcSubscription] | None = None
+    """Subscriptions whose events may be sent once the answer has been sent."""
 
 
 NOTHING: Final = Answer(None)
@@ -53,20 +59,21 @@ _INVALID: Final = RpcError(errors.INVALID_REQUEST, "Invalid request")
 
 
 class Later(NamedTuple):
-    """An answer that takes its time; `heavy` ones of a connection are worked on one after another."""
+    """An answer that has to be awaited."""
 
     work: Coroutine[object, None, Answer]
     heavy: bool
+    """Whether it takes long. A connection works on one heavy answer at a time."""
 
 
 class Observed(Protocol):
-    """An observer of calls."""
+    """An observer that measures calls."""
 
     def began(self) -> float:
-        """A call begins: a time in seconds."""
+        """Return the time at which a call begins, in seconds."""
 
     def ended(self, method: str, began: float, *, failed: bool) -> None:
-        """The call ended."""
+        """Record the end of a call. `began` is the result of the method of that name."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -77,7 +84,10 @@ _decode: Final = json.JSONDecoder(parse_constant=_refuse_constant).decode
 
 
 def _decoded(text: str) -> object:
-    """Numbers of any size as they are. Raises `RpcError`."""
+    """Parse JSON with integers of any size.
+
+    This is slower than orjson, which turns integers beyond 64 bits into floats. Raises `RpcError`.
+    """
     try:
         return _decode(text)
     except (ValueError, RecursionError):
@@ -85,6 +95,10 @@ def _decoded(text: str) -> object:
 
 
 def _is_shallow(value: object, most: int) -> bool:
+    """Return whether lists and objects are nested at most `most` deep.
+
+    The check goes level by level, so that deep input cannot exceed Python's recursion limit.
+    """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
@@ -98,7 +112,10 @@ def _name(request: dict[str, object]) -> str:
 
 
 class Dispatcher:
-    """Finds methods and runs them. A defect in one is logged, and the caller gets -32603."""
+    """Finds the methods of requests and calls them.
+
+    An unexpected exception in a method is logged, and the client receives the error -32603 (ND-31).
+    """
 
     def __init__(self, node: Node, limits: RequestLimits | None = None, observed: Observed | None = None) -> None:
         self._node = node
@@ -107,7 +124,10 @@ class Dispatcher:
         self._exact = frozenset(name for name, method in node.methods.items() if method.unsafe)
 
     def handle(self, message: str | bytes, chain: Chain, session: Session | None) -> Answer | Later:
-        """Answer one message. What takes its time is awaited by the caller."""
+        """Answer one message: a single request or a batch.
+
+        Returns an `Answer`, or a `Later` that the caller has to await.
+        """
         try:
             request = self._parse(message)
         except RpcError as error:
@@ -117,6 +137,10 @@ class Dispatcher:
         return Later(self._batch(request, chain, session), heavy=True)
 
     def _parse(self, message: str | bytes) -> object:
+        """Check the limits of a message and parse it. Raises `RpcError`.
+
+        Sizes are checked on the text first, because parsed values take many times its memory.
+        """
         if len(message) > self._limits.bytes:
             raise errors.request_too_big(self._limits.bytes)
         try:
@@ -135,21 +159,29 @@ class Dispatcher:
         try:
             found = orjson.loads(text)
         except orjson.JSONDecodeError:
-            return _decoded(text)  # halves of surrogate pairs are JSON, too
+            # Unlike orjson, Python's parser accepts unpaired surrogates, which are valid JSON.
+            return _decoded(text)
         return _decoded(text) if self._is_exact(found) else found
 
     def _is_exact(self, found: object) -> bool:
-        """Whether a number beyond 64 bits, which is read as a float, may matter: elsewhere both are refused alike."""
+        """Return whether an integer beyond 64 bits must be read exactly.
+
+        orjson reads it as a float. That matters for a request's id, which is returned, and for the
+        methods of `--dev`, whose actions may contain such a number. All other methods refuse a
+        float and a number beyond 64 bits alike.
+        """
         listed = found if isinstance(found, list) else (found,)
         objects = (each for each in listed if isinstance(each, dict))
         return any(type(each.get("id")) is float or _name(each) in self._exact for each in objects)
 
     def _single(self, request: object, chain: Chain, session: Session | None) -> Answer | Later:
+        """Answer one request. A notification has no answer."""
         if not isinstance(request, dict):
             return Answer(_failure("null", _INVALID))
         name, marker = request.get("method"), request.get("id")
         if "id" not in request and isinstance(name, str):
-            return NOTHING  # a notification: nobody waits for an answer
+            # A notification is not even executed: it could not report an error.
+            return NOTHING
         if "id" not in request or not isinstance(marker, str | int | None) or isinstance(marker, bool):
             return Answer(_failure("null", _INVALID))
         shown = str(marker) if type(marker) is int else compact(marker)
@@ -160,6 +192,8 @@ class Dispatcher:
     def _call(self, name: str, params: object, shown: str, call: Call) -> Answer | Later:
         method = self._node.methods.get(name)
         if method is None:
+            # Metrics count all unknown names as one, so that a client cannot create any number of
+            # them.
             name = "unknown"
         began = 0.0 if self._observed is None else self._observed.began()
         try:
@@ -174,6 +208,10 @@ class Dispatcher:
 
     @staticmethod
     def _run(method: Method | None, params: object, call: Call) -> object:
+        """Call a method and return its result or an awaitable.
+
+        Raises `RpcError` if the method is not available or the parameters are invalid.
+        """
         if method is None or (method.live and call.session is None):
             raise method_not_found()
         arguments = bind(method.params, params) if method.params or params else ()
@@ -202,13 +240,18 @@ class Dispatcher:
             self._observed.ended(name, began, failed=True)
         if isinstance(error, RpcError):
             return Answer(_failure(shown, error), call.opened)
-        if isinstance(error, PubsubError) and error.is_infrastructure:  # a forked state that cannot be read now
+        # The state of a forked chain is read over the network, which can fail at any time.
+        if isinstance(error, PubsubError) and error.is_infrastructure:
             return Answer(_failure(shown, RpcError(errors.CLIENT, f"Client error: {error}")), call.opened)
         log.error("%s failed", name, exc_info=error)
         why = str(error) if isinstance(error, PubsubError) else type(error).__name__
         return Answer(_failure(shown, RpcError(errors.INTERNAL_ERROR, "Internal error", why)), call.opened)
 
     async def _batch(self, requests: list[object], chain: Chain, session: Session | None) -> Answer:
+        """Answer the requests of a batch one after another.
+
+        The batch is aborted as soon as the answers exceed the size limit.
+        """
         if not requests:
             return Answer(_failure("null", _INVALID))
         if len(requests) > self._limits.batch:

@@ -1,4 +1,7 @@
-"""Headers, blocks and bytes as a Substrate node writes them in JSON; hexadecimal digits are in lower case."""
+"""Writes headers, blocks and bytes as JSON in the form of a Substrate node.
+
+Hexadecimal digits are in lower case.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
@@ -14,16 +17,20 @@ from pubsub_emulator.primitives.types import Hash
 T = TypeVar("T")
 
 MOST_ANSWER: Final = 15 * 1_048_576
-"""Bytes of an answer."""
+"""The maximum size of an answer in bytes."""
 
 
 def too_big(most: int = MOST_ANSWER) -> RpcError:
-    """The error in place of an answer that is too long."""
+    """Return the error that replaces an answer which is too long."""
     return RpcError(ANSWER_TOO_BIG, "Response is too big", f"Exceeded max limit of {most}")
 
 
 def fitting(items: Iterable[T], size: Callable[[T], int]) -> Iterator[T]:
-    """The items of an answer. Raises `RpcError` once they are longer than an answer may be, not when all are made."""
+    """Yield items as long as their total size fits into an answer.
+
+    Raises `RpcError` at the first item beyond the limit, so that a huge answer is not computed
+    first.
+    """
     left = MOST_ANSWER
     for item in items:
         left -= size(item)
@@ -33,12 +40,12 @@ def fitting(items: Iterable[T], size: Callable[[T], int]) -> Iterator[T]:
 
 
 def maybe_hexed(data: bytes | None) -> str | None:
-    """Bytes as hexadecimal digits with `0x`; `None` for `None`."""
+    """Return bytes as hexadecimal digits with `0x`, and `None` for `None`."""
     return None if data is None else hexed(data)
 
 
 def header_json(header: Header) -> dict[str, object]:
-    """A header as legacy methods give it."""
+    """Return a header in the form of the legacy methods."""
     return {
         "parentHash": hexed(header.parent_hash),
         "number": hex(header.number),
@@ -49,19 +56,26 @@ def header_json(header: Header) -> dict[str, object]:
 
 
 def block_json(block: Block) -> dict[str, object]:
-    """A block as `chain_getBlock` gives it."""
+    """Return a block in the form of `chain_getBlock`."""
     extrinsics = [hexed(extrinsic) for extrinsic in block.body]
     return {"block": {"header": header_json(block.header), "extrinsics": extrinsics}, "justifications": None}
 
 
 class Written(str):
-    """A result that is JSON already: long hexadecimal digits need no search for what to escape."""
+    """A result that is JSON text already.
+
+    It is inserted into the answer as it is. Hexadecimal digits contain nothing to escape, and
+    searching megabytes of them would take long.
+    """
 
     __slots__ = ()
 
 
 def proof_text(block: Block, keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]]) -> Written:
-    """A read proof: every trie node that reading these keys touches."""
+    """Return a read proof: all trie nodes that are visited when these keys are read.
+
+    `child_keys` contains the keys in child tries, by the trie's storage key.
+    """
     nodes: dict[Hash, bytes] = {}
     block.state.prove(keys, child_keys, nodes)
     listed = '","0x'.join(map(bytes.hex, nodes.values()))
@@ -70,7 +84,7 @@ def proof_text(block: Block, keys: Iterable[bytes], child_keys: Mapping[bytes, I
 
 
 def header_text(advance: Advance, block: Block) -> str:
-    """A header's JSON, made once for all who are told of a step."""
+    """Return a header as JSON text, which all subscribers of a step share."""
     text = advance.texts.get(block.hash)
     if text is None:
         text = advance.texts[block.hash] = compact(header_json(block.header))

@@ -1,4 +1,4 @@
-"""Errors of calls: code, message and data as a Substrate node gives them."""
+"""Errors of JSON-RPC calls, with the codes, messages and data of a Substrate node."""
 
 from typing import Final
 
@@ -15,11 +15,13 @@ ANSWER_TOO_BIG: Final = -32008
 BATCH_TOO_LONG: Final = -32010
 BATCH_ANSWER_TOO_BIG: Final = -32011
 DEVELOPMENT: Final = 1
+"""A request of this project's own methods that was refused."""
 CLIENT: Final = 4003
+"""An error of the node's client, such as an unknown block or a failed runtime call."""
 
 
 class RpcError(PubsubError):
-    """A call that failed; all of it goes to the client."""
+    """A failed call. Code, message and data are sent to the client."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -28,7 +30,7 @@ class RpcError(PubsubError):
         self.data = data
 
     def document(self) -> dict[str, object]:
-        """The `error` member of an answer."""
+        """Return the `error` member of the answer."""
         out: dict[str, object] = {"code": self.code, "message": self.message}
         if self.data is not None:
             out["data"] = self.data
@@ -36,25 +38,25 @@ class RpcError(PubsubError):
 
 
 def invalid_params(why: str) -> RpcError:
-    """Parameters of the wrong type or number."""
+    """Return the error for parameters of the wrong type or number."""
     return RpcError(INVALID_PARAMS, "Invalid params", why)
 
 
 def request_too_big(limit: object) -> RpcError:
-    """A request beyond a limit."""
+    """Return the error for a request that exceeds a limit."""
     return RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {limit}")
 
 
 def method_not_found() -> RpcError:
-    """No such method, or none that may be called here."""
+    """Return the error for a method that is unknown or cannot be called here."""
     return RpcError(METHOD_NOT_FOUND, "Method not found")
 
 
 def execution_failed(why: str) -> RpcError:
-    """A runtime call that failed."""
+    """Return the error for a runtime call that failed."""
     return RpcError(CLIENT, f"Client error: Execution failed: {why}")
 
 
 def refused(why: object) -> RpcError:
-    """A development or pubsub method that could not do what it was asked for."""
+    """Return the error of a `dev_*` or `pubsub_*` method that could not do what was requested."""
     return RpcError(DEVELOPMENT, str(why))

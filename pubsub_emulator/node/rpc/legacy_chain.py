@@ -16,7 +16,10 @@ def _heights(value: object) -> int | list[int]:
 
 @method("chain_getBlockHash", Param("number", _heights, optional=True, aliases=("hash",)), aliases=("chain_getHead",))
 def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
-    """Hashes by height on the best chain."""
+    """Return the hashes of blocks of the best chain by their heights.
+
+    The answer is a list if `numbers` is one. An unknown height gives null.
+    """
     view = call.view
     if numbers is None:
         return hexed(view.best.hash)
@@ -27,33 +30,36 @@ def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
 
 @method("chain_getFinalizedHead", aliases=("chain_getFinalisedHead",))
 def finalized_head(call: Call) -> Json:
-    """The final block's hash."""
+    """Return the hash of the final block."""
     return hexed(call.view.final.hash)
 
 
 @method("chain_getHeader", AT)
 def header(call: Call, at: bytes | None) -> Json:
-    """A header, `None` when the block is not kept."""
+    """Return a header, or null if the block is not stored."""
     block = call.find(at)
     return None if block is None else header_json(block.header)
 
 
 @method("chain_getBlock", AT)
 def block(call: Call, at: bytes | None) -> Json:
-    """A block, `None` when it is not kept."""
+    """Return a block, or null if it is not stored."""
     found = call.find(at)
     return None if found is None else block_json(found)
 
 
 class Heads(RpcSubscription):
-    """Best heads in order; after a rewind the new one, though lower."""
+    """A subscription to the headers of new best blocks.
+
+    After a rewind it reports the new best block, although that one is lower.
+    """
 
     method = "chain_newHead"
     group = "newHeads"
     overflow = Overflow.NEWEST
 
     def advanced(self, advance: Advance) -> None:
-        """Each new block."""
+        """Send the headers of new blocks."""
         change = advance.chains[self.chain]
         if advance.rewound and change.view.best is not change.before:
             self.notify(header_text(advance, change.view.best))
@@ -61,19 +67,22 @@ class Heads(RpcSubscription):
             self.notify(header_text(advance, each))
 
     def newest(self, timeline: Timeline) -> None:
-        """The best head."""
+        """Send the header of the best block."""
         self.notify(compact(header_json(timeline.views[self.chain].best.header)))
 
 
 class AllHeads(Heads):
-    """Every new block of a chain. They come one after another, as those of `Heads`: only rewinds make forks here."""
+    """A subscription to the headers of all new blocks.
+
+    They are the same as those of `Heads`, because a chain here only forks by a rewind.
+    """
 
     method = "chain_allHead"
     group = "allHeads"
 
 
 class FinalizedHeads(Heads):
-    """Final heads in order."""
+    """A subscription to the headers of blocks that became final."""
 
     method = "chain_finalizedHead"
     group = "finalizedHeads"
@@ -83,7 +92,7 @@ class FinalizedHeads(Heads):
         self.sent = 0
 
     def advanced(self, advance: Advance) -> None:
-        """Each block that became final."""
+        """Send the headers of blocks that became final."""
         change = advance.chains[self.chain]
         if advance.rewound and change.view.final.number < self.sent:
             self.notify(header_text(advance, change.view.final))
@@ -92,7 +101,7 @@ class FinalizedHeads(Heads):
         self.sent = change.view.final.number
 
     def newest(self, timeline: Timeline) -> None:
-        """The final head."""
+        """Send the header of the final block."""
         final = timeline.views[self.chain].final
         self.sent = final.number
         self.notify(compact(header_json(final.header)))

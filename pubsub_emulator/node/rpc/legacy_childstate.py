@@ -1,4 +1,8 @@
-"""`childstate_*` and child read proofs: the tries that publishers write to, by their prefixed storage key."""
+"""`childstate_*` and read proofs of child tries.
+
+Publishers write to child tries. Callers name a trie by its storage key with the prefix for default
+child tries.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -19,7 +23,10 @@ CHILD: Final = Param("childKey", hexadecimal, aliases=("child", "childStorageKey
 
 
 def child_key(prefixed: bytes) -> bytes:
-    """The storage key of a default child trie. Raises `RpcError` 4003 for any other kind."""
+    """Return the storage key of a default child trie without the prefix.
+
+    Raises `RpcError` 4003 if the key has another prefix.
+    """
     if not prefixed.startswith(CHILD_STORAGE_PREFIX):
         raise RpcError(CLIENT, "Client error: Invalid child storage key")
     return prefixed[len(CHILD_STORAGE_PREFIX) :]
@@ -44,7 +51,7 @@ _declare("Size", len)
 
 @method("childstate_getStorageEntries", CHILD, KEYS, AT, heavy=True)
 def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
-    """Several values."""
+    """Return the values of several keys."""
     trie = _trie(call.block(at), child)
     found = (None if trie is None else maybe_hexed(trie.get(key)) for key in keys)
     return list(fitting(found, lambda each: len(each or "null")))
@@ -52,7 +59,7 @@ def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes |
 
 @method("childstate_getKeys", CHILD, PREFIX, AT, heavy=True)
 def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -> Json:
-    """All keys that begin with `prefix`."""
+    """Return all keys that begin with `prefix`."""
     trie = _trie(call.block(at), child)
     return list(fitting(map(hexed, () if trie is None else trie.keys(prefix or b"")), len))
 
@@ -61,12 +68,15 @@ def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -
 def get_keys_paged(
     call: Call, child: bytes, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None
 ) -> Json:
-    """At most `count` keys after `start`."""
+    """Return at most `count` keys after `start`."""
     trie = _trie(call.block(at), child)
     return page(() if trie is None else trie.keys(prefix or b"", start or None), count)
 
 
 @method("state_getChildReadProof", CHILD, KEYS, AT, heavy=True, few_keys=64)
 def get_child_read_proof(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
-    """Every trie node that reading some keys of a child trie touches, the path to its root included."""
+    """Return the trie nodes that prove keys of a child trie.
+
+    They include the path to the child trie's root in the top trie.
+    """
     return proof_text(call.block(at), (), {child_key(child): keys})

@@ -1,4 +1,4 @@
-"""`state_*`: storage, proofs, runtime calls and versions, at any kept block."""
+"""`state_*`: storage, proofs, runtime calls and versions, at any stored block."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain as chained
@@ -22,9 +22,11 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.definitions import RuntimeVersion
 
 MOST_KEYS: Final = 1000
+"""The maximum number of keys of a page."""
 MOST_ARGUMENTS: Final = MOST_EXTRINSIC + 1024
-"""Bytes that a runtime function is called with."""
+"""The maximum size of a runtime function's arguments in bytes."""
 CODE: Final = b":code"
+"""The storage key of the runtime."""
 KEY: Final = Param("key", hexadecimal)
 KEYS: Final = Param("keys", hexadecimals)
 PREFIX: Final = Param("prefix", hexadecimal, optional=True)
@@ -36,20 +38,20 @@ START: Final = Param("startKey", hexadecimal, optional=True, aliases=("start",))
 
 @method("state_getStorage", KEY, AT, aliases=("state_getStorageAt",))
 def get_storage(call: Call, key: bytes, at: bytes | None) -> Json:
-    """A value."""
+    """Return the value of a key."""
     return maybe_hexed(call.block(at).state.top.get(key))
 
 
 @method("state_getStorageHash", KEY, AT, aliases=("state_getStorageHashAt",))
 def get_storage_hash(call: Call, key: bytes, at: bytes | None) -> Json:
-    """The blake2b-256 of a value."""
+    """Return the BLAKE2-256 hash of a value."""
     value = call.block(at).state.top.get(key)
     return None if value is None else hexed(blake2_256(value))
 
 
 @method("state_getStorageSize", KEY, AT, aliases=("state_getStorageSizeAt",), heavy=True)
 def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
-    """Bytes of a value, or of all values whose keys begin with `key`."""
+    """Return the size of a value, or of all values whose keys begin with `key`, in bytes."""
     top = call.block(at).state.top
     value = top.get(key)
     if value is not None:
@@ -59,12 +61,15 @@ def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
 
 @method("state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",), heavy=True)
 def get_keys_paged(call: Call, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None) -> Json:
-    """At most `count` keys after `start`."""
+    """Return at most `count` keys after `start`."""
     return page(call.block(at).state.top.keys(prefix or b"", start or None), count)
 
 
 def page(keys: Iterable[bytes], count: int) -> Json:
-    """The first `count` keys. Raises `RpcError` 4002 for a page that is too long."""
+    """Return the first `count` keys as hexadecimal digits.
+
+    Raises `RpcError` 4002 if `count` is above the limit.
+    """
     if count > MOST_KEYS:
         raise RpcError(4002, f"count exceeds maximum value. value: {count}, max: {MOST_KEYS}")
     return list(map(hexed, islice(keys, count)))
@@ -72,18 +77,21 @@ def page(keys: Iterable[bytes], count: int) -> Json:
 
 @method("state_getKeys", PREFIX, AT, heavy=True)
 def get_keys(call: Call, prefix: bytes | None, at: bytes | None) -> Json:
-    """All keys that begin with `prefix`."""
+    """Return all keys that begin with `prefix`."""
     return list(fitting(map(hexed, call.block(at).state.top.keys(prefix or b"")), len))
 
 
 @method("state_queryStorageAt", KEYS, AT, heavy=True)
 def query_storage_at(call: Call, keys: list[bytes], at: bytes | None) -> Json:
-    """The values of some keys."""
+    """Return the values of several keys."""
     return [_changes(call.block(at), keys)]
 
 
 def _changes(block: Block, keys: Iterable[bytes]) -> dict[str, Any]:
-    """Raises `RpcError` where the values are too long."""
+    """Return a storage change set with the values of these keys.
+
+    Raises `RpcError` if it is too long for an answer.
+    """
     get = block.state.top.get
     found = ([hexed(key), maybe_hexed(get(key))] for key in keys)
     return {"block": hexed(block.hash), "changes": list(fitting(found, _size))}
@@ -99,7 +107,10 @@ _TO: Final = Param("toBlock", block_hash, optional=True, aliases=("to",))
 
 @method("state_queryStorage", KEYS, _FROM, _TO, heavy=True)
 def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | None) -> Json:
-    """The values of some keys, and what became of them in each block of a range."""
+    """Return the values of keys at the first block of a range, and later changes by block.
+
+    Raises `RpcError` 4001 if both blocks are not in order on the best chain.
+    """
     start, end = call.block(first), call.block(last)
     view = call.view
     if start.number > end.number or any(view.at_height(each.number) is not each for each in (start, end)):
@@ -114,7 +125,10 @@ def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | Non
 def _changed_in(
     view: ChainView, before: Block, last: int, places: Mapping[bytes, int]
 ) -> Iterator[tuple[Block, list[bytes]]]:
-    """Each block after `before`, up to number `last`, with those of some keys that it changed."""
+    """Yield each block after `before` that changes some of the keys, up to height `last`.
+
+    The changed keys come with it, in the order of `places`.
+    """
     for number in range(before.number + 1, last + 1):
         block = view.at_height(number)
         if block is None:
@@ -128,7 +142,7 @@ def _changed_in(
 
 @method("state_getReadProof", KEYS, AT, heavy=True)
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
-    """Every trie node that reading some keys touches."""
+    """Return the trie nodes that are visited when keys are read."""
     return proof_text(call.block(at), keys, {})
 
 
@@ -136,7 +150,7 @@ def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
 
 
 def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
-    """Call a runtime function. Raises `RpcError` 4003."""
+    """Call a runtime function at a block. Raises `RpcError` 4003."""
     if len(data) > MOST_ARGUMENTS:
         raise execution_failed(f"Other: the arguments have {len(data)} bytes, and at most {MOST_ARGUMENTS}")
     try:
@@ -161,12 +175,12 @@ def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:
 
 @method("state_getMetadata", AT)
 def get_metadata(call: Call, at: bytes | None) -> Json:
-    """Metadata, version 14."""
+    """Return the metadata of version 14."""
     return hexed(metadata(call.node.at(call.block(at)), 14))
 
 
 def version_json(version: RuntimeVersion) -> dict[str, object]:
-    """A runtime version as legacy methods give it."""
+    """Return a runtime version in the form of the legacy methods."""
     return {
         "specName": version.spec_name,
         "implName": version.impl_name,
@@ -182,7 +196,7 @@ def version_json(version: RuntimeVersion) -> dict[str, object]:
 
 @method("state_getRuntimeVersion", AT, aliases=("chain_getRuntimeVersion",))
 def get_runtime_version(call: Call, at: bytes | None) -> Json:
-    """The runtime's version."""
+    """Return the runtime's version."""
     return version_json(runtime_version(call.node.at(call.block(at))))
 
 
@@ -190,7 +204,10 @@ def get_runtime_version(call: Call, at: bytes | None) -> Json:
 
 
 def changed_entries(timeline: Timeline, advance: Advance, block: Block) -> Mapping[bytes, bytes | None]:
-    """The changes of a block in its parent's top trie, computed once for all subscribers of a step."""
+    """Return the keys of the top trie that a block changed, with their new values.
+
+    The result is computed once for all subscribers of a step.
+    """
     known = advance.changes.get(block.hash)
     if known is None:
         parent = timeline.block(block.chain, block.header.parent_hash)
@@ -200,7 +217,7 @@ def changed_entries(timeline: Timeline, advance: Advance, block: Block) -> Mappi
 
 
 class StorageChanges(RpcSubscription):
-    """Some keys: all of them at first, then what changes."""
+    """A subscription to storage keys: first all values, then changes."""
 
     method = "state_storage"
     group = "storage"
@@ -213,11 +230,14 @@ class StorageChanges(RpcSubscription):
         self._timeline = timeline
 
     def newest(self, timeline: Timeline) -> None:
-        """All keys at the best block."""
+        """Send the values of all keys at the best block."""
         self.notify(compact(_changes(timeline.views[self.chain].best, list(self.keys))))
 
     def advanced(self, advance: Advance) -> None:
-        """The changes of each new block; after a rewind the differences from the best block before."""
+        """Send the changes of each new block.
+
+        After a rewind, send the differences from the previous best block.
+        """
         change = advance.chains[self.chain]
         if advance.rewound:
             before, now = change.before.state.top, change.view.best
@@ -234,7 +254,7 @@ class StorageChanges(RpcSubscription):
 
 @method("state_subscribeStorage", KEYS, live=True)
 def subscribe_storage(call: Call, keys: list[bytes]) -> Json:
-    """Values of some keys, and their changes."""
+    """Subscribe to the values of keys and their changes."""
     return call.begin(StorageChanges(call.chain, keys, call.node.timeline))
 
 
@@ -242,7 +262,7 @@ unsubscribes("state_unsubscribeStorage", StorageChanges.group)
 
 
 class RuntimeVersions(RpcSubscription):
-    """The runtime's version: the present one, then each other one."""
+    """A subscription to the runtime's version: first the present one, then each other version."""
 
     method = "state_runtimeVersion"
     group = "runtimeVersion"
@@ -254,11 +274,11 @@ class RuntimeVersions(RpcSubscription):
         self._known: RuntimeVersion | None = None
 
     def newest(self, timeline: Timeline) -> None:
-        """The version at the best block, unless it is known."""
+        """Send the version at the best block, unless it was the last one sent."""
         self._report(timeline.views[self.chain].best)
 
     def advanced(self, advance: Advance) -> None:
-        """Another version, if the best block has one."""
+        """Send the version of the best block if its code is new."""
         change = advance.chains[self.chain]
         if change.view.best.state.top.get(CODE) != change.before.state.top.get(CODE):
             self._report(change.view.best)
@@ -272,7 +292,7 @@ class RuntimeVersions(RpcSubscription):
 
 @method("state_subscribeRuntimeVersion", aliases=("chain_subscribeRuntimeVersion",), live=True)
 def subscribe_runtime_version(call: Call) -> Json:
-    """The runtime's version, and its changes."""
+    """Subscribe to the runtime's version and its changes."""
     return call.begin(RuntimeVersions(call))
 
 

@@ -1,4 +1,4 @@
-"""Methods, and the decorator that declares them."""
+"""The description of a JSON-RPC method, and the decorator that declares one."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -7,36 +7,45 @@ from typing import Final, TypeVar
 from pubsub_emulator.node.rpc.params import Param
 
 Json = object
+"""A value that can be written as JSON."""
 Handler = Callable[..., Json | Awaitable[Json]]
+"""A function that answers calls. It may be a coroutine function."""
 H = TypeVar("H", bound=Handler)
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method by all its names. `unsafe` ones need `--dev`, `live` ones a connection.
-
-    `heavy` ones read or answer at length: they run beside the event loop, one of a connection at a time. So do those
-    that are `executing` the runtime, which take longer and have threads of their own. A heavy one that names at most
-    `few_keys` is answered at once: to hand it to a thread takes ten times as long as to read them.
-    """
+    """A JSON-RPC method."""
 
     name: str
     run: Handler
     params: tuple[Param, ...] = ()
     aliases: tuple[str, ...] = ()
+    """Other names of the method."""
     unsafe: bool = False
+    """Whether the method needs `--dev`."""
     live: bool = False
+    """Whether the method needs a connection that can receive events."""
     heavy: bool = False
+    """Whether a call can take long. It then runs in another thread. A connection has one such call
+    at a time.
+    """
     executing: bool = False
+    """Whether the method runs the runtime. Such calls take even longer, and have threads of their
+    own.
+    """
     few_keys: int = 0
+    """A heavy call with at most this many keys is answered in the event loop: handing it to a
+    thread takes ten times as long as reading the keys.
+    """
 
     def is_long(self, arguments: Iterable[object]) -> bool:
-        """Whether a call with these arguments has to run beside the event loop."""
+        """Return whether a call with these arguments must run in another thread."""
         return self.heavy and not any(isinstance(each, list) and 0 < len(each) <= self.few_keys for each in arguments)
 
 
 DECLARED: Final[list[Method]] = []
-"""The methods of the modules that are imported."""
+"""All declared methods of the modules that have been imported so far."""
 
 
 def method(
@@ -49,7 +58,11 @@ def method(
     executing: bool = False,
     few_keys: int = 0,
 ) -> Callable[[H], H]:
-    """Decorator: the function answers calls of `name`, its arguments being the call and the parameters."""
+    """Declare a function as a JSON-RPC method.
+
+    The function's arguments are the `Call` and the parameters. The first paragraph of its docstring
+    is printed in the documentation of the node's methods.
+    """
 
     def add(run: H) -> H:
         DECLARED.append(Method(name, run, params, aliases, unsafe, live, heavy or executing, executing, few_keys))

@@ -1,4 +1,4 @@
-"""Every method by each of its names."""
+"""All methods of a node, by name. Importing the modules declares their methods."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,11 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 
 
 def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
-    """The methods of a node, with those for development or without. Raises `DefensiveFailure` for a name used twice."""
+    """Return the methods by each of their names.
+
+    Methods for development are included if `unsafe` is set. Raises `DefensiveFailure` if a name is
+    declared twice.
+    """
     found: dict[str, Method] = {}
     for method in DECLARED:
         for name in (method.name, *method.aliases) if unsafe or not method.unsafe else ():

@@ -1,4 +1,4 @@
-"""The node that methods work on: kept blocks, runtimes, what may change the network, and who listens."""
+"""The node that methods work on, and the interface through which they change its network."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,85 +21,125 @@ from pubsub_emulator.primitives.version import VERSION
 T = TypeVar("T")
 
 PROPERTIES: Final = {"ss58Format": 42, "tokenDecimals": 10, "tokenSymbol": "UNIT"}
+"""The chain properties for clients: address format, and the decimals and symbol of the token."""
 CLIENT: Final = "pubsub-emulator"
+"""The name of the client software, as `system_name` returns it."""
 
 
 class Control(Protocol):
-    """The interface that changes the network: requests to whoever steps it."""
+    """Requests to the thread or task that builds blocks.
+
+    Methods never change the network themselves, because a block may be under construction.
+    """
 
     async def act(self, todo: Iterable[Action]) -> list[int | None]:
-        """Do all of it before the next step, or nothing: raises `PubsubError` for the first that cannot be."""
+        """Apply all actions before the next step, or leave the network unchanged.
+
+        Raises `PubsubError` for the first action that is refused.
+        """
 
     async def build(self, todo: Iterable[Action] = ()) -> Moment:
-        """Do all of it and build one relay block with it. Raises `PubsubError` when that fails."""
+        """Apply all actions and build one relay block with them.
+
+        Raises `PubsubError` if an action or the block fails.
+        """
 
     def ask(self) -> None:
-        """Something waits for a step: build it now, if blocks are built on demand."""
+        """Request a step because something waits for it, if blocks are built on demand."""
 
     async def rewind(self, moment: Moment, todo: Iterable[Action] = ()) -> None:
-        """Go back to a kept moment, and do all of it then. Raises `PubsubError` where that is not possible."""
+        """Return the network to a stored moment and apply actions there.
+
+        Raises `PubsubError` if that is not possible.
+        """
 
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
-        """Run `work` between two steps; it must leave the network as it is."""
+        """Call `work` with the network between two steps and return its result.
+
+        `work` must leave the network as it is.
+        """
 
     async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:
-        """Run `work`, which changes nothing, in a thread; if it is `executing` the runtime, readers do not wait."""
+        """Call `work` in another thread and return its result. It must not change anything.
+
+        Set `executing` if it runs the runtime: such work has threads of its own, so that short
+        reads do not wait for it.
+        """
 
     def set_mode(self, mode: str) -> None:
-        """Build `instant`ly, with one extrinsic a step (`single`), or only when told to (`manual`)."""
+        """Set the mode in which blocks are built.
+
+        `instant` builds a block when something waits, `single` does the same with one extrinsic in
+        each block, and `manual` builds only on request.
+        """
 
     async def breathe(self) -> None:
-        """Let others go on, when the caller has worked for long enough."""
+        """Let other tasks run if the caller has been running for a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot of `dev_snapshot`: a moment, the actions requested since then, the pools, and what follows it."""
+    """A moment that `dev_snapshot` stored."""
 
     moment: Moment
     pending: tuple[Action, ...]
+    """Actions that were requested after the moment."""
     pools: Mapping[Chain, Pool]
+    """Copies of the pools."""
     before: str | None = None
+    """A description of the action that follows, if the snapshot exists to undo it."""
 
 
 @dataclass(slots=True)
 class Node:
-    """Everything that methods may use."""
+    """Everything that methods can use."""
 
     name: str
+    """The name of the scenario."""
     timeline: Timeline
     live: LiveNetwork
     control: Control
     pools: dict[Chain, Pool]
+    """The transaction pool of each chain."""
     watches: Watches
     methods: Mapping[str, Method] = field(default_factory=dict)
+    """The available methods by each of their names."""
     dev: bool = False
+    """Whether unsafe methods are available (`--dev`)."""
     floor: int = 0
-    """The relay height with which the node began to listen."""
+    """The height of the newest relay block when the node started."""
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    """The snapshots by name, the oldest first."""
     reverted: int = 0
-    """Snapshots that are gone: names are not used again."""
+    """The number of deleted snapshots. It is part of new names, so that no name is used twice."""
     sessions: dict[Session, None] = field(default_factory=dict)
+    """The open connections. The dictionary is an ordered set."""
     version: str = VERSION
+    """The version of the client software."""
     draw: Callable[[str, Mapping[str, object]], str] | None = None
-    """Makes a page of a difference under a title; `None` where nothing is drawn."""
+    """Renders a difference as an HTML page, given a title. `None` if the node renders nothing."""
     explain: Callable[["Node", Moment, Moment, BlockRecord], dict[str, object]] | None = None
-    """Draws a candidate of a moment, given the moment before; `None` where nothing is drawn."""
+    """Renders a candidate, given the moments before and after it. `None` if the node renders
+    nothing.
+    """
     names: dict[PubsubKey, str] = field(default_factory=dict)
-    """Names of keys that acts gave."""
+    """Names of published keys, from actions that used a name."""
 
     @property
     def network(self) -> Network:
-        """The network."""
+        """Return the present network."""
         return self.live.network
 
     def at(self, block: Block) -> At:
-        """A block as runtime calls look at it."""
+        """Return a block as runtime calls see it."""
         relay = self.network.relay.runtime if block.chain is RELAY else None
         return At(relay, block.header, block.state, self.timeline.genesis.heads[block.chain].hash)
 
     def announce(self, advance: Advance) -> None:
-        """Bring the pools up to date and tell every connection of a step or a rewind."""
+        """Update the pools after a step or a rewind, and notify all connections.
+
+        Watched extrinsics are notified before subscriptions, which receive the same events.
+        """
         left = self.watches.retractable(advance) if advance.rewound else {}
         for chain, pool in self.pools.items():
             change = advance.chains[chain]
@@ -115,14 +155,14 @@ class Node:
             session.advanced(advance)
 
     def reject(self, chain: Chain, extrinsics: Iterable[bytes]) -> None:
-        """Drop extrinsics that a block could not be built with."""
+        """Drop extrinsics because a block that contained them could not be built."""
         self.pools[chain].reject(self.at(self.timeline.views[chain].best), extrinsics)
         self.tell_pooled(chain)
 
     def tell_pooled(self, chain: Chain) -> None:
-        """Tell the watchers of an extrinsic its status in the pool."""
+        """Notify the watchers of extrinsics whose status in the pool has changed."""
         self.watches.pooled(chain, self.pools[chain].take_changes())
 
     def chain_name(self, chain: Chain) -> str:
-        """The name of a chain."""
+        """Return the display name of a chain."""
         return f"{self.name} relay chain" if chain is RELAY else f"{self.name} parachain {chain}"

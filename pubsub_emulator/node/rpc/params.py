@@ -1,4 +1,8 @@
-"""Parameters by place or by name, read strictly: what is not of the wanted type is -32602 and named."""
+"""Reads the parameters of calls, given by position or by name.
+
+A value of the wrong type is an error -32602 that names the parameter. Nothing is converted
+silently.
+"""
 
 import re
 from binascii import unhexlify
@@ -12,22 +16,29 @@ from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId, PubsubKey
 
 T = TypeVar("T")
 Read = Callable[[object], T]
-"""Makes a value of its JSON. Raises `ValueError` that says what is wanted."""
+"""Converts a JSON value. Raises `ValueError` with a message that says which value is expected."""
 _CAPITAL: Final = re.compile("[A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter; `aliases` are other names of it. Each may be written in camel case or with underscores."""
+    """One parameter of a method.
+
+    A caller may write each of its names in camel case or in snake case.
+    """
 
     name: str
     read: Read[object]
     optional: bool = False
     aliases: tuple[str, ...] = ()
+    """Other names of the parameter."""
 
 
 def bind(params: tuple[Param, ...], given: object) -> list[object]:
-    """The arguments of a call; `None` for optional ones that lack. Raises `RpcError`."""
+    """Return the arguments of a call. Missing optional parameters are `None`.
+
+    Raises `RpcError` with code -32602.
+    """
     if given is None:
         given = []
     if isinstance(given, dict):
@@ -67,17 +78,18 @@ def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object
 
 
 def hexadecimal(value: object) -> bytes:
-    """Bytes as hexadecimal digits, with `0x` before them or without, as a Substrate node takes them."""
+    """Read bytes from hexadecimal digits. The prefix `0x` is optional, as in a Substrate node."""
     if not isinstance(value, str):
         raise ValueError("a string of hexadecimal digits is wanted")
     try:
-        return unhexlify(value.removeprefix("0x"))  # unlike `bytes.fromhex`, it takes no spaces
+        # Unlike `bytes.fromhex`, `unhexlify` does not accept spaces.
+        return unhexlify(value.removeprefix("0x"))
     except ValueError:
         raise ValueError("not an even number of hexadecimal digits") from None
 
 
 def block_hash(value: object) -> bytes:
-    """32 bytes."""
+    """Read a hash of 32 bytes."""
     found = hexadecimal(value)
     if len(found) != 32:
         raise ValueError(f"a hash has 32 bytes, not {len(found)}")
@@ -85,21 +97,21 @@ def block_hash(value: object) -> bytes:
 
 
 def text(value: object) -> str:
-    """A string."""
+    """Read a string."""
     if not isinstance(value, str):
         raise ValueError("a string is wanted")
     return value
 
 
 def boolean(value: object) -> bool:
-    """True or false."""
+    """Read a boolean."""
     if not isinstance(value, bool):
         raise ValueError("true or false is wanted")
     return value
 
 
 def integer(most: int, least: int = 0) -> Read[int]:
-    """Reads whole numbers of a range."""
+    """Return a reader for integers from `least` to `most`."""
 
     def read(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
@@ -114,7 +126,7 @@ u64: Final = integer(U64_MAX)
 
 
 def one_of(names: Collection[str]) -> Read[str]:
-    """Reads one of a few words."""
+    """Return a reader for one of several words."""
 
     def read(value: object) -> str:
         if value not in names or not isinstance(value, str):
@@ -125,7 +137,10 @@ def one_of(names: Collection[str]) -> Read[str]:
 
 
 def height(value: object) -> int:
-    """A block number, as a number or in 64 hexadecimal digits at most: to read millions of them takes its time."""
+    """Read a block number, as an integer or as hexadecimal digits.
+
+    At most 64 digits are accepted, because converting millions of them would take long.
+    """
     if isinstance(value, str) and value.startswith("0x") and len(value) <= 66 and value.isalnum():
         try:
             value = int(value, 0)
@@ -135,12 +150,12 @@ def height(value: object) -> int:
 
 
 def para(value: object) -> ParaId:
-    """A parachain's id."""
+    """Read the id of a parachain."""
     return ParaId(u32(value))
 
 
 def pubsub_key(value: object) -> PubsubKey:
-    """A published key: 32 bytes, or a name to be hashed."""
+    """Read a published key: 32 bytes with `0x`, or a name whose BLAKE2 hash is the key."""
     name = text(value)
     if name.startswith("0x"):
         found = hexadecimal(name)
@@ -151,7 +166,10 @@ def pubsub_key(value: object) -> PubsubKey:
 
 
 def list_of(read: Read[T], most: int | None = None) -> Read[list[T]]:
-    """A list whose items are read by `read`."""
+    """Return a reader for lists whose items are read by `read`.
+
+    `most` limits the number of items.
+    """
 
     def read_list(value: object) -> list[T]:
         if not isinstance(value, list):
@@ -164,7 +182,11 @@ def list_of(read: Read[T], most: int | None = None) -> Read[list[T]]:
 
 
 def fields(make: Callable[..., T], known: Mapping[str, Read[object]], needed: Collection[str] = ()) -> Read[T]:
-    """Reads an object: `make` gets the fields that are not null, by names_like_this. Those `needed` must be there."""
+    """Return a reader for objects with the fields `known`.
+
+    The reader calls `make` with all fields that are not null, as keyword arguments in snake case.
+    An unknown field, or a missing one of `needed`, is an error.
+    """
 
     def read(value: object) -> T:
         if not isinstance(value, dict):
@@ -187,21 +209,25 @@ def fields(make: Callable[..., T], known: Mapping[str, Read[object]], needed: Co
 
 
 def hexadecimals(value: object) -> list[bytes]:
-    """A list of byte strings, each as `hexadecimal` takes it."""
+    """Read a list of byte strings.
+
+    The list can have a hundred thousand items, so that the items are first read without checks.
+    """
     if not isinstance(value, list):
         raise ValueError("a list is wanted")
     try:
         return [unhexlify(item.removeprefix("0x")) for item in value]
     except (AttributeError, ValueError):
-        return [hexadecimal(item) for item in value]  # it says what is wrong
+        # This raises the error with a message that says which value is expected.
+        return [hexadecimal(item) for item in value]
 
 
 Pair = tuple[bytes, bytes | None]
-"""A storage key and its value, `None` to remove it."""
+"""A storage key with its new value, or `None` to remove the key."""
 
 
 def pairs_of(value: object) -> list[Pair]:
-    """A list of `[key, value]`."""
+    """Read a list of pairs `[key, value]`."""
 
     def pair(item: object) -> Pair:
         if not isinstance(item, list) or len(item) != 2:
@@ -212,4 +238,4 @@ def pairs_of(value: object) -> list[Pair]:
 
 
 AT: Final = Param("at", block_hash, optional=True, aliases=("hash", "block"))
-"""A block; the best one where it lacks."""
+"""A block by its hash. Methods use the best block if it is missing."""

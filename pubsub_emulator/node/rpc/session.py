@@ -1,4 +1,8 @@
-"""A connection as methods see it: its subscriptions, whose events wait until their id was sent, and where these go."""
+"""A connection as methods see it: its subscriptions, and the outlet for their events.
+
+The events of a subscription are delayed until the answer with its id has been sent. Clients
+otherwise receive events with an id that they do not know yet.
+"""
 
 from collections.abc import Coroutine
 from enum import Enum
@@ -12,30 +16,33 @@ from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.rpc.errors import TOO_MANY_SUBSCRIPTIONS, RpcError
 
 MOST_SUBSCRIPTIONS: Final = 1024
+"""The maximum number of subscriptions of a connection."""
 MOST_KEYS: Final = 65_536
-"""Keys that the storage subscriptions of one connection may be told of."""
+"""The maximum number of keys that the storage subscriptions of one connection can watch in total.
+"""
 
 
 class Overflow(Enum):
-    """The treatment of a subscription whose events pile up."""
+    """What happens to a subscription whose client is too slow."""
 
     NEWEST = "newest"
-    """Only the newest matters: events are left out, and `newest` is sent when there is room again."""
+    """Events are dropped. Once there is room again, `newest` sends the present value."""
     STOP = "stop"
-    """It ends with an event that says so."""
+    """The subscription ends with an event that says so."""
     CLOSE = "close"
-    """The connection closes: nothing may be left out."""
+    """The connection is closed, because every event is needed."""
 
 
 _encode: Final = JSONEncoder(separators=(",", ":")).encode
 
 
 def compact(value: object) -> str:
-    """JSON without spaces."""
+    """Return a value as JSON without spaces."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        return _encode(value)  # a number beyond 64 bits, or half of a surrogate pair
+        # orjson refuses integers beyond 64 bits and unpaired surrogates.
+        return _encode(value)
 
 
 def _too_many(limit: str) -> RpcError:
@@ -44,28 +51,37 @@ def _too_many(limit: str) -> RpcError:
 
 
 class Outlet(Protocol):
-    """The destination of a session's messages; the server's."""
+    """The destination of a session's messages. The server implements it."""
 
     def event(self, subscription: "RpcSubscription", text: str) -> None:
         """Queue an event."""
 
     def spawn(self, work: Coroutine[object, None, None]) -> None:
-        """Run something beside the connection's requests; it ends with the connection at the latest."""
+        """Run a coroutine concurrently with the connection's requests.
+
+        It is cancelled when the connection closes.
+        """
 
     async def room(self) -> None:
-        """Wait until the client has taken enough of what was sent, and let others go on now and then."""
+        """Wait until the client has received most of what was sent.
+
+        This also lets other tasks run from time to time.
+        """
 
 
 class RpcSubscription:
-    """A stream of events to one client. Subclasses say what a step means to it."""
+    """A stream of events to one client. Subclasses define the events of a step."""
 
     method: str
-    """The method of its events."""
+    """The method name in the events."""
     group: str
-    """What unsubscribing names: `chain_newHead` and the like end by their own method only."""
+    """The subscriptions that one unsubscribe method can end. `chain_unsubscribeNewHeads`, for
+    example, only ends those of `chain_subscribeNewHeads`.
+    """
     overflow: ClassVar[Overflow] = Overflow.CLOSE
+    """What happens if the client is too slow."""
     weight = 0
-    """Storage keys that it is told of."""
+    """The number of storage keys that the subscription watches."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
@@ -73,24 +89,24 @@ class RpcSubscription:
         self.session: Session | None = None
         self.held: list[str] = []
         self.holds = 0
-        """Answers that must go out before the events in `held`."""
+        """The number of answers that must be sent before the events in `held`."""
         self.sent_at = 0.0
-        """When the server sent the last event, by a clock of its own."""
+        """The time of the last event, on the server's clock."""
 
     def advanced(self, advance: Advance) -> None:
-        """A step or a rewind happened."""
+        """Handle a step or a rewind."""
 
     def silent(self) -> None:
-        """Nothing was sent for a while."""
+        """Handle a period without events."""
 
     def closed(self) -> None:
-        """Release what the subscription holds: it ended, on either side."""
+        """Release resources after the subscription has ended, on either side."""
 
     def newest(self, timeline: Timeline) -> None:
-        """Send what matters now, after events were left out."""
+        """Send the present value, at the beginning or after events were dropped."""
 
     def notify(self, result: str) -> None:
-        """Send an event whose result is JSON already."""
+        """Send an event. `result` is JSON text."""
         session = self.session
         if session is None:
             return
@@ -103,22 +119,22 @@ class RpcSubscription:
             session.outlet.event(self, message)
 
     def stop(self) -> None:
-        """End it with an event that says so."""
+        """End the subscription with an event that says so. Subclasses add the event."""
         self.end()
 
     async def room(self) -> None:
-        """Wait, where many events are sent, until the client has taken enough of them."""
+        """Wait until the client has received most of what was sent."""
         if self.session is not None:
             await self.session.outlet.room()
 
     def end(self) -> None:
-        """End it from this side; events that were sent before still go out."""
+        """End the subscription. Events that were queued before are still sent."""
         if self.session is not None:
             self.session.remove(self.id, self.group)
 
 
 class Session:
-    """One connection."""
+    """The subscriptions of one connection."""
 
     def __init__(self, name: str, outlet: Outlet, most: int = MOST_SUBSCRIPTIONS) -> None:
         self.outlet = outlet
@@ -128,7 +144,10 @@ class Session:
         self._count = 0
 
     def add(self, subscription: RpcSubscription) -> str:
-        """Give a subscription its id. Raises `RpcError` when the connection has too many."""
+        """Register a subscription and return its new id.
+
+        Raises `RpcError` if the connection has too many subscriptions or watched keys.
+        """
         if len(self.subscriptions) >= self._most:
             raise _too_many(f"{self._most}")
         if sum(each.weight for each in self.subscriptions.values()) + subscription.weight > MOST_KEYS:
@@ -140,12 +159,12 @@ class Session:
         return subscription.id
 
     def find(self, name: str, group: str) -> RpcSubscription | None:
-        """A live subscription of a group."""
+        """Return a subscription of a group by its id, or `None`."""
         found = self.subscriptions.get(name)
         return found if found is not None and found.group == group else None
 
     def remove(self, name: str, group: str) -> bool:
-        """End a subscription; whether there was one of that group."""
+        """End a subscription and return whether there was one of that group."""
         found = self.find(name, group)
         if found is None:
             return False
@@ -155,7 +174,7 @@ class Session:
         return True
 
     def release(self, opened: list[RpcSubscription]) -> None:
-        """The answer that these waited for was sent: let their events go."""
+        """Send the delayed events of subscriptions, because the answer before them was sent."""
         for subscription in opened:
             subscription.holds -= 1
             if not subscription.holds:
@@ -164,12 +183,13 @@ class Session:
                     self.outlet.event(subscription, message)
 
     def advanced(self, advance: Advance) -> None:
-        """Tell every subscription of a step or a rewind."""
+        """Notify all subscriptions of a step or a rewind."""
         for subscription in list(self.subscriptions.values()):
+            # Handling the step can end other subscriptions of the list.
             if subscription.session is not None:
                 subscription.advanced(advance)
 
     def close(self) -> None:
-        """The connection is gone."""
+        """End all subscriptions because the connection is closed."""
         for subscription in list(self.subscriptions.values()):
             self.remove(subscription.id, subscription.group)

@@ -1,4 +1,4 @@
-"""Storage queries of the new methods, `archive_v1_storage` and `chainHead_v1_storage`, and what they find."""
+"""Storage queries of `archive_v1_storage` and `chainHead_v1_storage`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +12,23 @@ from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.trie import StateTrie
 
 TYPES: Final = ("value", "hash", "closestDescendantMerkleValue", "descendantsValues", "descendantsHashes")
+"""The kinds of queries."""
 DESCENDANTS: Final = ("descendantsValues", "descendantsHashes")
+"""The queries that find all entries below a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One item asked for, and where a listing goes on. Raises `ValueError` where there is none."""
+    """One item of a storage query.
+
+    Raises `ValueError` if it has a pagination key although its type does not list entries.
+    """
 
     key: bytes
     type: str
+    """One of `TYPES`."""
     pagination_start_key: bytes | None = None
+    """The key after which a listing continues."""
 
     def __post_init__(self) -> None:
         if self.pagination_start_key is not None and not self.lists:
@@ -29,26 +36,29 @@ class Query:
 
     @property
     def lists(self) -> bool:
-        """Whether it may find many entries."""
+        """Return whether the query can find more than one entry."""
         return self.type in DESCENDANTS
 
 
 _FIELDS: Final = {"key": hexadecimal, "type": one_of(TYPES), "paginationStartKey": hexadecimal}
 query: Final = fields(Query, _FIELDS, ("key", "type"))
-"""Reads a query."""
+"""Reads a query from JSON."""
 ITEMS: Final = Param("items", list_of(query))
 CHILD_TRIE: Final = Param("childTrie", hexadecimal, optional=True)
 
 
 def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
-    """The top trie, or a child trie by its storage key with or without the prefix; `None` for an empty one."""
+    """Return the top trie, or a child trie by its storage key with or without the prefix.
+
+    Returns `None` if there is no such child trie.
+    """
     if child is None:
         return block.state.top
     return block.state.children.get(child.removeprefix(CHILD_STORAGE_PREFIX))
 
 
 def find(trie: StateTrie | None, query: Query) -> Iterator[dict[str, str]]:
-    """The items that a query finds, in key order."""
+    """Yield the results of a query in the order of keys."""
     if trie is None:
         return
     if query.lists:

@@ -1,4 +1,4 @@
-"""`transaction_v1_*` and `transactionWatch_v1_*`."""
+"""`transaction_v1_*` and `transactionWatch_v1_*`: broadcasts of extrinsics and their status."""
 
 from inspect import iscoroutine
 from typing import Final
@@ -18,6 +18,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 
 TRANSACTION: Final = Param("transaction", hexadecimal)
 MOST_BROADCASTS: Final = 16
+"""The maximum number of broadcasts of a connection."""
 
 
 def _place(block: Block, index: int) -> Json:
@@ -25,13 +26,13 @@ def _place(block: Block, index: int) -> Json:
 
 
 class TransactionWatch(Watcher):
-    """The events of a watched extrinsic."""
+    """A subscription to the status of a submitted extrinsic."""
 
     method = "transactionWatch_v1_watchEvent"
     group = "transactionWatch"
 
     def pooled(self, change: PoolChange) -> None:
-        """The pool's status of it has changed."""
+        """Send a change of status in the pool."""
         match change.kind:
             case "ready" | "future":
                 self.notify('{"event":"validated"}')
@@ -44,22 +45,25 @@ class TransactionWatch(Watcher):
                 self.end()
 
     def included(self, block: Block, index: int) -> None:
-        """It is in a best block."""
+        """Send that a best block includes the extrinsic."""
         self.notify(compact({"event": "bestChainBlockIncluded", "block": _place(block, index)}))
 
     def finalized(self, block: Block, index: int) -> None:
-        """It is in a final block."""
+        """Send that a final block includes the extrinsic, and end."""
         self.notify(compact({"event": "finalized", "block": _place(block, index)}))
         self.end()
 
     def retracted(self, _block: Block) -> None:
-        """Its block was left."""
+        """Send that the extrinsic's block is no longer on the best chain."""
         self.notify('{"event":"bestChainBlockIncluded","block":null}')
 
 
 @method("transactionWatch_v1_submitAndWatch", TRANSACTION, live=True)
 def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
-    """Put an extrinsic into the pool and tell what becomes of it; what is wrong with it is an event, too."""
+    """Put an extrinsic into the pool and subscribe to its status.
+
+    A refusal by the pool is an event, too, and not an error of the call.
+    """
     subscription = TransactionWatch(call.node.watches, call.chain, blake2_256(extrinsic))
     opened = call.open(subscription)
 
@@ -80,13 +84,13 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
 
 @method("transactionWatch_v1_unwatch", Param("subscription", text), live=True)
 def unwatch(call: Call, name: str) -> None:
-    """End the subscription."""
+    """End a subscription. Raises `RpcError` -32602 if there is none."""
     if call.session is None or not call.session.remove(name, TransactionWatch.group):
         raise RpcError(INVALID_PARAMS, "Invalid subscription", f"{name} is none")
 
 
 class Broadcast(RpcSubscription):
-    """An extrinsic that is tried again with each block; it has no events."""
+    """An extrinsic that is submitted again after each block. It has no events."""
 
     method = ""
     group = "broadcast"
@@ -97,7 +101,7 @@ class Broadcast(RpcSubscription):
         self._extrinsic = extrinsic
 
     def attempt(self) -> None:
-        """Put it into the pool, if it is valid now."""
+        """Put the extrinsic into the pool if it is valid now."""
         later = when_checked(self._call, self._extrinsic, self._try)
         if iscoroutine(later) and self.session is not None:
             self.session.outlet.spawn(later)
@@ -110,14 +114,17 @@ class Broadcast(RpcSubscription):
         self._call.node.tell_pooled(self.chain)
 
     def advanced(self, advance: Advance) -> None:
-        """Try again with another best block."""
+        """Try again after a new best block."""
         if advance.rewound or advance.chains[self.chain].new:
             self.attempt()
 
 
 @method("transaction_v1_broadcast", TRANSACTION, live=True)
 def broadcast(call: Call, extrinsic: bytes) -> Json:
-    """Try an extrinsic with each block until told to stop; `None` where sixteen are tried already."""
+    """Submit an extrinsic after each block until the client stops it.
+
+    Returns null if the connection has the maximum number of broadcasts.
+    """
     if call.session is None:
         return None
     tried = [each for each in call.session.subscriptions.values() if isinstance(each, Broadcast)]
@@ -131,6 +138,6 @@ def broadcast(call: Call, extrinsic: bytes) -> Json:
 
 @method("transaction_v1_stop", Param("operationId", text), live=True)
 def stop(call: Call, name: str) -> None:
-    """Stop trying."""
+    """Stop a broadcast. Raises `RpcError` -32602 if there is none."""
     if call.session is None or not call.session.remove(name, Broadcast.group):
         raise RpcError(INVALID_PARAMS, "Invalid operation id", f"{name} is none")

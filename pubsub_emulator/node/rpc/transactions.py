@@ -1,4 +1,7 @@
-"""Events of watched extrinsics: pool, block, final block; and back, where a rewind takes them."""
+"""The watched extrinsics of all chains, and the events of their watchers.
+
+A watched extrinsic moves from the pool to a block and to a final block. A rewind can move it back.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,39 +23,43 @@ class Watcher(RpcSubscription):
         self._name = name
 
     def closed(self) -> None:
-        """Nobody listens any more."""
+        """Stop watching the extrinsic."""
         self._watches.forget(self.chain, self._name, self)
 
     def pooled(self, change: PoolChange) -> None:
-        """The pool says something of it; after `usurped`, `dropped` and `invalid` nothing follows."""
+        """Handle a change of status in the pool.
+
+        After `usurped`, `dropped` and `invalid`, there are no more events.
+        """
 
     def included(self, block: Block, index: int) -> None:
-        """It is part of a best block."""
+        """Handle that a best block includes the extrinsic at this index."""
 
     def finalized(self, block: Block, index: int) -> None:
-        """It is part of a final block: nothing follows."""
+        """Handle that a final block includes the extrinsic. This is the last event."""
 
     def retracted(self, block: Block) -> None:
-        """Its block is no longer on the best chain."""
+        """Handle that the extrinsic's block is no longer on the best chain."""
 
 
 @dataclass(slots=True)
 class Watched:
-    """One extrinsic: who watches it, and where it is."""
+    """An extrinsic with its watchers."""
 
     extrinsic: bytes
     watchers: list[Watcher] = field(default_factory=list)
     place: tuple[Block, int] | None = None
+    """The block that includes it and its index there, or `None` while it is in the pool."""
 
 
 class Watches:
-    """Every watched extrinsic of every chain."""
+    """All watched extrinsics, by chain and hash."""
 
     def __init__(self, chains: Iterable[Chain]) -> None:
         self._watched: dict[Chain, dict[Hash, Watched]] = {chain: {} for chain in chains}
 
     def watch(self, chain: Chain, name: Hash, extrinsic: bytes, watcher: Watcher) -> None:
-        """Tell `watcher` of an extrinsic that was put into the pool."""
+        """Add a watcher of an extrinsic in the pool."""
         self._watched[chain].setdefault(name, Watched(extrinsic)).watchers.append(watcher)
 
     def forget(self, chain: Chain, name: Hash, watcher: Watcher) -> None:
@@ -64,7 +71,10 @@ class Watches:
                 del self._watched[chain][name]
 
     def retractable(self, advance: Advance) -> Mapping[Chain, list[bytes]]:
-        """The watched extrinsics in blocks that a rewind left, by chain: they wait again if they are valid."""
+        """Return the watched extrinsics in blocks that a rewind removed, by chain.
+
+        The caller puts those that are still valid back into the pools.
+        """
         left = {id(block) for block in advance.left}
         return {
             chain: [each.extrinsic for each in watched.values() if each.place is not None and id(each.place[0]) in left]
@@ -72,7 +82,10 @@ class Watches:
         }
 
     def pooled(self, chain: Chain, changes: Iterable[PoolChange]) -> None:
-        """Tell the watchers the pool's status of an extrinsic."""
+        """Notify watchers of changes of status in the pool.
+
+        Extrinsics that are in a block already are skipped.
+        """
         for change in changes:
             watched = self._watched[chain].get(change.hash)
             if watched is None or watched.place is not None:
@@ -83,7 +96,7 @@ class Watches:
                 self._watched[chain].pop(change.hash, None)
 
     def advanced(self, advance: Advance) -> None:
-        """Tell of blocks that came, went or became final."""
+        """Notify watchers of new, lost and final blocks."""
         for chain, watched in self._watched.items():
             if not watched:
                 continue
@@ -93,6 +106,7 @@ class Watches:
 
     @staticmethod
     def _retract(watched: Mapping[Hash, Watched], advance: Advance) -> None:
+        """Notify the watchers of extrinsics in blocks that a rewind removed."""
         left = {id(block) for block in advance.left}
         for each in watched.values():
             if each.place is not None and id(each.place[0]) in left:
@@ -102,6 +116,7 @@ class Watches:
 
     @staticmethod
     def _place(watched: dict[Hash, Watched], change: ChainAdvance) -> None:
+        """Notify the watchers of extrinsics in new and in final blocks."""
         for block in change.new:
             for index, extrinsic in enumerate(block.body):
                 found = watched.get(blake2_256(extrinsic))
