@@ -1,1 +1,1 @@
-"""Candid: types, interface descriptions, a writer with fixed headers and a strict reader (IC-11)."""
+"""Candid, the Internet Computer's message format: types, `.did` files, writer, reader (IC-11)."""

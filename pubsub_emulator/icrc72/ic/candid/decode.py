@@ -1,8 +1,12 @@
-"""Reading Candid strictly: every message is read as the types that are expected, or refused (IC-11b).
+"""Strict reading of Candid: a message has the expected types or is refused (IC-11b).
 
-Coercion is that of Candid 0.1.8: a message of other types than the expected ones is refused; under `opt` the value
-decides, and one that does not fit is null; fields and arguments that nobody expects are read over. Readers of a
-pair of types are made when a message first needs them, and kept per type table.
+Values are coerced as in Candid 0.1.8. A message whose types cannot be read as the expected ones is
+refused as a whole. Under `opt`, each value counts: one that does not fit becomes null. Additional
+fields and arguments are skipped.
+
+A reader is a function for one pair of a type in the message and an expected type. Readers are made
+when a message first needs them. Messages of one sender usually begin with the same type table, so a
+decoder caches the readers by the bytes of the table.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,36 +17,54 @@ from pubsub_emulator.icrc72.ic.candid.wire import Reader, read_header
 from pubsub_emulator.icrc72.ic.errors import CandidError, shown
 
 Read = Callable[[Reader], object]
+"""Reads one value.
+
+Raises `CandidError`, or its subclass `_Mismatch` if the value is well-formed but does not fit.
+"""
 
 _NOTHING: Final = object()
+"""Marks a value under `opt` that did not fit."""
 _NAT_AS_INT: Final = ("nat", "int")
+"""The only pair of different primitive types of which one may be read as the other."""
 
-KEPT_TABLES: Final = 64  # how many type tables a decoder keeps readers for; strangers may send any number
+KEPT_TABLES: Final = 64
+"""How many type tables a decoder caches readers for. Strangers may send any number of them."""
 
 KEPT_MESSAGES: Final = 32
+"""How many of the last messages a decoder caches with their values.
+
+Values are immutable, so they can be shared. Observers of the network read the same message as the
+receiver, and many answers are equal.
+"""
 KEPT_BYTES: Final = 1 << 16
-"""The last messages up to this length are kept with their values, which are immutable: observers read what the
-receiver reads next, and many answers are alike."""
+"""The longest message that is cached."""
 
 
 class _Mismatch(CandidError):
-    """A well-formed value does not fit the expected type; the `opt` around it becomes null."""
+    """A well-formed value does not fit the expected type: the nearest `opt` around it becomes null."""
 
 
 class Decoder:
-    """Reads the arguments or results of one method."""
+    """A reader for the arguments or the results of one method."""
 
     __slots__ = ("_kept", "_recent", "_strict", "_types")
 
     def __init__(self, types: Sequence[t.Type], *, strict: bool = False) -> None:
-        """`strict` refuses a value that does not fit under `opt`, instead of reading it as null."""
+        """Expect values of `types`.
+
+        `strict` refuses a value under `opt` that does not fit. Candid would read it as null, and some
+        methods would then do something other than the caller wants (see `services.STRICT`).
+        """
         self._types = tuple(types)
         self._strict = strict
         self._kept: dict[bytes, list[Read]] = {}
         self._recent: dict[bytes, tuple[object, ...]] = {}
 
     def decode(self, data: bytes) -> tuple[object, ...]:
-        """The values of a message, one per expected type. Raises `CandidError` alone; it names the byte."""
+        """Return the values of a message, one per expected type.
+
+        Raises only `CandidError`, with the position of the byte at which reading stopped.
+        """
         values = self._recent.get(data)
         if values is None:
             values = self._decode(data)
@@ -53,6 +75,7 @@ class Decoder:
         return values
 
     def _decode(self, data: bytes) -> tuple[object, ...]:
+        """Decode a message that is not cached."""
         reader = Reader(data)
         try:
             found = [read(reader) for read in self._known(reader) or self._prepare(reader)]
@@ -62,9 +85,14 @@ class Decoder:
             raise CandidError(f"byte {reader.at}: values are nested too deep") from error
         if reader.at != len(data):
             raise CandidError(f"byte {reader.at}: the message ends here, {len(data) - reader.at} bytes follow")
+        # After the expected values come the `None`s of skipped arguments.
         return tuple(found[: len(self._types)])
 
     def _known(self, reader: Reader) -> list[Read] | None:
+        """Return the cached readers for the header of a message and advance to the first value.
+
+        A header states its own length, so a message that begins with its bytes has this header.
+        """
         for header, reads in self._kept.items():
             if reader.data.startswith(header):
                 reader.at = len(header)
@@ -72,6 +100,10 @@ class Decoder:
         return None
 
     def _prepare(self, reader: Reader) -> list[Read]:
+        """Read the header of a message, and make and cache the readers for its values.
+
+        Missing arguments get a reader that reads no bytes. Additional ones get readers that skip them.
+        """
         wire = read_header(reader)
         plans = _Plans(strict=self._strict)
         reads: list[Read] = []
@@ -92,7 +124,7 @@ class Decoder:
 
 
 class _Plans:
-    """Readers for the types of one type table. What nobody expects is read as what it is, and dropped."""
+    """The readers for the types of one type table."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
@@ -100,14 +132,21 @@ class _Plans:
         self._kept: list[t.Type] = []
 
     def reader(self, wire: t.Type, wanted: t.Type) -> Read:
+        """Return the function that reads values of type `wire` as `wanted`."""
         wire, wanted = t.resolved(wire), t.resolved(wanted)
         known = self._readers.get((id(wire), id(wanted)))
         if known is None:
-            self._kept += [wire, wanted]  # ids stay theirs
+            # The keys are object ids. Python may reuse an id as soon as its object is gone.
+            self._kept += [wire, wanted]
             known = self._readers[id(wire), id(wanted)] = self._make(wire, wanted)
         return known
 
     def _make(self, wire: t.Type, wanted: t.Type) -> Read:
+        """Make the reader for a pair of resolved types.
+
+        Types that do not fit get a reader that raises `_Mismatch`, because the value may be under an
+        `opt`, which then becomes null, or in a case that never occurs.
+        """
         if isinstance(wire, t.Prim) and (wire is wanted or wire.name == "empty"):
             return _PRIMITIVE_READERS[wire.name]
         if isinstance(wanted, t.Prim):
@@ -130,10 +169,15 @@ class _Plans:
         return _mismatch
 
     def skipper(self, wire: t.Type) -> Read:
+        """Return a reader for values that are not expected, which checks them as their own type."""
         return self.reader(wire, wire)
 
     def _lazy(self, wire: t.Type, wanted: t.Type) -> Read:
-        """A reader that makes the real reader when it is first called: types may contain themselves."""
+        """Return a reader that makes the real reader when it is first called.
+
+        Types may contain themselves, so readers of inner types cannot be made at once. Primitive types
+        and blobs cannot, and get their readers directly for speed.
+        """
         made: list[Read] = []
 
         def read(reader: Reader) -> object:
@@ -145,6 +189,11 @@ class _Plans:
         return self.reader(wire, wanted) if isinstance(simple, t.Prim) or t.is_blob(simple) else read
 
     def _opt(self, wire: t.Type, wanted: t.Opt) -> Read:
+        """Make the reader that reads any type as an optional type.
+
+        A value of a type that is not `opt` is read as if it were inside one, unless the inner type has
+        null among its values: then it is skipped and the result is null.
+        """
         wrapped, nothing = t.may_be_null(wanted.inner), _nothing_of(wanted)
         if isinstance(wire, t.Prim) and wire.name in {"null", "reserved"}:
             return _always(nothing)
@@ -173,6 +222,10 @@ class _Plans:
         return read
 
     def _vec(self, wire: t.Type, wanted: t.Type, *, as_bytes: bool) -> Read:
+        """Make the reader of a vector with items of type `wire` that are read as `wanted`.
+
+        `as_bytes` applies to a `vec empty`, or a named byte type, that is read as `vec nat8`.
+        """
         item = self._lazy(wire, wanted)
 
         def read(reader: Reader) -> object:
@@ -186,11 +239,18 @@ class _Plans:
         return read
 
     def _record(self, wire: t.Record, wanted: t.Record) -> Read:
+        """Make the reader of a record.
+
+        Fields come in the order of the message and are put where `wanted` has them. Additional
+        fields are skipped. Missing fields are null if their types permit it; otherwise the records do
+        not fit.
+        """
         places = {each.id: at for at, each in enumerate(wanted.fields)}
         steps: list[tuple[int, Read]] = []
         for each in wire.fields:
             at = places.pop(each.id, None)
             field = each.type if at is None else wanted.fields[at].type
+            # Position -1 marks a field that is read and dropped.
             steps.append((-1 if at is None else at, self._lazy(each.type, field)))
         blank: list[object] = [None] * len(wanted.fields)
         for at in places.values():
@@ -213,6 +273,10 @@ class _Plans:
         return read
 
     def _variant(self, wire: t.Cases, wanted: t.Cases) -> Read:
+        """Make the reader of a variant.
+
+        A case that `wanted` lacks is a mismatch only if a value of it occurs.
+        """
         takes = {each.id: each for each in wanted.fields}
         cases: list[tuple[str, Read]] = []
         for each in wire.fields:
@@ -234,13 +298,15 @@ class _Plans:
 
 
 def _mismatch(_reader: Reader) -> object:
+    """Refuse a value of a type that does not fit."""
     raise _Mismatch("a value does not have the expected type")
 
 
 def _tried(read: Read, skip: Read) -> Read:
-    """Read a value that may not fit the type. One that does not is skipped and gives `_NOTHING`."""
+    """Return a reader that gives `_NOTHING` for a value that does not fit, and skips it."""
 
     def read_or_skip(reader: Reader) -> object:
+        # The budget is not restored: values that are read twice cost twice.
         at, depth = reader.at, reader.depth
         try:
             return read(reader)
@@ -253,7 +319,7 @@ def _tried(read: Read, skip: Read) -> Read:
 
 
 def _as_it_is(inner: Read) -> Read:
-    """Read a value that must fit the type, although it may be left out."""
+    """Return a reader that refuses the message if a value under `opt` does not fit (strict)."""
 
     def read(reader: Reader) -> object:
         try:
@@ -265,6 +331,8 @@ def _as_it_is(inner: Read) -> Read:
 
 
 def _always(value: object, after: Read | None = None) -> Read:
+    """Return a reader whose result is always `value`. It calls `after` to skip bytes."""
+
     def read(reader: Reader) -> object:
         if after is not None:
             after(reader)
@@ -274,6 +342,7 @@ def _always(value: object, after: Read | None = None) -> Read:
 
 
 def _nothing_of(type_: t.Type) -> object:
+    """Return the Python value of null for a type, which is `()` for `opt opt t` and the like."""
     found = t.resolved(type_)
     return () if isinstance(found, t.Opt) and t.may_be_null(found.inner) else None
 
@@ -298,6 +367,7 @@ def _fixed(size: int, *, signed: bool) -> Read:
 
 
 def _skip_principal(reader: Reader) -> None:
+    # An opaque reference, marked by 0, has no bytes.
     if reader.byte() == 1:
         reader.take(reader.leb())
 
@@ -309,6 +379,7 @@ def _skip_func(reader: Reader) -> None:
 
 
 def _skip_future(reader: Reader) -> None:
+    """Skip a value of a type from a later version of Candid, which states its length in bytes."""
     length = reader.leb()
     references = reader.leb()
     if references:

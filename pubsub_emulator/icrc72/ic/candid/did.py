@@ -1,6 +1,7 @@
-"""Interface descriptions: type definitions and one service, read from the text of a `.did` file.
+"""A parser for `.did` files: type definitions and one service.
 
-It is understood as far as this project's files need it: functions and services as types are references without more.
+It covers the part of the language that the files of this project use. It has no imports and no
+service constructors, and reduces function and service types to opaque references.
 """
 
 import re
@@ -18,9 +19,11 @@ _TOKEN: Final = re.compile(
     r"|(?P<sign>->|[{}();:,=])",
     re.DOTALL,
 )
+"""Tokens; the first line matches white space and comments, which have no group and are dropped."""
 _MODES: Final = frozenset(["query", "oneway", "composite_query"])
 
-Makers = Mapping[str, t.Make]  # for the name of a record type, what builds its Python value
+Makers = Mapping[str, t.Make]
+"""By the name of a record type, a function that makes the Python value from the tuple of fields."""
 
 
 class Method(NamedTuple):
@@ -29,23 +32,33 @@ class Method(NamedTuple):
     name: str
     arguments: tuple[t.Type, ...]
     results: tuple[t.Type, ...]
-    mode: str  # `update`, `query`, `composite_query` or `oneway`
+    mode: str
+    """`update`, `query`, `composite_query` or `oneway`."""
 
 
 class Interface(NamedTuple):
-    """The interface that a `.did` file describes."""
+    """The content of a `.did` file."""
 
     types: Mapping[str, t.Type]
+    """The defined types by name."""
     methods: Mapping[str, Method]
+    """The methods of the service by name; empty if the file has no service."""
 
 
 def parse(text: str, makers: Makers | None = None) -> Interface:
-    """Read an interface description; records named in `makers` become what those make. Raises `DidError`."""
+    """Parse a `.did` file.
+
+    Values of a record type named in `makers` will be made by its function; others will be tuples.
+    Raises `DidError` with the line.
+    """
     return _Parser(text, makers or {}).interface()
 
 
 def parse_types(text: str, definitions: Mapping[str, t.Type] | None = None) -> tuple[t.Type, ...]:
-    """Read a list of argument types such as `(nat, opt text)`. Raises `DidError`."""
+    """Parse a list of argument types such as `(nat, opt text)`, which may use `definitions`.
+
+    Raises `DidError`.
+    """
     parser = _Parser(text, {}, dict(definitions or {}))
     found = parser.arguments()
     parser.end()
@@ -53,6 +66,8 @@ def parse_types(text: str, definitions: Mapping[str, t.Type] | None = None) -> t
 
 
 class _Parser:
+    """A recursive-descent parser that looks at most one token ahead."""
+
     def __init__(self, text: str, makers: Makers, types: dict[str, t.Type] | None = None) -> None:
         self._tokens = list(_tokens(text))
         self._at = 0
@@ -86,7 +101,8 @@ class _Parser:
         self._expect("(")
         found: list[t.Type] = []
         while not self._skip(")"):
-            if self._peek(1) == ":":  # a name that only documents
+            # An argument may have a name, which only documents.
+            if self._peek(1) == ":":
                 self._at += 2
             found.append(self._type())
             if not self._is(")"):
@@ -136,6 +152,11 @@ class _Parser:
         return t.Reference(word)
 
     def _fields(self, *, of_record: bool) -> tuple[t.Field, ...]:
+        """Read the fields of a record or the cases of a variant, with their braces.
+
+        A field has a name, a number, or neither: then its id is one more than that of the field
+        before it. A case without a type has the type null.
+        """
         self._expect("{")
         found: list[t.Field] = []
         follows = 0
@@ -159,6 +180,7 @@ class _Parser:
         return self._at < len(self._tokens) and self._tokens[self._at][:2] == ("sign", sign)
 
     def _skip(self, sign: str) -> bool:
+        """Skip a sign if it comes next, and return whether it did."""
         found = self._is(sign)
         self._at += found
         return found
@@ -174,6 +196,7 @@ class _Parser:
         return DidError(f"line {line}: {wanted} was expected, not {found!r}")
 
     def _take(self, kind: str) -> str | None:
+        """Return the next token and advance if it is of a kind; otherwise return `None`."""
         found = self._at < len(self._tokens) and self._tokens[self._at][0] == kind
         self._at += found
         return self._tokens[self._at - 1][1] if found else None
@@ -188,11 +211,13 @@ class _Parser:
         return None if found is None else int(found.replace("_", ""), 0)
 
     def _label(self) -> str:
+        """Read the name of a field, case or method, which may be quoted."""
         quoted = self._take("text")
         return self._name() if quoted is None else re.sub(r"\\(.)", r"\1", quoted[1:-1])
 
 
 def _tokens(text: str) -> list[tuple[str, str, int]]:
+    """Split a text into tokens: kind (`text`, `number`, `name` or `sign`), text and line."""
     found: list[tuple[str, str, int]] = []
     at, line = 0, 1
     while at < len(text):

@@ -1,4 +1,8 @@
-"""Writing Candid: the type table of a list of types is made once, then only values are written."""
+"""Writing Candid.
+
+The types of a method never change, so an encoder writes their type table once, when it is made, and
+puts the same bytes before the values of every message.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -8,12 +12,14 @@ from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.principal import Principal
 
 Write = Callable[[object, bytearray], None]
+"""Appends a value of one type to a buffer. Raises `CandidError` if the value does not fit."""
 
 MAGIC: Final = b"DIDL"
+"""The first four bytes of every message."""
 
 
 def leb128(number: int, out: bytearray) -> None:
-    """Append a natural as unsigned LEB128."""
+    """Append a natural number in unsigned LEB128."""
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
         number >>= 7
@@ -21,7 +27,7 @@ def leb128(number: int, out: bytearray) -> None:
 
 
 def sleb128(number: int, out: bytearray) -> None:
-    """Append an integer as signed LEB128."""
+    """Append an integer in signed LEB128."""
     while not -64 <= number < 64:
         out.append(number & 0x7F | 0x80)
         number >>= 7
@@ -29,7 +35,7 @@ def sleb128(number: int, out: bytearray) -> None:
 
 
 class Encoder:
-    """Writes the arguments or results of one method."""
+    """A writer for the arguments or the results of one method."""
 
     __slots__ = ("_count", "_header", "_sized", "_writers")
 
@@ -49,7 +55,10 @@ class Encoder:
         self._sized: tuple[object, int] | None = None
 
     def encode(self, *values: object) -> bytes:
-        """The message that carries `values`. Raises `CandidError` when one does not have its type."""
+        """Return the message that contains `values`, one per type of this encoder.
+
+        Raises `CandidError` if the number of values is wrong or one does not have its type.
+        """
         if len(values) != self._count:
             raise CandidError(f"{self._count} values are encoded, not {len(values)}")
         out = bytearray(self._header)
@@ -61,18 +70,31 @@ class Encoder:
         return bytes(out)
 
     def size(self, value: object) -> int:
-        """The bytes that `encode` makes of the only value, without the header; the last value's are remembered."""
+        """Return how many bytes a value takes in a message, without the header.
+
+        Only for encoders of one type. The size of the last value is remembered.
+        """
+        # By identity: the values are immutable, and comparing them would take as long as encoding.
         if self._sized is None or self._sized[0] is not value:
             self._sized = value, len(self.encode(value)) - len(self._header)
         return self._sized[1]
 
 
 class _Table:
+    """A type table that is being built."""
+
     def __init__(self) -> None:
         self.entries: list[bytes] = []
+        """The entries in the order in which the table contains them."""
         self._places: dict[int, int] = {}
+        """Indices by the `id` of the type's node."""
 
     def index(self, type_: t.Type) -> int:
+        """Return the index of a type, after adding it and its inner types to the table.
+
+        Primitive types have negative indices and are not in the table. Raises `CandidError` if the
+        type is a reference.
+        """
         type_ = t.resolved(type_)
         if isinstance(type_, t.Prim):
             return t.PRIMITIVES[type_.name] - 0x80
@@ -81,6 +103,7 @@ class _Table:
         known = self._places.get(id(type_))
         if known is not None:
             return known
+        # Reserve the place before the inner types are added: a recursive type refers to it.
         place = self._places[id(type_)] = len(self.entries)
         self.entries.append(b"")
         entry = bytearray()
@@ -98,7 +121,12 @@ class _Table:
 
 
 def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
-    """The function that writes values of a type; `made` ends the recursion of recursive types."""
+    """Return the function that writes values of a type.
+
+    `made` has a list for each type that was met. It is empty while the type's writer is being made,
+    and has the writer afterwards. A recursive type meets its own empty list and gets a function
+    that looks the writer up when it is called.
+    """
     type_ = t.resolved(type_)
     if isinstance(type_, t.Prim):
         return _PRIMITIVE_WRITERS[type_.name]
@@ -125,6 +153,12 @@ def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
 
 
 def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
+    """Return the writer of an optional type.
+
+    `wrapped` says that the inner type has null among its values. `None` would then be ambiguous, so
+    such values come as `()` or `(value,)`.
+    """
+
     def write(value: object, out: bytearray) -> None:
         if value is None:
             out.append(0)
@@ -154,6 +188,10 @@ def _vec_writer(inner: Write) -> Write:
 
 
 def _record_writer(fields: list[tuple[int, Write]]) -> Write:
+    """Return the writer of a record type.
+
+    `fields` are in the order of the message, by id, and each has its position in the Python tuple.
+    """
     count = len(fields)
 
     def write(value: object, out: bytearray) -> None:
@@ -166,6 +204,10 @@ def _record_writer(fields: list[tuple[int, Write]]) -> Write:
 
 
 def _variant_writer(ordered: list[tuple[str, Write]]) -> Write:
+    """Return the writer of a variant type, whose cases are given by name and in the order of ids.
+
+    A message contains the position of the case in this order, then its value.
+    """
     cases: dict[str, tuple[bytes, Write]] = {}
     for at, (name, inner) in enumerate(ordered):
         tag = bytearray()
@@ -207,6 +249,7 @@ def _write_bool(value: object, out: bytearray) -> None:
 
 
 def _write_nat(value: object, out: bytearray) -> None:
+    # Not isinstance: a bool is an int in Python, but not a nat.
     if type(value) is not int or value < 0:
         raise t.unencodable(value, "nat")
     leb128(value, out)
@@ -227,6 +270,8 @@ def _write_principal(value: object, out: bytearray) -> None:
 
 
 def _fixed(name: str, size: int, *, signed: bool) -> Write:
+    """Return the writer of an integer type with a fixed size in bytes."""
+
     def write(value: object, out: bytearray) -> None:
         if type(value) is not int:
             raise t.unencodable(value, name)
@@ -239,6 +284,8 @@ def _fixed(name: str, size: int, *, signed: bool) -> Write:
 
 
 def _fitting(name: str, fits: Callable[[Any], bool], raw: Callable[[Any], bytes]) -> Write:
+    """Return the writer of a type whose values are accepted by `fits` and written by `raw`."""
+
     def write(value: object, out: bytearray) -> None:
         if not fits(value):
             raise t.unencodable(value, name)

@@ -1,8 +1,16 @@
-"""Candid values as JSON, led by the type: the form in which vectors and traces are written.
+"""Candid values as JSON, the form of test vectors and traces.
 
-Numbers are decimal texts, `float64` is `0x` and its 8 bytes with the most significant first, blobs and `vec nat8` are
-`0x…`, principals are text, `opt` is `[]` or `[x]`, a record is an object, or a list where its fields are 0, 1, …, a
-variant is `{"Tag": x}` and `vec` is a list.
+The type decides how a value is written:
+
+  nat, int, nat8…int64     a decimal text, because JSON numbers lose digits in many readers
+  float32, float64         `0x…`, the bytes with the most significant first
+  bool, text, null         as in JSON
+  principal                its text
+  blob (vec nat8)          `0x…`
+  vec                      a list
+  opt                      `[]` or `[x]`
+  record                   an object, or a list if its fields are named 0, 1, …
+  variant                  `{"Tag": x}`
 """
 
 from collections.abc import Callable
@@ -16,7 +24,10 @@ _FLOATS: Final = frozenset(["float32", "float64"])
 
 
 def from_json(type_: t.Type, written: Any) -> Any:
-    """The Python value of a type from its JSON form. Raises `CandidError` when the form is another type's."""
+    """Return the Python value of a type from its JSON form.
+
+    Raises `CandidError` if the JSON does not have the form of the type.
+    """
     try:
         return _read(type_, written)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -24,7 +35,10 @@ def from_json(type_: t.Type, written: Any) -> Any:
 
 
 def to_json(type_: t.Type, value: Any) -> Any:
-    """The JSON form of a Python value of a type."""
+    """Return the JSON form of a Python value, which must have the type.
+
+    Raises `CandidError` if the type is a function or service reference.
+    """
     type_ = t.resolved(type_)
     if isinstance(type_, t.Prim):
         return _primitive_to_json(type_.name, value)
@@ -45,6 +59,7 @@ def to_json(type_: t.Type, value: Any) -> Any:
 
 
 def _is_tuple(type_: t.Record) -> bool:
+    """Return whether the fields of a record are named 0, 1, … in this order."""
     return bool(type_.fields) and all(each.name == str(at) for at, each in enumerate(type_.fields))
 
 
@@ -57,6 +72,7 @@ def _primitive_to_json(name: str, value: Any) -> Any:
 
 
 def _read(type_: t.Type, written: Any) -> Any:
+    """Return the value without turning the errors of malformed JSON into `CandidError`."""
     type_ = t.resolved(type_)
     if isinstance(type_, t.Prim):
         return _PRIMITIVES[type_.name if type_.name in _PRIMITIVES else "number"](written)
