@@ -1,7 +1,9 @@
-"""Alerts: the data of system events, written from facts and read back into them (IC-38, RP-6).
+"""Alerts, the data of system events: conversion from facts and back (IC-38, RP-6).
 
-Every entry of an alert has a shape: the parts of its array, in order. Parts at the end may be left out when they are
-optional. Entries stand in an array; one entry alone may stand there without an array of its own, and so may a number.
+An alert is a Map. Under each key (see `keys.toml`) it has an array of entries, and an entry is an
+array of parts, whose types and order are the shape of the key. Optional parts at the end may be
+missing. For other implementations, the reader is more tolerant than the writer: a single entry may
+come without the outer array, and a number that is the only part without the inner one.
 """
 
 from collections import defaultdict
@@ -15,18 +17,24 @@ from pubsub_emulator.icrc72.facts import Due, Fact, Facts, FactValue, MemberFact
 from pubsub_emulator.icrc72.ic.principal import Principal
 
 Part = int | str | Principal | v.Skip | None
+"""The Python value of a part."""
 Parts = tuple[Part, ...]
 
 
 class _Kind(NamedTuple):
-    """The type of a part: how it is written and read. What is optional reads as `None` where it is left out."""
+    """The type of a part."""
 
     write: Callable[[Part], v.Value]
+    """Converts a part to an ICRC16 value."""
     read: Callable[[v.Value], Part]
+    """Converts an ICRC16 value to a part. Raises `ConfigError` if it has another type."""
     optional: bool = False
+    """Whether the part may be missing at the end of an entry. It is then read as `None`."""
 
 
 def _required(write: Callable[[Part], v.Value], read: Callable[[v.Value], Part]) -> _Kind:
+    """Return a type that refuses a value for which `read` returns `None`."""
+
     def required(value: v.Value) -> Part:
         found = read(value)
         if found is None:
@@ -37,9 +45,14 @@ def _required(write: Callable[[Part], v.Value], read: Callable[[v.Value], Part])
 
 
 def _optional(kind: _Kind, *, bare: bool = False) -> _Kind:
-    """An optional field; `bare` is written without an Option around it where it is not null."""
+    """Return the optional form of a type.
+
+    Null is written as `#Option(null)`. Other values are put into an Option, too, unless the type is
+    `bare`. The reader accepts both forms.
+    """
 
     def write(part: Part) -> v.Value:
+        # The empty principal is `EVERYBODY` in a relay, which alerts write as null.
         inside = kind.write(part) if part not in {None, Principal()} else None
         return inside if bare and inside is not None else v.option(inside)
 
@@ -59,12 +72,16 @@ _SKIP: Final = _optional(_MOD)
 _BARE: Final = (_optional(_NAME, bare=True), _optional(_MOD, bare=True))
 """Filter and skip as ICRC-77 writes them: `#Text` and `#Array`, or `#Option(null)`."""
 
+# Shapes: the types of an entry's parts in order.
 
 _ID: Final = (_NUMBER,)
 _PAIR: Final = (_NAME, _WHO)
 _PLACE: Final = (_NUMBER, _WHO)
 _SERVED: Final = (_Kind(_NUMBER.write, lambda value: v.as_nat(value) or 0), _WHO)
-"""Of a subscription the id, or in its place a namespace, and the broadcaster."""
+"""The id of a subscription and its broadcaster.
+
+Some implementations write the namespace in place of the id, which is read as 0.
+"""
 
 _RELAY: Final = (_NAME, _WHO, _optional(_WHO), _FILTER, _SKIP)
 
@@ -81,6 +98,7 @@ _SHAPES: Final[Mapping[str, tuple[_Kind, ...]]] = {
     keys.REPLAY_RELAYER_ADD: (_NUMBER, _NAME, _WHO),
     keys.PUBLISHER_REPLAY_ADD: (_NUMBER, _NAME, _NUMBER, _optional(_NUMBER), _WHO),
 }
+"""The shape of the entries under each key."""
 
 _BROKER_KEYS: Final = {
     "pub": (keys.PUBLISHER_ADD, keys.PUBLISHER_REMOVE),
@@ -91,17 +109,23 @@ _BROKER_KEYS: Final = {
     "rr": (keys.REPLAY_RELAY_ADD, keys.REPLAY_RELAY_REMOVE),
     "rf": (keys.REPLAY_RELAYER_ADD, keys.REPLAY_RELAYER_REMOVE),
 }
+"""For each kind of a broadcaster's facts, the keys for adding and removing."""
 _REMOVES: Final = {"sb": keys.EXIT_REMOVE, "bc": keys.ENTRY_REMOVE, "rp": keys.PUBLISHER_REPLAY_REMOVE}
+"""For each kind of a member's facts, the key for removing."""
 _KIND_OF: Final = {key: kind for kind, both in _BROKER_KEYS.items() for key in both}
+"""The kind of a broadcaster's fact by either of its keys."""
 _NAMED_BY: Final = {"pub": 2, "sub": 2, "relay": 3, "relayer": 2, "rp": 1, "rr": 1, "rf": 1}
-"""How many parts of an entry name a fact; the others are its value."""
+"""How many parts of an entry belong to the key of the fact; the others are its value."""
 
-_NESTED: Final = frozenset([keys.SUBSCRIBER_REPLAY_REMOVE, keys.REPLAY_REMOVE])  # ids in arrays of their own
+_NESTED: Final = frozenset([keys.SUBSCRIBER_REPLAY_REMOVE, keys.REPLAY_REMOVE])
+"""The keys under which ICRC-77 writes each id in an array of its own."""
 
 _Entries = dict[str, list[v.Value]]
+"""Entries by key, in the order in which they will be written."""
 
 
 def _written(key: str, parts: Iterable[Part]) -> v.Value:
+    """Return the entry of a key with these parts."""
     made = [kind.write(part) for kind, part in zip(_SHAPES[key], parts, strict=True)]
     return made[0] if _SHAPES[key] is _ID and key not in _NESTED else v.array(made)
 
@@ -115,7 +139,7 @@ def _alert(made: _Entries) -> v.Value:
 
 
 def broker_alert(adds: Facts, removes: Iterable[Fact]) -> v.Value:
-    """The data of a system event to a broadcaster."""
+    """Return the data of a system event to a broadcaster."""
     made: _Entries = {}
     for fact in removes:
         _put_fact(made, _BROKER_KEYS[fact[0]][1], fact, ())
@@ -125,14 +149,21 @@ def broker_alert(adds: Facts, removes: Iterable[Fact]) -> v.Value:
 
 
 def _put_fact(made: _Entries, key: str, fact: Fact, value: FactValue | tuple[()]) -> None:
-    """A fact is written with its value where its shape has room for it; without one that is nothing."""
+    """Add the entry of a fact.
+
+    The parts after the fact's key are its value, or null in a removal. The value of a `sub`, `pub`
+    or `relayer` fact has no place in the shape and is not written.
+    """
     room = len(_SHAPES[key]) - len(fact[1:])
     rest = cast("Parts", value) if value and room else (None,) * room
     _add(made, key, *fact[1:], *rest)
 
 
 def read_broker_alert(data: v.Value) -> tuple[list[tuple[Fact, FactValue]], list[Fact]]:
-    """Additions with their values, and removals, of a system event to a broadcaster. Raises `ConfigError`."""
+    """Return the additions, with their values, and the removals of an alert to a broadcaster.
+
+    Entries under other keys are ignored. Raises `ConfigError` if an entry does not have its shape.
+    """
     adds: list[tuple[Fact, FactValue]] = []
     removes: list[Fact] = []
     for key, parts in entries(data):
@@ -151,7 +182,10 @@ def read_broker_alert(data: v.Value) -> tuple[list[tuple[Fact, FactValue]], list
 
 
 def entries(data: v.Value) -> Iterator[tuple[str, Parts]]:
-    """Every entry of an alert by its key; keys without a shape are skipped. Raises `ConfigError`."""
+    """Yield the canonical key and the parts of each entry of an alert.
+
+    Keys without a shape are skipped. Raises `ConfigError` if an entry does not have its shape.
+    """
     for name, value in data.value if data.tag == "Map" else ():
         key = keys.canonical(name)
         shape = _SHAPES.get(key)
@@ -161,6 +195,7 @@ def entries(data: v.Value) -> Iterator[tuple[str, Parts]]:
             inner = v.as_items(item) or ()
             if item.tag == "Map" and key == keys.EXIT_ADD:
                 yield from ((key, parts) for parts in _activated(item.value))
+            # Several ids may be in one array instead of in one each.
             elif shape is _ID and inner and all(each.tag == "Nat" for each in inner):
                 yield from ((key, _parts(key, shape, each)) for each in inner)
             else:
@@ -168,6 +203,12 @@ def entries(data: v.Value) -> Iterator[tuple[str, Parts]]:
 
 
 def _items(value: v.Value, *, alone: bool) -> tuple[v.Value, ...]:
+    """Return the entries under a key.
+
+    A value that is not an array is a single entry. An array that begins with a number or a text is
+    a single entry, too, except if all its items are numbers and an entry has only one part (`alone`
+    is false): then each number is an entry.
+    """
     items = v.as_items(value)
     if items is None:
         return (value,)
@@ -177,7 +218,12 @@ def _items(value: v.Value, *, alone: bool) -> tuple[v.Value, ...]:
 
 
 def _parts(key: str, shape: tuple[_Kind, ...], item: v.Value) -> Parts:
-    """The parts of one entry. What follows an id, such as namespace and subscriber, says no more than the id."""
+    """Return the parts of one entry.
+
+    Where the shape is only an id, further parts are ignored: some implementations repeat the
+    namespace and the subscriber, which follow from the id. Raises `ConfigError` if the entry does
+    not have its shape.
+    """
     given = v.as_items(item)
     given = (item,) if given is None else given[:1] if shape is _ID else given
     missing = shape[len(given) :]
@@ -187,7 +233,10 @@ def _parts(key: str, shape: tuple[_Kind, ...], item: v.Value) -> Parts:
 
 
 def _activated(entry: tuple[tuple[str, v.Value], ...]) -> Iterator[Parts]:
-    """The alias of an exit: Map{subscriptionId, broadcasters}."""
+    """Yield the entries of the alias `icrc72:subscriber:activated`.
+
+    It has a Map{subscriptionId, broadcasters}, which is one entry for each broadcaster.
+    """
     number = _NUMBER.read(v.first(entry, "subscriptionId") or v.option(None))
     for each in v.as_items(v.first(entry, "broadcasters")) or ():
         yield number, _WHO.read(each)
@@ -196,7 +245,10 @@ def _activated(entry: tuple[tuple[str, v.Value], ...]) -> Iterator[Parts]:
 def member_alert(
     role: str, adds: MemberFacts, removes: Iterable[MemberFact], errors: Iterable[tuple[int, int, str]]
 ) -> v.Value:
-    """The data of a system event to a publisher or subscriber."""
+    """Return the data of a system event to a member, whose `role` is publisher or subscriber.
+
+    An error is the id of a publication or subscription, a code of `keys.CODES` and a namespace.
+    """
     made: _Entries = {}
     for fact in removes:
         _add(made, _REMOVES[fact[0]], *fact[1:])
@@ -215,12 +267,16 @@ def member_alert(
 
 
 def one_entry(key: str, *parts: Part) -> v.Value:
-    """The data of a system event with one entry."""
+    """Return the data of a system event that has one entry."""
     return v.map_({key: v.array([_written(key, parts)])})
 
 
 def error_entry(number: int, code: int, namespace: str = "", missed: int | None = None) -> v.Value:
-    """One entry of an error alert."""
+    """Return one entry of an error alert.
+
+    `code` is one of `keys.CODES`, or 0, which means unauthorized and is not written. `missed` is
+    the first event that the subscriber does not get.
+    """
     parts: dict[str, v.Value] = {"error": v.text(keys.CODES.get(code, "unauthorized")), "id": v.nat(number)}
     if code:
         parts["code"] = v.nat(code)
@@ -232,31 +288,44 @@ def error_entry(number: int, code: int, namespace: str = "", missed: int | None 
 
 
 class MemberAlert:
-    """The content of a system event to a publisher or subscriber. Raises `ConfigError`."""
+    """The content of a system event to a publisher or subscriber."""
 
     def __init__(self, data: v.Value) -> None:
-        found: defaultdict[str, list[Any]] = defaultdict(list)  # the types of their parts are those of the shapes
+        """Read an alert. Raises `ConfigError` if an entry does not have its shape."""
+        # Any: `entries` has checked the types of the parts against the shapes.
+        found: defaultdict[str, list[Any]] = defaultdict(list)
         for key, parts in entries(data):
             found[key].append(parts)
-        self.entries: dict[int, list[Principal]] = {}  # of each publication, its broadcasters by partition
+        self.entries: dict[int, list[Principal]] = {}
+        """For each publication, its entries in the order of the partitions."""
         for number, who in found[keys.ENTRY_ADD]:
             self.entries.setdefault(number, []).append(who)
         self.lost: list[int] = [number for (number,) in found[keys.ENTRY_REMOVE]]
+        """Publications that have no entries any more."""
         self.exits: list[tuple[int, Principal]] = found[keys.EXIT_ADD]
+        """Subscriptions and the exits that serve them now."""
         self.left: list[tuple[int, Principal]] = found[keys.EXIT_REMOVE]
+        """Subscriptions and the exits that do not serve them any more."""
         self.replays: list[tuple[int, str, int, int | None, Principal]] = found[keys.PUBLISHER_REPLAY_ADD]
+        """Replays that a publisher has to make: id, namespace, first id, end and entry."""
         self.replays_lost: list[int] = [number for (number,) in found[keys.PUBLISHER_REPLAY_REMOVE]]
+        """Replays that a publisher has to stop."""
         self.announced: list[tuple[int, Principal]] = found[keys.SUBSCRIBER_REPLAY_ADD]
+        """Replays that begin for a subscriber, and the exits that deliver them."""
         self.finished: list[int] = [number for (number,) in found[keys.SUBSCRIBER_REPLAY_REMOVE]]
-        self.errors = list(_errors(data))  # id, code, namespace and first missed event
+        """Replays that have ended for a subscriber."""
+        self.errors = list(_errors(data))
+        """Errors: id, code, namespace and first missed event."""
 
 
 def _errors(data: v.Value) -> Iterator[tuple[int, int, str, int | None]]:
+    """Yield the errors of an alert. Missing parts are 0, 0, an empty text and `None`."""
     for name, value in data.value if data.tag == "Map" else ():
         if keys.canonical(name) in {keys.PUBLISHER_ERROR, keys.SUBSCRIBER_ERROR}:
             for item in v.as_items(value) or (value,):
                 if item.tag != "Map":
                     raise ConfigError(f"an entry of {name} is a Map")
+                # Reversed, because the first of repeated keys counts.
                 said = dict(reversed(item.value))
                 number, code, missed = (v.as_nat(said.get(key)) for key in ("id", "code", "eventId"))
                 yield number or 0, code or 0, v.as_text(said.get("namespace")) or "", missed

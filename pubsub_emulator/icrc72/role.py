@@ -1,7 +1,11 @@
-"""Canisters made of roles: cores that share one identity, one timer and one counter of notifications (IC-36).
+"""Canisters that consist of roles, such as an orchestrator and a broadcaster in one (IC-36).
 
-A core is a pure state machine: methods and answers go in, responses, calls and the next round in which it wants to be
-woken come out. A role writes only after every check, so nothing traps half-way and no copy of the state is needed.
+A core implements one role as a state machine without I/O. It gets method calls and answers, makes
+responses and calls through a `Context`, and says in which round it wants to be woken next. The
+cores of a canister share its identity, its only timer and one counter of notifications.
+
+Cores make all checks before they change their state. An execution that traps has therefore changed
+nothing, and the state need not be copied before each one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,67 +22,76 @@ from pubsub_emulator.icrc72.methods import CONFIRM, Method, err, ok, too_many
 from pubsub_emulator.icrc72.services import codec
 
 Handler = Callable[..., None]
+"""An update method: gets the context and the arguments, and replies through the context."""
 Query = Callable[..., object]
+"""A query: gets caller, time and the arguments, and returns the result."""
 A = TypeVar("A")
 R = TypeVar("R")
 S = TypeVar("S")
 Confirmed = Literal["Ok", "Unauthorized", "NotFound"]
 Got = Callable[[Context, R | None], None] | None
-"""What is done with the result of a call: `None` when it was rejected or its result is unreadable."""
+"""Continues with the result of a call, or with `None` if it was rejected or is unreadable."""
 
 ROLE_METHODS: Final = ("icrc72_", "icrc77_")
+"""The beginnings of the names of the standards' methods."""
 
 
 class How(TypedDict, total=False):
-    """How a call is made: bounded, unless it is of another kind."""
+    """Options of a call."""
 
     kind: str
-    absent: Callable[[Context], None] | None  # what is called if the callee has no such method
+    """The kind of call; bounded by default."""
+    absent: Callable[[Context], None] | None
+    """Called instead of the continuation if the callee has no such method or traps."""
     cycles: int
+    """The cycles that are sent with the call."""
 
 
 class Core:
     """One role of a canister. By default it has no methods and is never woken."""
 
-    name: str  # the key of its state in an upgrade
+    name: str
+    """The key of the role's state in the data of an upgrade."""
 
-    state: object = None  # what it remembers, also over an upgrade
+    state: object = None
+    """The state that survives an upgrade."""
 
-    role: "RoleCanister"  # the canister that it is part of
+    role: "RoleCanister"
+    """The canister that the core is a part of."""
 
     def attach(self, role: "RoleCanister") -> None:
-        """Called once, by the canister that it is part of."""
+        """Become a part of a canister. Called once, by the canister."""
         self.role = role
 
     def updates(self) -> Mapping[str, Handler]:
-        """Update methods by name. They are called with the context and the arguments, and reply."""
+        """Return the update methods by name."""
         return {}
 
     def queries(self) -> Mapping[str, Query]:
-        """Queries by name. They are called with caller, time and the arguments, and return the results."""
+        """Return the queries by name."""
         return {}
 
     def begin(self, ctx: Context) -> None:
-        """Called when the canister is installed."""
+        """Start the work of the role. Called when the canister is installed."""
 
     def wake(self, ctx: Context) -> None:
-        """Called in the round that `due` returned, and possibly earlier."""
+        """Do the work that is due. Called in the round that `due` returned, or earlier."""
 
     def due(self, _now: int) -> int | None:
-        """The next round in which the core wants to be woken, or `None`."""
+        """Return the next round in which the core wants to be woken, or `None`."""
         return None
 
     def saved(self) -> object:
-        """The state that is kept over an upgrade."""
+        """Return the state for an upgrade."""
         return self.state
 
     def resume(self, state: object) -> None:
-        """Continue with a saved state."""
+        """Continue with a saved state. Raises `StableError` if it is the state of another role."""
         self.state = restored(state, type(self.state))
 
 
 class RoleCanister(Canister):
-    """A canister made of cores."""
+    """A canister that consists of cores."""
 
     def __init__(self, cores: Iterable[Core]) -> None:
         self.cores = tuple(cores)
@@ -87,12 +100,18 @@ class RoleCanister(Canister):
         self._queries: dict[str, Query] = {}
         self._private: dict[str, Callable[[Context, bytes], None]] = {}
         self._woken: int | None = None
+        """The round for which the timer is set."""
         self.confirmers: list[Callable[[Context, int], Confirmed]] = []
         for core in self.cores:
             core.attach(self)
         self._wire()
 
     def _wire(self) -> None:
+        """Collect the methods of the cores.
+
+        Called again after an upgrade, because `resume` may replace the objects behind the methods.
+        Several cores may have the same update method: `update` offers a message to each of them.
+        """
         self._updates.clear()
         if self.confirmers:
             self._updates["icrc72_confirm_notifications"] = [self._confirm]
@@ -102,36 +121,44 @@ class RoleCanister(Canister):
             self._queries.update(core.queries())
 
     def confirmer(self, confirm: Callable[[Context, int], Confirmed], batch_items: int) -> None:
-        """Have notifications that are confirmed here, at most `batch_items` in one call (IC-30a)."""
+        """Add a function that knows notifications of this canister and takes their confirmation.
+
+        A call may confirm at most `batch_items` of them (IC-30a).
+        """
         self.confirmers.append(confirm)
         self.batch_items = batch_items
 
     def offered(self) -> set[str]:
-        """The names of all methods that others may call."""
+        """Return the names of all methods that others may call."""
         return {*self._updates, *self._queries}
 
     def private(self, method: str, run: Callable[[Context, bytes], None]) -> None:
-        """Have a method that only the canister itself may call."""
+        """Add a method that only the canister itself may call."""
         self._private[method] = run
 
     def next_notification(self) -> int:
-        """An id for a notification: they count up per canister (IC-25)."""
+        """Return the id of the next notification. The ids of a canister count up from 1 (IC-25)."""
         self.notifications += 1
         return self.notifications
 
     def init(self, ctx: Context) -> None:
-        """Let each core begin."""
+        """Start the work of each core."""
         self.me = ctx.me
         for core in self.cores:
             core.begin(ctx)
         self.rearm(ctx)
 
     def inspect(self, method: str, _caller: Principal, _arg: bytes) -> bool:
-        """Users call no updates of the standards (IC-10)."""
+        """Return whether users may call the method: not the updates of the standards (IC-10)."""
         return not method.startswith(ROLE_METHODS)
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Execute a method of the first core that takes it. Raises `Trap` when the argument is unreadable."""
+        """Execute a method.
+
+        If several cores have it, they get the message in turn until one has answered. Queries can
+        be called as updates, too. Raises `Trap` if the method does not exist, the argument is
+        unreadable, or a method of the canister itself is called by another one.
+        """
         handlers = self._updates.get(method)
         if handlers is not None:
             values = _arguments(method, arg)
@@ -153,7 +180,7 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
-        """Answer a query."""
+        """Answer a query. Raises `Trap` if it does not exist or the argument is unreadable."""
         query = self._queries.get(method)
         if query is None:
             raise Trap(f"IC0536: there is no query {method}")
@@ -169,19 +196,24 @@ class RoleCanister(Canister):
     def ask(
         self, ctx: Context, to: Principal, method: Method[A, R], value: A, then: Got[R] = None, **how: Unpack[How]
     ) -> None:
-        """Call a method of the standards and read its result."""
+        """Call a method and continue with its result. The call is bounded by default."""
         self.send(ctx, to, method, method.argument(value), then, **how)
 
     def send(
         self, ctx: Context, to: Principal, method: Method[A, R], arg: bytes, then: Got[R] = None, **how: Unpack[How]
     ) -> None:
-        """Call a method with an argument that is encoded already."""
+        """Call a method with an argument that is already encoded.
+
+        Senders that repeat a message encode it only once.
+        """
         absent = how.get("absent")
 
         def answered(ctx: Context, answer: Answer) -> None:
             result: R | None = None
             with suppress(CandidError):
                 result = method.result(answer.data) if answer.ok else None
+            # A callee without the method rejects with the same code as one that is stopping, which
+            # will have the method again.
             if absent is not None and answer.code == CANISTER_ERROR and answer.message != STOPPING:
                 absent(ctx)
             elif then is not None:
@@ -192,7 +224,10 @@ class RoleCanister(Canister):
         ctx.call(to, method.name, arg, answered if then is not None else None, kind=kind, cycles=cycles)
 
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
-        """Answer for each notification: Ok where it was pending and the caller's (IC-44)."""
+        """Confirm notifications: Ok for each one that was pending for the caller (IC-44).
+
+        Every confirmer sees every id: the cores share one counter, and each knows only its own ids.
+        """
         results: list[Result[None]] = []
         for number in numbers[: self.batch_items]:
             said = [each(ctx, number) for each in self.confirmers]
@@ -205,11 +240,14 @@ class RoleCanister(Canister):
         CONFIRM.reply(ctx, accepted if all(each.tag == "Ok" for each in results) else itemized)
 
     def pre_upgrade(self) -> bytes:
-        """The states of all cores."""
+        """Return the counter of notifications and the states of all cores."""
         return encode((self.notifications, {core.name: core.saved() for core in self.cores}))
 
     def post_upgrade(self, ctx: Context, kept: bytes) -> None:
-        """Continue with the states that were kept; timers are set again."""
+        """Restore the states of all cores and set the timer.
+
+        A core that the former code did not have starts its work.
+        """
         self.me = ctx.me
         self.notifications, states = cast("tuple[int, dict[str, object]]", decode(kept))
         for core in self.cores:
@@ -222,13 +260,16 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def snapshot(self) -> None:
-        """Nothing: a role traps before it writes, or not at all."""
+        """Copy nothing: a core traps before it changes its state, or not at all."""
 
     def restore(self, snapshot: object) -> None:
-        """Nothing was written."""
+        """Restore nothing: an execution that trapped has not changed the state."""
 
     def rearm(self, ctx: Context) -> None:
-        """Set the timer to the next round in which a core wants to be woken."""
+        """Set the timer to the next round in which a core wants to be woken.
+
+        This is at least the next round, even if a core is overdue.
+        """
         dues = [due for core in self.cores if (due := core.due(ctx.now)) is not None]
         wanted = max(min(dues), ctx.now + 1) if dues else None
         if wanted != self._woken:
@@ -237,13 +278,14 @@ class RoleCanister(Canister):
 
 
 def restored(state: object, kind: type[S]) -> S:
-    """A saved state as what it is. Raises `StableError` when it is something else."""
+    """Return a saved state with its type. Raises `StableError` if it has another type."""
     if not isinstance(state, kind):
         raise StableError(f"a state is {type(state).__name__}, not {kind.__name__}")
     return state
 
 
 def _arguments(method: str, arg: bytes) -> tuple[object, ...]:
+    """Decode the arguments of a method. Raises `Trap` if they are unreadable."""
     try:
         return codec(method).args.decode(arg)
     except CandidError as error:
