@@ -1,4 +1,8 @@
-"""Arrivals: an event of a network's log is stored, replicated and matched (ID-31, ID-40, ID-22)."""
+"""The arrival of an event: it is stored, replicated and matched (ID-31, ID-40, ID-22).
+
+An event is matched with interests, which are the subscriptions of clients. Arrivals come from
+notifications and from reads of a log, in the order of the log (see `reading`).
+"""
 
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.messages import Turn
@@ -7,9 +11,16 @@ from pubsub_emulator.distributor.once.claims import commit, forget
 
 
 def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
-    """Store an event of a network at its place: any → seen; jobs for networks lacking it and for interests.
+    """Store an event that is in a network's log, and the jobs that follow from it.
 
-    `history`: it may be older than this distributor, so it comes after live events, and only older interests get it.
+    The event becomes seen on that network. Each other network that lacks it gets a job to publish
+    it, and each interest that matches gets a job to notify its subscriber. If the event arrives
+    again, nothing is done twice. A notice without a global id goes into quarantine (ID-21), and a
+    notice whose id is known with other content is only noted as a conflict (ID-22).
+
+    `history` says that the log is being read for the first time, so that the event may be older
+    than this distributor. Then its jobs come after those of live events, it is published only if it
+    is not older than `Rules.since`, and only interests that existed at its time get it.
     """
     turn.tx.put(rows.numbers(network), str(notice.number), rows.entry(notice))
     if notice.id is None:
@@ -25,6 +36,7 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
     kept = rows.Stored(list(notice.event), digest) if stored is None else stored
     conflicts, first = kept.digest != digest, not kept.seen
     if first and not conflicts:
+        # `seen` is 0 for an event that has not been seen, so a clock at 0 must not produce it.
         kept = _told(kept, notice)._replace(seen=max(turn.now, 1))
         if turn.rules.retain:
             turn.tx.put(rows.EXPIRY, notice.id, "1", due=notice.time * 1000 + turn.rules.retain)
@@ -41,12 +53,17 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
                 _enqueue(turn, rows.on_network(other), rows.published(other), notice, lane=lane, due=due)
     if first:
         for name, types, metadata, created in rows.get_index(turn.tx):
+            # Block times have whole seconds, so the event may be up to 999 ms later than its block
+            # time.
             if matches(types, metadata, notice.event) and not (history and notice.time * 1000 + 999 < created):
                 _enqueue(turn, rows.to_subscription(name), rows.notified(name), notice, lane=lane)
 
 
 def _enqueue(turn: Turn, target: str, done: str, notice: Notice, *, lane: int = 0, due: int = 0) -> None:
-    """Store a job, unless its id is in the set `done` or was given up."""
+    """Store a job for an event, unless it is done already or was given up.
+
+    `done` is the name of the set of ids for which this target's work is done.
+    """
     event_id = notice.id or ""
     if turn.tx.has(done, event_id) or turn.tx.get(rows.DEAD, rows.letter_of(target, event_id)) is not None:
         return
@@ -54,7 +71,11 @@ def _enqueue(turn: Turn, target: str, done: str, notice: Notice, *, lane: int = 
 
 
 def known(turn: Turn, event_id: str, digest: str) -> rows.Stored | None:
-    """The stored event of an id. One that only an interest reported is ignored if its content differs."""
+    """Return the stored event of an id, `None` if there is none.
+
+    An event that only an interest's notification reported counts as not stored if its content
+    differs, since such a report must not block the event of the log.
+    """
     stored = rows.get_event(turn.tx, event_id)
     if stored is None or not stored.hearsay:
         return stored
@@ -62,7 +83,11 @@ def known(turn: Turn, event_id: str, digest: str) -> rows.Stored | None:
 
 
 def mark_seen(turn: Turn, network: str, event_id: str) -> None:
-    """Any → seen: the job of that network is removed."""
+    """Note that a network's log has an event, so that its job for that network ends.
+
+    The log overrides everything that was stored before: a dead letter, or an acceptance that was
+    not confirmed yet.
+    """
     target, published = rows.on_network(network), rows.published(network)
     if not turn.tx.has(published, event_id):
         commit(turn.tx, published, event_id)
@@ -75,7 +100,7 @@ def mark_seen(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
-    """End the alarm of a yes that was untrue and is true now."""
+    """End the alarm about an acceptance that was untrue, as the log has the event now."""
     if turn.tx.get(rows.REVOCATIONS, f"{network}|{event_id}") is None:
         return
     turn.tx.delete(rows.REVOCATIONS, f"{network}|{event_id}")
@@ -85,26 +110,36 @@ def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _told(stored: rows.Stored, notice: Notice) -> rows.Stored:
+    """Return the row with what the first notice reports."""
     return stored._replace(
         time=stored.time or notice.time, number=notice.number, signer=notice.signer, publisher=notice.event.iss
     )
 
 
 def matches(types: list[str], metadata: list[str], event: Event) -> bool:
-    """Whether an interest concerns an event: type equal or `*`, and any of the metadata if there is any."""
+    """Return whether an interest with these types and metadata concerns an event.
+
+    The event's type must be listed, or `*` must be. The event must have one of the metadata if any
+    are given.
+    """
     if "*" not in types and event.event_type not in types:
         return False
     return not metadata or any(value in event.metadata for value in metadata)
 
 
 def tell_interest(turn: Turn, subscription: str, interest: rows.Interest, notice: Notice) -> None:
-    """An adapter notified for one interest: that interest gets the event, and nothing is replicated (ID-40)."""
+    """Store the job of one interest, for which an adapter sent a notification (ID-40).
+
+    Unlike `arrive`, this replicates nothing and notifies no other interest, because it does not
+    move the cursor of the network's log. The event arrives when the log is read.
+    """
     if notice.id is None or not interest.active or not matches(interest.types, interest.metadata, notice.event):
         return
     digest = notice.event.digest()
     stored = rows.get_event(turn.tx, notice.id)
     if stored is not None and (stored.digest != digest or (stored.seen and stored.seen < interest.created)):
         return
+    # Until the log has the event, this content does not count for its id.
     kept = rows.Stored(list(notice.event), digest, hearsay=1) if stored is None else stored
     if not kept.seen:
         rows.put_event(turn.tx, notice.id, _told(kept, notice))
@@ -112,7 +147,10 @@ def tell_interest(turn: Turn, subscription: str, interest: rows.Interest, notice
 
 
 def expire(turn: Turn, event_id: str) -> None:
-    """Forget an id that is older than `retain` and has no work left (ID-46)."""
+    """Forget an id that is older than `Rules.retain` (ID-46).
+
+    If a network or a subscription still has a job for it, the attempt is repeated later.
+    """
     stored = rows.get_event(turn.tx, event_id)
     if stored is None:
         turn.tx.delete(rows.EXPIRY, event_id)

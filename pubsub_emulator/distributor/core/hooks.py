@@ -1,4 +1,10 @@
-"""Subscriptions: ours on adapters (ID-32), and those of clients (ID-40)."""
+"""Subscriptions: the distributor's own on adapters (ID-32), and those of clients (ID-40).
+
+An adapter has at most one subscription of the distributor to everything, in the first of the
+`FORMS` that works, and one for each client's subscription (an "interest"). The two sides can differ
+after an error or a change of settings. So each adapter is asked regularly for its subscriptions,
+and differences are repaired.
+"""
 
 import json
 
@@ -8,13 +14,20 @@ from pubsub_emulator.distributor.once.claims import commit, release
 from pubsub_emulator.primitives.hashing import blake2_256
 
 ACCEPTED = 1
+"""The value of `rows.Hooks.answer` if the adapter accepted the form, but has not listed it yet."""
 LISTED = 2
+"""The value of `rows.Hooks.answer` if the adapter lists the subscription."""
 INTEREST = "interest:"
+"""The prefix of `MakeHook.form` for a client's subscription."""
 GONE = 410
+"""The status by which a subscriber ends its subscription (ID-41)."""
 
 
 def started(turn: messages.Turn, message: messages.Start) -> None:
-    """A process starts: compare every adapter and read every log now."""
+    """Start a process: let every adapter be compared and every log be read now.
+
+    `reading` is reset because a read of an earlier process is lost.
+    """
     for network in turn.rules.networks:
         known = rows.get_hooks(turn.tx, network) or rows.Hooks(message.keys[network])
         rows.put_hooks(turn.tx, network, known, turn.now)
@@ -22,7 +35,7 @@ def started(turn: messages.Turn, message: messages.Start) -> None:
 
 
 def hooks_due(turn: messages.Turn, network: str) -> None:
-    """Ask an adapter for its subscriptions, to compare them."""
+    """Ask an adapter for its subscriptions, which `listed` will compare."""
     hooks = rows.get_hooks(turn.tx, network)
     if hooks is None or network not in turn.rules.networks:
         turn.tx.delete(rows.HOOKS, network)
@@ -32,11 +45,17 @@ def hooks_due(turn: messages.Turn, network: str) -> None:
 
 
 def _put(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
+    """Write an adapter's row, so that its subscriptions are compared again after a while."""
     rows.put_hooks(turn.tx, network, hooks, turn.now + turn.rules.silence)
 
 
 def listed(turn: messages.Turn, message: messages.Listed) -> None:
-    """Compare an adapter's subscriptions with those it should have: ask for the missing ones and remove the others."""
+    """Compare an adapter's subscriptions with the intended ones, and repair the differences.
+
+    Missing subscriptions are requested, and the distributor's superfluous ones are removed. Those
+    of others are ignored. A form that was accepted but is not listed does not work, so the next
+    form is tried.
+    """
     hooks = rows.get_hooks(turn.tx, message.network)
     if message.hooks is None or hooks is None:
         return
@@ -51,12 +70,13 @@ def listed(turn: messages.Turn, message: messages.Listed) -> None:
     if endpoint in found:
         if hooks.answer != LISTED:
             _put(turn, message.network, hooks._replace(answer=LISTED))
-    else:  # accepted and not listed: that form is not offered
+    else:
         form = hooks.form + int(hooks.answer == ACCEPTED)
         _try_form(turn, message.network, hooks._replace(form=form, answer=0))
 
 
 def _try_form(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
+    """Store and request the form that is tried now, or emit a note if all forms have failed."""
     _put(turn, network, hooks)
     if hooks.form < len(FORMS):
         endpoint = turn.rules.hook_url(network, hooks.key)
@@ -66,7 +86,10 @@ def _try_form(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
 
 
 def _compare_interests(turn: messages.Turn, message: messages.Listed) -> set[str]:
-    """Ask for the interests that an adapter lacks; returns the endpoints of all."""
+    """Request the clients' subscriptions that an adapter lacks.
+
+    Returns the webhooks of all active subscriptions of clients.
+    """
     there = {hook.endpoint for hook in message.hooks or ()}
     wanted: set[str] = set()
     for subscription, *_ in rows.get_index(turn.tx):
@@ -82,15 +105,21 @@ def _compare_interests(turn: messages.Turn, message: messages.Listed) -> set[str
 
 
 def for_interest(rules: Rules, network: str, name: str, wish: rows.Interest | messages.Subscribe) -> messages.MakeHook:
-    """The subscription on an adapter for one interest."""
+    """Return the request with which an adapter is subscribed to for one client's subscription."""
     endpoint = rules.interest_url(network, name, wish.key)
     return messages.MakeHook(network, INTEREST + name, endpoint, tuple(wish.types), tuple(wish.metadata))
 
 
 def hooked(turn: messages.Turn, message: messages.Hooked) -> None:
-    """Note how an adapter answered a subscription: accepted, form not offered, or no answer."""
+    """Store an adapter's answer to a request for a subscription.
+
+    If a form of the subscription to everything is refused, the next form is tried. An answer about
+    another form than the current one is late and is ignored.
+    """
     if message.form.startswith(INTEREST):
-        if message.accepted:  # asked once: an adapter that does not list it would otherwise get one more each time
+        if message.accepted:
+            # Remembered, so that it is requested once. An adapter that accepts it without listing
+            # it would otherwise get another one with each comparison.
             turn.tx.put(rows.HOOKS, f"{message.network}|{message.form.removeprefix(INTEREST)}", "1")
         return
     hooks = rows.get_hooks(turn.tx, message.network)
@@ -104,7 +133,11 @@ def hooked(turn: messages.Turn, message: messages.Hooked) -> None:
 
 
 def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
-    """Store a client's subscription, unless an equal one exists, and ask every adapter for it."""
+    """Store a client's subscription and request it from every adapter, unless an equal one exists.
+
+    Equal subscriptions have the same types, metadata, endpoint and secret, in any order. The reply
+    names the existing or new subscription.
+    """
     key = "equal|" + _equality(request)
     known = turn.tx.get(rows.INTERESTS, key)
     if known is not None:
@@ -122,12 +155,16 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
 
 
 def _equality(request: messages.Subscribe | rows.Interest) -> str:
+    """Return the digest by which equal subscriptions are found."""
     fields = (sorted(set(request.types)), sorted(set(request.metadata)), request.endpoint, request.secret)
     return blake2_256(json.dumps(fields).encode()).hex()
 
 
 def unsubscribe(turn: messages.Turn, request: messages.Unsubscribe) -> None:
-    """End a client's subscription; the adapters' part of it is removed by the next comparison."""
+    """End a client's subscription.
+
+    The adapters' side of it is removed by the next comparison, which is due at once.
+    """
     interest = rows.get_interest(turn.tx, request.subscription)
     if interest is None:
         turn.emit(messages.Reply("not-found"))
@@ -138,6 +175,7 @@ def unsubscribe(turn: messages.Turn, request: messages.Unsubscribe) -> None:
 
 
 def _leave_index(turn: messages.Turn, subscription: str, interest: rows.Interest) -> None:
+    """Stop matching events with a subscription, and let every adapter be compared now."""
     turn.tx.delete(rows.INTERESTS, "equal|" + _equality(interest))
     rows.put_index(turn.tx, [entry for entry in rows.get_index(turn.tx) if entry[0] != subscription])
     for network in turn.rules.networks:
@@ -148,7 +186,12 @@ def _leave_index(turn: messages.Turn, subscription: str, interest: rows.Interest
 
 
 def posted(turn: messages.Turn, message: messages.Posted) -> None:
-    """A notification ended. Only 2xx marks it as delivered; 410 ends the subscription (ID-41)."""
+    """Apply the result of a notification (ID-41).
+
+    Only a status 2xx marks the event as delivered. Status 410 ends the subscription. Everything
+    else is repeated after a growing wait, until the job has failed too often and becomes a dead
+    letter.
+    """
     target, done = rows.to_subscription(message.subscription), rows.notified(message.subscription)
     if turn.tx.has(done, message.id):
         return
@@ -157,6 +200,7 @@ def posted(turn: messages.Turn, message: messages.Posted) -> None:
         jobs.unbury(turn, target, message.id)
         jobs.finish(turn, target, message.id)
         return
+    # `release` fails if the lease has lapsed and another process has claimed the notification.
     job = rows.get_job(turn.tx, target, message.id)
     if job is None or not release(turn.tx, done, message.id, turn.rules.owner):
         return
@@ -171,6 +215,10 @@ def posted(turn: messages.Turn, message: messages.Posted) -> None:
 
 
 def _end(turn: messages.Turn, subscription: str) -> None:
+    """Deactivate a subscription whose subscriber answered with status 410.
+
+    It is still listed, unlike a subscription that its client has ended.
+    """
     interest = rows.get_interest(turn.tx, subscription)
     if interest is not None and interest.active:
         _leave_index(turn, subscription, interest)
@@ -179,7 +227,11 @@ def _end(turn: messages.Turn, subscription: str) -> None:
 
 
 def redrive(turn: messages.Turn, request: messages.Redrive) -> None:
-    """Try a dead letter again, as if it had never been tried."""
+    """Try a dead letter again, as if it had not been tried before.
+
+    The reply has the code `not-found`, or `gone` if the event, network or subscription no longer
+    exists.
+    """
     dead = rows.get_dead(turn.tx, request.letter)
     if dead is None:
         turn.emit(messages.Reply("not-found"))

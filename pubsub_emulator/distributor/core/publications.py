@@ -1,4 +1,9 @@
-"""Publications of clients, and the results of calls and probes (ID-30, ID-34)."""
+"""Publications of clients, and the results of calls and probes (ID-30, ID-34).
+
+On each network an id is absent, claimed, published (its adapter accepted it) or seen (its log has
+it). Only the log is proof. An acceptance that the log does not confirm is checked by probes and, if
+it proves untrue, revoked.
+"""
 
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.arrivals import known
@@ -7,7 +12,12 @@ from pubsub_emulator.distributor.once.claims import commit, release, renew, revo
 
 
 def publish(turn: Turn, request: Publish) -> None:
-    """Store an event and a job for each network that lacks it; what is done or under way stays as it is."""
+    """Store an event and a job for each network that lacks it, and reply.
+
+    Networks that have the event or are working on it are left alone. A dead letter is removed, so
+    the client's request tries those networks again. The reply has the code `conflict` if the id is
+    known with other content (ID-22).
+    """
     digest = request.event.digest()
     stored = known(turn, request.id, digest)
     if stored is not None and stored.digest != digest:
@@ -25,7 +35,11 @@ def publish(turn: Turn, request: Publish) -> None:
 
 
 def answered(turn: Turn, message: Answered) -> None:
-    """Take an adapter's answer. A yes counts whoever asked; a no counts only for the owner of the claim."""
+    """Apply an adapter's answer to a call.
+
+    An acceptance is a fact, so it counts whichever process made the call. A refusal or an unclear
+    answer counts only if this process still has the claim: otherwise another one has called since.
+    """
     target, published = rows.on_network(message.network), rows.published(message.network)
     if isinstance(message.answer, Yes):
         _committed(turn, message.network, message.id, message.answer.time)
@@ -39,7 +53,11 @@ def answered(turn: Turn, message: Answered) -> None:
 
 
 def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
-    """Keep the claim until its lease ends; some time later the id is probed."""
+    """Leave an unclear call to a later probe.
+
+    The claim remains until its lease ends, as the call may still take effect. The job is due some
+    time after that, longer with each failure.
+    """
     job = rows.get_job(turn.tx, target, event_id)
     if job is None:
         return
@@ -49,14 +67,20 @@ def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
 
 
 def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
-    """Claimed → published. An id that was seen stays seen."""
+    """Note that an adapter has accepted an event: claimed becomes published.
+
+    Until the log shows the event, a row in `rows.UNSEEN` causes probes. An event that was
+    already seen stays seen. `time` is the block time in seconds, 0 if it is unknown.
+    """
     stored = rows.get_event(turn.tx, event_id)
-    if stored is None:  # kept no longer
+    if stored is None:
         return
     target, published = rows.on_network(network), rows.published(network)
     if not turn.tx.has(published, event_id):
         commit(turn.tx, published, event_id)
         job = rows.get_job(turn.tx, target, event_id)
+        # The job's time bounds the search of later probes. Without a job, the call that was
+        # accepted cannot have begun earlier than one lease ago.
         since = turn.now - turn.rules.lease if job is None else job.since
         row = rows.unseen_text(turn.now, since)
         turn.tx.put(rows.UNSEEN, f"{network}|{event_id}", row, due=turn.now + turn.rules.check_after)
@@ -67,7 +91,10 @@ def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
 
 
 def check_unseen(turn: Turn, key: str) -> None:
-    """Probe an id that was published and has not been seen."""
+    """Emit a probe for an id that was accepted and has not been seen in the log.
+
+    The row is due again after `Rules.check_after`. Rows of removed networks are deleted.
+    """
     network, _, event_id = key.partition("|")
     text = turn.tx.get(rows.UNSEEN, key)
     if text is None:
@@ -83,7 +110,12 @@ def check_unseen(turn: Turn, key: str) -> None:
 
 
 def probed(turn: Turn, message: Probed) -> None:
-    """Take the result of a probe: of a published id that was not seen, or of a job in doubt."""
+    """Apply the result of a probe.
+
+    If the id counts as published, the probe checked that acceptance. Otherwise the probe precedes a
+    call of a job in doubt: the event is there, or it could not be asked for, or it is absent and
+    the call is made again.
+    """
     published = rows.published(message.network)
     if turn.tx.has(published, message.id):
         _checked(turn, message)
@@ -92,12 +124,17 @@ def probed(turn: Turn, message: Probed) -> None:
     elif message.there is None and jobs.owned(turn, published, message.id):
         _in_doubt(turn, rows.on_network(message.network), message.id, "probe failed")
     elif jobs.owned(turn, published, message.id) and _call_again(turn, message.network, message.id, message.asked_at):
+        # The network is still being called, so its next held job must not start.
         return
     jobs.end_call(turn, message.network, message.id)
 
 
 def _call_again(turn: Turn, network: str, event_id: str, at: int) -> bool:
-    """Claim again and repeat the call, unless this answers a probe of an earlier claim. Returns whether it did."""
+    """Claim an event again and repeat its call. Returns whether the call was emitted.
+
+    Does nothing if the probe was emitted before the current claim: a call of that claim may have
+    begun since.
+    """
     target = rows.on_network(network)
     job = rows.get_job(turn.tx, target, event_id)
     if job is None or at < job.until - turn.rules.lease:
@@ -111,14 +148,20 @@ def _call_again(turn: Turn, network: str, event_id: str, at: int) -> bool:
 
 
 def _checked(turn: Turn, message: Probed) -> None:
-    """Published → seen, or a yes without a deed: published → absent, and the outbox publishes again.
+    """Apply a probe of an id that was accepted but not seen.
 
-    A probe has no number, so it would not be known what to revoke if the log were taken back. So an id counts as seen
-    only once the log shows it, and is asked for again until then; a legacy log is not compared and the probe is enough.
-    A yes that a legacy adapter cannot show any more is believed: publishing again would double.
+    If the network does not have the event, the acceptance was untrue. It is revoked, and the event
+    is enqueued again. Repeated untrue acceptances of the same event raise an alarm.
+
+    If the network has it, that alone does not make it seen. A probe reports no number, so it would
+    be unknown what to revoke if the log is rewound. The id is probed until the log shows it. For a
+    legacy network the probe is enough, as its log is not compared with an earlier reading. If a
+    legacy adapter can no longer show the event, its acceptance is believed, because publishing
+    again would duplicate the event.
     """
     key = f"{message.network}|{message.id}"
     text = turn.tx.get(rows.UNSEEN, key)
+    # A probe that was emitted before the acceptance says nothing about it.
     if message.there is None or text is None or message.asked_at <= rows.read_unseen(text)[0]:
         return
     if message.there and message.network not in turn.rules.legacy:

@@ -1,10 +1,18 @@
-"""Reading a network's log: catching up, gaps, and logs that were taken back (ID-33, ID-36, ID-37).
+"""Reading a network's log: catching up, gaps, and logs that were rewound (ID-33, ID-36, ID-37).
 
-A read begins at the last number that an earlier read confirmed, so each read also confirms what notifications told
-since. Another block, id or content at a number means that the log was taken back, and a log that stays shorter than
-what was read of it means the same; then the last common number is searched for, what followed is revoked, and the log
-is read again before anything is published to its network. Where rows do not tell their blocks, a number may have the
-same content before and after, so each read begins some rows earlier.
+Notifications can be lost, reordered or false, so every log is also read. A read begins at the last
+number that an earlier read confirmed. So each read also checks the numbers that only notifications
+have reported since.
+
+If a number has another block, id or content than before, the log was rewound, for example because
+the network was reset or blocks were reverted. The same follows if a log stays shorter than the part
+that was read. Then the last common number is searched for by bisection, and the ids after it are
+revoked. The log is read again before anything is published on its network.
+
+Rows without blocks may have the same content before and after a rewind. So if an adapter does not
+report blocks, each read begins some rows earlier.
+
+A legacy adapter is read by time and is not compared with earlier reads.
 """
 
 import hmac
@@ -20,19 +28,28 @@ from pubsub_emulator.distributor.once import Transaction
 from pubsub_emulator.distributor.once.claims import forget
 
 SLOW_READ: Final = 4
-"""A read of a legacy log, which is several calls, counts as lost after so many timeouts of a call."""
+"""The number of call timeouts after which a read of a legacy log counts as lost. Such a read
+consists of several calls."""
 RETRIES: Final = 6
-"""A failed read is repeated after this part of the silence after which logs are read anyway."""
+"""A failed read is repeated after `Rules.silence` divided by this number."""
 
 
 def is_key(tx: Transaction, network: str, subscription: str | None, key: str) -> bool:
-    """Whether webhooks of a network, or of a subscription, carry that key."""
+    """Return whether the webhooks of a network, or of a client's subscription, have this key.
+
+    The comparison takes the same time for every key, so that keys cannot be guessed from it.
+    """
     row = rows.get_hooks(tx, network) if subscription is None else rows.get_interest(tx, subscription)
     return row is not None and bool(row.key) and hmac.compare_digest(row.key.encode(), key.encode())
 
 
 def noticed(turn: Turn, message: Noticed) -> None:
-    """Take a notification. The reply has the code of an error, or is empty once everything is stored."""
+    """Take a notification from an adapter and reply (ID-31).
+
+    The reply has the code of an error, or is empty if everything is stored. A notification of
+    everything moves the network's cursor. One for a client's subscription only serves that
+    subscription, and only if the log has no gap before the event. Otherwise the log is read.
+    """
     if message.network not in turn.rules.networks:
         turn.emit(Reply("not-found"))
         return
@@ -51,16 +68,23 @@ def noticed(turn: Turn, message: Noticed) -> None:
 
 
 def _steady(cursor: Cursor) -> bool:
+    """Return whether a log is neither searched nor revoked after a rewind."""
     return cursor.cut < 0 and not cursor.high
 
 
 def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
-    """Take a notice if it is the next one, or park it if it is beyond a gap."""
+    """Take a notice if it is the next one of the log, or park it if it lies beyond a gap.
+
+    A notice at a known number has already been taken. If its content differs from the known one,
+    the log is read to find out whether it was rewound.
+    """
     if notice.number <= cursor.last:
         if network not in turn.rules.legacy:
             if not _same(turn, network, notice):
                 _read_soon(turn, network, cursor)
-        elif turn.tx.get(rows.numbers(network), str(notice.number)) is None:  # only the newest of an entity was shown
+        # A legacy adapter shows only the newest event of each entity, so its cursor may have passed
+        # earlier ones.
+        elif turn.tx.get(rows.numbers(network), str(notice.number)) is None:
             arrive(turn, network, notice, history=False)
     elif notice.number == cursor.last + 1 and _steady(cursor):
         arrive(turn, network, notice, history=False)
@@ -72,7 +96,11 @@ def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
 
 
 def _park(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> Cursor:
-    """Keep a notice until the gap before it is read; it counts as seen at once."""
+    """Park a notice until the gap before it has been read. Its event counts as seen at once.
+
+    Beyond `Rules.most_parked` the notice is dropped; the log has it anyway. Returns the changed
+    cursor.
+    """
     if notice.number in cursor.parked or len(cursor.parked) >= turn.rules.most_parked:
         return cursor
     if notice.id is not None:
@@ -82,7 +110,10 @@ def _park(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> Cursor:
 
 
 def _unpark(turn: Turn, network: str, cursor: Cursor) -> Cursor:
-    """Take parked notices that are next now, and forget those behind the cursor."""
+    """Take the parked notices that now follow without a gap, and drop those already passed.
+
+    Returns the changed cursor.
+    """
     last, left = cursor.last, []
     for number in cursor.parked:
         if number > last + 1:
@@ -93,7 +124,8 @@ def _unpark(turn: Turn, network: str, cursor: Cursor) -> Cursor:
             arrive(turn, network, notice, history=False)
             last = number
         elif notice is not None and not _same(turn, network, notice):
-            _take_away(turn, network, notice.id, number)  # the log was taken back after the notification
+            # The log was rewound after this notification, so it does not have the parked event.
+            _take_away(turn, network, notice.id, number)
     return cursor._replace(last=last, parked=left)
 
 
@@ -105,7 +137,10 @@ def _parked(turn: Turn, network: str, number: int) -> Notice | None:
 
 
 def _read_soon(turn: Turn, network: str, cursor: Cursor) -> None:
-    """Read now, or after the read that is under way."""
+    """Read the log now.
+
+    If a read is under way, that read suffices. The log is read again only if it is lost.
+    """
     if cursor.reading > turn.now:
         put_cursor(turn.tx, network, cursor, cursor.reading)
     else:
@@ -113,19 +148,27 @@ def _read_soon(turn: Turn, network: str, cursor: Cursor) -> None:
 
 
 def read(turn: Turn, network: str, cursor: Cursor) -> None:
-    """Emit a read of the next page. The cursor comes due again if there is no answer."""
+    """Emit a read of the next page.
+
+    The cursor's row is due again when the read counts as lost.
+    """
     if network not in turn.rules.networks:
         put_cursor(turn.tx, network, cursor, None)
         return
     until = turn.now + turn.rules.call_timeout * (SLOW_READ if network in turn.rules.legacy else 1)
     put_cursor(turn.tx, network, cursor._replace(reading=until), until)
     after = cursor.last if network in turn.rules.legacy else _after(turn, cursor)
+    # A page must contain new rows even if rows are read again: they come on top of the page size.
     limit = 1 if cursor.high else turn.rules.page + max(cursor.verified - after - 1, 0)
     turn.emit(Read(network, after, limit, max(cursor.newest - turn.rules.overlap, 0)))
 
 
 def _after(turn: Turn, cursor: Cursor) -> int:
-    """The number after which the next read begins."""
+    """Return the number after which the next read begins.
+
+    During a search, the read has the one number in the middle. Otherwise it begins with the last
+    confirmed number, or `Rules.recheck` rows before it if rows do not have blocks.
+    """
     if cursor.high:
         return (cursor.low + cursor.high) // 2 - 1
     return max(cursor.verified - 1 - (0 if cursor.blocks else turn.rules.recheck), 0)
@@ -141,7 +184,11 @@ def cursor_due(turn: Turn, network: str) -> None:
 
 
 def paged(turn: Turn, message: Paged) -> None:
-    """Take a page that was read, or note that the read failed."""
+    """Take a page of the log, or note that the read failed.
+
+    A page that answers an earlier `Read` is ignored. It is
+    recognized by the number after which it begins.
+    """
     cursor = get_cursor(turn.tx, message.network)
     if message.network not in turn.rules.networks:
         return
@@ -150,7 +197,7 @@ def paged(turn: Turn, message: Paged) -> None:
     elif message.network in turn.rules.legacy:
         _paged_by_time(turn, message.network, cursor, message.page)
     elif cursor.cut >= 0 or message.after != _after(turn, cursor):
-        return  # an answer to an earlier question
+        return
     elif cursor.high:
         _searched(turn, message.network, cursor, message.page.notices)
     else:
@@ -158,10 +205,11 @@ def paged(turn: Turn, message: Paged) -> None:
 
 
 def _paged_by_time(turn: Turn, network: str, cursor: Cursor, page: Page) -> None:
-    """Take a page of a legacy log in order of the numbers, together with parked notices.
+    """Take a page of a legacy log and the parked notices, in the order of their numbers.
 
-    Such an adapter shows the newest event of an entity in a time, and those before it may be notified yet. So what
-    follows a gap waits, unless the gap is older than this distributor or was waited for.
+    In the time asked for, a legacy adapter shows only the newest event of each entity.
+    Notifications of the earlier ones may still be under way. So events after a gap are parked and
+    wait, unless the gap is older than this distributor or has lasted for `Rules.gap_patience`.
     """
     history = rows.get_state(turn.tx, network) is not State.READY
     fresh = {notice.number: notice for notice in page.notices}
@@ -191,7 +239,11 @@ def _paged_by_time(turn: Turn, network: str, cursor: Cursor, page: Page) -> None
 
 
 def _read_whole(turn: Turn, network: str, cursor: Cursor) -> None:
-    """The log was read to its end: read it again after a while, and allow publishing on the network."""
+    """End a pass over the log that has reached its end.
+
+    The log is read again after a while. If this was the first pass or the first after a rewind, the
+    network may now be published to, and its held jobs start.
+    """
     wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
     put_cursor(turn.tx, network, cursor, turn.now + wait)
     if rows.get_state(turn.tx, network) is not State.READY:
@@ -201,7 +253,10 @@ def _read_whole(turn: Turn, network: str, cursor: Cursor) -> None:
 
 @dataclass
 class _Numbered:
-    """A page of a numbered log, taken notice by notice."""
+    """A page of a numbered log, taken notice by notice.
+
+    `cursor` changes with each notice.
+    """
 
     turn: Turn
     network: str
@@ -209,13 +264,15 @@ class _Numbered:
     page: Page
 
     def take(self) -> None:
-        """Take the page in one transaction with the cursor."""
+        """Take the notices up to a gap or a difference, and then decide how to go on."""
         first = _after(self.turn, self.cursor) + 1
-        if not self.cursor.last and self.page.notices:  # a log begins where it begins
+        # The first number of a log need not be 1.
+        if not self.cursor.last and self.page.notices:
             first = self.page.notices[0].number
         history = rows.get_state(self.turn.tx, self.network) is State.HISTORY
         expected = first
         for notice in self.page.notices:
+            # Logs have no gaps. If the adapter left a number out, a later read may have it.
             if notice.number != expected:
                 self.turn.note("gap", self.network, str(expected))
                 break
@@ -234,13 +291,22 @@ class _Numbered:
         self._end(first, highest=expected - 1)
 
     def _differs(self, number: int, first: int) -> None:
-        """The log was rewound: to just before `number` if the page confirmed what is before it."""
+        """Handle a rewound log, of which `number` is the first differing row of the page.
+
+        If the page has rows before it, they are confirmed and the cut is known. Otherwise the last
+        common number must be searched for.
+        """
         if number > first or number == 1:
             _begin_taking_back(self.turn, self.network, self.cursor, number - 1)
         else:
             _search(self.turn, self.network, self.cursor)
 
     def _end(self, first: int, highest: int) -> None:
+        """Read the next page, or end the pass over the log.
+
+        `highest` is the last number that the page has confirmed or added. A complete page that ends
+        before the last known number means that the log is too short.
+        """
         turn, cursor = self.turn, self.cursor._replace(reading=0)
         if not self.page.complete:
             short = 0 if highest >= cursor.last else cursor.short
@@ -251,7 +317,11 @@ class _Numbered:
             _read_whole(turn, self.network, _unpark(turn, self.network, cursor._replace(short=0)))
 
     def _is_short(self, cursor: Cursor, highest: int, first: int) -> None:
-        """The log is shorter than known. This is believed only after it has been so for some time."""
+        """Handle a log that is shorter than the part that was read.
+
+        The adapter may only lag behind, so a log counts as rewound only if it stays short for
+        `Rules.patience`.
+        """
         turn, since = self.turn, cursor.short or self.turn.now
         if turn.now - since < turn.rules.patience:
             put_cursor(turn.tx, self.network, cursor._replace(short=since), turn.now + turn.rules.silence // RETRIES)
@@ -262,30 +332,35 @@ class _Numbered:
 
 
 def _same(turn: Turn, network: str, notice: Notice) -> bool:
-    """Whether a number still has the id and content that were noted for it, if any were."""
+    """Return whether a number still has the entry that was noted for it, if there is one."""
     known = turn.tx.get(rows.numbers(network), str(notice.number))
     return known is None or rows.same_entry(known, notice)
 
 
 def _note_block(turn: Turn, network: str, notice: Notice) -> None:
-    """Keep the block of a number that was notified without it."""
+    """Add the block to the entry of a number whose notification lacked it."""
     known = turn.tx.get(rows.numbers(network), str(notice.number))
     if notice.block and known is not None and not rows.tells_block(known):
         turn.tx.put(rows.numbers(network), str(notice.number), rows.entry(notice))
 
 
 def _search(turn: Turn, network: str, cursor: Cursor) -> None:
-    """Search for the last common number below the one that differs or is missing."""
+    """Start to search for the last common number.
+
+    It lies below the last confirmed number, which now differs or is missing.
+    """
     _narrow(turn, network, cursor._replace(low=0, high=max(cursor.verified, 1), reading=0))
 
 
 def _searched(turn: Turn, network: str, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
+    """Halve the range of the search, depending on whether its middle is the same as before."""
     middle = (cursor.low + cursor.high) // 2
     common = bool(notices) and notices[0].number == middle and _same(turn, network, notices[0])
     _narrow(turn, network, cursor._replace(low=middle) if common else cursor._replace(high=middle))
 
 
 def _narrow(turn: Turn, network: str, cursor: Cursor) -> None:
+    """Read the number in the middle, or end the search and revoke the rest of the log."""
     if cursor.high - cursor.low > 1:
         read(turn, network, cursor)
     else:
@@ -293,6 +368,11 @@ def _narrow(turn: Turn, network: str, cursor: Cursor) -> None:
 
 
 def _begin_taking_back(turn: Turn, network: str, cursor: Cursor, cut: int) -> None:
+    """Start to revoke the numbers after `cut`.
+
+    Nothing is published on the network until its log has been read again. Parked notices are
+    revoked, too, as they were counted as seen.
+    """
     turn.tx.put(rows.STATES, network, State.REREAD)
     for number in cursor.parked:
         notice = _parked(turn, network, number)
@@ -302,7 +382,10 @@ def _begin_taking_back(turn: Turn, network: str, cursor: Cursor, cut: int) -> No
 
 
 def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
-    """Revoke a page of the ids beyond the cut, oldest first; at the end set the cursor back and read on."""
+    """Revoke one page of the numbers after the cut, oldest first, and then read the log again.
+
+    Each page is a transaction of its own. `Cursor.done` is the last revoked number.
+    """
     end = min(cursor.last, cursor.done + turn.rules.page)
     for number in range(cursor.done + 1, end + 1):
         known = turn.tx.get(rows.numbers(network), str(number)) or ""
@@ -316,7 +399,12 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
 
 
 def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> None:
-    """Forget a number that left the log. An id that no other number has becomes absent, and is published again."""
+    """Forget a number that is no longer in a log.
+
+    If the network has the event at no other number, it becomes absent there and is enqueued again.
+    The job is in doubt, so the network is asked first: it may have the event again at another
+    place.
+    """
     if not event_id:
         return
     stored = rows.get_event(turn.tx, event_id)

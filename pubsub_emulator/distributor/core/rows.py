@@ -1,4 +1,9 @@
-"""The rows of the store, each a NamedTuple written as a JSON list."""
+"""The rows of the store: their tables, types and texts.
+
+Each type is a NamedTuple, written as a JSON list. A new field goes to the end and has a default, so
+that rows of earlier versions can be read. All rows are immutable: a change is a `_replace` that is
+put again.
+"""
 
 import hashlib
 import json
@@ -13,32 +18,62 @@ from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once import Transaction
 
 EVENTS: Final = "events"
+"""`Stored` by event id."""
 JOBS: Final = "jobs"
+"""`Job` by `target|event id`. Due when the job may be started, or when the lease of its claim
+ends."""
 QUEUES: Final = "queues"
+"""The last event id of each queue, by `target|entity`."""
 DEAD: Final = "dead"
+"""`Dead` by `letter_of`."""
 UNSEEN: Final = "unseen"
+"""`unseen_text` of each id that an adapter accepted and that is not in its log yet, by
+`network|event id`. Due when the network is probed."""
 REVOCATIONS: Final = "revocations"
+"""How often an acceptance proved untrue, by `network|event id`."""
 CURSORS: Final = "cursors"
+"""`Cursor` by network. Due when the log is to be read."""
 HELD: Final = "held"
+"""The range of numbers in table `held(network)`, by network. Due while held jobs are being
+started."""
 CALLING: Final = "calling"
-"""The id for which a legacy network is called now; it is due when the lease ends."""
+"""The id for which a legacy network is being called, by network. Due when the lease of that call
+ends."""
 HOOKS: Final = "hooks"
+"""`Hooks` by network, due when the adapter's subscriptions are to be compared. Also "1" by
+`network|subscription` for each client's subscription that the adapter has accepted."""
 STATES: Final = "states"
+"""`State` by network."""
 INTERESTS: Final = "interests"
+"""The `Index` under `index`, and the name of each active subscription by `equal|digest of its
+content`."""
 SUBSCRIPTIONS: Final = "subscriptions"
+"""`Interest` by the subscription's name."""
 QUARANTINE: Final = "quarantine"
+"""`notice_text` of each notice without a global id, by `network|number` with the number padded to
+20 digits."""
 EXPIRY: Final = "expiry"
+""""1" by event id, if `Rules.retain` is set. Due when the id is to be forgotten."""
 ALARMS: Final = "alarms"
+"""A text for operators, by `network|kind of alarm`."""
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _KEPT: Final = 4096
-"""Decoded texts of each kind that a process keeps, as a row is read several times before it changes."""
+"""The number of decoded texts that a process keeps for each table in one generation.
+
+A step reads the same row several times, and most steps read rows that were written shortly before.
+"""
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class Rows(Generic[T]):
-    """A table of rows of one kind. Those read or written last are kept by their text; none is changed in place."""
+    """A table of rows of one type, with a cache of decoded rows.
+
+    The cache is keyed by the rows' texts, so it does not have to be invalidated. It has two
+    generations. When the young one is full, it becomes the old one, and the rows of the old one
+    that were not used since are dropped.
+    """
 
     def __init__(self, table: str, kind: Callable[..., T]) -> None:
         self._table = table
@@ -47,7 +82,7 @@ class Rows(Generic[T]):
         self._old: dict[str, T] = {}
 
     def get(self, tx: Transaction, key: str) -> T | None:
-        """The row of a key."""
+        """Return the row of a key, `None` if there is none."""
         text = tx.get(self._table, key)
         if text is None:
             return None
@@ -55,12 +90,17 @@ class Rows(Generic[T]):
         return self._keep(text, self._kind(*json.loads(text))) if found is None else found
 
     def put(self, tx: Transaction, key: str, row: T, due: int | None = None, lane: int = 0) -> None:
-        """Write a row."""
+        """Write a row.
+
+        `due` is the time in ms at which the store lists it, `None` for never. Of the rows that are
+        due, the store lists those of lower lanes first.
+        """
         text = encode(row)
         self._keep(text, row)
         tx.put(self._table, key, text, due, lane)
 
     def _keep(self, text: str, row: T) -> T:
+        # Dropping a whole generation is much cheaper than maintaining an order of use.
         if len(self._young) >= _KEPT:
             self._old, self._young = self._young, {}
         self._young[text] = row
@@ -68,201 +108,274 @@ class Rows(Generic[T]):
 
 
 def published(network: str) -> str:
-    """The name of a network's published set (ID-45)."""
+    """Return the name of the set of event ids that are on a network (ID-45)."""
     return f"publishedEvents:{network}"
 
 
 def notified(subscription: str) -> str:
-    """The name of a subscription's notified set (ID-45)."""
+    """Return the name of the set of event ids of which a subscriber was notified (ID-45)."""
     return f"notifiedEvents:{subscription}"
 
 
 def numbers(network: str) -> str:
-    """The name of the table with the `entry` of each number of a network."""
+    """Return the name of the table with the `entry` of each number of a network's log."""
     return f"numbers:{network}"
 
 
 def entry(notice: Notice) -> str:
-    """The text noted for a number of a log: id (empty if none), digest of the content, and block if it was told."""
+    """Return the text by which a place of a log is recognized.
+
+    `id|digest|block`: the id is empty if the event has none, the digest is the first 16 hex digits
+    of the content's digest, and the block is the first 34 characters of its hash, empty if the
+    adapter does not report it.
+    """
     return f"{notice.id or ''}|{notice.event.digest()[:16]}|{notice.block[:34]}"
 
 
 def tells_block(known: str) -> bool:
-    """Whether `entry` noted a block."""
+    """Return whether an `entry` has a block.
+
+    Entries of earlier versions end after the digest.
+    """
     return (*known.split("|"), "")[2] != ""
 
 
 def same_entry(known: str, notice: Notice) -> bool:
-    """Whether a notice is what `entry` noted. Blocks decide only where both are told."""
+    """Return whether a notice is the one that an `entry` describes.
+
+    Blocks are compared only if both have one, because notifications may lack the block that rows of
+    a read have.
+    """
     name, digest, block = (*known.split("|"), "")[:3]
     found, content, issuer = entry(notice).split("|")
     return (name, digest) == (found, content) and (not block or not issuer or block == issuer)
 
 
 def held(network: str) -> str:
-    """The table of jobs that wait until the network may be published to, by number."""
+    """Return the name of the table of held jobs, by consecutive number.
+
+    Jobs are held until the network may be published to. An entry is the event id.
+    """
     return f"held:{network}"
 
 
 def parked(network: str) -> str:
-    """The table of notices beyond a gap."""
+    """Return the name of the table of notices that lie beyond a gap, by number in the log."""
     return f"parked:{network}"
 
 
 def on_network(network: str) -> str:
-    """A job's target: publish there."""
+    """Return the target of a job that publishes on a network."""
     return f"n:{network}"
 
 
 def to_subscription(subscription: str) -> str:
-    """A job's target: notify that subscription."""
+    """Return the target of a job that notifies a subscription."""
     return f"s:{subscription}"
 
 
 @lru_cache(_KEPT)
 def letter_of(target: str, event_id: str) -> str:
-    """The name of a dead letter."""
+    """Return the name of a dead letter: 16 bytes of a hash, in hexadecimal."""
     return hashlib.blake2b(f"{target}|{event_id}".encode(), digest_size=16).hexdigest()
 
 
 def encode(row: tuple[object, ...]) -> str:
-    """The JSON text of a row."""
+    """Return the JSON text of a row."""
     try:
         return orjson.dumps(tuple(row)).decode()
-    except TypeError:  # a number of more than 64 bits
+    except TypeError:
+        # orjson refuses integers of more than 64 bits.
         return _ENCODER.encode(row)
 
 
 class Stored(NamedTuple):
-    """An event: its fields, what it hashes to, and the notice by which it was seen first.
-
-    `time` is the first yes's or notice's block time in seconds; `seen` the store's time of the first notice in ms, 0
-    before. `numbers` is where it is on each network: the first number, and where ids are retained for a time every
-    number. `hearsay` is 1 while only an interest told of it, which fixes no content.
-    """
+    """An event, the notice by which it was first seen, and its numbers in the logs."""
 
     event: list[Any]
+    """The fields of the `Event` as a list."""
     digest: str
+    """`Event.digest()` of it, which fixes the content of the id (ID-22)."""
     time: int = 0
+    """The block time, in seconds, from the first acceptance or notice that reported one, else 0."""
     seen: int = 0
+    """The store's clock, in ms, at the first notice. 0 as long as the event is in no known log."""
     number: int = 0
+    """The number in the log of the first notice."""
     signer: str = ""
+    """The address that signed the event's transaction, from the first notice."""
     publisher: str | None = None
+    """`iss` from the first notice."""
     numbers: list[list[Any]] = []  # noqa: RUF012  # never changed in place
+    """Pairs of a network and the event's number in its log. Usually only the first number of each
+    network is stored. If ids are forgotten after a time, every number is, because their rows must
+    then be deleted."""
     hearsay: int = 0
+    """1 if only a notification for a client's subscription reported the event. Such a report does
+    not fix the content of the id."""
 
     def first(self, network: str) -> int:
-        """The first number that it has on a network, 0 if none."""
+        """Return the event's smallest number on a network, 0 if it has none there."""
         return min((number for name, number in self.numbers if name == network), default=0)
 
     def at(self, network: str, number: int, *, every: bool) -> "Stored":
-        """With a number on a network; `every` keeps those after the first."""
+        """Return the row with a number added.
+
+        Returns the row unchanged if the network has a number already and `every` is false.
+        """
         if not every and self.first(network):
             return self
         return self._replace(numbers=[*self.numbers, [network, number]])
 
     def fields(self) -> Event:
-        """The event."""
+        """Return the event."""
         return _event(self.event)
 
     def notice(self, event_id: str) -> Notice:
-        """The notification that subscribers get."""
+        """Return the notice with which subscribers are notified."""
         fields = self.fields()
         named = fields._replace(iss=self.publisher if self.publisher is not None else fields.iss)
         return Notice(self.number, self.time, named, event_id, self.signer)
 
 
 class Job(NamedTuple):
-    """An outbox row: publish an event on a network or notify a subscription.
+    """A row of the outbox: publish an event on a network, or notify a subscription of it.
 
-    `doubt` is 1 once a call may have been made; `until` is when the lease of the claim ends. `before` and `after` are
-    the neighbours in the entity's queue, empty where there is none; only the first of a queue has a time.
+    The jobs of one target and entity form a queue, a doubly linked list. Only the first one has a
+    due time, so that an entity's events are published in order (ID-37).
     """
 
     entity: str
+    """The entity of the event (`Event.order`)."""
     since: int
+    """The time in ms at which the job was stored."""
     due: int
+    """The time in ms from which it may be started."""
     lane: int = 0
+    """The store lists rows that are due in lower lanes first. Events of a network's history have
+    lane 1."""
     doubt: int = 0
+    """1 if a call may have been made, so that the network must be asked before the next call."""
     tries: int = 0
+    """The number of failed attempts."""
     until: int = 0
+    """The time in ms at which the lease of the latest claim ends."""
     before: str = ""
+    """The event id of the preceding job in the queue, empty if this is the first."""
     after: str = ""
+    """The event id of the following job in the queue, empty if this is the last."""
     reason: str = ""
+    """The reason of the last failure."""
 
 
 def unseen_text(committed: int, since: int) -> str:
-    """The row of an id that was published and not seen: when that was heard, and from when on it may be in the log."""
+    """Return the row of an id that was accepted by an adapter but has not been seen in the log.
+
+    `committed` is the time at which the acceptance was stored, `since` the time of the job, before
+    which the event cannot be in the log. Both are in ms.
+    """
     return f"{committed} {since}"
 
 
 def read_unseen(text: str) -> tuple[int, int]:
-    """The two numbers of a row that `unseen_text` wrote; rows of earlier versions have only the first."""
+    """Return `committed` and `since` of a row written by `unseen_text`.
+
+    Rows of earlier versions have only `committed`, which then stands for both.
+    """
     committed, _, since = text.partition(" ")
     return int(committed), int(since or committed)
 
 
 class Dead(NamedTuple):
-    """A dead letter."""
+    """A dead letter: a job that was given up."""
 
     target: str
+    """`on_network` or `to_subscription`, as of the job."""
     id: str
+    """The event's id."""
     reason: str
     time: int
+    """The store's clock in ms when the job was given up."""
     tries: int
+    """The number of failed attempts."""
 
 
 class Cursor(NamedTuple):
-    """The position up to which a network's log was read.
-
-    `last` is the last number without a gap before it, `verified` the last one that a read confirmed. `reading` is until
-    when a read is under way. `short` is since when the log has been shorter than `last`, or has had a gap that a legacy
-    adapter does not fill. `low` and `high` bound the search for the last common number; `high` is 0 where there is
-    none. `cut` is the last number that stays while a log is taken back, else -1, and `done` how far that is. `newest`
-    is up to which second a legacy log was read. `blocks` is 1 where the row at `verified` told its block, which
-    confirms all rows before it.
-    """
+    """The position up to which a network's log has been read, and the state of reading it."""
 
     last: int = 0
+    """The last number before which the log is known without gaps."""
     verified: int = 0
+    """The last number that a read, and not only a notification, has confirmed."""
     reading: int = 0
+    """The time in ms until which a read is under way, 0 if none is."""
     short: int = 0
+    """The time in ms since which the log has been shorter than `last`. For a legacy network, the
+    time since which its log has had a gap."""
     low: int = 0
+    """The greatest number that is known to be common, during the search after a rewind."""
     high: int = 0
+    """The smallest number that is known to differ, during the search after a rewind, 0 if there is
+    no search."""
     cut: int = -1
+    """The last number that remains, while the numbers after a rewind are being revoked, otherwise
+    -1."""
     done: int = 0
+    """The last number that has been revoked, while `cut` is set."""
     newest: int = 0
+    """The second up to which a legacy log has been read."""
     parked: list[int] = []  # noqa: RUF012  # never changed in place
+    """The numbers of the notices beyond a gap, ascending."""
     blocks: int = 0
+    """1 if the row at `verified` had a block. A block's hash commits to all blocks before it, so
+    the same hash confirms all rows before it."""
 
 
 class State(StrEnum):
-    """Whether a network may be published to: only once its log has been read to its end (ID-36)."""
+    """Whether a network may be published to (ID-36).
+
+    It may only after its log has been read to its end. Before that, the distributor would publish
+    events that are already in the log.
+    """
 
     HISTORY = "history"
+    """The log is being read for the first time."""
     READY = "ready"
+    """The network may be published to."""
     REREAD = "reread"
-    """The log was taken back."""
+    """The log was rewound and is being read again."""
 
 
 class Hooks(NamedTuple):
-    """An adapter's subscription to everything: the key, and how many forms of `FORMS` it turned out not to offer."""
+    """The distributor's subscription to everything on an adapter (ID-32)."""
 
     key: str
+    """The key in the webhook's URL."""
     form: int = 0
+    """The index in `rules.FORMS` of the form that is being tried. The adapter does not offer those
+    before it."""
     answer: int = 0
+    """0 if the form has not been accepted, `hooks.ACCEPTED` if it has been accepted, `hooks.LISTED`
+    if the adapter has also listed it."""
 
 
 class Interest(NamedTuple):
-    """A subscription of a client."""
+    """A client's subscription (ID-40)."""
 
     types: list[str]
+    """Event types that match, `*` for all."""
     metadata: list[str]
+    """Values of which a matching event has at least one. An empty list matches all events."""
     endpoint: str
+    """The URL that is notified."""
     secret: str | None
+    """The secret with which notifications are signed, `None` to send them unsigned."""
     key: str
+    """The key in the URLs at which adapters notify the distributor for this subscription."""
     created: int
+    """The time in ms at which the client subscribed. Earlier events are not delivered."""
     active: int = 1
+    """0 after the subscriber answered with status 410."""
 
 
 _EVENTS: Final = Rows(EVENTS, Stored)
@@ -273,59 +386,64 @@ _INTERESTS: Final = Rows(SUBSCRIPTIONS, Interest)
 _DEAD: Final = Rows(DEAD, Dead)
 
 get_event, put_event = _EVENTS.get, _EVENTS.put
-"""By the event's id."""
+"""Read and write by the event's id."""
 get_hooks, put_hooks = _HOOKS.get, _HOOKS.put
-"""By the network; none before its first start."""
+"""Read and write by network. A network has no row before the distributor's first start with it."""
 get_interest, put_interest = _INTERESTS.get, _INTERESTS.put
-"""By the subscription's name."""
+"""Read and write by the subscription's name."""
 get_dead, put_dead = _DEAD.get, _DEAD.put
-"""By the dead letter's name, see `letter_of`."""
+"""Read and write by `letter_of`."""
 put_cursor = _CURSORS.put
-"""By the network; its log is read when the row is due."""
+"""Write by network. The log is read when the row is due."""
 
 
 def get_job(tx: Transaction, target: str, event_id: str) -> Job | None:
-    """The job of that event for that target."""
+    """Return the job that an event has for a target, `None` if there is none."""
     return _JOBS.get(tx, f"{target}|{event_id}")
 
 
 def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool = True) -> None:
-    """Write a job; it gets its time unless another of its queue is before it or `due` is false."""
+    """Write a job.
+
+    The row is due at `job.due` only if the job is the first of its queue and `due` is true.
+    """
     _JOBS.put(tx, f"{target}|{event_id}", job, job.due if due and not job.before else None, job.lane)
 
 
 def get_cursor(tx: Transaction, network: str) -> Cursor:
-    """A network's cursor, at the beginning where there is none."""
+    """Return a network's cursor, at the beginning of the log if the network is new."""
     return _CURSORS.get(tx, network) or Cursor()
 
 
 def get_state(tx: Transaction, network: str) -> State:
-    """Whether a network may be published to."""
+    """Return whether a network may be published to."""
     return State(tx.get(STATES, network) or State.HISTORY)
 
 
 Index = list[tuple[str, list[str], list[str], int]]
-"""Active subscriptions with their types, metadata and times of creation."""
+"""The active subscriptions: for each its name, types, metadata and time of creation in ms."""
 _index: Final[Callable[[str], Index]] = lru_cache(4)(json.loads)
+"""The decoder of indexes. It caches by text, because every event reads the index and it rarely
+changes."""
 
 
 def get_index(tx: Transaction) -> Index:
-    """The index of subscriptions that events are matched with."""
+    """Return the index of active subscriptions with which events are matched."""
     return _index(tx.get(INTERESTS, "index") or "[]")
 
 
 def put_index(tx: Transaction, index: Index) -> None:
-    """Write the index of subscriptions that events are matched with."""
+    """Write the index of active subscriptions."""
     tx.put(INTERESTS, "index", _ENCODER.encode(index))
 
 
 def notice_text(notice: Notice) -> str:
-    """A notice as text."""
+    """Return a notice as text."""
     return encode((notice.number, notice.time, list(notice.event), *notice[3:]))
 
 
 def notice_of(text: str) -> Notice:
-    """The notice that `notice_text` wrote."""
+    """Return the notice written by `notice_text`."""
     number, time, event, *rest = json.loads(text)
     return Notice(number, time, _event(event), *rest)
 
