@@ -1,4 +1,4 @@
-"""The type of a table's rows, for modules that need no Arrow."""
+"""The type of a table's rows, in a module that does not import Arrow."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -7,13 +7,15 @@ from typing import Any, Final
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = dict[str, Any]
-"""A row of a table by its columns, as Arrow has it; the schema says which types."""
+"""A row of a table: values by column, as Arrow's `to_pylist` gives them. The schema has their
+types."""
 
 
 def fields_of(source: object, names: Iterable[str]) -> Row:
-    """Columns that are called as in the object that has them."""
+    """Return these attributes of an object as columns of the same names."""
     return {name: getattr(source, name) for name in names}
 
 
 Kept = Mapping[str, Any]
-"""What `asdict` or a `to_json` made of an object; the reader of it knows the types of its fields."""
+"""An object that `asdict` or a `to_json` wrote and that was read back. Its reader knows the types.
+"""

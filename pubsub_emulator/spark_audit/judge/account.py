@@ -1,4 +1,7 @@
-"""Totals of a network's judged segments, added up so that no run looks at all of them."""
+"""Running totals of a network's judged segments.
+
+They are added to with each segment, so that a run never has to look at all of them (AU-16).
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,43 +15,52 @@ from pubsub_emulator.spark_audit.judge.results import ChainReceipt, Counts, Fold
 
 @dataclass(slots=True)
 class ChainAccount:
-    """One chain up to some segment of its network; lists are of segments."""
+    """The totals of one chain up to some segment of its network. The lists contain segments."""
 
     first: int
-    """The first segment that speaks of the chain, and the last one."""
+    """The first segment that has anything about the chain."""
     last: int
+    """The last segment that has anything about the chain."""
     segments: int = 0
+    """Segments that were judged, completely or not."""
     complete: int = 0
+    """Segments that were judged to their end."""
     candidates: int = 0
     judged: int = 0
     proof_bytes: int = 0
     errors: int = 0
     """Findings of severity `error` about its blocks."""
     imported: bool = True
-    """Whether it has nothing but imported proofs."""
+    """Whether all its segments have only imported proofs."""
     genesis: bool = False
-    """Whether the first segment of it starts at genesis."""
+    """Whether its first judged segment starts at genesis."""
     start: str | None = None
+    """Hash, in hex, of the header at which its first judged segment starts."""
     started_in: int | None = None
+    """Its first judged segment."""
     end: str | None = None
+    """Hash, in hex, of the last header reached."""
     end_number: int | None = None
     incomplete: list[int] = field(default_factory=list)
+    """Segments that were not judged to their end."""
     mismatched: list[int] = field(default_factory=list)
+    """Segments that do not end where the next one starts."""
     untied: list[int] = field(default_factory=list)
-    """Those whose end is not in the history."""
+    """Segments whose end (the next segment's checkpoint) is not in the history."""
     absent: list[int] = field(default_factory=list)
-    """Those between the first and the last one that hold nothing of it."""
+    """Segments that lack data of the chain, although earlier and later ones have some."""
     since: list[int] = field(default_factory=list)
-    """The network's segments after the last one that speaks of it."""
+    """The network's segments after `last`. They become `absent` if a later segment has data of the
+    chain."""
 
     def meet(self, segment: int) -> None:
-        """Note that a segment has rows of the chain."""
+        """Note that a segment has data of the chain."""
         self.absent += self.since
         self.since = []
         self.last = segment
 
     def add(self, receipt: ChainReceipt) -> None:
-        """Add the result of a segment of the chain."""
+        """Add the result of judging a segment of the chain."""
         if self.started_in is None:
             self.genesis, self.start, self.started_in = receipt["genesis"], receipt["start"], receipt["segment"]
         for name in ("complete", "candidates", "judged", "proof_bytes"):
@@ -66,34 +78,39 @@ class ChainAccount:
 
 @dataclass(slots=True)
 class NetworkAccount:
-    """A network up to its segment `last`, and what the next one goes on from."""
+    """The totals of a network up to its segment `last`, from which the next segment continues."""
 
     network: str
     last: int = -1
     manifest: str | None = None
-    """The name of the last segment's manifest, and its digest."""
+    """The name of the last segment's manifest."""
     head: str | None = None
+    """The digest of the last segment's manifest."""
     segments: int = 0
     tasks: int = 0
+    """Tasks of all segments."""
     surplus: int = 0
-    """Data files of its segments that no manifest names."""
+    """Data files in its segments' folders that no manifest names."""
     odd: int = 0
-    """Files that manifests name, and whose path does not say which segment they are of."""
+    """Files that manifests name although their paths do not say to which segment they belong."""
     rows: str = ""
     """A running digest over the canonical rows of its segments."""
     counts: Counts = field(default_factory=list)
-    """Findings of segments and settled ones of folds: severity, code, number."""
+    """Severity, code and number of final findings: those of segments, and the settled ones of
+    folds."""
     quarantine: list[Row] = field(default_factory=list)
     chains: dict[int, ChainAccount] = field(default_factory=dict)
     folds: list[FoldReceipt] = field(default_factory=list)
-    """Receipts of the folds that end with the last segment; each chain is in one of them."""
+    """Receipts of the folds that end with the last segment. Each chain is in exactly one of them.
+    """
     settled_in: list[str] = field(default_factory=list)
-    """The folds in which findings were settled."""
+    """Folders of the folds that settled findings. The tables keep their rows."""
 
     def add(self, commit: Commit, receipts: Sequence[SegmentReceipt]) -> None:
-        """The next segment, and what its tasks came to."""
+        """Add the next segment with the results of its tasks."""
         judged = {chain["chain"]: chain for receipt in receipts for chain in receipt["chains"]}
         for chain in sorted(judged.keys() | commit.next_positions.keys()):
+            # A chain with a `next_positions` entry is in the segment even if no task judged it.
             self.chains.setdefault(chain, ChainAccount(commit.segment, commit.segment)).meet(commit.segment)
         for number, account in self.chains.items():
             if number in judged:
@@ -113,7 +130,7 @@ class NetworkAccount:
         self.tasks += len(receipts)
 
     def close_folds(self, receipts: Sequence[FoldReceipt]) -> None:
-        """The folds up to the last segment were made."""
+        """Replace the folds by those up to the last segment, and add what they settled."""
         for receipt in receipts:
             self.count(receipt["settled"])
             if receipt["settled"]:
@@ -122,18 +139,18 @@ class NetworkAccount:
         self.folds = list(receipts)
 
     def count(self, found: Counts) -> None:
-        """Add findings."""
+        """Add findings to `counts`."""
         totals: Counter[tuple[str, str]] = Counter()
         for severity, code, count in (*self.counts, *found):
             totals[severity, code] += count
         self.counts = [[*name, count] for name, count in sorted(totals.items())]
 
     def to_json(self) -> dict[str, object]:
-        """JSON that is kept between runs."""
+        """Return the account in a form for `ledger.json`."""
         return {**asdict(self), "chains": {str(chain): asdict(self.chains[chain]) for chain in self.chains}}
 
     @staticmethod
     def from_json(data: Kept) -> "NetworkAccount":
-        """The inverse of `to_json`."""
+        """Return the account that `to_json` wrote."""
         chains = {int(chain): ChainAccount(**each) for chain, each in data["chains"].items()}
         return NetworkAccount(**{**data, "chains": chains})

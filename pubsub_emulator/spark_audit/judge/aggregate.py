@@ -1,8 +1,10 @@
-"""Sizes by chain, collator and publisher: totals and nearest-rank percentiles over integers, folded (AU-3, AU-16).
+"""Sizes by chain, collator and publisher: totals and percentiles (AU-3, AU-16).
 
-Kept is how often each value came. Counts, totals, smallest and largest are exact; percentiles are as long as a figure
-has at most `MOST_VALUES` values. From then on values are kept to `DIGITS` binary digits, rounded down: at most 1 part
-in 128 below the exact one, and whatever the cuts.
+A figure keeps how often each value occurred, so that the next fold can continue from it. Count,
+total, minimum and maximum are always exact. Percentiles (nearest-rank, over integers) are exact up
+to `MOST_VALUES` different values. After that, values are rounded down to `DIGITS` binary digits, so
+that a percentile is at most 1/128 too small. The result does not depend on how the rows were
+divided into segments or folds.
 """
 
 from collections import Counter
@@ -17,16 +19,22 @@ from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import LEDGER
 
 PUBLISHER_FIGURES: Final = (*LEDGER, "unpruned_bytes", "deliveries")
+"""Columns of `publisher_measures` that are added up."""
 _PROOF: Final = ("proof_bytes", "proof_nodes", "messages_bytes", "used", "unused", "static_bytes", "map_charges")
 _STATE: Final = ("own_state_bytes", "cache_state_bytes", "cache_net", "saved_unchanged", "saved_pruned", "relay_lag")
 BLOCK_FIGURES: Final = (*_PROOF, *_STATE, *PUBLISHER_FIGURES)
-"""Columns of `block_measures` that are summed up, beside `budget_ppm`, the share of the budget used."""
+"""Columns of `block_measures` that are added up, beside `budget_ppm`, the share of the budget used.
+"""
 
 BLOCK_COLUMNS: Final = (*BLOCK_FIGURES, "status", "verdict", "collator", "budget")
+"""Columns of `block_measures` that `Sizes.add` needs."""
 PUBLISHER_COLUMNS: Final = (*PUBLISHER_FIGURES, "publisher")
+"""Columns of `publisher_measures` that `Sizes.add` needs."""
 PERCENTILES: Final = (50, 90, 99)
 MOST_VALUES: Final = 512
+"""Different values of a figure up to which percentiles are exact."""
 DIGITS: Final = 8
+"""Binary digits of a value after it was rounded."""
 _MILLION: Final = 1_000_000
 
 
@@ -37,7 +45,10 @@ class Sizes:
         self._figures: dict[tuple[str, str, str], Figure] = {}
 
     def add(self, blocks: pa.Table, publishers: pa.Table) -> None:
-        """Count more rows of the chain."""
+        """Add more blocks of the chain, and the measures of the publishers that they met.
+
+        Refused and invalid blocks are left out.
+        """
         counted = blocks.filter(pc.and_(pc.not_equal(blocks["status"], "rejected"), pc.is_null(blocks["verdict"])))
         share = pc.divide(pc.multiply(counted["used"], _MILLION), counted["budget"])
         counted = counted.append_column("budget_ppm", share)
@@ -49,18 +60,18 @@ class Sizes:
             self._count("publisher", str(publisher), part, PUBLISHER_FIGURES)
 
     def rows(self, network: str, chain: int) -> Iterator[Row]:
-        """Rows of `summaries`: one for each figure that any row has."""
+        """Yield rows of `summaries`, one for each figure that any block has."""
         for (scope, subject, measure), figure in sorted(self._figures.items()):
             place = {"network": network, "chain": chain, "scope": scope, "subject": subject, "measure": measure}
             yield {**place, **figure.row()}
 
     def to_json(self) -> list[object]:
-        """JSON that is kept between folds."""
+        """Return the sizes in a form for the state of a fold."""
         return [[*name, figure.to_json()] for name, figure in sorted(self._figures.items())]
 
     @staticmethod
     def from_json(data: Iterable[Any]) -> "Sizes":
-        """The inverse of `to_json`."""
+        """Return the sizes that `to_json` wrote."""
         out = Sizes()
         out._figures = {(scope, subject, measure): Figure.from_json(kept) for scope, subject, measure, kept in data}
         return out
@@ -74,16 +85,18 @@ class Sizes:
 
 @dataclass(slots=True)
 class Figure:
-    """Counts of a figure's values; see the module for what is exact."""
+    """How often each value of a figure occurred; see the module's docstring for what is exact."""
 
     total: int = 0
     least: int = 0
     most: int = 0
     coarse: bool = False
+    """Whether values are rounded."""
     counts: Counter[int] = field(default_factory=Counter)
+    """Number of occurrences by value."""
 
     def add(self, values: list[int]) -> None:
-        """Count some values, at least one."""
+        """Add values. There must be at least one."""
         least, most = min(values), max(values)
         self.least = min(self.least, least) if self.counts else least
         self.most = max(self.most, most) if self.counts else most
@@ -96,7 +109,7 @@ class Figure:
                 self.counts[rounded(value)] += count
 
     def row(self) -> Row:
-        """The columns of `summaries`."""
+        """Return the columns of `summaries` from `count` to `most`."""
         count = self.counts.total()
         ranks = {percent: nearest_rank(count, percent) for percent in PERCENTILES}
         found: dict[str, int] = {}
@@ -105,32 +118,34 @@ class Figure:
             seen += self.counts[value]
             for percent, rank in ranks.items():
                 if seen >= rank:
+                    # Rounding down must not make a percentile smaller than the minimum, which is
+                    # exact.
                     found.setdefault(f"p{percent}", max(value, self.least))
         return {"count": count, "total": self.total, "least": self.least, **found, "most": self.most}
 
     def to_json(self) -> list[object]:
-        """JSON that is kept between folds."""
+        """Return the figure in a form for the state of a fold."""
         return [self.total, self.least, self.most, self.coarse, sorted(self.counts.items())]
 
     @staticmethod
     def from_json(data: list[Any]) -> "Figure":
-        """The inverse of `to_json`."""
+        """Return the figure that `to_json` wrote."""
         total, least, most, coarse, counts = data
         return Figure(total, least, most, coarse, Counter(dict(counts)))
 
 
 def rounded(value: int) -> int:
-    """The value to `DIGITS` binary digits, towards smaller ones."""
+    """Return a value rounded down to `DIGITS` binary digits."""
     shift = max(abs(value).bit_length() - DIGITS, 0)
     return value >> shift << shift
 
 
 def nearest_rank(count: int, percent: int) -> int:
-    """The 1-based rank of a percentile among `count` ascending values."""
+    """Return the rank of a percentile, from 1, among `count` ascending values."""
     return max((count * percent + 99) // 100, 1)
 
 
 def _groups(table: pa.Table, column: str) -> Iterator[tuple[Any, pa.Table]]:
-    """The rows of each value of a column, those without one left out."""
+    """Yield each value of a column with its rows. Rows without a value are left out."""
     for value in pc.unique(table[column].drop_null()):
         yield value.as_py(), table.filter(pc.equal(table[column], value))

@@ -1,4 +1,4 @@
-"""The tables of collator sets and subscriptions, compared with the states that the chain's blocks lead to."""
+"""The check of the tables `authorities` and `subscriptions` against the states of a chain."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,8 +15,11 @@ from pubsub_emulator.spark_audit.history.rows import encode_items
 class Announced:
     """One segment's rows of `authorities` and `subscriptions` about one chain.
 
-    A row is compared with the state before the block from which it holds. Each change within the segment needs its
-    row, and both tables do where the chain's history begins (`first`); rows about earlier blocks cannot be checked.
+    A row states what holds from a block on, and is compared with the state before that block. Each
+    change within the segment must have a row. At the beginning of the chain's history (`first`),
+    both tables must have one. Rows about blocks before the segment cannot be checked.
+
+    The judgement calls `reach` after each block, and `errors` at the end of the segment.
     """
 
     def __init__(self, rows: Sequence[Row], start: Header, state: State, *, first: bool) -> None:
@@ -30,24 +33,35 @@ class Announced:
         self._compare(start.number + 1, state, changed=first, new_keys=first)
 
     def reach(self, header: Header, state: State) -> None:
-        """The chain is at another block, or at the same after a refused one."""
+        """Compare the rows about the next block with the state after this block.
+
+        The header is that of the block before if the chain refused a candidate; then there is
+        nothing to compare.
+        """
         if header.number == self._last:
             return
         self._last = header.number
         code, keys = _code(state), AUTHORITIES.get(Storage(state))
         changed = code != self._code and _subscriptions(code) != _subscriptions(self._code)
+        # Comparing decodes the runtime, so it is only done if something changed or a row says so.
         if changed or keys != self._authorities or header.number + 1 in self._keys or header.number + 1 in self._items:
             self._compare(header.number + 1, state, changed=changed, new_keys=keys != self._authorities)
         self._code, self._authorities = code, keys
 
     def errors(self) -> Iterator[str]:
-        """The contradictions found, once the segment is at its end."""
+        """Yield the contradictions that were found, once the segment is at its end."""
         yield from self._errors
         for number in sorted({*self._keys, *self._items}):
-            if number > self._start:  # others were told before the segment began
+            # Rows about earlier blocks were known before the segment began, and cannot be checked.
+            if number > self._start:
                 yield f"authorities or subscriptions have a row for block {number}, which the segment does not reach"
 
     def _compare(self, number: int, state: State, *, changed: bool, new_keys: bool) -> None:
+        """Compare the rows that hold from block `number` on with the state before it.
+
+        Without a row, that is an error if subscriptions `changed` or there are `new_keys`. A row
+        about a block is removed, so that `errors` finds those that are never reached.
+        """
         keys, items = self._keys.pop(number, None), self._items.pop(number, None)
         if keys is None and new_keys:
             self._errors.append(f"authorities has no row for block {number}, from which other collators author")
@@ -69,4 +83,5 @@ def _code(state: State) -> bytes:
 
 
 def _subscriptions(code: bytes) -> dict[int, list[bytes]]:
+    """Return the keys that a runtime subscribes to, by publisher."""
     return {int(para): list(keys) for para, keys in decode_spec(code).subscriptions.items()}

@@ -1,8 +1,11 @@
-"""One chain's segment, judged again in plain Python by the function that the chain itself runs (AU-1, AU-4).
+"""The judgement of one segment of one chain, in plain Python (AU-1, AU-4).
 
-The checkpoint gives the state; each candidate is rebuilt from its row and judged on it; what is valid moves the state
-on; the end must be where the next segment starts. What cannot be rebuilt ends the judgement of the segment, never the
-audit. A column that says otherwise than header, state, manifest or another table is a fault of the history.
+The chain's own function (`judge_block`) judges each candidate again. The checkpoint gives the state
+at the start. Each candidate is rebuilt from its row and judged on that state, and a valid, included
+block moves the state on. The state at the end must be the one from which the next segment starts.
+
+A candidate that cannot be rebuilt ends the judgement of the segment, but never the audit. A column
+that contradicts the header, the state, the manifest or another table is a fault of the history.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,11 +47,15 @@ from pubsub_emulator.spark_audit.judge.waste import Repeated, junk_bytes
 
 
 def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
-    """Judge all candidates of a chain's segment; never raises for what the history holds."""
+    """Judge all candidates of a chain's segment. Never raise because of the history's content.
+
+    Unexpected exceptions become faults. `passing` is set if one of them may not occur next time.
+    """
     place = Place.of(task, files)
     out = ChainResult(Receipt(task.network, files.chain, task.segment))
     try:
         _check(out, place, shared)
+    # A stranger may have written the history, so that any exception can be its doing (AU-11).
     except Exception as error:  # noqa: BLE001  # whatever a stranger's history brings about is its own fault (AU-11)
         out.note([place.fault(f"judging it failed with {type(error).__name__}: {short(error)}")])
         out.passing = out.passing or isinstance(error, (MemoryError, OSError))
@@ -57,6 +64,7 @@ def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
 
 
 def _check(out: ChainResult, place: Place, shared: Shared) -> None:
+    """Judge imported proofs and candidates, and fill in the receipt."""
     read = read_rows(place, shared.store, place.files.blocks)
     out.note(read.faults)
     rows = sorted(read.rows, key=lambda row: row["position"])
@@ -79,7 +87,10 @@ def _check(out: ChainResult, place: Place, shared: Shared) -> None:
 
 
 def _misplaced(place: Place, imported: list[Row]) -> Iterator[Note]:
-    """Imported blocks at other positions than the manifest gives them."""
+    """Yield a fault for each imported block at another position than its manifest implies.
+
+    The manifest states the position after the segment, so positions are counted back from there.
+    """
     for at, row in enumerate(imported, (place.files.next_position or 0) - len(imported)):
         if row["position"] != at:
             yield place.fault(f"the row says position {row['position']}, its manifest {at}", row["position"])
@@ -87,24 +98,33 @@ def _misplaced(place: Place, imported: list[Row]) -> Iterator[Note]:
 
 @dataclass(slots=True)
 class _Candidates:
-    """The candidates (not imported proofs) of a segment, judged from checkpoint to checkpoint."""
+    """The candidates of a segment, judged from checkpoint to checkpoint.
+
+    Imported proofs are not among them: `judge_imported` opens those one by one.
+    """
 
     place: Place
     shared: Shared
     rows: list[Row]
     nodes: Mapping[int, bytes]
     repeated: Repeated
-    unread: bool  # whether a part of the segment could not be read
-    recorded: dict[int, list[Row]] = field(default_factory=dict)  # callbacks on record, by position
-    unrecorded: int = 0  # callbacks that executing gives, and of which the segment records none
+    unread: bool
+    """Whether some part of the segment could not be read."""
+    recorded: dict[int, list[Row]] = field(default_factory=dict)
+    """Callbacks on record, by position. Those that were compared are removed."""
+    unrecorded: int = 0
+    """Number of callbacks that the blocks give in a segment that has no callbacks on record."""
 
     def check(self, out: ChainResult) -> None:
+        """Judge the candidates and check that the segment ends where the next one starts."""
         place, shared = self.place, self.shared
         points = read_checkpoints(place, shared.store)
         out.note(points.faults)
         start, self.unread = points.start, self.unread or points.unread
         if start is None:
             files = (each for chain in shared.task.chains for each in chain.checkpoints)
+            # Without a checkpoint of any chain, the whole segment before is missing. That is noted
+            # once, not for each chain.
             if place.segment and not any(each.segment < place.segment for each in files):
                 shared.lack_before()
                 out.whole = False
@@ -120,6 +140,8 @@ class _Candidates:
         for judged in self.walk(start, first=points.first):
             out.add(judged)
             reached = judged.head
+        # Candidates behind the one where the judgement ended still have the measures that need no
+        # execution.
         left = self.rows[len(out.block_measures) - before :]
         out.block_measures += [row_measures(row, self.nodes, judged=False) for row in left]
         if reached is None:
@@ -132,7 +154,11 @@ class _Candidates:
             out.note(notes)
 
     def walk(self, start: Row, *, first: bool) -> Iterator[Judged]:
-        """Every candidate judged in order, and the end of the segment; without a head from where none can be judged."""
+        """Judge every candidate in order, then check the end of the segment.
+
+        Each yielded `Judged` has the head to build on. A `Judged` without a head means that the
+        segment cannot be judged further; in that case it is the last one.
+        """
         place, shared = self.place, self.shared
         head = _begin(place, start)
         if isinstance(head, str):
@@ -141,6 +167,7 @@ class _Candidates:
         read = read_rows(place, shared.store, place.files.deliveries)
         for each in read.rows:
             self.recorded.setdefault(each["position"], []).append(each)
+        # The callbacks' faults do not end the judgement: blocks can be judged without them.
         yield Judged(head, read.faults)
         changes = shared.changes(place.chain)
         announced = Announced(changes or (), head.header, head.state, first=first)
@@ -161,7 +188,8 @@ class _Candidates:
             head = judged.head
             announced.reach(head.header, head.state)
             shared.count()
-        # What is not there is told once, and not again as what it would have shown.
+        # Something of the segment could not be read, which is noted already. Its consequences
+        # (missing callbacks, changes without rows) must not be noted as further faults.
         if self.unread or read.unread or changes is None:
             yield Judged()
             return
@@ -170,7 +198,11 @@ class _Candidates:
         yield Judged(head, notes)
 
     def judge(self, row: Row, head: ChainHead, *, has_callbacks: bool) -> Judged:
-        """Judge one candidate on a head: what it costs, what is wrong with it, and what the next one builds on."""
+        """Judge one candidate on a head. Return its measures, what is wrong, and the next head.
+
+        The next head is `head` itself if the chain refused the candidate. It is `None` if the chain
+        included an invalid block: the state from which the chain then continued is not known.
+        """
         place, shared, position = self.place, self.shared, row["position"]
         try:
             candidate, row, faults = rebuild(place, row, self.nodes, head)
@@ -184,8 +216,10 @@ class _Candidates:
             return Judged(notes=notes)
         try:
             outcome, refusal = judge_block(head, candidate, relay)
-        except (MemoryError, OSError):  # of the machine
+        # The machine failed, not the history.
+        except (MemoryError, OSError):
             raise
+        # A state can match its root and still make no sense (AU-5).
         except Exception as error:  # noqa: BLE001  # a state that is consistent and senseless (AU-5)
             notes.append(place.fault(f"judging it failed with {type(error).__name__}: {short(error)}", position))
             return Judged(notes=notes)
@@ -198,12 +232,14 @@ class _Candidates:
             notes.append(place.finding(row, code, severity, evidence, detail))
         measures = row_measures(row, self.nodes, judged=True)
         measures["verdict"] = found
-        # Any other verdict, and none, means that the seal was found good.
+        # The seal is checked first, and a bad one decides the verdict. So with any other verdict,
+        # and with `None`, the seal is good.
         measures["sealed"] = found != Verdict.BAD_SEAL.value or is_sealed(row["collator"], candidate.header)
         if refusal is not None:
             measures["junk_bytes"] = junk_bytes(candidate.inherent.proof, refusal)
         if outcome is None or not included:
-            # Of a block that the chain took although it is invalid, no state is known from which it went on.
+            # If the chain included an invalid block, the state from which it continued is not
+            # known.
             return Judged(None if included else head, notes, measures)
         repeated = self.repeated.weigh(row, self.nodes)
         measures |= {**executed_measures(row, head.state, outcome), "repeated_bytes": repeated}
@@ -214,10 +250,12 @@ class _Candidates:
     def compare(
         self, row: Row, head: ChainHead, candidate: Candidate, relay: RelayContext, outcome: BlockOutcome
     ) -> list[Note]:
-        """Callbacks on record against those that executing the block gives."""
+        """Compare the callbacks on record with those that executing the block gives."""
         on_record = self.recorded.pop(row["position"], [])
         given = delivery_rows(block_place(row), outcome.deliveries)
-        if given and not self.place.files.deliveries:  # none of the segment's are on record: that is no block's doing
+        # The segment has no callbacks on record at all. That is one fault of the history, not a
+        # finding about each block.
+        if given and not self.place.files.deliveries:
             self.unrecorded += len(given)
             return []
         on_record.sort(key=lambda each: each["sequence"])
@@ -235,7 +273,7 @@ class _Candidates:
 
 
 def _begin(place: Place, start: Row) -> ChainHead | str:
-    """Header and state of the checkpoint, or why no block can be judged on it."""
+    """Return header and state of the checkpoint, or why no block can be judged on it."""
     try:
         header, state = state_of(start)
         spec = runtime_spec(state.top)
@@ -250,15 +288,21 @@ def _begin(place: Place, start: Row) -> ChainHead | str:
 
 
 def _relay_context(place: Place, shared: Shared, row: Row) -> tuple[RelayContext | None, list[Note]]:
-    """The relay chain's part of the input, from its headers and not from the row; `None` where they lack a block."""
+    """Return the relay chain's part of a candidate's input, and what is wrong with the row's copy.
+
+    It is taken from the relay headers, not from the row. It is `None` if a header that is needed is
+    missing. A copy in the row that differs is a finding without a collator, since the author of a
+    block does not write the row.
+    """
     number, judged_at, position = row["relay_parent"], row["included_at"], row["position"]
-    # A block that came later was not there to build on: a collator may have guessed its number. One that came
-    # earlier was there, so a header that is missing is a hole in the history and no invention of the author's.
+    # A relay block after `judged_at` did not exist when the candidate was judged: the collator may
+    # have invented its number, and no header vouches for it. A relay block before `judged_at` did
+    # exist, so if its header is missing, the history has a gap.
     judged_in = shared.relay(judged_at)
     vouched = shared.relay(number) if judged_in is not None and number < judged_at else None
     if judged_in is None or (number < judged_at and vouched is None):
         missing = judged_at if judged_in is None else number
-        # Of a file that cannot be read is told once, not by each chain.
+        # An unreadable file is noted once, not by each chain.
         lacks = shared.lacks(schema.RELAY_HEADERS)
         return None, [] if lacks else [place.fault(f"relay block {missing} is not readable", position)]
     root, slot = None if vouched is None else vouched[0], judged_in[1]
@@ -279,7 +323,10 @@ def _relay_context(place: Place, shared: Shared, row: Row) -> tuple[RelayContext
 
 
 def _miscounted(place: Place, position: int, unrecorded: int, left: Mapping[int, list[Row]]) -> Iterator[Note]:
-    """Numbers of candidates and callbacks that are not those of manifest and blocks; `left` are of no block."""
+    """Yield faults about candidates and callbacks that do not match manifest and blocks.
+
+    `left` are callbacks that belong to no included block.
+    """
     if unrecorded:
         said = f"the history has no callbacks of the segment, and executing its blocks gives {unrecorded}"
         yield place.fault(said)
@@ -292,7 +339,12 @@ def _miscounted(place: Place, position: int, unrecorded: int, left: Mapping[int,
 
 
 def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tuple[str, list[Note]]:
-    """Whether the end is where the next segment starts; `open` when nothing follows."""
+    """Return whether the segment ends where the next one starts.
+
+    The result is `closed`, `mismatch`, or `open` if there is no next segment. It is a fault of the
+    history if the next checkpoint states a wrong position, or the right header with a wrong number.
+    It is a finding `SeamMismatch` if header or state root differ.
+    """
     if end is None:
         return "open", []
     same = end["header"] == reached.encode()
@@ -312,7 +364,11 @@ def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tupl
 def _weigh(
     row: Row, found: str | None, refusal: InvalidBlock | None, recorded: str | None
 ) -> tuple[str, Severity, str]:
-    """Code, severity and words for a candidate that is invalid, or was refused, or both."""
+    """Return code, severity and words for a candidate that is invalid, was refused, or both.
+
+    `found` is the verdict of this audit, `recorded` the verdict in the history, `None` for
+    included. An invalid block that was rightly refused is only a warning: the attempt failed.
+    """
     code = findings.weigh(found, recorded)
     if code is None or code == findings.REJECTED_VALID:
         return findings.REJECTED_VALID, Severity.ERROR, f"refused as {row['verdict']}, and valid"

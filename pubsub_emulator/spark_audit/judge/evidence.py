@@ -1,21 +1,27 @@
-"""Evidence: what a finding rests on, so complete that a stranger can judge it again with nothing else.
+"""Evidence: the bytes on which a finding rests, so that it can be judged without the history.
 
     u8       version, 2
     Vec<u8>  kind: `block`, `seam`, `equivocation` or `figures`
-    block          Vec<u8> parent header, Vec<u8> candidate, Option<[u8; 32]> relay storage root, u64 newest slot,
-                   Vec<Vec<u8>> storage proof, Option<Vec<u8>> recorded verdict, Option<Vec<Vec<u8>>> callbacks
-    seam           Vec<u8> header reached, Vec<u8> header that the next checkpoint states, [u8; 32] root of its state
-    equivocation   [u8; 32] author, Vec<u8> header, Vec<u8> other header; says what ties them to one chain
+    block          Vec<u8> parent header, Vec<u8> candidate, Option<[u8; 32]> relay storage root,
+                   u64 newest slot, Vec<Vec<u8>> storage proof, Option<Vec<u8>> recorded verdict,
+                   Option<Vec<Vec<u8>>> callbacks
+    seam           Vec<u8> header reached, Vec<u8> header that the next checkpoint states,
+                   [u8; 32] root of its state
+    equivocation   [u8; 32] author, Vec<u8> header, Vec<u8> other header
     figures        Vec<u8> JSON of the figures that were compared with a threshold
 
-    callback       u32 publisher, [u8; 32] key, Vec<u8> kind, Option<[u8; 32]> entry hash, Option<Vec<u8>> ttl state,
-                   bool failed
+    callback       u32 publisher, [u8; 32] key, Vec<u8> kind, Option<[u8; 32]> entry hash,
+                   Option<Vec<u8>> ttl state, bool failed
 
-The storage proof holds, strictly ascending, the nodes and detached values of the parent's state that judging the block
-asks for, no more and no less, opened from the state root in the parent's header. The recorded verdict is what the
-history says the block was refused for, `None` if it was included. `callbacks` is there if the callbacks are in doubt.
+The storage proof has exactly the nodes and detached values of the parent's state that judging the
+block reads, strictly ascending by their bytes. They are opened from the state root in the parent's
+header. The recorded verdict is the reason for which the chain refused the block according to the
+history, `None` if the block was included. Callbacks are only there if it is in doubt which
+callbacks the block causes.
 
-What evidence cannot prove is told with every judgement. This module needs no Spark and no Arrow.
+Some assumptions cannot be proven, such as what the relay chain contains. Each judgement lists its
+own (`rests_on`). This module needs neither Spark nor Arrow, so that findings can be checked
+anywhere.
 """
 
 import json
@@ -54,39 +60,48 @@ T = TypeVar("T")
 
 
 class EvidenceError(PubsubError):
-    """Evidence that does not hold together: it proves nothing."""
+    """Evidence that is malformed or contradicts itself, and so proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result of judging evidence again: the `code` of the finding it is for, none when there is nothing to find.
-
-    `facts` are columns of a finding that it shows, `rests_on` what it does not and whoever doubts it has to look up.
-    """
+    """The result of judging evidence again."""
 
     kind: str
+    """The kind of the evidence: `block`, `seam`, `equivocation` or `figures`."""
     code: str | None
+    """The code of the finding that the evidence shows, `None` if it shows none."""
     detail: str
+    """The result in words."""
     facts: Mapping[str, object] = field(default_factory=dict)
+    """Columns of the finding whose values the evidence shows."""
     rests_on: tuple[str, ...] = ()
+    """Assumptions that the evidence does not show, and that a doubting reader must look up."""
     proves: bool = True
-    """Whether it shows the code by itself; figures never do, nor two headers that nothing ties to one chain."""
+    """Whether the evidence proves the code by itself. It does not if it consists of figures, or of
+    two headers that nothing in them ties to one chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A history's record of a block: the verdict it was refused with, none if included; its callbacks, if in doubt."""
+    """What a history says that a chain made of a block."""
 
     verdict: str | None
+    """The verdict with which the block was refused, `None` if it was included."""
     callbacks: tuple[bytes, ...] | None = None
+    """Its callbacks, encoded as in evidence, if they are in doubt."""
 
 
 def block_evidence(
     parent: Header, state: State, candidate: Candidate, relay: RelayContext, recorded: Recorded
 ) -> bytes:
-    """Evidence of what executing `candidate` on `state`, the parent's, gives, beside what was recorded."""
+    """Return evidence about a block, judged on its parent's state, and about what was recorded.
+
+    The block is judged once to find out which nodes of the state this reads.
+    """
     known: dict[Hash, bytes] = {}
     state.top.prove((key for key, _ in state.top_entries()), known)
+    # `fetch` notes every node that judging asks for.
     reads: dict[bytes, bytes | None] = {}
 
     def fetch(wanted: bytes) -> bytes | None:
@@ -105,33 +120,36 @@ def block_evidence(
 def callback_bytes(  # noqa: PLR0917  # the columns of a delivery
     publisher: int, key: bytes, kind: str, entry_hash: bytes | None, ttl_state: bytes | None, failed: bool
 ) -> bytes:
-    """A callback as evidence states it."""
+    """Return a callback in the encoding of evidence. The arguments are columns of `deliveries`."""
     parts = (publisher.to_bytes(4, "little"), key, encode_bytes(kind.encode()), _hash.encode(entry_hash))
     return b"".join((*parts, _bytes.encode(ttl_state), bytes((failed,))))
 
 
 def seam_evidence(reached: Header, stated: bytes, stated_root: bytes) -> bytes:
-    """Evidence of a segment that ends elsewhere than the next one starts."""
+    """Return evidence of a segment that does not end where the next one starts."""
     return _head("seam") + encode_bytes(reached.encode()) + encode_bytes(stated) + stated_root
 
 
 def equivocation_evidence(author: bytes, first: bytes, second: bytes) -> bytes:
-    """Evidence of two headers sealed by one author for one slot."""
+    """Return evidence of two encoded headers that one author sealed for one slot."""
     return _head("equivocation") + author + encode_bytes(first) + encode_bytes(second)
 
 
 def figures_evidence(figures: Mapping[str, object]) -> bytes:
-    """Evidence of what only figures show."""
+    """Return evidence that consists of figures. They are stated, not proven."""
     return _head("figures") + encode_bytes(json.dumps(figures, sort_keys=True, separators=(",", ":")).encode())
 
 
 def hexed(value: bytes | None) -> str | None:
-    """Bytes as figures have them."""
+    """Return bytes in the form that figures have them."""
     return None if value is None else value.hex()
 
 
 def judge(evidence: bytes) -> Judgement:
-    """Judge evidence again, from its bytes alone. Raises `EvidenceError` when it proves nothing."""
+    """Judge evidence again from its bytes alone.
+
+    Raises `EvidenceError` if it proves nothing because it is malformed or contradicts itself.
+    """
     try:
         reader = Reader(evidence)
         version, kind = reader.u8(), reader.bytes_().decode(errors="replace")
@@ -149,7 +167,7 @@ def _head(kind: str) -> bytes:
 
 
 def partial_state(root: Hash, fetch: Fetch) -> State:
-    """The state with this root, without child tries, as far as `fetch` can tell."""
+    """Return the state with this root, whose nodes `fetch` supplies. It has no child tries."""
     return State(PartialTrie(root, fetch))
 
 
@@ -157,13 +175,21 @@ class _Executed(NamedTuple):
     """The outcome of a block that was executed again."""
 
     outcome: BlockOutcome | None
+    """The block's effects, `None` if it was refused."""
     refusal: InvalidBlock | None
+    """Why the block is invalid, `None` if it is valid."""
     chain: int
+    """The chain's ParaId according to the state."""
     collator: bytes | None
+    """The collator whose turn the block's slot is."""
 
 
 def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: Fetch) -> _Executed:
-    """Judge a block on what `fetch` knows of its parent's state; what it meets there is raised as it is."""
+    """Judge a block on the nodes of its parent's state that `fetch` supplies.
+
+    `MissingNode` and other errors about the state are passed on. Raises `EvidenceError` if the
+    state is not that of a parachain of this program.
+    """
     state = partial_state(parent.state_root, fetch)
     spec = runtime_spec(state.top)
     keys = AUTHORITIES.get(Storage(state))
@@ -177,7 +203,7 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
 
 @dataclass(frozen=True, slots=True)
 class BlockEvidence:
-    """Evidence about a block: the block, what it was judged by, and nodes of its parent's state."""
+    """The input of a judgement: a block, the relay chain's part and nodes of the parent's state."""
 
     parent: Header
     candidate: Candidate
@@ -186,7 +212,11 @@ class BlockEvidence:
 
 
 def read_block_evidence(evidence: bytes) -> BlockEvidence | None:
-    """Read evidence about a block, unjudged; `None` if it is about something else. Raises `EvidenceError`."""
+    """Read evidence about a block without judging it.
+
+    Returns `None` if the evidence is of another kind or version. Raises `EvidenceError` if it does
+    not decode.
+    """
     try:
         reader = Reader(evidence)
         version, kind = reader.u8(), reader.bytes_()
@@ -205,6 +235,11 @@ def _read_block(reader: Reader) -> BlockEvidence:
 
 
 def _judge_block(reader: Reader) -> Judgement:
+    """Judge evidence about a block.
+
+    It raises `EvidenceError` if the storage proof lacks a node, has one that is not needed, or is
+    not in order, so that there is exactly one proof for a block.
+    """
     read = _read_block(reader)
     parent, candidate, relay, proof = read.parent, read.candidate, read.relay, read.nodes
     verdict, callbacks = _bytes.read(reader), _callbacks.read(reader)
@@ -212,6 +247,7 @@ def _judge_block(reader: Reader) -> Judgement:
     if any(a >= b for a, b in pairwise(proof)):
         raise EvidenceError("the nodes of the storage proof are not strictly ascending")
     nodes = {blake2_256(node): node for node in proof}
+    # `fetch` notes every node that judging asks for, to find those that are not needed.
     keys: dict[bytes, None] = {}
 
     def fetch(wanted: bytes) -> bytes | None:
@@ -232,6 +268,7 @@ def _judge_block(reader: Reader) -> Judgement:
         raise EvidenceError(f"the state in the storage proof does not decode: {error}") from None
     except EvidenceError:
         raise
+    # A stranger may have made a state whose nodes are consistent but whose content makes no sense.
     except Exception as error:  # noqa: BLE001  # a state that proves itself and makes no sense: a stranger wrote it
         raise EvidenceError(f"judging it ended with {type(error).__name__}") from None
     unused = [node_hash for node_hash in nodes if node_hash not in keys]
@@ -242,6 +279,7 @@ def _judge_block(reader: Reader) -> Judgement:
 
 
 def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayContext, recorded: Recorded) -> Judgement:
+    """Compare the outcome of a block with what was recorded, and name what has to be assumed."""
     header = candidate.header
     refusal = done.refusal
     found = None if refusal is None else refusal.verdict.value
@@ -262,7 +300,10 @@ def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayCo
 
 
 def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None) -> list[str]:
-    """The assumptions of a verdict beside the block, its parent and their seals."""
+    """Return the assumptions of a verdict, other than those that block and parent show.
+
+    A seal ties a block to its collator, except where the verdict is that the seal is bad.
+    """
     root, vouched = relay.storage_root, f"it has no block {relay.number}"
     if root is not None:
         vouched = f"its block {relay.number} has storage root {root.hex()}"
@@ -281,6 +322,7 @@ def _callback(each: Delivery) -> bytes:
 
 
 def _whole(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
+    """Decode bytes, and name them in the `EvidenceError` if they do not decode."""
     try:
         return decode(data)
     except ScaleError as error:
@@ -288,6 +330,7 @@ def _whole(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
 
 
 def _judge_seam(reader: Reader) -> Judgement:
+    """Judge evidence of a segment's end and the next checkpoint."""
     reached, stated = reader.bytes_(), reader.bytes_()
     root = reader.take(32)
     reader.end()
@@ -302,6 +345,7 @@ def _judge_seam(reader: Reader) -> Judgement:
 
 
 def _judge_equivocation(reader: Reader) -> Judgement:
+    """Judge evidence of two headers that one author sealed for one slot."""
     author = reader.take(32)
     first, second = (_whole("a header", Header.decode, reader.bytes_()) for _ in range(2))
     reader.end()
@@ -320,17 +364,21 @@ def _judge_equivocation(reader: Reader) -> Judgement:
 
 
 def is_sealed(author: bytes | None, header: Header) -> bool:
-    """Whether the author made the seal."""
+    """Return whether this author made the header's seal."""
     seal = header.aura_seal()
     return author is not None and seal is not None and verify(author, header.pre_hash(), seal)
 
 
 def _are_tied(first: Header, second: Header) -> bool:
-    """Whether headers are of one chain by their parents: a key that collates two chains may seal a block of each."""
+    """Return whether the parents of two headers show that they are of one chain.
+
+    A key that collates for two chains may rightly seal a block of each in one slot.
+    """
     return first.parent_hash in {second.parent_hash, second.hash()} or second.parent_hash == first.hash()
 
 
 def _judge_figures(reader: Reader) -> Judgement:
+    """Return figures as they are. They show no code by themselves."""
     figures = reader.bytes_().decode(errors="replace")
     reader.end()
     return Judgement("figures", None, figures, {}, ("the history's figures, which are stated and not proven",))

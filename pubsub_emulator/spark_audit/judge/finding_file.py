@@ -1,7 +1,9 @@
-"""A finding as a file of its own, and the check of it: offline, from the file alone, without Spark and without Arrow.
+"""A finding in a file of its own, and the check of such a file without anything else.
 
-A JSON object: `format`, the columns of the table `findings` (bytes as hex after 0x), and `digest`, blake2b-256 over all
-else in canonical JSON. The evidence is judged again: it must come to the block, collator and code that the file states.
+The file is a JSON object with `format`, the columns of the table `findings` (bytes as hex with 0x),
+and `digest`, the blake2b-256 of everything else in canonical JSON. The evidence is judged again and
+must show the block, the collator and the code that the file states. This works offline and without
+Spark or Arrow.
 """
 
 import json
@@ -21,33 +23,42 @@ from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, Judgement, judge
 
 FORMAT: Final = "pubsub-finding/1"
+"""Value of `format`."""
 
 _BYTES: Final = {"id": 32, "block": 32, "collator": 32, "evidence": None}
+"""Columns of bytes, with their length if it is fixed."""
 _NUMBERS: Final = {"chain": U32_MAX, "segment": U32_MAX, "position": U64_MAX, "number": U32_MAX}
+"""Columns of numbers, with their largest value."""
 _TEXTS: Final = ("network", "code", "severity", "detail", "verifier")
 _OPTIONAL: Final = frozenset({"segment", "position", "number", "block", "collator"})
+"""Columns that may be null."""
 _COLUMNS: Final = (*_BYTES, *_NUMBERS, *_TEXTS)
 
 
 class FindingError(PubsubError):
-    """A file that holds no finding, or one that its evidence does not bear out; the message says what is wrong."""
+    """A file that has no finding, or one that its evidence does not show. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A finding that was judged again: its columns, and what its evidence shows."""
+    """A finding that was judged again."""
 
     finding: Row
+    """Its columns."""
     judgement: Judgement
+    """The result of judging its evidence."""
 
     @property
     def proven(self) -> bool:
-        """Whether the evidence proves the code by itself; figures and what a history says beside it do not."""
+        """Whether the evidence proves the code by itself.
+
+        Figures do not, and neither does anything that a history states beside the evidence.
+        """
         return self.judgement.code is not None and self.judgement.proves
 
 
 def finding_text(row: Row) -> str:
-    """The file's content for a row of `findings`."""
+    """Return the content of the file for a row of `findings`."""
     body: dict[str, object] = {"format": FORMAT}
     for name in _COLUMNS:
         value = row[name]
@@ -57,7 +68,10 @@ def finding_text(row: Row) -> str:
 
 
 def read_finding(path: Path) -> Row:
-    """The finding in a file, well-formed and unaltered since it was written. Raises `FindingError`."""
+    """Return the finding in a file, without judging it.
+
+    Raises `FindingError` if the file is malformed or was altered after it was written.
+    """
     body = read_json(path, error=FindingError)
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise FindingError(f"{path}: not a finding: `format` is not {FORMAT!r}")
@@ -71,7 +85,10 @@ def read_finding(path: Path) -> Row:
 
 
 def check_finding(path: Path) -> Checked:
-    """Judge the finding in a file again. Raises `FindingError` when the evidence does not bear it out."""
+    """Judge the finding in a file again.
+
+    Raises `FindingError` if its evidence does not show it.
+    """
     row = read_finding(path)
     try:
         judgement = judge(row["evidence"])
@@ -90,7 +107,10 @@ def check_finding(path: Path) -> Checked:
 
 
 def _subject(judgement: Judgement, row: Row) -> bytes | None:
-    """The part of a finding that differs from others of its code on its chain; `None` where the evidence has none."""
+    """Return the subject in a finding's id, as the evidence shows it.
+
+    Returns `None` if the evidence does not contain it. Then the id cannot be checked.
+    """
     if judgement.kind == "block" and row["position"] is not None:
         position: int = row["position"]
         return position.to_bytes(8, "little") + bytes(row["block"] or b"")
@@ -99,6 +119,7 @@ def _subject(judgement: Judgement, row: Row) -> bytes | None:
         return segment.to_bytes(4, "little")
     if judgement.kind == "equivocation":
         reader = Reader(row["evidence"])
+        # The version and the kind, which `judge` has read before.
         reader.take(1)
         reader.bytes_()
         author = reader.take(32)
@@ -108,7 +129,10 @@ def _subject(judgement: Judgement, row: Row) -> bytes | None:
 
 
 def _value(path: Path, name: str, value: object) -> object:
-    """A field as a value of its column. Raises `FindingError`."""
+    """Return a field of the file as a value of its column.
+
+    Raises `FindingError` if it has the wrong type.
+    """
     if value is None and name in _OPTIONAL:
         return None
     if name in _TEXTS and isinstance(value, str):
@@ -126,6 +150,7 @@ def _value(path: Path, name: str, value: object) -> object:
 
 
 def _digest(body: Mapping[str, object]) -> str:
+    """Return the digest of all fields except `digest`."""
     rest = {name: value for name, value in body.items() if name != "digest"}
     return blake2_256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hex()
 

@@ -1,4 +1,7 @@
-"""Findings: codes beside the verdicts of PS-52, how bad they are, and thresholds for what only a history shows."""
+"""Findings: their codes, their severity, and the thresholds for patterns.
+
+The verdicts of PS-52 are codes, too. The codes here are for everything else.
+"""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,77 +14,100 @@ from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.history.row import Row
 
 REJECTED_VALID: Final = "RejectedValid"
-"""A candidate that the chain refused although it is valid."""
+"""The chain refused a valid candidate."""
 
 VERDICT_MISMATCH: Final = "VerdictMismatch"
-"""A candidate that the chain refused for another reason than this audit finds."""
+"""The chain refused a candidate for another reason than this audit finds."""
 
 DELIVERY_MISMATCH: Final = "DeliveryMismatch"
-"""Callbacks on record that executing the block does not give."""
+"""The callbacks on record differ from those that executing the block gives."""
 
 SEAM_MISMATCH: Final = "SeamMismatch"
-"""A segment that ends elsewhere than the next one starts (AU-1)."""
+"""A segment does not end where the next one starts (AU-1)."""
 
 RELAY_ROOT_MISMATCH: Final = "RelayRootMismatch"
-"""A block row that states another relay storage root than the relay header."""
+"""A row of `blocks`, or an inherent, states another relay storage root than the relay header."""
 
 UNTRUSTED_START: Final = "UntrustedStart"
-"""A chain whose first checkpoint is neither genesis nor named as trusted."""
+"""A chain's first checkpoint is neither its genesis nor named as trusted."""
 
 MISSING_SEGMENT: Final = "MissingSegment"
-"""A chain of which a segment's checkpoint or blocks are not in the history."""
+"""The history lacks a segment's checkpoint or blocks of a chain."""
 
 UNOPENED_PROOF: Final = "UnopenedProof"
-"""An imported relay proof that its storage root does not open."""
+"""An imported relay proof does not open under its storage root."""
 
 UNREAD_NODES: Final = "UnreadNodes"
-"""An imported relay proof with nodes that no key can need, or with nodes listed twice."""
+"""An imported relay proof has nodes that no key can need, or lists nodes twice."""
 
 UNPLACED_NODES: Final = "UnplacedNodes"
-"""An imported relay proof with nodes that a key needs only if the chain has stored the nodes above them."""
+"""An imported relay proof has nodes that a key needs only if the chain has stored the nodes above
+them."""
 
 RELAY_LAG: Final = "RelayParentLag"
+"""A collator's blocks used relay parents that were old when the blocks were judged."""
 STALLING: Final = "StallingCollator"
+"""Many blocks in a row used the relay parent of the block before."""
 AT_BUDGET: Final = "AlwaysAtBudget"
+"""A collator used up the budget in many blocks in a row."""
 EQUIVOCATION: Final = "Equivocation"
+"""A collator sealed two different headers for one slot."""
 CURSOR_JUMP: Final = "CursorJump"
+"""A block did not continue at the cursor that the block before left."""
 EXPIRED_AS_VALID: Final = "ExpiredDeliveredAsValid"
+"""Entries were delivered as valid although they had expired when the block was judged."""
 STARVATION: Final = "Starvation"
+"""A publisher was not served for many blocks in a row, while the budget ran out."""
 
 
 class Severity(Enum):
-    """The severity of a finding: something to know, an attempt that failed, or a chain that took what it must not."""
+    """The severity of a finding."""
 
     INFO = "info"
+    """Something worth knowing."""
     WARNING = "warning"
+    """An attempt that failed."""
     ERROR = "error"
+    """A chain accepted what it must refuse, or the reverse."""
 
     def at_least(self, other: "Severity") -> bool:
-        """Whether this is as bad as `other` or worse."""
+        """Return whether this severity is `other` or worse."""
         order = tuple(Severity)
         return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From which figures, in blocks or millionths of the budget, a history's habits are findings of severity `info`."""
+    """The figures from which patterns become findings of severity `info`."""
 
     relay_lag: int = 10
+    """Relay blocks between a block's relay parent and its judgement. A single block is enough."""
     stalled_blocks: int = 8
+    """Blocks in a row with the same relay parent."""
     at_budget_blocks: int = 8
+    """Blocks in a row of one collator at the budget."""
     budget_ppm: int = 950_000
+    """Millionths of the budget from which a block counts as being at the budget."""
     starved_blocks: int = 16
+    """Blocks in a row in which a publisher was not served."""
 
 
 def weigh(found: str | None, recorded: str | None) -> str | None:
-    """The code for a block with the verdict `found` that was recorded as refused with another, none for no verdict."""
+    """Return the code of a block's finding, `None` if there is nothing to find.
+
+    `found` is the verdict of this audit, `None` for a valid block. `recorded` is the verdict with
+    which the history says that the chain refused it, `None` for an included block.
+    """
     if found == recorded or recorded is None:
         return found
     return REJECTED_VALID if found is None else VERDICT_MISMATCH
 
 
 def finding_id(network: str, chain: int, code: str, subject: bytes) -> Hash:
-    """The id of a finding: equal in every run."""
+    """Return a finding's id, which is equal in every run.
+
+    `subject` distinguishes findings of the same code about the same chain.
+    """
     parts = (network.encode(), chain.to_bytes(4, "little"), code.encode(), subject)
     return blake2_256(b"".join(map(encode_bytes, parts)))
 
@@ -89,7 +115,11 @@ def finding_id(network: str, chain: int, code: str, subject: bytes) -> Hash:
 def finding_row(  # noqa: PLR0917  # what a finding is made of
     chain: tuple[str, int], code: str, severity: Severity, subject: bytes, evidence: bytes, detail: str, place: Row
 ) -> Row:
-    """A finding about a chain of a network, and what `place` names; `subject` tells those of one code on it apart."""
+    """Return a row of `findings` about a chain, given as network and ParaId.
+
+    `place` has those of the columns `segment`, `position`, `number`, `block` and `collator` that
+    apply. `subject` distinguishes findings of the same code about the same chain.
+    """
     at = {name: place.get(name) for name in ("segment", "position", "number", "block", "collator")}
     said = {"code": code, "severity": severity.value, "evidence": evidence, "detail": detail, "verifier": VERSION}
     return {"id": finding_id(*chain, code, subject), "network": chain[0], "chain": chain[1], **at, **said}

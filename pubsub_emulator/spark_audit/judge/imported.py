@@ -1,4 +1,8 @@
-"""Checks of an imported block: header against columns, relay root against the relay chain, and its relay proof."""
+"""The check of an imported block: header, relay root, and relay proof.
+
+The header is compared with the row's columns, and the relay root with the relay chain's headers.
+The relay proof is opened and its bytes are attributed.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -26,12 +30,18 @@ _FOREIGN: Final = (
 )
 """Columns of `blocks` that only a judged candidate has."""
 _UNPLACED: Final = "below no node of the proof: the chain may have stored those"
+"""Words about nodes that a key may need."""
 
 
 def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, bytes], repeated: int) -> Judged:
-    """Open a real relay proof and tell its bytes apart (AU-9, AU-18), of which `repeated` were proven before."""
+    """Check an imported block and attribute the bytes of its relay proof (AU-9, AU-18).
+
+    `repeated` are the bytes that the chain's block before had proven as well. The block's chain is
+    not executed: only its proof is known, not its state.
+    """
     position = row["position"]
     notes: list[Note] = [*_foreign(place, row), *_other_than_header(place, row)]
+    # These columns are noted as faults already and must not reach the measures.
     row = {**row, **dict.fromkeys(_FOREIGN)}
     vouched = shared.vouched(row["relay_parent"])
     measures = {**row_measures(row, nodes, judged=True), "vouched": vouched is not None, "repeated_bytes": repeated}
@@ -44,6 +54,8 @@ def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, b
         notes.append(place.fault(said, position))
     if (vouched or row["relay_root"]) != row["relay_parent_root"]:
         notes.append(_other_root(place, row, vouched))
+    # The proof is opened from the root that the inherent states, since its author opened it from
+    # there.
     root = row["relay_parent_root"]
     try:
         proof = proof_of(row, nodes)
@@ -64,7 +76,11 @@ def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, b
 
 
 def _left(place: Place, row: Row, found: Attribution, opened: Mapping[str, object]) -> Iterator[Note]:
-    """Nodes that no key can need are a finding; those that a key may need, by the chain's own state, are noted."""
+    """Yield findings about nodes of the proof that no key needs.
+
+    Nodes that no key can need are a warning. Nodes that a key needs only if the chain has stored
+    others are worth knowing.
+    """
     kinds = {part.kind: part for part in found.parts}
     for kind, nodes, code, severity, said in (
         ("unread", found.unread, findings.UNREAD_NODES, Severity.WARNING, "that no key needs"),
@@ -77,20 +93,26 @@ def _left(place: Place, row: Row, found: Attribution, opened: Mapping[str, objec
 
 
 def _foreign(place: Place, row: Row) -> Iterator[Fault]:
-    """Columns that an imported block cannot have: it was not judged by a network that this history has."""
+    """Yield a fault for each column that an imported block must not have.
+
+    These columns say how a network judged a candidate, and imported blocks come from elsewhere.
+    """
     for name in _FOREIGN:
         if row.get(name) is not None and row[name] != []:
             yield place.fault(f"the row of an imported block has {name} {shown(row[name])}", row["position"])
 
 
 def _facts(header: bytes) -> Row:
-    """The first fields of a header."""
+    """Return the first fields of a relay or parachain header."""
     reader = Reader(header)
     return {"parent": reader.take(32), "number": reader.compact(32), "state_root": reader.take(32)}
 
 
 def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
-    """Columns that say otherwise than the header, and a relay parent that differs from its descendants."""
+    """Yield faults for columns that contradict the header or the relay parent's descendants.
+
+    The first descendant must be the relay parent itself.
+    """
     if row["header"] is not None:
         try:
             facts = {**_facts(row["header"]), "block": blake2_256(row["header"])}
@@ -98,6 +120,7 @@ def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
             yield place.fault(f"the header cannot be read: {error}", row["position"])
         else:
             yield from contradictions(place, row, facts)
+    # At most one iteration.
     for descendant in (row.get("descendants") or ())[:1]:
         try:
             first = _facts(descendant)
@@ -110,7 +133,11 @@ def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
 
 
 def _other_root(place: Place, row: Row, vouched: bytes | None) -> Note:
-    """The inherent states another root than the relay chain has, or the row does."""
+    """Note that the inherent states another relay root than the relay chain or the row.
+
+    It is a finding if the relay chain's own header says which root is right. Otherwise it is a
+    fault.
+    """
     if vouched is None:
         said = "the row states another relay root than its inherent, and no relay header says which is right"
         return place.fault(said, row["position"])

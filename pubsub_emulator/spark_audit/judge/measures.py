@@ -1,4 +1,4 @@
-"""Measures of a block, from a candidate's row and from executing it (PS-70)."""
+"""The measures of a block: those from its row, and those from executing it (PS-70)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -14,19 +14,24 @@ from pubsub_emulator.spark_audit.history.row import EPOCH, Row, fields_of
 from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE, POSITIONED, columns_of, empty_row, messages_of
 
 SLOT_DURATION: Final = timedelta(seconds=6)
-"""Of the relay chain's slots."""
+"""The duration of a slot of the relay chain."""
 _LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // SLOT_DURATION
+"""The last slot whose time Python's `datetime` can express. A claimed slot may be any number."""
 
 _SAME: Final = (*BLOCK_PLACE, "status", "verdict", "slot", "collator", "relay_parent", "max_pov")
+"""Columns that `block_measures` takes from `blocks` unchanged."""
 _LEDGER: Final = (
     *("budget", "used", "unused", "static_bytes", "map_charges", "own_state_bytes", "cache_state_bytes"),
     *("extrinsics_bytes", "extrinsics_state_bytes"),
 )
-"""Measures that are called as in the block's ledger."""
+"""Measures that have the same name in the block's ledger."""
 
 
 def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
-    """The measures of a row that need no execution; missing nodes count 0 bytes."""
+    """Return the measures of a row that need no execution.
+
+    Nodes that could not be read count as 0 bytes.
+    """
     out = empty_row(schema.BLOCK_MEASURES) | columns_of(row, _SAME)
     out["judged"] = judged
     out["block_time"] = time = _block_time(row)
@@ -42,7 +47,11 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
 
 
 def _block_time(row: Row) -> datetime | None:
-    """When a candidate was judged, by the slot of the relay block; of an imported one what its block says of itself."""
+    """Return when a block was judged, as far as it is known.
+
+    For a candidate, it is the time of the relay block's slot. For an imported block, it is the time
+    that the block itself states.
+    """
     if row["status"] == "imported":
         stored: datetime | None = row.get("block_time")
         return stored
@@ -51,7 +60,7 @@ def _block_time(row: Row) -> datetime | None:
 
 
 def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
-    """The measures that executing an included candidate adds."""
+    """Return the measures that executing an included candidate adds."""
     ledger, plan = outcome.ledger, outcome.plan
     lag = row["included_at"] - row["relay_parent"]
     states = [delivery.ttl_state for delivery in outcome.deliveries]
@@ -71,6 +80,7 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
         "cursor_after": outcome.state.top.get(PROCESSING_CURSOR.key),
     }
     if row["unpruned"] is not None:
+        # The network's word on how large a proof without pruning would be.
         full = {part["publisher"]: part["bytes"] for part in row["unpruned"]}
         unchanged = [publisher for publisher in ledger.publishers if publisher.unchanged]
         out["saved_unchanged"] = sum(full.get(each.para, 0) - each.top_path_bytes for each in unchanged)
@@ -79,7 +89,7 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
 
 
 def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
-    """One row for each publisher that the block's walk met."""
+    """Return a row of `publisher_measures` for each publisher that the block met."""
     full = {part["publisher"]: part["bytes"] for part in row["unpruned"] or ()}
     delivered = Counter(delivery.publisher for delivery in outcome.deliveries)
     delays: defaultdict[int, list[int]] = defaultdict(list)

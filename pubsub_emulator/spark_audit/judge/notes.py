@@ -1,4 +1,7 @@
-"""Results of judging a chain's segment: measures, findings that their evidence bears out, faults, and a receipt."""
+"""The results of judging a chain's segment: measures, findings, faults and a receipt.
+
+A finding is only made here, after its own evidence was judged (AU-11).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,46 +18,58 @@ from pubsub_emulator.spark_audit.judge.task import ChainFiles, Task
 from pubsub_emulator.spark_audit.judge.waste import waste_rows
 
 Note = Row | Fault
-"""A finding, or what is wrong with the history."""
+"""A finding (a row) about a block, or a fault of the history."""
 
 
 @dataclass(slots=True)
 class Receipt:
-    """One segment of one chain in short: what the account of its network is made of."""
+    """One segment of one chain in short. The account of its network adds up receipts."""
 
     network: str
     chain: int
     segment: int
     kind: str = "candidates"
-    """Or `imported`."""
+    """`candidates`, or `imported` if all its blocks are imported relay proofs."""
     candidates: int = 0
+    """Rows of `blocks`."""
     judged: int = 0
+    """Candidates that were judged, and all imported proofs."""
     complete: bool = False
+    """Whether everything could be read and judged."""
     seam: str = "none"
-    """Or `open`, `closed`, `mismatch`."""
+    """`closed` if the segment ends where the next one starts, `mismatch` if not, `open` if there is
+    no next one, `none` if the end was not reached."""
     genesis: bool = False
+    """Whether it starts at the genesis block."""
     start: str | None = None
+    """Hash, in hex, of the header at which it starts."""
     end: str | None = None
+    """Hash, in hex, of the last header reached."""
     end_number: int | None = None
     proof_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One block, or the end of the segment; `head` is what the next block builds on, `None` if none can be judged."""
+    """The result of judging one block, or of checking the end of a segment."""
 
     head: ChainHead | None = None
+    """The head on which the next block is judged, `None` if no further block can be judged."""
     notes: Sequence[Note] = ()
     measures: Row | None = None
+    """The row of `block_measures`, `None` if the block was not judged."""
     publishers: Sequence[Row] = ()
+    """Rows of `publisher_measures`."""
     parts: Sequence[Row] = ()
+    """Rows of `proof_parts`."""
     whole: bool = True
-    """Whether nothing is missing that is noted elsewhere."""
+    """Whether everything that was needed could be read. If not, the reason is noted elsewhere,
+    once."""
 
 
 @dataclass(slots=True)
 class ChainResult:
-    """The result of judging one segment of one chain; `passing` where a read failed that may succeed another time."""
+    """The result of judging one segment of one chain."""
 
     receipt: Receipt
     block_measures: list[Row] = field(default_factory=list)
@@ -63,11 +78,12 @@ class ChainResult:
     findings: list[Row] = field(default_factory=list)
     quarantine: list[Row] = field(default_factory=list)
     passing: bool = False
+    """Whether a read failed that may succeed another time. The result is then not reused."""
     whole: bool = True
-    """Whether everything could be read and judged, and nothing contradicts itself."""
+    """Whether everything could be read and judged, without contradictions."""
 
     def add(self, judged: Judged) -> None:
-        """Add what judging a block gave."""
+        """Add the result of judging a block."""
         self.note(judged.notes)
         self.block_measures += () if judged.measures is None else (judged.measures,)
         self.publisher_measures += judged.publishers
@@ -76,7 +92,7 @@ class ChainResult:
         self.receipt.judged += judged.measures is not None
 
     def note(self, notes: Iterable[Note]) -> None:
-        """Add findings and faults; with a fault, the segment is not complete."""
+        """Add findings and faults. A fault makes the segment incomplete."""
         for note in notes:
             if isinstance(note, Fault):
                 self.quarantine.append(note.row())
@@ -86,7 +102,7 @@ class ChainResult:
                 self.findings.append(note)
 
     def tables(self) -> dict[schema.Table, list[Row]]:
-        """The rows by table."""
+        """Return the rows by table."""
         return {
             schema.BLOCK_MEASURES: self.block_measures,
             schema.PUBLISHER_MEASURES: self.publisher_measures,
@@ -99,21 +115,25 @@ class ChainResult:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A segment of a chain: it makes faults that name a file, and findings that name a block."""
+    """A segment of a chain, which makes faults that name a file and findings that name a block."""
 
     network: str
     chain: int
     segment: int
     files: ChainFiles
     changes: tuple[FileEntry, ...]
+    """Files with changes of collator sets and subscriptions."""
 
     @staticmethod
     def of(task: Task, files: ChainFiles) -> "Place":
-        """The place that a task names."""
+        """Return the place of these files of a task."""
         return Place(task.network, files.chain, task.segment, files, task.changes)
 
     def fault(self, error: str, position: int | None = None, table: schema.Table = schema.BLOCKS) -> Fault:
-        """Something wrong with the history, in the table's file if it has one, else in that of the blocks."""
+        """Return a fault of the history.
+
+        It names the first file of this table or, if there is none, of the blocks.
+        """
         named = {
             schema.CHECKPOINTS.name: self.files.checkpoints,
             schema.DELIVERIES.name: self.files.deliveries,
@@ -125,21 +145,27 @@ class Place:
         return Fault(path, error, None, self.network, self.chain, self.segment, position)
 
     def finding(self, row: Row, code: str, severity: Severity, evidence: bytes, detail: str) -> Note:
-        """A finding about a block, or the fault that its evidence does not show it."""
+        """Return a finding about a block, or a fault if its evidence does not show it."""
         subject = row["position"].to_bytes(8, "little") + (row["block"] or b"")
         return self.shown(code, severity, subject, evidence, detail, row)
 
     def shown(  # noqa: PLR0917  # what a finding is made of
         self, code: str, severity: Severity, subject: bytes, evidence: bytes, detail: str, place: Row
     ) -> Note:
-        """A finding that its evidence alone shows, as a stranger will judge it; else a fault."""
+        """Return a finding, or a fault if its evidence alone does not show it.
+
+        The evidence is judged exactly as a stranger will judge it later.
+        """
         if (error := unshown(code, evidence)) is not None:
             return self.fault(f"the evidence of a finding {code} does not show it: {error}", place.get("position"))
         return finding_row((self.network, self.chain), code, severity, subject, evidence, detail, place)
 
 
 def unshown(code: str, evidence: bytes) -> str | None:
-    """Why evidence does not show a finding, `None` if it does."""
+    """Return why evidence does not show a finding of this code, `None` if it does.
+
+    Figures are never proof, and so cannot fail to show something.
+    """
     try:
         shown = judge(evidence)
     except EvidenceError as error:
@@ -148,20 +174,24 @@ def unshown(code: str, evidence: bytes) -> str | None:
 
 
 def contradictions(place: Place, row: Row, facts: Row) -> list[Fault]:
-    """A fault for each column of a row that says otherwise than its block."""
+    """Return a fault for each column of a row that differs from the same fact about its block."""
     odd = ((name, shown(row[name]), shown(fact)) for name, fact in facts.items() if row[name] != fact)
     said = (f"the row says {name} {mine}, its block says {fact}" for name, mine, fact in odd)
     return [place.fault(each, row["position"]) for each in said]
 
 
 _MOST_SHOWN: Final = 200
+"""Characters of a value that messages show."""
 
 
 def short(value: object) -> str:
-    """The first line of what a stranger may have written, cut."""
+    """Return the first line of a value, cut to at most `_MOST_SHOWN` characters.
+
+    A stranger may have written the value, so it can be of any length.
+    """
     return (str(value).splitlines() or [""])[0][:_MOST_SHOWN]
 
 
 def shown(value: object) -> str:
-    """A value in one line: bytes in hexadecimal digits, anything else as `short`."""
+    """Return a value in one line: bytes in hex, anything else as `short` gives it."""
     return value.hex() if isinstance(value, bytes) else short(value)

@@ -1,6 +1,7 @@
-"""Habits of a chain's blocks beyond thresholds, which only a history shows, as findings of severity `info` (AU-2).
+"""Patterns: habits in a chain's blocks that only a history shows, as findings (AU-2).
 
-What is kept between rows is bounded whatever the history's length, so that a longer one goes on from there (AU-16).
+Their severity is `info`. The memory between blocks is bounded, however long the history is. So an
+audit can continue from it when the history grows (AU-16).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,24 +18,27 @@ HABIT_COLUMNS: Final = (
     *(*BLOCK_PLACE, "status", "verdict", "judged", "slot", "collator", "sealed", "relay_parent", "relay_lag"),
     *("budget", "used", "stopped", "expired_valid", "cursor_before", "cursor_after"),
 )
-"""What is read of `block_measures`."""
+"""Columns of `block_measures` that patterns need."""
 
 SERVED_COLUMNS: Final = ("publisher", "complete", "unchanged")
-"""What is read of `publisher_measures`, once its rows are at their block."""
+"""Columns of `publisher_measures` that patterns need, beside the block's position."""
 
-_SLOT_WINDOW: Final = 1024  # slots behind the newest one within which two headers of one slot are noticed
+_SLOT_WINDOW: Final = 1024
+"""Slots behind the newest one within which two headers for one slot are noticed."""
 _MILLION: Final = 1_000_000
 
 
 Headers = Callable[[int, int], bytes | None]
-"""Reads a candidate's encoded header by segment and position, none when it cannot be read."""
+"""Returns a candidate's encoded header, given its segment and position; `None` if it cannot be
+read."""
 
 PublisherRows = Callable[[int, int], list[Row]]
-"""Reads a block's measures by publisher, by segment and position; none for a block that met no publisher."""
+"""Returns a block's measures by publisher, given its segment and position; an empty list if the
+block met no publisher."""
 
 
 class _Place(NamedTuple):
-    """The fields of a row that name a block and its author."""
+    """The columns that identify a block and its author."""
 
     segment: int
     position: int
@@ -62,7 +66,9 @@ class _Run:
     first: _Place
     last: _Place
     length: int = 0
+    """Number of blocks."""
     most: int = 0
+    """The largest figure (a lag or a share of the budget) of the blocks."""
 
     def add(self, row: Row, figure: int) -> None:
         self.last = _Place.of(row)
@@ -71,7 +77,7 @@ class _Run:
 
 
 class HabitMemory:
-    """The state that is kept between a chain's blocks."""
+    """What must be known of a chain's earlier blocks to find patterns in later ones."""
 
     def __init__(self, limits: Thresholds) -> None:
         self.limits = limits
@@ -81,17 +87,26 @@ class HabitMemory:
             findings.AT_BUDGET: limits.at_budget_blocks,
             findings.STARVATION: limits.starved_blocks,
         }
-        """How long a run is told of."""
+        """Blocks that a run must have to be a finding, by code."""
         self.chain: tuple[str, int] = ("", 0)
+        """Network and ParaId."""
         self.runs: dict[tuple[str, str], _Run] = {}
+        """Runs that are not at their end, by code and by the collator or publisher concerned."""
         self.slots: dict[tuple[int, bytes], _Place] = {}
+        """The first block that an author sealed for a slot, by slot and author."""
         self.reported: set[tuple[int, bytes]] = set()
+        """Slots and authors whose equivocation is reported already."""
         self.newest_slot = 0
-        self.last: tuple[int, bytes | None] | None = None  # relay parent and cursor of the last valid included block
+        self.last: tuple[int, bytes | None] | None = None
+        """Relay parent and cursor of the last valid included block."""
         self.known: dict[int, None] = {}
+        """Publishers that any block has met."""
 
     def add(self, blocks: Iterable[Row], publishers: PublisherRows, headers: Headers) -> Iterator[Row]:
-        """Go on through more rows of the chain; gives the findings that they settle."""
+        """Continue with more blocks of the chain, in order, and yield findings that they settle.
+
+        `publishers` and `headers` read further data of a block when it is needed.
+        """
         for row in blocks:
             self.chain = (row["network"], row["chain"])
             if not row["judged"] or row["status"] == "imported":
@@ -101,7 +116,7 @@ class HabitMemory:
                 yield from self.included(row, publishers(row["segment"], row["position"]))
 
     def to_json(self) -> dict[str, object]:
-        """JSON that is kept between folds."""
+        """Return the memory in a form for the state of a fold."""
         return {
             "chain": list(self.chain),
             "runs": [
@@ -116,7 +131,7 @@ class HabitMemory:
 
     @staticmethod
     def from_json(data: Kept, limits: Thresholds) -> "HabitMemory":
-        """The inverse of `to_json`."""
+        """Return the memory that `to_json` wrote."""
         out = HabitMemory(limits)
         network, chain = data["chain"]
         out.chain = (network, chain)
@@ -132,7 +147,11 @@ class HabitMemory:
         return out
 
     def equivocation(self, row: Row, headers: Headers) -> Iterator[Row]:
-        """Two different headers, both sealed by the author whose turn it is, for one slot."""
+        """Yield a finding if the block's author sealed another header for the same slot.
+
+        Each author is reported once for a slot. Without both headers there is no evidence, so there
+        is no finding.
+        """
         slot, author = row["slot"], row["collator"]
         if slot is None or author is None or not row["sealed"]:
             return
@@ -140,6 +159,8 @@ class HabitMemory:
             self.newest_slot = slot
             for old in [key for key in self.slots if key[0] < slot - _SLOT_WINDOW]:
                 del self.slots[old]
+                # Slots outside of the window are forgotten, or the memory would grow with the
+                # history.
                 self.reported.discard(old)
         place = (slot, author)
         first = self.slots.setdefault(place, _Place.of(row))
@@ -155,7 +176,11 @@ class HabitMemory:
         yield self.finding(_Place.of(row), findings.EQUIVOCATION, subject, evidence, detail)
 
     def included(self, row: Row, publishers: list[Row]) -> Iterator[Row]:
-        """All habits of included blocks."""
+        """Yield the findings about included valid blocks.
+
+        Blocks of one collator form the runs of lag and budget, all blocks those of stalling and
+        starvation.
+        """
         limits = self.limits
         author = row["collator"].hex()
         lag = row["relay_lag"]
@@ -181,7 +206,11 @@ class HabitMemory:
         self.last = row["relay_parent"], row["cursor_after"]
 
     def run(self, code: str, who: str, row: Row, figure: int, *, holds: bool) -> Iterator[Row]:
-        """Lengthen, or end and report, a run of blocks with one habit."""
+        """Lengthen a run of blocks with one habit, or end it and yield its finding.
+
+        `who` is the collator or publisher that the habit is about, empty for the chain. `figure` is
+        the value whose largest one the finding names.
+        """
         key = (code, who)
         if holds:
             run = self.runs.get(key)
@@ -194,20 +223,20 @@ class HabitMemory:
             yield self.report(code, who, run)
 
     def open_runs(self) -> Iterator[Row]:
-        """The findings about runs that last to the end; more rows may lengthen them."""
+        """Yield findings about runs that last to the end. Later blocks may lengthen them."""
         for (code, who), run in sorted(self.runs.items(), key=lambda entry: entry[0]):
             if run.length >= self.least[code]:
                 yield self.report(code, who, run)
 
     def report(self, code: str, who: str, run: _Run) -> Row:
-        """The finding about a run."""
+        """Return the finding about a run."""
         ends = {name: [at.number, at.block.hex()] for name, at in (("first", run.first), ("last", run.last))}
         figures = {"subject": who, "blocks": run.length, "most": run.most, **ends}
         detail = _WORDS[code].format(length=run.length, most=run.most, who=who)
         return self.finding(run.first, code, who.encode() + run.first.block, figures_evidence(figures), detail)
 
     def finding(self, at: _Place, code: str, subject: bytes, evidence: bytes, detail: str) -> Row:
-        """A finding of severity `info` about a block."""
+        """Return a finding of severity `info` about a block."""
         return finding_row(self.chain, code, Severity.INFO, subject, evidence, detail, at._asdict())
 
 

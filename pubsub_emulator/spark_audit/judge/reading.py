@@ -1,4 +1,4 @@
-"""The rows of one segment of one chain, read, and each in its place."""
+"""Reading the rows of one segment of one chain. Rows of other chains or segments become faults."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,15 +13,16 @@ from pubsub_emulator.spark_audit.judge.notes import Place, short
 
 @dataclass(slots=True)
 class Read:
-    """Rows of a table, and what is wrong with the others; `unread` whether a part could not be read."""
+    """Rows that were read, and faults about others."""
 
     rows: list[Row] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     unread: bool = False
+    """Whether some rows could not be read."""
 
 
 def read_rows(place: Place, store: Store, entries: tuple[FileEntry, ...]) -> Read:
-    """The rows of this segment in files of a table."""
+    """Read the rows of a segment from the files of one table."""
     out = Read()
     for _, unit in _units(place, store, entries, (place.segment,), out):
         out.rows += unit
@@ -30,20 +31,23 @@ def read_rows(place: Place, store: Store, entries: tuple[FileEntry, ...]) -> Rea
 
 @dataclass(slots=True)
 class Checkpoints(Read):
-    """The checkpoints at the start of a segment and of the next one, each with its row."""
+    """The checkpoints at the start of a segment and at the start of the next one."""
 
     start: Row | None = None
+    """The row of the segment's own checkpoint, `None` if it was not found."""
     end: Row | None = None
+    """The row of the next segment's checkpoint, `None` if it was not found."""
     first: bool = False
-    """Whether the chain's history begins with this segment: its checkpoint is in the segment's own commit."""
+    """Whether the chain's history begins with this segment. Then its checkpoint is in the segment's
+    own commit; otherwise it is in the commit of the segment before."""
 
 
 def read_checkpoints(place: Place, store: Store) -> Checkpoints:
-    """The checkpoints of a segment."""
+    """Read the checkpoints at the start and the end of a segment."""
     at = place.segment
     out = Checkpoints()
     found: dict[int, Row] = {}
-    # The file before also holds the checkpoint that its own segment starts with.
+    # A file of the segment before may have that segment's own checkpoint, too.
     for entry, unit in _units(place, store, place.files.checkpoints, (at - 1, at, at + 1), out):
         for row in unit:
             if found.setdefault(row["segment"], row) != row:
@@ -57,7 +61,10 @@ def read_checkpoints(place: Place, store: Store) -> Checkpoints:
 def _units(
     place: Place, store: Store, entries: tuple[FileEntry, ...], segments: tuple[int, ...], out: Read
 ) -> Iterator[tuple[FileEntry, list[Row]]]:
-    """The rows of each readable row group that are in their place."""
+    """Yield the rows of each row group that could be read, without those that do not belong here.
+
+    Faults go to `out`.
+    """
     for entry in entries:
         for unit in read_file(store, entry):
             if isinstance(unit, Fault):
@@ -71,7 +78,7 @@ def _units(
 
 
 def _stray(place: Place, row: Row, segments: tuple[int, ...]) -> str | None:
-    """Whose a row is that is not of this chain or segment."""
+    """Return where a row belongs if it is not of this chain and these segments, else `None`."""
     if (row["network"], row["chain"]) != (place.network, place.chain):
         return f"{short(row['network'])}, chain {row['chain']}"
     return None if row["segment"] in segments else f"segment {row['segment']}"

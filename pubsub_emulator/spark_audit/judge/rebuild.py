@@ -1,4 +1,4 @@
-"""A candidate from its row, and the row with what header and state say in the place of what it claims."""
+"""The candidate of a row, and the row corrected by the candidate's header and the state."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,12 +20,20 @@ IMPORTED_ONLY: Final = ("source", "block_time", "runtime", "descendants", "colla
 """Columns of `blocks` that only an imported block has."""
 
 
-class Unusable(Exception):  # no error of the program: the segment cannot be judged further
-    """A row that is no candidate; the message says why."""
+class Unusable(Exception):
+    """The row is not a candidate; the message says why.
+
+    It is not one of the program's errors. The judgement catches it and ends for this segment.
+    """
 
 
 def rebuild(place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead) -> tuple[Candidate, Row, list[Fault]]:
-    """A row's candidate, the row as header and state say it, and its faults. Raises `LostNode`, `Unusable`."""
+    """Return a row's candidate, the corrected row, and a fault for each correction.
+
+    In the corrected row, columns have the values that header and state give them, so that no
+    measure depends on a false claim. Raises `LostNode` if a node of the proof is missing, and
+    `Unusable` if the row is not a candidate or the state not that of a known parachain.
+    """
     position = row["position"]
     try:
         candidate = candidate_of(row, nodes)
@@ -44,6 +52,7 @@ def rebuild(place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead)
     odd = (name for name in IMPORTED_ONLY if row.get(name))
     faults += [place.fault(f"the row of a candidate has {name} {shown(row[name])}", position) for name in odd]
     unpruned = row["unpruned"]
+    # Measures are signed integers of 64 bits.
     if unpruned is not None and sum(part["bytes"] for part in unpruned) > I64_MAX:
         faults.append(place.fault("the sum of unpruned is too large", position))
         unpruned = None
@@ -51,7 +60,7 @@ def rebuild(place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead)
 
 
 def _facts(header: Header, head: ChainHead, spec: RuntimeSpec) -> Row:
-    """Columns of a candidate's row that its header and the state it was judged on say too."""
+    """Return columns of a candidate's row as its header and the state below it give them."""
     return {
         "number": header.number,
         "slot": slot_of(header),
@@ -65,6 +74,6 @@ def _facts(header: Header, head: ChainHead, spec: RuntimeSpec) -> Row:
 
 
 def _author(state: State, header: Header) -> bytes | None:
-    """The collator whose turn the header's slot is, by the state that it was judged on."""
+    """Return the collator whose turn the header's slot is, by the state below the block."""
     slot, keys = header.aura_slot(), AUTHORITIES.get(Storage(state))
     return None if slot is None or not keys else turn_of(slot, keys)

@@ -1,13 +1,15 @@
-"""The audit's output: what units write, and the tables that their rows are gathered into.
+"""The audit's output: results that units write, and the tables that their rows are gathered into.
 
-    <out>/items/network=…/<segment>-<fingerprint>/    receipt.json and tables, all chains of the task in each
-    <out>/chains/network=…/<segment>-<fingerprint>/   receipt.json, patterns as findings, sizes as summaries, the state
-    <out>/tables/<table>/                             the rows of all of them, see `tables.parts`
+    <out>/items/network=…/<segment>-<fingerprint>/    result of judging a segment of some chains
+    <out>/chains/network=…/<segment>-<fingerprint>/   result of folding: patterns, sizes, the state
+    <out>/tables/<table>/                             the rows of all results, see `tables.parts`
     <out>/ledger/                                     what was judged, see `ledger`
-    <out>/run_report.json                             names the files of the tables; written last
+    <out>/run_report.json                             names the tables' files; written last
 
-A file's name ends in its digest, which is checked whenever it is read (AU-11). A receipt is written after its files, so
-a killed audit goes on where it stopped (AU-6). What rests on a failed read has none: the next run judges it again.
+The name of a result's file ends in its digest, which is checked whenever the file is read (AU-11).
+The receipt of a result is written after its files, so that a run that was killed can continue where
+it stopped (AU-6). A result that depends on a failed read gets no receipt, and the next run makes it
+again.
 """
 
 import json
@@ -35,35 +37,42 @@ RECEIPT: Final = "receipt.json"
 REPORT: Final = "run_report.json"
 TABLES: Final = "tables"
 ITEMS: Final = "items"
-"""Where results of segments are."""
+"""The folder with the results of segments."""
 FOLDERS: Final = (ITEMS, "chains")
+"""The folders with results."""
 OF_BEFORE: Final = ("items/", "chains/", "summary/")
-"""Where earlier versions kept the files that a report names."""
+"""Folders in which earlier versions had the files that a report names."""
 RESULT_TABLES: Final[dict[str, Table]] = {table.name: table for table in schema.OF_AUDIT}
-_DIGITS: Final = 32  # hex digits of a file's digest that are part of its name
+_DIGITS: Final = 32
+"""Hex digits of a file's digest that are part of its name."""
 
 Counts = list[list[Any]]
-"""Severity, code and number of findings."""
+"""Findings, as lists of severity, code and number."""
 Stored = tuple[str, int]
-"""Path and size of a file."""
+"""Path and size in bytes of a file."""
 
 
 class Written(TypedDict):
-    """What every receipt says, and the files that it names."""
+    """The part of a receipt that is the same for all results."""
 
     network: str
     fingerprint: str
     quarantined: int
+    """Number of its quarantined rows."""
     folder: str
+    """The result's folder."""
     files: dict[str, Stored]
+    """The result's files by name, without the digest and the ending."""
     kept: bool
-    """Whether a later run may take the result for its own."""
+    """Whether a later run may use the result, that is, whether the receipt was written."""
     unread: NotRequired[list[Row]]
-    """Rows of its quarantine, once it is accounted for."""
+    """Its quarantined rows. They are added when the result is accounted for, and so also mean that
+    its rows are in the tables."""
 
 
 ChainReceipt = Answer
-"""A chain's part of a segment: `notes.Receipt`, `digests` of its rows by table, and its `findings` as `Counts`."""
+"""A chain's part of a segment's receipt: the fields of `notes.Receipt`, `digests` of the chain's
+rows by table, and its `findings` as `Counts`."""
 
 
 class SegmentReceipt(Written):
@@ -74,20 +83,24 @@ class SegmentReceipt(Written):
 
 
 class FoldReceipt(Written):
-    """The receipt of chains' segments up to `last`; by chain digests of settled and open findings, and of sizes."""
+    """The receipt of folding some chains' segments from `first` to `last`."""
 
     first: int
     last: int
     settled: Counts
+    """The findings that no later segment can change."""
     open: Counts
+    """The findings that later segments may still change."""
     chains: dict[str, list[str]]
+    """By chain, in decimal: digests of its settled findings, of its open ones, and of its sizes."""
 
 
 Stamps = Mapping[str, Stamp]
+"""Sizes and times of files by path."""
 
 
 class ResultError(PubsubError):
-    """Output that is not there, is not what was written, or is of another version."""
+    """Output that is missing, damaged, or of another version."""
 
 
 def write_result(
@@ -99,10 +112,11 @@ def write_result(
     others: Mapping[str, bytes] | None = None,
     keep: bool = True,
 ) -> Answer:
-    """Write one result and return its receipt, which gains `files`: path and size by name.
+    """Write a result and return its receipt.
 
-    `tables` are rows by file name, `others` further files; no rows, no file. Unless `keep`, no receipt is written, so
-    no later run takes the result for its own. Raises `OSError`, `SchemaError`.
+    `tables` are rows by file name; a table without rows gets no file. `others` are further files.
+    The receipt gains `folder`, `files` and `kept`. It is written only if `keep` is set, because a
+    later run uses every result that has a receipt. Raises `OSError`, `SchemaError`.
     """
     contents = {f"{name}.parquet": encode_parquet(table, rows) for name, (table, rows) in tables.items() if rows}
     contents |= dict(others or {})
@@ -121,13 +135,19 @@ def write_result(
 
 
 def put_whole(store: Store, path: str, data: bytes) -> None:
-    """Write a file whose name ends in its digest, unless it is there and is what was written. Raises `OSError`."""
+    """Write a file whose name ends in its digest, unless it exists undamaged.
+
+    Raises `OSError`.
+    """
     if not store.put_new(path, data) and not _is_whole(store, path):
         store.put(path, data)
 
 
 def read_receipt(store: Store, folder: str) -> Answer | None:
-    """The receipt of a result; `None` when it is not there, or not what was written. Says nothing of its files."""
+    """Return the receipt in a result's folder.
+
+    Returns `None` if it is missing or damaged. The files that it names are not looked at.
+    """
     try:
         receipt = json.loads(store.read(f"{folder}/{RECEIPT}"))
         if not isinstance(receipt, dict) or receipt.pop("receipt", None) != digest_of(canonical_json(receipt)):
@@ -140,7 +160,10 @@ def read_receipt(store: Store, folder: str) -> Answer | None:
 
 
 def files_are_whole(store: Store, receipt: Written, there: Stamps) -> bool:
-    """Whether the files of a receipt, of those that are there, are what was written."""
+    """Return whether the files of a receipt exist and are undamaged.
+
+    `there` has the files of the output, so that only those with the right size are read.
+    """
     for path, size in receipt["files"].values():
         found = there.get(path)
         if found is None or found.size != size or not _is_whole(store, path):
@@ -149,7 +172,11 @@ def files_are_whole(store: Store, receipt: Written, there: Stamps) -> bool:
 
 
 def read_file(store: Store, path: str) -> bytes:
-    """A result's file, verified by the digest in its name; a failed read is tried again. Raises `ResultError`."""
+    """Return the content of a result's file, checked against the digest in its name.
+
+    A failed read is tried again. Raises `ResultError` if the file is missing, unreadable or
+    damaged.
+    """
     data = b""
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -165,22 +192,23 @@ def read_file(store: Store, path: str) -> bytes:
 
 
 def read_rows(store: Store, path: str, table: Table, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """The rows of one result file, all columns or some. Raises `ResultError`."""
+    """Yield the rows of a file, with all or some columns. Raises `ResultError`."""
     for part in read_groups(store, path, table, columns):
         yield from part.to_pylist()
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a file: `count` of them from row `start` on, or all."""
+    """A stretch of rows in a file."""
 
     path: str
     start: int = 0
     count: int | None = None
+    """Number of rows, `None` for all rows of the file."""
 
 
 def read_some(store: Store, rows: Rows, table: Table, columns: Sequence[str] | None = None) -> pa.Table:
-    """Some rows of a file, all columns or some. Raises `ResultError`."""
+    """Return some rows of a file, with all or some columns. Raises `ResultError`."""
     parts = list(read_groups(store, rows.path, table, columns))
     whole = pa.concat_tables(parts) if parts else _selected(table, columns).empty_table()
     if rows.count is None:
@@ -191,7 +219,11 @@ def read_some(store: Store, rows: Rows, table: Table, columns: Sequence[str] | N
 
 
 def read_groups(store: Store, path: str, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The row groups of one file of a result or table, with all columns or some. Raises `ResultError`."""
+    """Yield the row groups of a file, with all or some columns.
+
+    Files below `tables/` have plain types that every engine knows; their rows are converted back to
+    the table's types. Raises `ResultError`.
+    """
     data = read_file(store, path)
     published = path.startswith(f"{TABLES}/")
     wanted = None if columns is None else list(columns)
@@ -208,7 +240,7 @@ def read_groups(store: Store, path: str, table: Table, columns: Sequence[str] | 
 
 
 def _check(store: Store, path: str) -> None:
-    """Raises `ResultError` for a file that is not what was written, or that unpacks to more than it may."""
+    """Raise `ResultError` if a file is damaged, or unpacks to more than it may."""
     source = pa.BufferReader(read_file(store, path))
     try:
         parquet = pq.ParquetFile(source, pre_buffer=False)
@@ -219,7 +251,10 @@ def _check(store: Store, path: str) -> None:
 
 
 def _as_rows_are(group: pa.Table, table: Table, columns: Sequence[str] | None) -> pa.Table:
-    """Rows of a table's last version: of one without the columns that were added later, they have no value."""
+    """Convert published rows to the types of a table's last version.
+
+    Columns that a later version of the table added are filled with nulls if the file lacks them.
+    """
     wanted = _selected(table, columns)
     for name in wanted.names:
         if name not in group.column_names and wanted.field(name).nullable:
@@ -228,21 +263,21 @@ def _as_rows_are(group: pa.Table, table: Table, columns: Sequence[str] | None) -
 
 
 def _selected(table: Table, columns: Sequence[str] | None) -> pa.Schema:
-    """Some columns of a table's last version, as rows have them; they may have no value in rows of earlier ones."""
+    """Return the schema of some columns of a table's last version."""
     found = table.wider.schema
     return pa.schema([found.field(name).remove_metadata() for name in columns or found.names])
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The output that a report names."""
+    """The output of an audit, as its report describes it."""
 
     store: Store
     report: dict[str, Any]
 
     @staticmethod
     def open(out: Address | Store) -> "Results":
-        """Raises `ResultError` when there is no report."""
+        """Open the output of an audit. Raises `ResultError` if there is no valid report."""
         store = open_store(out)
         try:
             report = json.loads(store.read(REPORT))
@@ -255,6 +290,8 @@ class Results:
             raise ResultError(f"{store}/{REPORT}: {error}") from None
         try:
             tables = report["tables"]
+            # A report may have been written by a stranger: its paths must not lead out of the
+            # output.
             right = all(
                 name in RESULT_TABLES and all(_is_result_path(path) for path in paths) for name, paths in tables.items()
             )
@@ -265,11 +302,15 @@ class Results:
         return Results(store, report)
 
     def files(self, table: Table) -> list[str]:
-        """The files of a table, in the order in which rows came."""
+        """Return the paths of a table's files, in the order in which the rows were added."""
         return list(self.report["tables"].get(table.name, []))
 
     def tables(self, *, checked: bool = True) -> dict[str, list[str]]:
-        """The files of every table, `checked` if wanted. Raises `ResultError`, also for a much earlier version."""
+        """Return the paths of every table's files.
+
+        With `checked`, each file is read and compared with its digest. Raises `ResultError` for a
+        damaged file, and for the output of a version that had no tables.
+        """
         found = {name: self.report["tables"].get(name, []) for name in RESULT_TABLES}
         for paths in found.values():
             if not all(path.startswith(f"{TABLES}/") for path in paths):
@@ -279,22 +320,23 @@ class Results:
         return found
 
     def groups(self, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows of a table, a part at a time. Raises `ResultError`."""
+        """Yield the rows of a table, one row group after another. Raises `ResultError`."""
         for path in self.files(table):
             yield from read_groups(self.store, path, table, columns)
 
     def rows(self, table: Table) -> Iterator[Row]:
-        """The rows of a table. Raises `ResultError`."""
+        """Yield the rows of a table. Raises `ResultError`."""
         for part in self.groups(table):
             yield from part.to_pylist()
 
 
 def write_report(store: Store, report: Mapping[str, object]) -> None:
-    """Replace the report whole. Raises `OSError`."""
+    """Replace the report. Readers see the old or the new one, never a part. Raises `OSError`."""
     store.put(REPORT, json.dumps(report, indent=1, sort_keys=True).encode() + b"\n")
 
 
 def _is_result_path(path: object) -> bool:
+    """Return whether a path in a report is one of the output's own folders."""
     if not isinstance(path, str) or "\\" in path or not path.startswith((f"{TABLES}/", *OF_BEFORE)):
         return False
     return {"", ".", ".."}.isdisjoint(path.split("/"))

@@ -1,4 +1,7 @@
-"""Data that the chains of a segment share, read once: proof nodes, relay headers, collators and subscriptions."""
+"""Data that all chains of a segment share and that is read once.
+
+It consists of proof nodes, relay headers, and changes of collator sets and subscriptions.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,30 +17,41 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.judge.task import Task, commits_before
 
 RelayBlock = tuple[Hash, int | None]
-"""Storage root, and the slot that no candidate judged there may exceed."""
+"""Storage root of a relay block, and the slot that no candidate judged in it may exceed."""
 
 
 @dataclass(slots=True)
 class Shared:
-    """One segment's common files; faults are noted once, and `passing` says whether one may be gone next time."""
+    """The common files of one segment. Each of their faults is noted once, not for each chain."""
 
     task: Task
     store: Store
     faults: list[Fault] = field(default_factory=list)
+    """Faults of the common files so far."""
     judged: int = 0
-    """Blocks of the task so far."""
+    """Blocks of the task that were judged so far, for the progress display."""
     _nodes: dict[int, bytes] | None = None
+    """Proof nodes by number; `None` before they were read."""
     _relay: dict[int, RelayBlock] = field(default_factory=dict)
+    """Storage root and slot of relay blocks, by number."""
     _roots: dict[int, set[bytes]] = field(default_factory=dict)
+    """All storage roots that rows give a relay block, whether from a header or from an inherent."""
     _vouched: dict[int, set[bytes]] = field(default_factory=dict)
+    """The storage roots that a relay block has by rows with its own header's hash."""
     _older: Iterator[Commit] = field(default_factory=lambda: iter(()))
-    """The network's earlier commits, the last one first, as far as they were not read."""
+    """The network's earlier commits, the last one first, from the first one that was not read yet.
+    """
     _changes: dict[int, list[Row]] | None = None
+    """Changes of collator sets and subscriptions, by chain; `None` before they were read."""
     _changes_whole: bool = True
+    """Whether all changes could be read."""
 
     @staticmethod
     def of(task: Task) -> "Shared":
-        """The shared data of a task's chains; relay headers are read at once, the rest when it is needed."""
+        """Return the shared data of a task's chains.
+
+        Relay headers are read at once, everything else when it is needed.
+        """
         older = commits_before(task.root, task.network, task.segment)
         out = Shared(task, open_store(task.root).holding(), _older=older)
         out._read_relay(task.relay)
@@ -49,11 +63,14 @@ class Shared:
         return any(fault.passing for fault in self.faults)
 
     def lacks(self, table: schema.Table) -> bool:
-        """Whether a common file of a table could not be read, which is noted once for all chains."""
+        """Return whether a common file of this table could not be read.
+
+        If so, a fault is noted already, and the chains need not note its consequences.
+        """
         return any(fault.path.startswith(f"{table.name}/") for fault in self.faults)
 
     def lack_before(self) -> None:
-        """Note once for all chains that there is nothing of the segment before, which has their checkpoints."""
+        """Note once that the segment before is missing, which has the chains' checkpoints."""
         at = self.task.segment
         said = f"segment {at - 1} or its checkpoints are not in the history: no chain of segment {at} has a start"
         fault = Fault(COMMITS, said, network=self.task.network, segment=at)
@@ -62,39 +79,53 @@ class Shared:
 
     @property
     def has_headers(self) -> bool:
-        """Whether the history names relay headers of this very segment."""
+        """Whether the history has relay headers of this very segment."""
         return any(entry.segment == self.task.segment for entry in self.task.relay)
 
     def count(self) -> None:
-        """One more block of the task is judged."""
+        """Count one more judged block of the task and report the progress."""
         self.judged += 1
         told(self.judged, self.task.candidates)
 
     def nodes(self) -> Mapping[int, bytes]:
-        """The nodes of the segment by number, each checked against its hash; no number has two."""
+        """Return the segment's proof nodes by number, each checked against its hash.
+
+        A number that two different nodes have is left out, with a fault.
+        """
         if self._nodes is None:
             self._nodes = self._read_nodes()
         return self._nodes
 
     def relay(self, number: int) -> RelayBlock | None:
-        """The facts of a relay block by its header, `None` when no header is known."""
+        """Return storage root and slot of a relay block, `None` if the history has no header of it.
+
+        A block on an old relay parent needs headers of earlier segments. They are read from one
+        commit after another until the block is found.
+        """
         while number not in self._relay and (commit := next(self._older, None)) is not None:
+            # The task has read the headers of the segment before already.
             known = {entry.path for entry in self.task.relay}
             headers = (entry for entry in commit.files if entry.table == schema.RELAY_HEADERS.name)
             self._read_relay(tuple(entry for entry in headers if entry.path not in known))
         return self._relay.get(number)
 
     def relay_roots(self, number: int) -> set[bytes]:
-        """Every storage root that the headers give a relay block."""
+        """Return every storage root that the rows give a relay block."""
         return self._roots.get(number, set())
 
     def vouched(self, number: int) -> bytes | None:
-        """The storage root by a relay block's own header; `None` where only an inherent tells it, or headers differ."""
+        """Return the storage root of a relay block by its own header.
+
+        Returns `None` if only the inherent of a parachain block states it, or if headers differ.
+        """
         roots = self._vouched.get(number, set())
         return next(iter(roots)) if len(roots) == 1 else None
 
     def changes(self, chain: int) -> list[Row] | None:
-        """The rows of `authorities` and `subscriptions` about a chain, `None` when not all could be read."""
+        """Return the rows of `authorities` and `subscriptions` about a chain.
+
+        Returns `None` if not all of them could be read.
+        """
         if self._changes is None:
             self._changes = {}
             before = len(self.faults)
@@ -105,12 +136,14 @@ class Shared:
         return self._changes.get(chain, []) if self._changes_whole else None
 
     def _rows(self, entry: FileEntry) -> list[Row]:
+        """Return the rows of a common file, without those of another network or segment."""
         rows: list[Row] = []
         for unit in read_file(self.store, entry):
             if isinstance(unit, Fault):
                 self.faults.append(unit)
                 continue
             for row in unit.to_pylist():
+                # Rows of relay headers have no segment.
                 if row["network"] != self.task.network or row.get("segment", self.task.segment) != self.task.segment:
                     self._fault(entry, "the file has a row of another network or segment")
                 else:
@@ -131,7 +164,12 @@ class Shared:
         return {number: data for number, data in out.items() if number not in twice}
 
     def _read_relay(self, entries: tuple[FileEntry, ...]) -> None:
-        """A number that two rows give different roots or slots is damage: neither is believed."""
+        """Read relay headers.
+
+        A number for which two rows give different roots or slots is damaged, and neither is
+        believed. That holds only if the second row is from a relay header: rows without a hash are
+        what an inherent claims, and may be wrong.
+        """
         twice: set[int] = set()
         for entry in entries:
             for row in self._rows(entry):

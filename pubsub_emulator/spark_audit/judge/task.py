@@ -1,7 +1,12 @@
-"""Work items: a segment of some chains of a network, with the files needed and a fingerprint of all it rests on.
+"""The tasks of an audit: a segment of some chains, with all files that the result depends on.
 
-A task is what an engine gives out, and what a re-run skips when nothing of it changed (AU-6). The chains of a segment
-share its proof nodes, so one task has them all, or two. How chains are grouped follows from the manifests alone.
+An engine distributes tasks to workers. A task's name contains a fingerprint of everything that its
+result depends on, so a later run finds the result under the same name and does not judge the
+segment again (AU-6).
+
+The chains of a segment share its proof nodes. So one task has all chains, or two tasks have half of
+them each if the segment is large. The grouping follows from the manifests alone, and so is the same
+on every engine.
 """
 
 import contextlib
@@ -27,10 +32,12 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 
 CHECK_VERSION: Final = 9
-"""Raised when the same rows would be judged or measured otherwise: results of an older version are made again."""
+"""Raised when the same rows would be judged or measured differently. Results of an older version
+are then made again."""
 
 LARGE: Final = 4 * 1_048_576
-"""Bytes of a segment's files from which its chains make two tasks: nodes are then read twice, never more often."""
+"""Bytes of a segment's files from which two tasks share its chains. Its nodes are then read twice,
+but never more often."""
 
 _CHAIN_FILES: Final = ("checkpoints", "blocks", "deliveries")
 _SHARED_FILES: Final = ("nodes", "relay", "changes", "checked")
@@ -38,62 +45,67 @@ _SHARED_FILES: Final = ("nodes", "relay", "changes", "checked")
 
 @dataclass(frozen=True, slots=True)
 class ChainFiles:
-    """One chain's files of a segment; `next_position` is what the manifest states for the segment after."""
+    """One chain's files of a segment."""
 
     chain: int
     checkpoints: tuple[FileEntry, ...]
+    """Files with the checkpoints that start this segment and the next one."""
     blocks: tuple[FileEntry, ...]
     deliveries: tuple[FileEntry, ...]
     next_position: int | None
+    """The position at which the manifest says the next segment starts."""
 
     @property
     def size(self) -> int:
-        """Bytes of the segment's own files."""
+        """Bytes of the files that only this chain needs."""
         return sum(entry.weight for entry in (*self.blocks, *self.deliveries))
 
 
 @dataclass(frozen=True, slots=True)
 class Task(UnitTask):
-    """One segment of some chains; files are in commit order.
-
-    `relay` are the headers of this segment and the one before, `changes` the tables of collator sets and subscriptions,
-    `checked` files of the segment that no judgement reads.
-    """
+    """One segment of some chains, with the files to read, in commit order."""
 
     root: str
+    """The history's address."""
     network: str
     segment: int
     chains: tuple[ChainFiles, ...]
     nodes: tuple[FileEntry, ...]
+    """Files with the segment's proof nodes, which all chains share."""
     relay: tuple[FileEntry, ...]
+    """Files with the relay headers of this segment and the one before."""
     changes: tuple[FileEntry, ...]
+    """Files with the changes of collator sets and subscriptions."""
     checked: tuple[FileEntry, ...]
+    """Files of the segment that are only checked, not needed for the judgement. The first task of a
+    segment has them all."""
     fingerprint: str
+    """A digest of everything that the result depends on."""
 
     @property
     def name(self) -> str:
-        """The path of the results, below the audit's output."""
+        """The folder of the result, relative to the audit's output."""
         return f"items/network={self.network}/{self.segment:08d}-{self.fingerprint[:16]}"
 
     @property
     def weight(self) -> int:
-        """Bytes to read: what tells long tasks from short ones."""
+        """Bytes to read. Engines start heavy tasks first."""
         return sum(entry.weight for entry in self.files())
 
     @property
     def candidates(self) -> int:
-        """Rows of `blocks`, as the manifest says: for progress, never for a result."""
+        """The number of rows of `blocks` that the manifest states, for the progress display."""
         return sum(entry.rows for chain in self.chains for entry in chain.blocks)
 
     def files(self) -> Iterable[FileEntry]:
-        """Every file that is read."""
+        """Yield every file that is read. A file may come twice."""
         for chain in self.chains:
             yield from (*chain.checkpoints, *chain.blocks, *chain.deliveries)
         yield from (*self.nodes, *self.relay, *self.changes, *self.checked)
 
     @staticmethod
     def from_json(text: str) -> "Task":
-        """The inverse of `to_json`."""
+        """Return the task that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
         data["chains"] = tuple(
             ChainFiles(**{**each, **{name: _entries(each[name]) for name in _CHAIN_FILES}}) for each in data["chains"]
@@ -104,9 +116,11 @@ class Task(UnitTask):
 def make_tasks(
     root: str, commits: Iterable[Commit], listing: Listing | None = None, after: Mapping[str, Commit] | None = None
 ) -> list[Task]:
-    """Every segment of the commits, by network, segment and chain; `after` are the last commits before these.
+    """Return the tasks for the segments of some commits, ordered by network, segment and chain.
 
-    `listing` is what is there, so that a changed file is looked at again. No number in a manifest makes tasks.
+    `after` are the last commits before these, by network. `listing` has the present sizes and times
+    of the files: if one changes, the fingerprint changes and the segment is judged again. The
+    number of tasks depends only on files that manifests name, not on numbers that they state.
     """
     before = dict(after or {})
     tasks: list[Task] = []
@@ -119,6 +133,7 @@ def make_tasks(
 
 
 def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | None) -> list[Task]:
+    """Return the tasks of one commit. `before` is the commit of the segment before, if known."""
     own, older = _by_table(commit), _by_table(before)
 
     def of(
@@ -127,7 +142,8 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
         return tuple(entry for source in sources for entry in source.get((table.name, chain), ()))
 
     there = {chain for (table, chain) in own if chain is not None and table != schema.DELIVERIES.name}
-    # A checkpoint for the segment after the last one, which is not there, starts nothing.
+    # A chain that only has deliveries here is not judged. A chain whose checkpoint the segment
+    # before wrote is judged even if it has no blocks here.
     started = {chain for (table, chain) in older if table == schema.CHECKPOINTS.name and chain is not None}
     chains: list[ChainFiles] = []
     for chain in sorted(there | started):
@@ -149,6 +165,7 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
 
 
 def _by_table(commit: Commit | None) -> dict[tuple[str, int | None], list[FileEntry]]:
+    """Return a commit's files by table and chain."""
     out: dict[tuple[str, int | None], list[FileEntry]] = {}
     for entry in () if commit is None else commit.files:
         out.setdefault((entry.table, entry.chain), []).append(entry)
@@ -156,7 +173,7 @@ def _by_table(commit: Commit | None) -> dict[tuple[str, int | None], list[FileEn
 
 
 def _groups(chains: Sequence[ChainFiles], commit: Commit) -> list[tuple[ChainFiles, ...]]:
-    """One task, or two of about the same weight."""
+    """Divide the chains into one task, or into two of about the same weight."""
     if len(chains) < 2 or sum(entry.weight for entry in commit.files) < LARGE:
         return [tuple(chains)] if chains else []
     half = sum(chain.size for chain in chains) / 2
@@ -175,6 +192,7 @@ def _task(
     shared: dict[str, tuple[FileEntry, ...]],
     listing: Listing | None,
 ) -> Task:
+    """Make a task with its fingerprint."""
     task = Task(root, commit.network, commit.segment, chains, **shared, fingerprint="")
     stated = [[each.path, each.size, each.frame, [group.digest for group in each.row_groups]] for each in task.files()]
     positions = [[chain.chain, chain.next_position] for chain in chains]
@@ -183,7 +201,7 @@ def _task(
 
 
 def _seen(task: Task, listing: Listing | None) -> list[object]:
-    """Sizes and times of the task's files, in numbers."""
+    """Return numbers that change when sizes or times of the task's files change."""
     if listing is None:
         return []
     odd = [listing.odd.get(entry.path) for entry in task.files()]
@@ -196,7 +214,11 @@ def _entries(data: Iterable[Kept]) -> tuple[FileEntry, ...]:
 
 
 def commits_before(root: str, network: str, segment: int) -> Iterator[Commit]:
-    """A network's readable commits before a segment, the last one first; for the rare block that asks for long ago."""
+    """Yield a network's readable commits before a segment, the last one first.
+
+    It reads one manifest at a time. Few blocks need one: those whose relay parent is older than the
+    segment before.
+    """
     store = open_store(root)
     for name in sorted(store.names(COMMITS), reverse=True):
         place = place_of(f"{COMMITS}/{name}")

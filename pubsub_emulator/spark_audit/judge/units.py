@@ -1,6 +1,7 @@
-"""The units of an audit: judge one segment of some chains, fold segments of some chains; each into a result of its own.
+"""The two units of a round: judging a segment of some chains, and folding judged segments.
 
-The driver gives out both together: while segments are judged, those of the round before are folded.
+Each unit writes its result into a folder of its own. An engine runs both kinds together: while the
+segments of a round are judged, those of the round before are folded.
 """
 
 import json
@@ -36,14 +37,19 @@ from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, commits_
 
 
 def judge_segment(text: str, out: str) -> Answer:
-    """The unit that judges the segment a task names, unless its result is there. Raises `OSError`."""
+    """Judge the segment of a task and return the receipt. This is a unit.
+
+    If the result is there already, it is not made again. Raises `OSError`.
+    """
     task = Task.from_json(text)
     store = open_store(out)
     done = results.read_receipt(store, task.name)
-    if done is not None:  # another attempt at the unit was here, and its worker was lost after that
+    # An earlier attempt wrote the result, and then its worker was lost before it could answer.
+    if done is not None:
         return done
     shared = Shared.of(task)
     chains = [_fitting(check_chain(task, files, shared)) for files in task.chains]
+    # The rows of all chains go into one file per table.
     every = [chain.tables() for chain in chains]
     tables = {table.name: (table, [row for each in every for row in each[table]]) for table in schema.OF_SEGMENT}
     shared.faults += [fault for entry in task.checked for fault in check_file(shared.store, entry)]
@@ -57,7 +63,10 @@ def judge_segment(text: str, out: str) -> Answer:
 
 
 def _fitting(chain: ChainResult) -> ChainResult:
-    """The result, or in its place a fault when a row of it fits no table: that is the history's doing, too."""
+    """Return the result, or a fault in its place if one of its rows does not fit its table.
+
+    Such a row (for example a number beyond 64 bits) comes from values in the history.
+    """
     try:
         for table, rows in chain.tables().items():
             table.arrow(rows)
@@ -70,6 +79,7 @@ def _fitting(chain: ChainResult) -> ChainResult:
 
 
 def _account(tables: Mapping[Table, list[Row]]) -> dict[str, object]:
+    """Return the parts of a chain's receipt that are computed from its rows."""
     return {
         "digests": {table.name: digest_rows(table, rows).hex() for table, rows in tables.items()},
         "findings": _counts(tables[schema.FINDINGS]),
@@ -82,37 +92,45 @@ def _counts(rows: Iterable[Row]) -> results.Counts:
 
 
 BLOCK_WEIGHT: Final = 128
-"""Bytes of a history that take as long to judge as a block to fold."""
+"""Bytes of a history that take as long to judge as one block takes to fold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold(UnitTask):
-    """Judged segments of some chains of a network, in order, that are added to what the segments before came to.
+    """The task of folding: add judged segments of some of a network's chains to their totals.
 
-    `segments` are each task's block and publisher measures, `befores` the states that the folds before left.
+    The totals of earlier segments are in the states of the folds before.
     """
 
     root: str
+    """The history's address."""
     network: str
     chains: tuple[int, ...]
     first: int
+    """The first segment that is added."""
     last: int
+    """The last segment that is added."""
     segments: tuple[tuple[results.Rows | None, results.Rows | None], ...]
+    """Block and publisher measures of each task in order, `None` where there are no rows."""
     befores: tuple[str, ...]
+    """Paths of the states that the folds before left."""
     limits: Thresholds
     keep: bool
+    """Whether later runs may use the result. It is false if the fold depends on a failed read that
+    may succeed next time."""
     weight: int
-    """Relative duration in the measure of `Task.weight`, to give out long ones first."""
+    """The expected duration, in the unit of `Task.weight`. Engines start heavy tasks first."""
     fingerprint: str
+    """A digest of everything that the result depends on."""
 
     @property
     def name(self) -> str:
-        """The path of the results, below the audit's output."""
+        """The folder of the result, relative to the audit's output."""
         return f"chains/network={self.network}/{self.last:08d}-{self.fingerprint[:16]}"
 
     @staticmethod
     def from_json(text: str) -> "Fold":
-        """The inverse of `to_json`."""
+        """Return the fold that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
         pairs = ((each and results.Rows(**each) for each in pair) for pair in data["segments"])
         data["segments"] = tuple(map(tuple, pairs))
@@ -127,19 +145,27 @@ def fold_fingerprint(
     receipts: Sequence[results.SegmentReceipt],
     limits: Thresholds,
 ) -> str:
-    """A digest of a fold's inputs: the folds before it and the results of its segments."""
+    """Return a digest of a fold's inputs: the folds before it and the results of its segments."""
     mine = (chain for receipt in receipts for chain in receipt["chains"] if chain["chain"] in chains)
     digests = [[chain["chain"], chain["digests"]] for chain in mine]
     return digest_of(canonical_json([CHECK_VERSION, befores, network, chains, digests, asdict(limits)]))
 
 
 def judge_or_fold(text: str, out: str) -> Answer:
-    """The unit of a round, which a task or a fold describes. Raises `OSError`, `ResultError`."""
+    """Do the task of a round and return its receipt. This is a unit.
+
+    Only the text of a fold has the key `befores`. Raises `OSError`, `ResultError`.
+    """
     return (fold_chains if "befores" in json.loads(text) else judge_segment)(text, out)
 
 
 def fold_chains(text: str, out: str) -> Answer:
-    """The unit that adds segments to chains: patterns and sizes. Raises `OSError`, `ResultError`."""
+    """Add judged segments to the totals of their chains and return the receipt. This is a unit.
+
+    The totals are patterns (habits of collators, as findings) and sizes (rows of `summaries`). A
+    settled finding is final; an open one is about a run of blocks that later segments may lengthen.
+    Each fold writes its open findings and summaries anew. Raises `OSError`, `ResultError`.
+    """
     fold = Fold.from_json(text)
     store = open_store(out)
     done = results.read_receipt(store, fold.name) if fold.keep else None
@@ -154,6 +180,8 @@ def fold_chains(text: str, out: str) -> Answer:
             state = chains.setdefault(chain, _ChainState(patterns.HabitMemory(fold.limits), Sizes()))
             rows = blocks.select(patterns.HABIT_COLUMNS).to_pylist()
             for row in state.watch.add(rows, _served(publishers), _headers(fold, chain)):
+                # A finding that claims proof is judged from its own evidence before it is believed
+                # (AU-11).
                 if unshown(row["code"], row["evidence"]) is None:
                     settled.append(row)
                     state.settle(row)
@@ -182,23 +210,29 @@ def fold_chains(text: str, out: str) -> Answer:
 
 @dataclass(slots=True)
 class _ChainState:
-    """One chain so far; `settled` is a running digest over its findings that nothing changes any more."""
+    """The totals of one chain so far."""
 
     watch: patterns.HabitMemory
+    """What finding patterns needs from earlier blocks."""
     sizes: Sizes
     settled: str = ""
+    """A running digest over the chain's settled findings."""
 
     def settle(self, row: Row) -> None:
         self.settled = blake2_256(self.settled.encode() + encode_row(schema.FINDINGS, row)).hex()
 
 
 def _pack(chains: Mapping[int, _ChainState]) -> bytes:
+    """Return the states of chains as the compressed file that the next fold reads."""
     body = [[chain, s.watch.to_json(), s.sizes.to_json(), s.settled] for chain, s in sorted(chains.items())]
     return zlib.compress(canonical_json(body), 1)
 
 
 def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
-    """What the folds before left of these chains."""
+    """Return the states that the folds before left, for the chains of this fold.
+
+    Raises `ResultError` if a file is missing or damaged.
+    """
     found: dict[int, _ChainState] = {}
     for path in fold.befores:
         try:
@@ -214,7 +248,11 @@ def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
 def _by_chain(
     store: Store, segment: tuple[results.Rows | None, results.Rows | None], chains: Sequence[int]
 ) -> Iterator[tuple[int, pa.Table, pa.Table]]:
-    """Those of the chains that a task's result has, each with its block and publisher measures in order."""
+    """Yield block and publisher measures of each of the chains that a task's result has.
+
+    The block measures are ordered by position. Only the columns that folding needs are read.
+    """
+    # Columns that both lists name are read once. `dict.fromkeys` keeps their order.
     wanted = list(dict.fromkeys((*patterns.HABIT_COLUMNS, *BLOCK_COLUMNS)))
     blocks = _table(store, segment[0], schema.BLOCK_MEASURES, wanted)
     names = list(dict.fromkeys(("chain", "position", *patterns.SERVED_COLUMNS, *PUBLISHER_COLUMNS)))
@@ -225,6 +263,7 @@ def _by_chain(
 
 
 def _table(store: Store, rows: results.Rows | None, table: Table, names: Sequence[str]) -> pa.Table:
+    """Read some columns of rows, which may be missing, as a table."""
     empty = pa.schema([table.schema.field(name) for name in names]).empty_table()
     return (
         empty if rows is None else pa.concat_tables([empty, results.read_some(store, rows, table, names).select(names)])
@@ -232,6 +271,7 @@ def _table(store: Store, rows: results.Rows | None, table: Table, names: Sequenc
 
 
 def _served(publishers: pa.Table) -> patterns.PublisherRows:
+    """Return a function that gives a block's publisher measures."""
     rows: dict[int, list[Row]] = {}
     for row in publishers.select(["position", *patterns.SERVED_COLUMNS]).to_pylist():
         rows.setdefault(row["position"], []).append(row)
@@ -239,7 +279,11 @@ def _served(publishers: pa.Table) -> patterns.PublisherRows:
 
 
 def _headers(fold: Fold, chain: int) -> patterns.Headers:
-    """A chain's headers from the history, for the few that are asked for; those of one segment are kept."""
+    """Return a function that reads a chain's headers from the history.
+
+    Only headers of suspected equivocations are asked for. The headers of the last segment asked for
+    stay in memory.
+    """
 
     @lru_cache(maxsize=1)
     def read(segment: int) -> dict[int, bytes]:

@@ -1,4 +1,4 @@
-"""Bytes that a chain paid for and need not have: what tells so of each block, and their sums by day and cause."""
+"""Bytes that a chain paid for without need, by block, and their sums by day and cause."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -10,19 +10,24 @@ from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
 from pubsub_emulator.spark_audit.history.row import Row
 
 _COLUMNS: Final = {"repeated": "repeated_bytes", "static": "static_bytes", "cache": "cache_charges"}
-"""Causes of waste in blocks that were taken, and the measures that tell of them."""
+"""Causes of waste in included blocks, with the columns of `block_measures` that have their bytes.
+"""
 
-_Key = tuple[object, ...]  # network, chain, segment, day and cause
+_Key = tuple[object, ...]
+"""Network, chain, segment, day and cause."""
 
 
 class Repeated:
-    """The nodes that a chain's blocks prove again, block after block."""
+    """Nodes that consecutive blocks of a chain prove again."""
 
     def __init__(self) -> None:
         self._before: frozenset[int] = frozenset()
 
     def weigh(self, row: Row, nodes: Mapping[int, bytes]) -> int:
-        """Bytes of nodes that the block before had in its proof as well; the next one is compared with this one."""
+        """Return the bytes of nodes that the chain's block before had in its proof as well.
+
+        Call it once for each block, in order: the next block is compared with this one.
+        """
         mine = frozenset(row["proof"])
         again = mine & self._before
         self._before = mine
@@ -30,7 +35,10 @@ class Repeated:
 
 
 def junk_bytes(proof: Sequence[bytes], refusal: InvalidBlock) -> int:
-    """Bytes of a refused block's nodes that its walk did not take, and of those that are listed again."""
+    """Return the bytes of a refused block's nodes that judging it could not use.
+
+    These are nodes that the walk did not visit, and repetitions of nodes.
+    """
     unused = {
         each for offence in refusal.evidence if offence.verdict is Verdict.UNUSED_NODES for each in offence.subject
     }
@@ -44,7 +52,10 @@ def junk_bytes(proof: Sequence[bytes], refusal: InvalidBlock) -> int:
 
 
 def waste_rows(measures: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
-    """The rows of `waste` of one segment of one chain."""
+    """Return the rows of `waste` for one segment of one chain.
+
+    `measures` are its rows of `block_measures`, `parts` its rows of `proof_parts`.
+    """
     sums: dict[_Key, list[int]] = {}
     days: dict[int, date | None] = {}
     place: _Key = ()
@@ -61,6 +72,10 @@ def waste_rows(measures: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
 
 
 def _of_block(row: Row) -> Iterator[tuple[str, int]]:
+    """Yield cause and bytes of each waste in a block.
+
+    The whole proof of a refused block is waste.
+    """
     if row["status"] == "rejected":
         yield "refused", row["proof_bytes"]
         yield "junk", row["junk_bytes"] or 0
