@@ -1,4 +1,9 @@
-"""Doing something once: claims with leases that are committed, released or revoked (ID-3, ID-4)."""
+"""Doing something once: a transactional store, and claims with leases (ID-3, ID-4).
+
+A `Store` runs steps atomically. A claim is a lease on an id, so that only one process works on it.
+It is committed when the work is done, released to let others try, and revoked if a commit proves
+untrue.
+"""
 
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.database.opening import open_database
@@ -21,7 +26,11 @@ __all__ = [
 
 
 def open_store(address: str) -> Store:
-    """Open `sqlite:PATH`, `postgresql://…`, `redis://…` or `memory:`, loading no other driver. Raises `StoreError`."""
+    """Open the store at an address. Raises `StoreError`.
+
+    The address is `sqlite:PATH`, `postgresql://…`, `redis://…` (also `rediss:`, `valkey:` and
+    `unix:`) or `memory:`. Only the driver of that store is imported.
+    """
     scheme, colon, rest = address.partition(":")
     if scheme == "memory" and colon and not rest:
         return MemoryStore()

@@ -1,7 +1,9 @@
-"""A process's beliefs of a store: a step runs over beliefs first, and again over what the store says is wrong.
+"""A process's memory of a store's values, over which a step can run before the store is asked.
 
-So a step costs one question about everything it read, not one for each value. What is applied is always what the step
-makes of the stored values.
+Asking a distant store for each value would be slow. So a step runs over beliefs first: the values
+that this process has last seen. Then the store is asked once about everything that the step read.
+If a value was wrong, the step runs again over the corrected beliefs. Its writes are applied only if
+it has read the stored values.
 """
 
 from collections import defaultdict
@@ -10,48 +12,55 @@ from typing import Final, Generic
 from pubsub_emulator.distributor.once.transaction import Place, Read, Reader, Step, T, Transaction
 
 BELIEVED: Final = 40_000
-"""The most values kept in this process; of more, the older half of each table is forgotten."""
+"""The greatest number of values that are remembered. Beyond it, the older half of each table is
+forgotten."""
 
 
 class Beliefs:
-    """Values by place; one of which nothing is known is believed to be absent."""
+    """Remembered values by place. A place of which nothing is known is believed to be absent."""
 
     def __init__(self) -> None:
         self._parts: defaultdict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
         self._count = 0
 
     def reader(self, kind: str, name: str) -> Read:
-        """What reads the beliefs of a table or set."""
+        """Return the function that reads the beliefs about a table or set."""
         return self._parts[kind, name].get
 
     def learn(self, place: Place, value: str | None) -> None:
-        """Believe a value."""
+        """Believe a value at a place, `None` for absent."""
         kind, name, key = place
         self._add(kind, name, {key: value})
 
     def learn_all(self, tx: Transaction) -> None:
-        """Believe what a step read that proved true, and what it wrote."""
+        """Believe the values of an applied step: those that it has read or written."""
         for kind, name, part in tx.parts():
             self._add(kind, name, part.values)
 
     def _add(self, kind: str, name: str, values: dict[str, str | None]) -> None:
+        """Remember values of one table or set, and forget old ones if there are too many."""
         known = self._parts[kind, name]
         self._count -= len(known)
         known.update(values)
         self._count += len(known)
         if self._count > BELIEVED:
+            # Dictionaries keep the order of insertion, so the first half is the older one.
             halves = {place: list(known.items())[len(known) // 2 + 1 :] for place, known in self._parts.items()}
             self._parts = defaultdict(dict, {place: dict(half) for place, half in halves.items() if half})
             self._count = sum(map(len, self._parts.values()))
 
     def clear(self) -> None:
-        """Believe nothing."""
+        """Forget everything."""
         self._parts.clear()
         self._count = 0
 
 
 class Attempt(Generic[T]):
-    """A step that ran, maybe over beliefs. Its failure counts only if what it read is true; it then writes nothing."""
+    """One run of a step, maybe over wrong beliefs.
+
+    A run over wrong values may fail in any way. So its exception is stored and counts only if all
+    values prove true. A failed run writes nothing.
+    """
 
     def __init__(self, step: Step[T], read: Reader, now: int) -> None:
         self.tx = Transaction(read, now)
@@ -64,7 +73,7 @@ class Attempt(Generic[T]):
             self.tx.undo()
 
     def end(self) -> T:
-        """The result, or the failure."""
+        """Return the result of the run, or raise its exception."""
         if self._failure is not None:
             raise self._failure
         return self._result  # type: ignore[return-value]  # a step without failure returned a T

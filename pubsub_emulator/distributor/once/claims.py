@@ -1,7 +1,8 @@
-"""Claims: rules of EV-30 as pure functions of a transaction.
+"""Claims on the members of a set: the rules of EV-30 as functions of a transaction.
 
-An id of a set is absent, claimed until its lease ends, or done. A lease runs by the store's clock. `commit` states a
-fact, so anybody may do it, also after the lease has lapsed; `release` is the owner's alone.
+A member is absent, claimed until its lease ends, or done, which means that it is in the set. Leases
+run by the store's clock. A commit states a fact, so every process may commit, even after the lease
+has lapsed. Only the owner of a claim may release it.
 """
 
 from enum import StrEnum
@@ -10,31 +11,41 @@ from typing import Final
 from pubsub_emulator.distributor.once.transaction import Transaction
 
 CLAIMS: Final = "claims"
-"""The table of running claims; a row is `<end of the lease in ms>|<owner>`."""
+"""The table of current claims, by `set|member`. A row is `<end of the lease in ms>|<owner>`."""
 
 
 class Claim(StrEnum):
     """The outcome of a claim."""
 
     CLAIMED = "Claimed"
+    """The caller has the claim."""
     IN_FLIGHT = "InFlight"
+    """Another claim has not lapsed."""
     DONE = "Done"
+    """The member is in the set."""
 
 
 def lease_end(tx: Transaction, set_name: str, member: str) -> int:
-    """When the last claim's lease ends or ended, in ms; 0 where there is no claim."""
+    """Return the time in ms at which the latest claim's lease ends or has ended, else 0."""
     held = tx.get(CLAIMS, f"{set_name}|{member}")
     return 0 if held is None else int(held.partition("|")[0])
 
 
 def owner_of(tx: Transaction, set_name: str, member: str) -> str | None:
-    """The owner that claimed the id last and neither committed nor released it, also after the lease has lapsed."""
+    """Return the owner of the latest claim, `None` if it was committed or released.
+
+    The lease may have lapsed. The owner may still finish its work as long as nobody else has
+    claimed the member.
+    """
     held = tx.get(CLAIMS, f"{set_name}|{member}")
     return None if held is None else held.partition("|")[2]
 
 
 def claim(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> Claim:
-    """Claim an id for `lease` ms. A lease that lapsed without a commit makes the id claimable again."""
+    """Claim a member for `lease` ms.
+
+    If an earlier lease has lapsed without a commit, the member can be claimed again.
+    """
     if tx.has(set_name, member):
         return Claim.DONE
     if lease_end(tx, set_name, member) > tx.now:
@@ -44,24 +55,30 @@ def claim(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -
 
 
 def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> None:
-    """Start the lease of a claim, or start it again for the owner that has it, lapsed or not."""
+    """Start the lease of a claim, or restart it.
+
+    The caller must know that it may claim: this checks neither the set nor another owner.
+    """
     tx.put(CLAIMS, f"{set_name}|{member}", f"{tx.now + lease}|{owner}")
 
 
 def forget(tx: Transaction, set_name: str, member: str) -> None:
-    """Remove a claim of any owner."""
+    """Remove a claim, whoever owns it."""
     if tx.get(CLAIMS, f"{set_name}|{member}") is not None:
         tx.delete(CLAIMS, f"{set_name}|{member}")
 
 
 def commit(tx: Transaction, set_name: str, member: str) -> None:
-    """Mark the id as done, also without a claim (EV-31)."""
+    """Add a member to the set and remove its claim. It need not be claimed (EV-31)."""
     tx.add(set_name, member)
     forget(tx, set_name, member)
 
 
 def release(tx: Transaction, set_name: str, member: str, owner: str) -> bool:
-    """Give a claim back. Returns whether `owner` had it; what is done stays done."""
+    """Remove a claim of `owner`. Returns whether `owner` had it.
+
+    A member that is done remains done.
+    """
     if owner_of(tx, set_name, member) != owner:
         return False
     tx.delete(CLAIMS, f"{set_name}|{member}")
@@ -69,7 +86,10 @@ def release(tx: Transaction, set_name: str, member: str, owner: str) -> bool:
 
 
 def revoke(tx: Transaction, set_name: str, member: str) -> bool:
-    """Take a commit back that proved untrue. Returns whether there was one."""
+    """Remove a member from the set because its commit proved untrue.
+
+    Returns whether it was in the set.
+    """
     if not tx.has(set_name, member):
         return False
     tx.remove(set_name, member)

@@ -1,8 +1,11 @@
-"""A store in Redis or Valkey: sets are SETs, steps are applied by one script.
+"""A store in Redis or Valkey, in which each step is applied by one script.
 
-A step runs here over beliefs. One script then compares every value that the step read with what is stored and, where
-all are equal, applies every write; where one is not, it answers with the true values and the step runs again. So a step
-costs one round trip where the beliefs were right.
+The store's sets are SETs, its tables are hashes, and the due rows are a sorted set.
+
+A step runs in this process over beliefs (see `beliefs`). One script then compares every value that
+the step has read with the stored one. If all are equal, it applies all writes. Otherwise it returns
+the stored values, and the step runs again. So a step costs one round trip if the beliefs were
+right.
 """
 
 import hashlib
@@ -20,21 +23,35 @@ from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
 from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Step, Store, T, Transaction
 
 VERSION: Final = 1
+"""The version of the schema."""
 CLOCK_TOLERANCE: Final = 250
-"""How far, in ms, a step's time may be from the server's when it is applied."""
+"""The greatest difference, in ms, between a step's time and the server's clock.
+
+The process does not ask the server for its time before each step but estimates it. The script
+refuses a step whose time is too far off.
+"""
 LONG: Final = 64
-"""Longer texts are compared by their SHA-1, so that they are not sent."""
+"""Longer texts are compared by their SHA-1 hash, so that they do not have to be sent."""
 LANES: Final = 2
+"""The number of lanes that `due` lists."""
 
 _LANE: Final = 100_000_000_000_000
-"""Scores of a lane begin at its number times this, far beyond any time in ms."""
+"""The score of a due row is its lane times this number, plus its time.
 
-# ARGV[1]: JSON [prefix, now, tolerance, checks, writes, due, undue]. `checks` has [kind, table, keys, expected] for
-# each table or set: an empty text is an absent value, `#` before 40 hex digits is a SHA-1. `writes` has [kind, table,
-# flat list of keys and values (of a set: its members), keys to remove]. `due` is a flat list of scores and rows,
-# `undue` the written rows without a time. One argument is packed much faster than many, and one call for a table is
-# much faster than one for each key. The answer is {1, time}, or {0, time, flat list of positions from 1 and true
-# values}.
+The number is far beyond any time in ms, so the order of scores is the order in which rows are
+listed.
+"""
+
+# ARGV[1] is the JSON of [prefix, now, tolerance, checks, writes, due, undue]:
+# - checks: [kind, table, keys, expected values] for each table or set. An empty text stands for an
+#   absent value, and `#` with 40 hex digits for a SHA-1 hash.
+# - writes: [kind, table, flat list of keys and values (for a set, its members), keys to remove].
+# - due: a flat list of scores and rows.
+# - undue: the written rows that have no due time.
+# The answer is {1, time} if the writes were applied. Otherwise it is {0, time, list}: a flat list of
+# the positions of wrong values, counted from 1, and the stored values.
+# One argument is packed much faster than many, and one call for a table is much faster than one for
+# each key.
 _APPLY: Final = """
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -110,16 +127,21 @@ return found
 
 
 _NAMES: Final = {each: hashlib.sha1(each.encode(), usedforsecurity=False).hexdigest() for each in (_APPLY, _DUE)}
-"""Scripts by text, as the server names them."""
+"""The SHA-1 hash of each script, under which the server caches it."""
 
 
 class RedisStore(Store):
-    """SETs have the set's own name; everything else has keys below `prefix`. One database, not a cluster."""
+    """A store in one Redis database, not in a cluster.
+
+    SETs have the names of the store's sets. All other keys begin with `prefix`.
+    """
 
     def __init__(self, url: str, prefix: str = "ied:") -> None:
         super().__init__()
         self._prefix = prefix
         self._offset: int | None = None
+        """The server's clock minus this machine's monotonic clock, in ms. `None` before the first
+        answer."""
         self._believed = Beliefs()
         try:
             self._redis = redis.Redis.from_url(
@@ -130,7 +152,7 @@ class RedisStore(Store):
         self._check()
 
     def _check(self) -> None:
-        """Refuse a server that throws data away, and data of a newer version."""
+        """Refuse a server that evicts keys, and data of a newer version. Raises `StoreError`."""
         policy = self._ask("INFO", "memory").get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             raise StoreError(f"Redis: maxmemory-policy is {policy}, which drops ids; set it to noeviction")
@@ -140,10 +162,11 @@ class RedisStore(Store):
             raise StoreError(f"Redis: made by a newer version (schema {version}, this one knows {VERSION})")
 
     def transact(self, step: Step[T]) -> T:
-        """Run `step` over believed values until the script finds them to be true."""
+        """Run `step` over beliefs until they prove true and the script applies its writes."""
         with self._lock:
             now = self.now() if self._offset is None else _local() + self._offset
             while True:
+                # The step's time is an estimate. The script refuses it if it is wrong by too much.
                 made = Attempt(step, self._believed.reader, now)
                 asked = orjson.dumps((self._prefix, now, CLOCK_TOLERANCE, _checks(made.tx), *_writes(made.tx)))
                 with self._trip():
@@ -154,12 +177,16 @@ class RedisStore(Store):
                     return made.end()
                 now = int(answer[1])
                 places = list(made.tx.reads())
+                # Positions count the values of `_checks`, which has them in the order of `reads`.
                 for at, value in zip(answer[2][::2], answer[2][1::2], strict=True):
                     self._believed.learn(places[int(at) - 1], value or None)
 
     @contextmanager
     def _trip(self) -> Iterator[None]:
-        """A question to the server. Raises `StoreError`; nothing is believed after that."""
+        """Count a round trip, and turn the client's errors into `StoreError`.
+
+        After an error it is unknown whether the step was applied, so all beliefs are dropped.
+        """
         with self._lock:
             self._trips += 1
             try:
@@ -169,7 +196,7 @@ class RedisStore(Store):
                 raise StoreError(f"Redis: {error}") from error
 
     def _run(self, script: str, *arguments: str | bytes | int) -> Any:
-        """Run a script without keys; one that the server does not know is sent whole."""
+        """Run a script. If the server has not cached it, send its text."""
         name = _NAMES[script]
         try:
             return self._redis.execute_command("EVALSHA", name, 0, *arguments)  # type: ignore[no-untyped-call]
@@ -177,35 +204,45 @@ class RedisStore(Store):
             return self._redis.execute_command("EVAL", script, 0, *arguments)  # type: ignore[no-untyped-call]
 
     def _ask(self, *command: str | int) -> Any:
-        """One command; the client types replies as maybe awaitable, so this does not use its methods."""
+        """Run one command.
+
+        The client's own methods are typed as if they might return awaitables, so this does not use
+        them.
+        """
         with self._trip():
             return self._redis.execute_command(*command)  # type: ignore[no-untyped-call]  # the client types it so
 
     def now(self) -> int:
-        """The server's clock."""
+        """Return the server's clock, and remember its difference from this machine's."""
         seconds, micros = self._ask("TIME")
         now = int(seconds) * 1000 + int(micros) // 1000
         self._offset = now - _local()
         return now
 
     def due(self, limit: int) -> list[DueRow]:
-        """Rows whose time has come."""
+        """Return the rows that are due."""
         with self._trip():
             found: list[str] = self._run(_DUE, self._prefix, limit)
         return [DueRow(*member.split("\0", 1)) for member in found]
 
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
-        """A table in order of its keys; reads the whole table."""
+        """Return a table in the order of its keys.
+
+        Reads the whole table because hashes have no order.
+        """
         found: dict[str, str] = self._ask("HGETALL", self._prefix + table)
         return sorted((key, value) for key, value in found.items() if key > after)[:limit]
 
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
-        """A set in order of its members; reads the whole set."""
+        """Return a set in the order of its members.
+
+        Reads the whole set because SETs have no order.
+        """
         found: set[str] = self._ask("SMEMBERS", set_name)
         return sorted(member for member in found if member > after)[:limit]
 
     def backlog(self) -> int:
-        """The number of rows that wait."""
+        """Return the number of rows that have a due time."""
         return int(self._ask("ZCARD", f"{self._prefix}due"))
 
     def close(self) -> None:
@@ -214,6 +251,7 @@ class RedisStore(Store):
 
 
 def _checks(tx: Transaction) -> list[tuple[str, str, list[str], list[str]]]:
+    """Return the values that a step has read, in the form in which the script compares them."""
     return [
         (kind, name, list(part.reads), [*map(_expected, part.reads.values())])
         for kind, name, part in tx.parts()
@@ -222,9 +260,11 @@ def _checks(tx: Transaction) -> list[tuple[str, str, list[str], list[str]]]:
 
 
 Written = tuple[list[tuple[str, str, list[str], list[str]]], list[str], list[str]]
+"""The arguments `writes`, `due` and `undue` of the script `_APPLY`."""
 
 
 def _writes(tx: Transaction) -> Written:
+    """Return the writes of a step in the form in which the script applies them."""
     written: list[tuple[str, str, list[str], list[str]]] = []
     due: list[str] = []
     undue: list[str] = []
@@ -249,10 +289,15 @@ def _writes(tx: Transaction) -> Written:
 
 
 def _local() -> int:
+    """Return the machine's monotonic clock in ms."""
     return time.monotonic_ns() // 1_000_000
 
 
 def _expected(value: str | None) -> str:
+    """Return a value in the form in which the script compares it.
+
+    A text that begins with `#` is hashed, too, because the script takes that sign for a hash.
+    """
     if value is not None and (len(value) > LONG or value.startswith("#")):
         return "#" + hashlib.sha1(value.encode(), usedforsecurity=False).hexdigest()
     return value or ""

@@ -1,7 +1,11 @@
-"""A store in a SQLite file, the default, or in a PostgreSQL database, for replicas on several machines.
+"""A store in a SQLite file, which is the default, or in a PostgreSQL database for replicas.
 
-On PostgreSQL one statement checks everything that a step read, and the step is repeated over what proved wrong.
-Transactions are serializable, and one that met another is repeated.
+Everything is in one table, `once_places`. Transactions are serializable, and a transaction that
+conflicts with another one is repeated.
+
+On SQLite, reading a value is cheap, so a step reads directly. On PostgreSQL, each statement is a
+round trip. So a step runs over beliefs (see `beliefs`), and one statement checks everything that it
+has read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,22 +30,34 @@ _UPDATE: Final = (
 _DUE: Final = (
     "SELECT tbl, key FROM once_places WHERE due IS NOT NULL AND due <= {} ORDER BY lane, due, tbl, key LIMIT ?"
 )
+"""Completed with the clock. Its order is that of the index."""
 _NAMED: Final = "FROM once_places WHERE tbl = ? AND kind = ? AND key > ? ORDER BY key LIMIT ?"
+"""A part of a table or set, from the first key after a given one."""
 _ASKED: Final = "unnest(?::text[], ?::text[], ?::text[]) AS asked (kind, tbl, key)"
+"""Many places in one statement, as three arrays."""
 _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+"""The clock of the PostgreSQL server in ms, which advances during a transaction."""
 
 
 class _Sql(NamedTuple):
-    """Statements that differ: on SQLite of one place, on PostgreSQL of many."""
+    """The statements that differ between the databases.
+
+    On SQLite each concerns one place and is run for many. On PostgreSQL each takes arrays of
+    places, so that many cost one round trip.
+    """
 
     steps: tuple[tuple[str | Callable[[Session], None], ...], ...]
+    """The steps of the schema, for `migrate`."""
     read: str
     write: str
     delete: str
 
 
 def _adopt_sqlite(session: Session) -> None:
-    """Take over the table of earlier versions, and have those refuse the file."""
+    """Take over the table of earlier versions, and make those versions refuse the file from now on.
+
+    They refuse a greater `user_version` than theirs.
+    """
     if session.run("SELECT 1 FROM sqlite_master WHERE name = 'places'"):
         session.run("ALTER TABLE places RENAME TO once_places")
         session.run("DROP INDEX places_due")
@@ -49,7 +65,7 @@ def _adopt_sqlite(session: Session) -> None:
 
 
 def _adopt_postgres(session: Session) -> None:
-    """Have earlier versions, whose table this is, refuse the database."""
+    """Make earlier versions, whose table this is, refuse the database from now on."""
     if session.run("SELECT to_regclass('once_schema')::text") != [(None,)]:
         session.run("UPDATE once_schema SET version = 2")
 
@@ -73,7 +89,11 @@ _OF: Final = {
 
 
 class SqlStore(Store):
-    """Rows and sets in one table. The database must be opened as `serializable`."""
+    """Rows and sets in one SQL table.
+
+    The database must have been opened as `serializable`: otherwise a step could write over values
+    that another process has changed since it read them.
+    """
 
     def __init__(self, database: Database) -> None:
         super().__init__()
@@ -84,7 +104,7 @@ class SqlStore(Store):
         migrate(database, "once", self._sql.steps)
 
     def transact(self, step: Step[T]) -> T:
-        """Run `step` as a serializable transaction."""
+        """Run `step` in a serializable transaction, again after each conflict."""
         with self._lock:
             while True:
                 try:
@@ -92,12 +112,16 @@ class SqlStore(Store):
                         made = self._run(session, step)
                 except StoreConflict:
                     continue
+                # Only now is the transaction committed, so only now are its writes believed.
                 if not self._sqlite:
                     self._believed.learn_all(made.tx)
                 return made.end()
 
     def _run(self, session: Session, step: Step[T]) -> Attempt[T]:
-        """Run `step` over what is stored: over beliefs until all that it read is stored so, where reading is slow."""
+        """Run `step` in an open transaction until it has read the stored values, and write.
+
+        On SQLite the first run reads them directly.
+        """
         if self._sqlite:
             made = Attempt(step, self._reader(session), machine_clock())
             self._write(session, made.tx.writes())
@@ -116,13 +140,14 @@ class SqlStore(Store):
         return lambda kind, name: lambda key: next(chain(*session.run(self._sql.read, (kind, name, key))), None)
 
     def _wrong(self, session: Session, reads: Mapping[Place, str | None]) -> dict[Place, str | None]:
-        """The true values of places that were believed to have others."""
+        """Return the stored values of all places at which the beliefs were wrong."""
         self._trips += 1
         found = session.run(self._sql.read, _columns(list(reads))) if reads else []
         stored = {(kind, table, key): value for kind, table, key, value in found}
         return {place: stored.get(place) for place, value in reads.items() if stored.get(place) != value}
 
     def _write(self, session: Session, writes: Mapping[Place, Row | None]) -> None:
+        """Write and remove rows, in at most two round trips."""
         removed = [place for place, row in writes.items() if row is None]
         written = [(*place, *row) for place, row in writes.items() if row is not None]
         for sql, rows in ((self._sql.delete, removed), (self._sql.write, written)):
@@ -133,29 +158,33 @@ class SqlStore(Store):
         self._trips += bool(removed) + bool(written)
 
     def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
+        """Return the rows of a query outside of a step."""
         self._trips += 1
         return self._database.select(query, values)
 
     def due(self, limit: int) -> list[DueRow]:
-        """Rows whose time has come."""
+        """Return the rows that are due."""
         clock = (machine_clock(),) if self._sqlite else ()
         found = self._all(_DUE.format("?" if self._sqlite else _NOW), *clock, limit)
         return [DueRow(*row) for row in found]
 
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
-        """A table in order of its keys."""
+        """Return a table in the order of its keys."""
         return [(key, value) for key, value in self._all(f"SELECT key, value {_NAMED}", table, "r", after, limit)]
 
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
-        """A set in order of its members."""
+        """Return a set in the order of its members."""
         return [key for (key,) in self._all(f"SELECT key {_NAMED}", set_name, "s", after, limit)]
 
     def backlog(self) -> int:
-        """The number of rows that wait."""
+        """Return the number of rows that have a due time."""
         return int(self._all("SELECT count(*) FROM once_places WHERE due IS NOT NULL")[0][0])
 
     def now(self) -> int:
-        """The clock of the PostgreSQL server, or the machine's, which all processes that open a file share."""
+        """Return the clock of the PostgreSQL server, or the machine's clock for SQLite.
+
+        All processes that open a SQLite file are on the same machine and share its clock.
+        """
         return machine_clock() if self._sqlite else int(self._all(f"SELECT {_NOW}")[0][0])
 
     def close(self) -> None:
@@ -164,4 +193,5 @@ class SqlStore(Store):
 
 
 def _columns(rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    """Turn rows into columns, which PostgreSQL takes as arrays."""
     return [list(column) for column in zip(*rows, strict=True)]

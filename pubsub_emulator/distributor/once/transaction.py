@@ -1,8 +1,10 @@
-"""One atomic step over a store: what it read, what it writes, and the protocol that stores keep.
+"""The transaction of one atomic step, and the interface of stores.
 
-A step is a pure function of a `Transaction`. It reads rows and set members, buffers writes, and nothing is visible to
-anybody before the store has applied all of them at once. A store may run a step several times, with other values, and
-applies the last run only; so a step must not do anything but read, write and return.
+A step is a pure function of a `Transaction`. It reads rows and set members and buffers writes,
+which become visible to others all at once when the store applies them.
+
+A store may run a step several times with different values, and applies only the last run. So a step
+must do nothing but read, write and return a result.
 """
 
 from abc import ABC, abstractmethod
@@ -13,40 +15,50 @@ from typing import Final, NamedTuple, TypeVar
 T = TypeVar("T")
 
 ROW: Final = "r"
+"""The kind of a table's row."""
 MEMBER: Final = "s"
+"""The kind of a set's member."""
 
 
 Place = tuple[str, str, str]
-"""The place of a value: `ROW`, a table and a key, or `MEMBER`, a set and a member."""
+"""The place of a value: its kind, the table or set, and the key or member."""
 
 
 class Row(NamedTuple):
-    """A stored row: its text, and when `Store.due` lists it, in ms, `None` for never; lower lanes come first."""
+    """A row as it is stored."""
 
     value: str
+    """The text. It is not empty."""
     due: int | None = None
+    """The time in ms from which `Store.due` lists the row, `None` for never."""
     lane: int = 0
+    """`Store.due` lists the rows of lower lanes first."""
 
 
 PRESENT: Final = Row("1")
-"""What is written at the place of a set's member."""
+"""The row that stands for a member of a set."""
 
 
 class DueRow(NamedTuple):
-    """A row whose time has come."""
+    """A row that is due."""
 
     table: str
     key: str
 
 
 Read = Callable[[str], "str | None"]
-"""Reads a key of one table, or a member of one set."""
+"""A function that reads a key of one table, or a member of one set. It returns `None` if it is
+absent."""
 Reader = Callable[[str, str], Read]
-"""What reads a table or set, by `ROW` or `MEMBER` and its name."""
+"""A function that returns the `Read` of a table or set, from `ROW` or `MEMBER` and its name."""
 
 
 class Part:
-    """What a step read and wrote of one table or set, by key; `values` is what it sees, with its own writes."""
+    """The reads and writes of a step in one table or set, by key.
+
+    `values` is what the step sees: what was read, overlaid with its own writes. `reads` has only
+    stored values, so that a store can check whether they still hold.
+    """
 
     __slots__ = ("read", "reads", "values", "writes")
 
@@ -57,20 +69,20 @@ class Part:
         self.writes: dict[str, Row | None] = {}
 
     def value(self, key: str) -> str | None:
-        """The value of a key."""
+        """Return the value of a key, which is read from the store only once."""
         if key in self.values:
             return self.values[key]
         value = self.values[key] = self.reads[key] = self.read(key)
         return value
 
     def write(self, key: str, row: Row | None) -> None:
-        """Write a row, or remove it."""
+        """Buffer a row, or its removal if `row` is `None`."""
         self.writes[key] = row
         self.values[key] = None if row is None else row.value
 
 
 class Parts(dict[str, Part]):
-    """The tables, or the sets, that a step touched, by name."""
+    """The tables, or the sets, that a step has touched, by name."""
 
     def __init__(self, kind: str, read: Reader) -> None:
         super().__init__()
@@ -78,13 +90,16 @@ class Parts(dict[str, Part]):
         self._read = read
 
     def __missing__(self, name: str) -> Part:
-        """One that is touched for the first time."""
+        """Create the part of a table or set that is touched for the first time."""
         part = self[name] = Part(self._read(self._kind, name))
         return part
 
 
 class Transaction:
-    """Reads and buffered writes of one step; a read sees the step's own writes."""
+    """The reads and buffered writes of one step.
+
+    A read sees the writes that the step has made before.
+    """
 
     __slots__ = ("now", "sets", "tables")
 
@@ -94,56 +109,68 @@ class Transaction:
         self.now = now
 
     def parts(self) -> Iterator[tuple[str, str, Part]]:
-        """Yield what was touched: `ROW` or `MEMBER`, the name, and what was read and written of it."""
+        """Yield the parts that were touched, each with `ROW` or `MEMBER` and its name."""
         for kind, parts in ((ROW, self.tables), (MEMBER, self.sets)):
             for name, part in parts.items():
                 yield kind, name, part
 
     def reads(self) -> dict[Place, str | None]:
-        """What was read, in the order of `parts`."""
+        """Return the values that were read from the store, in the order of `parts`."""
         return {(kind, name, key): value for kind, name, part in self.parts() for key, value in part.reads.items()}
 
     def writes(self) -> dict[Place, Row | None]:
-        """What was written; `None` is removed."""
+        """Return the rows that were written, `None` for a removal."""
         return {(kind, name, key): row for kind, name, part in self.parts() for key, row in part.writes.items()}
 
     def undo(self) -> None:
-        """Write nothing."""
+        """Discard all writes, for a step that failed.
+
+        The reads remain, because the store must check whether the step failed over true values.
+        """
         for _, _, part in self.parts():
+            # The step has ended and will write nothing more, so `values` may be the same
+            # dictionary.
             part.values, part.writes = part.reads, {}
 
     def get(self, table: str, key: str) -> str | None:
-        """The text of a row, `None` where there is none."""
+        """Return the text of a row, `None` if there is none."""
         return self.tables[table].value(key)
 
     def put(self, table: str, key: str, value: str, due: int | None = None, lane: int = 0) -> None:
-        """Write a row; `value` must not be empty. `due` replaces the row's earlier time."""
+        """Write a row.
+
+        `value` must not be empty. `due` and `lane` replace those that the row had, so that a row
+        written without `due` is not due any more.
+        """
         self.tables[table].write(key, Row(value, due, lane))
 
     def delete(self, table: str, key: str) -> None:
-        """Remove a row; one that is not there stays so."""
+        """Remove a row, if there is one."""
         self.tables[table].write(key, None)
 
     def has(self, set_name: str, member: str) -> bool:
-        """Whether `member` is in a set."""
+        """Return whether `member` is in a set."""
         return self.sets[set_name].value(member) is not None
 
     def add(self, set_name: str, member: str) -> None:
-        """Put `member` into a set."""
+        """Add `member` to a set."""
         self.sets[set_name].write(member, PRESENT)
 
     def remove(self, set_name: str, member: str) -> None:
-        """Take `member` out of a set."""
+        """Remove `member` from a set, if it is there."""
         self.sets[set_name].write(member, None)
 
 
 Step = Callable[[Transaction], T]
+"""A function that reads and writes in a transaction and returns a result."""
 
 
 class Store(ABC):
-    """Rows and sets that change in atomic steps; safe to use from many processes and threads.
+    """Rows and sets that change in atomic steps.
 
-    Every method raises `StoreError` where the store cannot be reached; a step was then applied wholly or not at all.
+    A store may be used by many processes and threads at once. Every method raises `StoreError` if
+    the store cannot be reached. A step has then been applied either completely or not at all, and
+    the caller does not know which.
     """
 
     def __init__(self) -> None:
@@ -152,30 +179,42 @@ class Store(ABC):
 
     @abstractmethod
     def transact(self, step: Step[T]) -> T:
-        """Run `step` atomically and return what it returned; an exception of the step applies nothing."""
+        """Run `step` atomically and return its result.
+
+        If the step raises an exception, nothing is applied and the exception is raised.
+        """
 
     @abstractmethod
     def due(self, limit: int) -> list[DueRow]:
-        """Rows whose time has come by the store's clock: lower lanes first, in a lane the earliest first."""
+        """Return at most `limit` rows that are due by the store's clock.
+
+        Rows of lower lanes come first, and in a lane those that have been due the longest.
+        """
 
     @abstractmethod
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
-        """Keys and texts of a table in order of the keys' code points, from the first key after `after`."""
+        """Return keys and texts of a table in the order of the keys' code points.
+
+        At most `limit` rows are returned, beginning with the first key after `after`.
+        """
 
     @abstractmethod
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
-        """Members of a set in order of their code points, from the first after `after`."""
+        """Return members of a set in the order of their code points.
+
+        At most `limit` members are returned, beginning with the first one after `after`.
+        """
 
     @abstractmethod
     def backlog(self) -> int:
-        """The number of rows that wait for a time, come or not."""
+        """Return the number of rows that have a due time, past or future."""
 
     @abstractmethod
     def now(self) -> int:
-        """The store's clock, in ms since 1970."""
+        """Return the store's clock, in ms since 1970."""
 
     def trips(self) -> int:
-        """The number of round trips to the store, for measuring."""
+        """Return the number of round trips to the store, for measurements."""
         return self._trips
 
     def close(self) -> None:  # noqa: B027  # not every store has any
