@@ -1,4 +1,7 @@
-"""`dev_*` (`--dev`): blocks on request, storage, time, rewinds, snapshots. They fail with code 1."""
+"""`dev_*` (`--dev`): blocks on request, storage, time, rewinds and snapshots.
+
+Requests that cannot be fulfilled are errors with code 1.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -40,13 +43,15 @@ ByPara = tuple[tuple[ParaId, tuple[bytes, ...]], ...]
 """Messages by the parachain that sends them."""
 
 MOST_BLOCKS: Final = 1000
+"""The maximum number of blocks in one request."""
 MOST_STEPS: Final = 64
-"""Steps within which a parachain must have built a block that it was asked for."""
+"""The maximum number of relay blocks in which a parachain must build a requested block."""
 MOST_UNDOS: Final = 40
+"""The maximum number of snapshots for undoing. Beyond it, the oldest one is dropped."""
 MOST_WORDS: Final = 200
-"""Characters of what is said before a moment is kept."""
+"""The maximum length of a snapshot's description, in characters."""
 SLOT: Final = 6000
-"""Milliseconds."""
+"""The length of a relay slot in milliseconds."""
 
 
 # Blocks
@@ -54,11 +59,14 @@ SLOT: Final = 6000
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages that come from elsewhere; those to the relay chain, and of parachains, are by who sends them."""
+    """Messages from other chains, to be processed by the call's chain."""
 
     ump: ByPara | None = None
+    """Messages to the relay chain, by sender."""
     dmp: tuple[bytes, ...] | None = None
+    """Messages from the relay chain to a parachain."""
     hrmp: ByPara | None = None
+    """Messages to a parachain, by sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +74,18 @@ class NewBlock(Messages):
     """Parameters of `dev_newBlock`."""
 
     count: int | None = None
+    """The number of blocks to build."""
     to: int | None = None
+    """The height to build up to, instead of a count."""
     transactions: tuple[bytes, ...] = ()
+    """Extrinsics to put into the pool before the first block."""
 
 
 def _messages_of(field: str) -> Read[tuple[bytes, ...]]:
-    """Reads a list of messages, whose bytes are called `field`."""
+    """Return a reader for a list of messages, whose bytes are in the field `field`.
+
+    Chopsticks' optional field `sentAt` is accepted and ignored.
+    """
 
     def read(value: object) -> bytes:
         if not isinstance(value, dict) or not value.keys() <= {"sentAt", field} or field not in value:
@@ -102,13 +116,16 @@ MESSAGES: Final[Mapping[str, Read[object]]] = {
     "dmp": _messages_of("msg"),
     "hrmp": _by_para(_messages_of("data")),
 }
-"""Reads the fields of `Messages`."""
+"""Readers for the fields of `Messages`."""
 _NEW_BLOCK: Final = fields(NewBlock, {"count": u32, "to": u32, "transactions": _byte_strings, **MESSAGES})
 
 
 @method("dev_newBlock", Param("config", _NEW_BLOCK, optional=True), unsafe=True)
 async def new_block(call: Call, config: NewBlock | None) -> Json:
-    """Build blocks of this chain; returns the hash of the last."""
+    """Build blocks of this chain and return the hash of the last one.
+
+    All actions and extrinsics are for the first block.
+    """
     wanted = config or NewBlock()
     best = call.view.best.number
     if wanted.count is not None and wanted.to is not None:
@@ -125,7 +142,10 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
 
 
 def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
-    """Put extrinsics into the chain's pool: all of them, or none where one is invalid. Raises `RpcError`."""
+    """Put extrinsics into the chain's pool: all of them, or none if one is refused.
+
+    They are tried on a copy of the pool first. Raises `RpcError`.
+    """
     if not transactions:
         return
     pool, at = call.node.pools[call.chain], call.node.at(call.view.best)
@@ -140,12 +160,19 @@ def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
 
 
 async def build_on(call: Call, chain: ParaId, todo: Iterable[actions.Action] = ()) -> None:
-    """Step until a parachain has one more block. Raises `RpcError` with code 1 when it builds none."""
+    """Build relay blocks until a parachain has one more block.
+
+    Raises `RpcError` with code 1 if it has none after `MOST_STEPS` relay blocks.
+    """
     before = call.view.best.number
     await _until(call, chain, lambda block: block.number > before, todo)
 
 
 async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo: Iterable[actions.Action] = ()) -> None:
+    """Build relay blocks until a parachain's best block satisfies `done`.
+
+    The parachain has a turn in each relay block.
+    """
     for _ in range(MOST_STEPS):
         await attempt(call.node.control.build([*todo, actions.Turn(para=chain)]))
         todo = ()
@@ -155,7 +182,10 @@ async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo:
 
 
 def inputs(call: Call, wanted: Messages) -> Iterable[actions.Action]:
-    """Messages as actions on the call's chain. Raises `RpcError` for a kind that it does not take."""
+    """Yield messages as actions on the call's chain.
+
+    Raises `RpcError` if the chain cannot receive such messages.
+    """
     chain = call.chain
     if chain is RELAY:
         if wanted.dmp or wanted.hrmp:
@@ -172,7 +202,7 @@ def inputs(call: Call, wanted: Messages) -> Iterable[actions.Action]:
 
 @method("dev_setBlockBuildMode", Param("mode", text), unsafe=True)
 def set_build_mode(call: Call, mode: str) -> None:
-    """`Batch` and `Instant` build on demand, the latter one extrinsic a step; `Manual` builds when told to."""
+    """Set the mode of building: `Batch`, `Instant` (one extrinsic per block) or `Manual`."""
     modes = {"Batch": "instant", "Instant": "single", "Manual": "manual"}
     if mode not in modes:
         raise refused(f"blocks are built in the modes {', '.join(modes)}, not {mode!r}")
@@ -188,7 +218,12 @@ def _entries(value: object) -> list[Pair] | dict[str, object]:
 
 @method("dev_setStorage", Param("values", _entries), Param("at", block_hash, optional=True), unsafe=True)
 async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: bytes | None) -> Json:
-    """Have root write storage; returns the hash of the block that has it."""
+    """Write storage with the root origin and return the hash of the block that contains it.
+
+    The relay chain writes in the next block. A parachain receives a message from the relay chain,
+    so that several blocks can be needed. Raises `RpcError` with code 1 if the runtime did not write
+    all values.
+    """
     if at is not None and at != call.view.best.hash:
         raise refused("storage is written on the best block only")
     try:
@@ -199,7 +234,8 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: by
         raise refused("child tries are not written: publish instead")
     action = actions.SetStorage(chain=call.chain, entries=tuple(pairs))
     sent = await attempt(call.node.control.build((action,)))
-    if call.chain is not RELAY:  # until it has a block on the relay block that sent it the message
+    if call.chain is not RELAY:
+        # The message arrives with the first block whose relay parent contains it.
         parent = LAST_RELAY_PARENT
         await _until(call, call.chain, lambda block: (parent.get(Storage(block.state)) or 0) >= sent.number)
     get = call.view.best.state.top.get
@@ -210,6 +246,7 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: by
 
 
 def _moment_in_time(value: object) -> int:
+    """Read a time: milliseconds since 1970, or an ISO date, which is in UTC by default."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if not isinstance(value, str):
@@ -223,7 +260,7 @@ def _moment_in_time(value: object) -> int:
 
 @method("dev_timeTravel", Param("date", _moment_in_time), unsafe=True)
 async def time_travel(call: Call, milliseconds: int) -> Json:
-    """Give the next relay block a later slot; returns its time."""
+    """Give the next relay block a later slot and return the time of that slot in milliseconds."""
     slot = milliseconds // SLOT
     await attempt(call.node.control.act((actions.Travel(slot=slot),)))
     return slot * SLOT
@@ -233,6 +270,7 @@ async def time_travel(call: Call, milliseconds: int) -> Json:
 
 
 def _place(value: object) -> int | bytes:
+    """Read a block hash, or a number that may be negative."""
     if isinstance(value, str):
         return block_hash(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -242,7 +280,7 @@ def _place(value: object) -> int | bytes:
 
 @method("dev_setHead", Param("hashOrNumber", _place, aliases=("hash", "number")), unsafe=True)
 async def set_head(call: Call, place: int | bytes) -> Json:
-    """Go back to a block of this chain; a negative number counts from the head."""
+    """Return to a block of this chain. A negative number counts from the best block."""
     view = call.view
     if isinstance(place, bytes):
         block = call.find(place)
@@ -258,7 +296,10 @@ async def set_head(call: Call, place: int | bytes) -> Json:
 
 @method("dev_snapshot", Param("before", text, optional=True), unsafe=True)
 def snapshot(call: Call, before: str | None) -> Json:
-    """Keep this moment; returns its name. With words for what is done `before` an undo, it is one of `pubsub_undos`."""
+    """Store the present state of the network and return the name of the snapshot.
+
+    With `before`, a description of the following action, the snapshot is listed by `pubsub_undos`.
+    """
     node = call.node
     undos = [name for name, kept in node.snapshots.items() if kept.before is not None]
     if before is not None and len(undos) >= MOST_UNDOS:
@@ -276,7 +317,10 @@ def snapshot(call: Call, before: str | None) -> Json:
 
 @method("pubsub_undos", unsafe=True)
 def undos(call: Call) -> Json:
-    """The kept moments that can be undone to, the oldest first: name, what followed, and the relay block."""
+    """Return the snapshots that were taken for undoing, the oldest first.
+
+    Each has its name (`id`), the action that followed (`what`), and its relay block (`at`).
+    """
     return [
         {"id": name, "what": kept.before, "at": kept.moment.number}
         for name, kept in call.node.snapshots.items()
@@ -286,7 +330,7 @@ def undos(call: Call) -> Json:
 
 @method("dev_revert", Param("id", text), unsafe=True)
 async def revert(call: Call, name: str) -> Json:
-    """Go back to a kept moment, which is gone then, and so are later ones."""
+    """Return to a snapshot and delete it together with all later ones."""
     if not await restore(call, name):
         return False
     names = list(call.node.snapshots)
@@ -297,7 +341,7 @@ async def revert(call: Call, name: str) -> Json:
 
 @method("dev_restore", Param("id", text), unsafe=True)
 async def restore(call: Call, name: str) -> Json:
-    """Go back to a kept moment, which stays, and so do all others. Returns whether there is one."""
+    """Return to a snapshot without deleting any, and return whether it exists."""
     kept = call.node.snapshots.get(name)
     if kept is None:
         return False
@@ -308,7 +352,7 @@ async def restore(call: Call, name: str) -> Json:
 
 @method("dev_forget", Param("id", text), unsafe=True)
 def drop(call: Call, name: str) -> Json:
-    """Drop a kept moment. Returns whether there was one."""
+    """Delete a snapshot and return whether it existed."""
     kept = call.node.snapshots.pop(name, None)
     if kept is None:
         return False
@@ -320,7 +364,7 @@ def drop(call: Call, name: str) -> Json:
 
 @method("dev_getReadProof", KEYS, AT, unsafe=True, heavy=True)
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
-    """The trie nodes that prove keys of a block, and the state root that they are read against."""
+    """Return the trie nodes that prove keys of a block, and the state root to verify them with."""
     block = call.block(at)
     nodes: dict[Hash, bytes] = {}
     block.state.prove(keys, {}, nodes)

@@ -1,4 +1,7 @@
-"""`pubsub_*` that change something (`--dev`): publish, subscribe, cheat. They fail with code 1."""
+"""`pubsub_*` (`--dev`) that change the network: publish, subscribe, cheat and more.
+
+Requests that cannot be fulfilled are errors with code 1.
+"""
 
 from typing import Final
 
@@ -12,12 +15,17 @@ from pubsub_emulator.node.rpc.pubsub_read import KEY, PARA
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
 
-_QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)  # actions that wait for no block
+_QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
+"""Actions that need no block to take effect."""
 Item = tuple[ParaId, tuple[PubsubKey, ...]]
+"""A publisher with the keys to subscribe to."""
 
 
 async def act(call: Call, action: actions.Action) -> int | None:
-    """Do it before the next step, which it asks for unless it waits for none. Raises `RpcError` with code 1."""
+    """Apply an action before the next step and request a step if the action needs one.
+
+    Returns the result of the action. Raises `RpcError` with code 1.
+    """
     (done,) = await attempt(call.node.control.act((action,)))
     if not isinstance(action, _QUIET):
         call.node.control.ask()
@@ -26,19 +34,22 @@ async def act(call: Call, action: actions.Action) -> int | None:
 
 @method("pubsub_publish", PARA, KEY, Param("value", hexadecimal), Param("ttl", u32, optional=True), unsafe=True)
 async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> None:
-    """Have a parachain publish a key with its next block."""
+    """Let a parachain publish a value under a key with its next block."""
     await act(call, actions.Publish(para=chain, key=key, value=value, ttl=ttl or 0))
 
 
 @method("pubsub_delete", PARA, Param("keys", list_of(pubsub_key)), unsafe=True)
 async def delete(call: Call, chain: ParaId, keys: list[PubsubKey]) -> None:
-    """Have keys of a publisher deleted with the next relay block, by its manager or, for a system para, by root."""
+    """Delete keys of a publisher with the next relay block.
+
+    The publisher's manager signs the call; for a system parachain, root makes it.
+    """
     await act(call, actions.Delete(para=chain, keys=tuple(keys)))
 
 
 @method("pubsub_order", PARA, Param("call", text), Param("publisher", para), unsafe=True)
 async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> None:
-    """Have governance send a subscriber a call about a publisher with the next relay block."""
+    """Let governance send a subscriber a call about a publisher with the next relay block."""
     if name not in SUBSCRIBER_CALLS:
         raise invalid_params(f"call: one of {', '.join(SUBSCRIBER_CALLS)} is wanted")
     await act(call, actions.Downward(para=chain, message=transact(subscriber_call(name, publisher))))
@@ -52,25 +63,29 @@ def _item(value: object) -> Item:
 
 @method("pubsub_setSubscriptions", PARA, Param("items", list_of(_item)), unsafe=True)
 async def set_subscriptions(call: Call, chain: ParaId, items: list[Item]) -> Json:
-    """Give a parachain another set of subscriptions."""
+    """Replace the subscriptions of a parachain and return its new spec version."""
     version = await act(call, actions.Subscribe(para=chain, items=tuple(items)))
     return {"specVersion": version}
 
 
 @method("pubsub_setRuntime", PARA, Param("code", hexadecimal), unsafe=True)
 async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
-    """Give a parachain another runtime, by the SCALE bytes of its spec."""
+    """Replace the runtime of a parachain by the SCALE bytes of another spec."""
     version = await act(call, actions.Upgrade(para=chain, code=code))
     return {"specVersion": version}
 
 
 @method("pubsub_setStorage", Param("chain", para, optional=True), Param("values", pairs_of), unsafe=True)
 async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> None:
-    """Have root write storage of a parachain, or of the relay chain, with the next relay block."""
+    """Write storage of a parachain or of the relay chain with the root origin.
+
+    The relay chain writes, or sends the parachain a message, in the next relay block.
+    """
     await act(call, actions.SetStorage(chain=chain, entries=tuple(values)))
 
 
 def _share(value: object) -> int:
+    """Read a number from 0 to 1 and return it in millionths."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise ValueError("a share from 0 to 1 is wanted")
     return round(value * MILLION)
@@ -82,7 +97,10 @@ _COLLATOR: Final = Param("collator", u32, optional=True)
 
 @method("pubsub_cheat", PARA, _STRATEGIES, _COLLATOR, Param("rate", _share, optional=True), unsafe=True)
 async def cheat(call: Call, chain: ParaId, strategies: list[str], collator: int | None, rate: int | None) -> Json:
-    """Put a cheating collator in the place of an honest one."""
+    """Replace an honest collator by a cheating one.
+
+    `rate` is the share of its turns in which it cheats. Returns the collator that was chosen.
+    """
     share = MILLION if rate is None else rate
     chosen = await act(call, actions.Cheat(para=chain, strategies=tuple(strategies), collator=collator, rate=share))
     return {"collator": chosen, "collators": len(call.node.network.parachain(chain).collators)}

@@ -1,4 +1,4 @@
-"""`pubsub_*` for a page that shows a network and acts on it: columns, acts with their dry run, the session so far."""
+"""`pubsub_*` for the live page: columns of a time line, actions, dry runs, and the session."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -34,20 +34,22 @@ from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpir
 from pubsub_emulator.runtime.relay.message_queue.types import BOOKS
 
 MOST_COLUMNS: Final = 256
+"""The maximum number of columns of one request."""
 MOST_TRIED: Final = 16
-"""Relay blocks of a dry run."""
+"""The maximum number of relay blocks of a dry run."""
 MOST_NAMED: Final = 512
-"""Keys that a column names of each kind; it counts all of them."""
+"""The maximum number of keys that a column lists of each kind. It counts all of them."""
 MOST_NAMES: Final = 4096
+"""The maximum number of key names that the node stores."""
 MOST_LETTERS: Final = 64
-"""Of a key's name that the node remembers."""
+"""The maximum length of a key name that the node stores."""
 
 
 # Columns
 
 
 def column_json(call: Call, moment: Moment) -> dict[str, object]:
-    """A relay block with all that was judged for it, in figures: what a time line shows of it."""
+    """Return a relay block and the candidates judged for it, summarized for a time line."""
     state = Storage(moment.relay.state)
     events = [each.event for each in EVERY.stored_events(state)]
     published = [each for each in events if isinstance(each, DataPublished)]
@@ -76,6 +78,7 @@ def column_json(call: Call, moment: Moment) -> dict[str, object]:
 
 
 def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
+    """Return a candidate with its evidence and, if it was included, the use of its budget."""
     out, outcome = candidate_json(call, record), record.outcome
     evidence = () if record.refusal is None else record.refusal.evidence
     out["evidence"] = [[each.verdict.value, each.detail] for each in evidence]
@@ -97,11 +100,13 @@ def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
 
 
 def _delivery(document: dict[str, object]) -> dict[str, object]:
+    """Return a delivery with its value shortened."""
     value = document["value"]
     return {**document, "value": f"{value[:128]}…" if isinstance(value, str) and len(value) > 130 else value}
 
 
 def _failures(moment: Moment) -> Iterator[str]:
+    """Yield the failed messages and calls of a relay block as sentences."""
     for each in failures(moment):
         place, message = each["instruction"], f"the message of {each['para']}"
         what = f"{message} was not executed" if place is None else f"instruction {place} of {message}"
@@ -113,7 +118,10 @@ def _failures(moment: Moment) -> Iterator[str]:
 
 @method("pubsub_columns", RELAY_BLOCK, Param("count", integer(MOST_COLUMNS, 1), optional=True), heavy=True)
 async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
-    """A relay block and those before it on its branch, `count` at most (1), the newest first; those that are kept."""
+    """Return a relay block and the blocks before it on its branch, the newest first.
+
+    `count` is the number of blocks (1). Blocks that are no longer stored are missing.
+    """
     found: list[Moment] = []
     moment = moment_at(call, RELAY, at)
     timeline = call.node.timeline
@@ -121,23 +129,29 @@ async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
         found.append(moment)
         parent = timeline.block(RELAY, moment.relay.header.parent_hash)
         moment = None if parent is None else timeline.moment_of(parent)
+    # The event loop reads the timeline, which steps change. Only the moments go to another thread.
     return await call.node.control.beside(lambda: [column_json(call, each) for each in found])
 
 
 @streams("pubsub_subscribeColumns", "pubsub_column")
 def columns_built(call: Call, advance: Advance) -> Iterator[str]:
-    """Every relay block as `pubsub_columns` has it, and every rewind."""
+    """Subscribe to new relay blocks, in the form of `pubsub_columns`, and to rewinds."""
     moment = advance.moment
     if not advance.column:
         column = None if moment is call.node.timeline.genesis else column_json(call, moment)
         row = {"rewound": advance.rewound, "number": moment.number, "column": column}
+        # All subscribers of a step share the text.
         advance.column.append(compact(row))
     yield advance.column[0]
 
 
 @method("pubsub_explained", Param("hash", block_hash), heavy=True)
 async def explained(call: Call, name: bytes) -> Json:
-    """A candidate as the page of a run has it: ledger, drawing of its proof, deliveries, evidence, changes, events."""
+    """Return a candidate as the page of a run shows it, with its ledger, proof drawing and changes.
+
+    Returns null if the candidate or the relay block before it is not stored, or the node has no
+    pages.
+    """
     record, explain = call.node.timeline.candidate(name), call.node.explain
     if record is None or explain is None:
         return None
@@ -152,7 +166,7 @@ async def explained(call: Call, name: bytes) -> Json:
 
 
 def _action(value: object) -> tuple[Action, dict[PubsubKey, str]]:
-    """An action, and the names that were given for its keys."""
+    """Read an action, and the names that it uses for keys."""
     try:
         action = action_adapter.validate_python(value)
     except ValidationError as error:
@@ -167,7 +181,11 @@ ACTION: Final = Param("action", _action)
 
 @method("pubsub_keyNames")
 def key_names(call: Call) -> Json:
-    """Keys with their names, `[publisher, key, name]`: the scenario's first few thousand, and those named by acts."""
+    """Return the known names of keys as triples `[publisher, key, name]`.
+
+    They are those of the scenario, up to a limit, and those that actions used. The latter have no
+    publisher.
+    """
     scenario = call.node.live.simulation.scenario
     every = (
         [para, hexed(published_key(para, at)), f"{para}/{at}"]
@@ -180,7 +198,7 @@ def key_names(call: Call) -> Json:
 
 @method("pubsub_strategies")
 def strategies(_call: Call) -> Json:
-    """The cheats that a collator can be given: what each seeks, and the verdicts that meet it."""
+    """Return the cheats that a collator can use, with their aims and the verdicts against them."""
     return [
         {"name": each.name, "gain": each.gain, "meets": [verdict.value for verdict in each.meets]}
         for each in STRATEGIES.values()
@@ -189,7 +207,7 @@ def strategies(_call: Call) -> Json:
 
 @method("pubsub_act", ACTION, unsafe=True)
 async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
-    """Do an action as a journal has it; returns the line of `pubsub step` that does the same, and what came of it."""
+    """Apply an action and return its result and the equivalent line of `pubsub step`."""
     action, names = given
     result = await act(call, action)
     if len(call.node.names) + len(names) <= MOST_NAMES:
@@ -199,7 +217,11 @@ async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
 
 @method("pubsub_tryAct", ACTION, Param("blocks", integer(MOST_TRIED, 1), optional=True), unsafe=True)
 async def try_act(call: Call, given: tuple[Action, dict[PubsubKey, str]], count: int | None) -> Json:
-    """Try an action for a few relay blocks (4): why it would be refused, what would happen."""
+    """Try an action on a copy of the network and return failures and verdicts that it causes.
+
+    The copy builds `blocks` relay blocks (4). Failures and verdicts that also occur without the
+    action are left out.
+    """
     action, _ = given
     newest, blocks = call.node.timeline.newest, count or 4
 
@@ -217,7 +239,10 @@ async def try_act(call: Call, given: tuple[Action, dict[PubsubKey, str]], count:
 
 
 def _tried(live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: int) -> Iterator[tuple[str, str]]:
-    """The failures and refusals on a branch. Raises `PubsubError` for an action that is not possible."""
+    """Yield the failures and verdicts on a branch that applies these actions.
+
+    Raises `PubsubError` if one of the actions is refused.
+    """
     branch = live.branch(newest)
     for action in todo:
         branch.apply(action)
@@ -232,13 +257,19 @@ def _tried(live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: 
 
 @method("pubsub_session")
 async def session(call: Call) -> Json:
-    """The file of a session of `pubsub step` that leads to the newest relay block, acts of all callers in order."""
+    """Return a session of `pubsub step` that leads to the newest relay block.
+
+    It contains the actions of all callers in order.
+    """
     return await _of_session(call, session_document)
 
 
 @method("pubsub_sessionScenario")
 async def session_scenario(call: Call) -> Json:
-    """The same as a scenario with acts, `[scenario, sentences]`: what no scenario says is in the sentences."""
+    """Return the session as a scenario with acts, and remarks, as `[scenario, sentences]`.
+
+    The remarks say what a scenario cannot express.
+    """
     return await _of_session(call, scenario_document)
 
 

@@ -1,4 +1,7 @@
-"""`pubsub_*` for reading: publishers, entries, subscriptions, ledgers, candidates, deliveries; alike on every path."""
+"""`pubsub_*` for reading: publishers, entries, subscriptions, ledgers, candidates and deliveries.
+
+They concern the whole network, so that the path of the call does not matter.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -30,7 +33,7 @@ KEY: Final = Param("key", pubsub_key)
 
 
 def ttl_json(state: TtlState | None) -> Json:
-    """The lifetime of an entry, as JSON."""
+    """Return the remaining lifetime of an entry as JSON."""
     if state is None:
         return None
     if isinstance(state, Infinite):
@@ -39,7 +42,10 @@ def ttl_json(state: TtlState | None) -> Json:
 
 
 def _block(call: Call, chain: Chain, at: bytes | None) -> Block | None:
-    """A block of a chain, the best one unless given; `None` when there is no such chain or it is not kept."""
+    """Return a block of a chain, the best one by default.
+
+    Returns `None` if there is no such chain or the block is not stored.
+    """
     timeline = call.node.timeline
     if chain not in timeline.views:
         return None
@@ -51,7 +57,7 @@ def _block(call: Call, chain: Chain, at: bytes | None) -> Block | None:
 
 @method("pubsub_publishers", AT)
 def publishers(call: Call, at: bytes | None) -> Json:
-    """Everybody who is registered or has published."""
+    """Return all publishers that are registered or have published."""
     block = _block(call, RELAY, at)
     if block is None:
         return None
@@ -75,7 +81,7 @@ def publishers(call: Call, at: bytes | None) -> Json:
 
 @method("pubsub_entry", Param("publisher", para), KEY, AT)
 def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Json:
-    """One entry of a publisher."""
+    """Return one entry of a publisher, or null if there is none."""
     block = _block(call, RELAY, at)
     child, (at_key,) = chosen().placed(publisher, (key,))
     raw = None if block is None else Storage(block.state).child_get(child, at_key)
@@ -98,7 +104,10 @@ def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Js
 
 
 def _para_block(call: Call, chain: ParaId, at: bytes | None) -> Block | None:
-    """A parachain's block by its hash, or as it was with a relay block."""
+    """Return a parachain's block by its own hash, or by the hash of a relay block.
+
+    For a relay block, it is the parachain's newest block at that time.
+    """
     timeline = call.node.timeline
     relay = None if at is None else timeline.block(RELAY, at)
     if relay is None or chain not in timeline.views:
@@ -109,7 +118,7 @@ def _para_block(call: Call, chain: ParaId, at: bytes | None) -> Block | None:
 
 @method("pubsub_subscriptions", PARA, AT)
 def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
-    """A parachain's subscriptions, and its last deliveries."""
+    """Return a parachain's subscriptions and the last delivery of each key."""
     block = _para_block(call, chain, at)
     if block is None:
         return None
@@ -143,7 +152,7 @@ def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
 
 @method("pubsub_ledger", PARA, Param("hash", block_hash, optional=True, aliases=("at",)))
 def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
-    """The bytes of a block by their use (PS-70)."""
+    """Return how a parachain block uses its budget of bytes (PS-70)."""
     block = _block(call, chain, name)
     record = None if block is None else call.node.timeline.candidate(block.hash)
     if block is None or record is None or record.outcome is None:
@@ -177,7 +186,7 @@ _PUBLISHER: Final = (
 
 
 def candidate_json(call: Call, record: BlockRecord) -> dict[str, object]:
-    """A judged candidate."""
+    """Return a judged candidate as JSON."""
     header, inherent = record.candidate.header, record.candidate.inherent
     slot, collators = header.aura_slot(), len(call.node.network.parachain(record.chain).collators)
     return {
@@ -197,6 +206,7 @@ def candidate_json(call: Call, record: BlockRecord) -> dict[str, object]:
 
 
 def _block_or_height(value: object) -> int | bytes:
+    """Read a block hash (66 characters with `0x`) or a height."""
     return block_hash(value) if isinstance(value, str) and len(value) == 66 else height(value)
 
 
@@ -205,7 +215,10 @@ ANY_PARA: Final = Param("para", para, optional=True)
 
 
 def moment_at(call: Call, chain: ParaId | None, at: int | bytes) -> Moment | None:
-    """A relay block with all that was built for it; `None` when it is not kept, or there is no such parachain."""
+    """Return the moment of a relay block, by its height on the best chain or by its hash.
+
+    Returns `None` if it is not stored, or if there is no parachain `chain`.
+    """
     timeline = call.node.timeline
     if chain not in timeline.views:
         return None
@@ -217,7 +230,7 @@ def moment_at(call: Call, chain: ParaId | None, at: int | bytes) -> Moment | Non
 
 @method("pubsub_candidates", ANY_PARA, RELAY_BLOCK)
 def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
-    """Every candidate, of one parachain or of all, that was judged for a relay block, in order."""
+    """Return the candidates judged for a relay block, of one parachain or of all."""
     moment = moment_at(call, chain, at)
     if moment is None:
         return None
@@ -227,7 +240,7 @@ def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 
 @method("pubsub_deliveries", ANY_PARA, RELAY_BLOCK)
 def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
-    """The deliveries of a relay block, to one parachain or to all, in order."""
+    """Return the deliveries with a relay block, to one parachain or to all."""
     moment = moment_at(call, chain, at)
     if moment is None:
         return None
@@ -236,7 +249,7 @@ def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 
 @method("pubsub_collators", PARA)
 def collators(call: Call, chain: ParaId) -> Json:
-    """The collators of a parachain, and the cheats they try."""
+    """Return the collators of a parachain, with the cheats that they use."""
     found = call.node.network.parachains.get(chain)
     if found is None:
         return None
@@ -248,7 +261,7 @@ def collators(call: Call, chain: ParaId) -> Json:
 
 @method("pubsub_candidate", Param("hash", block_hash))
 def candidate(call: Call, name: bytes) -> Json:
-    """A candidate with the evidence against it."""
+    """Return a candidate with the evidence against it, or null if it is not stored."""
     record = call.node.timeline.candidate(name)
     if record is None:
         return None
@@ -267,7 +280,7 @@ def candidate(call: Call, name: bytes) -> Json:
 
 @streams("pubsub_subscribeCandidates", "pubsub_candidateJudged", ANY_PARA)
 def candidates_judged(call: Call, advance: Advance, wanted: ParaId | None) -> Iterator[str]:
-    """Candidates of one parachain, or of all."""
+    """Subscribe to judged candidates of one parachain or of all."""
     for record in () if advance.rewound else advance.moment.records:
         if wanted in {None, record.chain}:
             yield compact(candidate_json(call, record))
@@ -277,7 +290,7 @@ def candidates_judged(call: Call, advance: Advance, wanted: ParaId | None) -> It
 
 
 def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str, object]]]:
-    """The deliveries of a relay block, in order, also as JSON."""
+    """Yield the deliveries with a relay block in order, each with its candidate and as JSON."""
     for record in moment.records:
         if record.outcome is None or not record.outcome.deliveries:
             continue
@@ -307,7 +320,7 @@ _FILTER: Final[Read[dict[str, object]]] = fields(dict, {"para": para, "publisher
 
 @streams("pubsub_subscribeDeliveries", "pubsub_delivery", Param("filter", _FILTER, optional=True))
 def deliveries_made(_call: Call, advance: Advance, wanted: dict[str, object] | None) -> Iterator[str]:
-    """Subscribe to the calls of handlers from now on."""
+    """Subscribe to deliveries, optionally of one parachain, publisher or key."""
     for record, each, document in () if advance.rewound else deliveries(advance.moment):
         about = {"para": record.chain, "publisher": each.publisher, "key": each.key}
         if all(about[name] == value for name, value in (wanted or {}).items()):

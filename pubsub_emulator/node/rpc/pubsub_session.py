@@ -1,4 +1,4 @@
-"""`pubsub_*` that describe a whole network: its scenario, its parachains, a relay block and what was built for it."""
+"""`pubsub_*` that describe the network: its scenario, parachains, runtimes and relay blocks."""
 
 from pubsub_emulator.emulator.network.acting import newest_runtime
 from pubsub_emulator.node.chain.block import RELAY, Moment
@@ -12,7 +12,11 @@ from pubsub_emulator.primitives.types import ParaId
 
 @method("pubsub_scenario")
 def scenario(call: Call) -> Json:
-    """The scenario in short, and what else does not change. The sources of forked states are for `--dev`."""
+    """Return a summary of the scenario and of the other settings that never change.
+
+    The sources of forked states can contain file names, so that they are only returned with
+    `--dev`.
+    """
     simulation, network = call.node.live.simulation, call.node.network
     known = simulation.scenario
     keys = {para: group.keys for group in known.publishers for para in group.paras}
@@ -35,7 +39,7 @@ def scenario(call: Call) -> Json:
 
 @method("pubsub_parachains")
 async def parachains(call: Call) -> Json:
-    """The newest block of every parachain, how many collators it has and cheat, and what it has not sent yet."""
+    """Return the newest block of every parachain, its collators, and its unsent messages."""
     heads = call.node.timeline.newest.heads
 
     def read(live: LiveNetwork) -> list[dict[str, object]]:
@@ -58,7 +62,10 @@ async def parachains(call: Call) -> Json:
 
 @method("pubsub_runtime", PARA)
 async def runtime(call: Call, chain: ParaId) -> Json:
-    """The newest runtime of a parachain as SCALE bytes, and whether it was sent and is not in force yet."""
+    """Return the newest runtime of a parachain as SCALE bytes, and whether it is in force.
+
+    A runtime that was sent to the relay chain takes effect some blocks later.
+    """
     if chain not in call.node.timeline.views:
         return None
 
@@ -71,7 +78,7 @@ async def runtime(call: Call, chain: ParaId) -> Json:
 
 @method("pubsub_block", RELAY_BLOCK)
 def block(call: Call, at: int | bytes) -> Json:
-    """A relay block with what was built for it; `None` when it is not kept."""
+    """Return a relay block and the candidates judged for it, or null if it is not stored."""
     moment = moment_at(call, RELAY, at)
     if moment is None:
         return None
@@ -99,7 +106,10 @@ def block(call: Call, at: int | bytes) -> Json:
 
 
 def failures(moment: Moment) -> list[dict[str, object]]:
-    """The messages that failed; `instruction` counts from 1, and is `None` for one that was not executed."""
+    """Return the upward messages of a relay block that failed.
+
+    `instruction` counts from 1. It is null if the message was not executed at all.
+    """
     found: list[dict[str, object]] = []
     for message in moment.executions:
         execution = message.execution

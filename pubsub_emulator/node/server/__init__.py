@@ -1,1 +1,1 @@
-"""The server: HTTP and WebSocket on one port, and what steps the network. Nothing else here knows asyncio."""
+"""The node as a server: HTTP and WebSocket connections, limits, metrics, and the loop of blocks."""

@@ -1,4 +1,8 @@
-"""Threads for calls that compute, beside the event loop: both share one interpreter, and the loop comes first."""
+"""Threads for calls that compute, beside the event loop.
+
+Python runs one thread at a time, so that computing threads delay the event loop. If that happens,
+they pause.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -8,22 +12,29 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 LATE: Final = 0.02
-"""Seconds after which a loop that comes to a result is late."""
+"""The delay of the event loop, in seconds, from which a thread pauses."""
 SHARE: Final = 2
-"""How many times as long as a call took the place of its thread stays empty then."""
+"""The length of the pause as a multiple of the time that the call took."""
 MOST_PAUSE: Final = 4.0
-"""Seconds that the place of a thread stays empty at most."""
+"""The maximum length of a pause in seconds."""
 
 
 class Beside:
-    """A few threads; where the loop comes late to a result, a place stays empty for twice as long as that took."""
+    """A limited number of threads that leave the event loop enough time.
+
+    If the event loop was late to receive the result of a call, the call's slot is free again only
+    after a pause of `SHARE` times the call's duration.
+    """
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="beside")
         self._places = asyncio.Semaphore(threads)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which runs in a thread. Raises what it raises, and `RuntimeError` after the end."""
+        """Call `work` in a thread and return its result.
+
+        Raises its errors, and `RuntimeError` after `close`.
+        """
         await self._places.acquire()
         loop = asyncio.get_running_loop()
         began = ended = loop.time()
@@ -42,5 +53,5 @@ class Beside:
             loop.call_later(pause, self._places.release)
 
     def close(self) -> None:
-        """End: calls that wait are dropped, and a call that computes is not waited for."""
+        """Stop. Waiting calls are dropped, and running calls are not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)

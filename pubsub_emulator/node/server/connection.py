@@ -1,10 +1,12 @@
-"""One WebSocket connection: what is read is answered in order of completion, what is sent waits in a bounded queue.
+"""One WebSocket connection.
 
     reader ──► Dispatcher ──► outbox ──► writer
     step   ──► Session.advanced ──► outbox
 
-A client that does not read fills its outbox. Then heads and storage keep only the newest, follows end with `stop`, and
-whatever else has events for it ends the connection with 1013 (ND-30). Nobody else notices.
+Requests are answered in the order in which they are completed. The outbox is bounded. If a client
+does not read, subscriptions to heads and storage drop all but the newest event, follows end with
+`stop`, and an event of any other subscription closes the connection with code 1013 (ND-30). Other
+clients are not affected.
 """
 
 import asyncio
@@ -23,23 +25,29 @@ from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, Session
 from pubsub_emulator.node.server.options import Serving
 
-_CLOSING: Final = 2.0  # seconds that a client has to take the close frame
+_CLOSING: Final = 2.0
+"""Seconds that a client has to answer the close frame."""
 _TURN: Final = 0.002
+"""Seconds for which a connection's requests are read before other tasks run."""
 
 log: Final = logging.getLogger("pubsub.node")
 
 
 @dataclass(eq=False)
 class Connection:
-    """A client on one chain's path. An `Outlet`."""
+    """A client on the path of one chain. It is the `Outlet` of its session."""
 
     name: str
+    """A name that is unique in the node. The ids of subscriptions begin with it."""
     socket: web.WebSocketResponse
     request: web.Request
+    """The HTTP request that opened the connection."""
     node: Node
     chain: Chain
+    """The chain of the path."""
     dispatcher: Dispatcher
     serving: Serving
+    """The limits."""
 
     def __post_init__(self) -> None:
         self.session = Session(self.name, self, self.serving.subscriptions)
@@ -57,13 +65,13 @@ class Connection:
 
     @property
     def waiting(self) -> int:
-        """Messages that the client has yet to take."""
+        """Return the number of messages in the outbox."""
         return len(self._queue)
 
     # Life
 
     async def run(self) -> None:
-        """Serve until either side ends."""
+        """Serve the client until one side closes the connection."""
         self.node.sessions[self.session] = None
         writer = asyncio.create_task(self._write())
         try:
@@ -79,7 +87,7 @@ class Connection:
             await self._part()
 
     def close(self, code: int) -> None:
-        """End the connection with a code."""
+        """Close the connection with a code. Queued messages are discarded."""
         if self._closing is None:
             self._closing = code
             self._queue.clear()
@@ -87,7 +95,7 @@ class Connection:
             self.spawn(self._part())
 
     async def _part(self) -> None:
-        """Say good-bye; a client that does not listen is cut off."""
+        """Send the close frame. A client that does not answer it is disconnected."""
         code = WSCloseCode.GOING_AWAY if self._closing is None else self._closing
         try:
             async with asyncio.timeout(_CLOSING):
@@ -102,12 +110,18 @@ class Connection:
     # Reading
 
     async def _read(self) -> None:
+        """Read requests and answer them.
+
+        Reading pauses while the outbox is full, or while too many requests are being processed. TCP
+        then slows the client down.
+        """
         began = self._clock()
         async for message in self.socket:
             if message.type not in {WSMsgType.TEXT, WSMsgType.BINARY} or self._closing is not None:
                 break
             if self.request.transport is None or self.request.transport.is_closing():
-                break  # nobody is there to take the answers to what is still in the queue
+                # aiohttp still delivers queued requests although the client is gone.
+                break
             found = self.dispatcher.handle(message.data, self.chain, self.session)
             if isinstance(found, Answer):
                 self._reply(found)
@@ -127,14 +141,19 @@ class Connection:
                 began = self._clock()
 
     async def _alone(self, work: Coroutine[object, None, Answer]) -> None:
-        """Answer a heavy call once the client has taken all answers before; nothing more is read meanwhile."""
+        """Answer a heavy call after the client has received all earlier answers.
+
+        No other requests are read until then.
+        """
         try:
             await self._taken.wait()
             self._reply(await work)
         finally:
-            work.close()  # where the connection ended first
+            # If the connection ended first, the coroutine was never awaited, which Python warns of.
+            work.close()
 
     async def _later(self, work: Coroutine[object, None, Answer]) -> None:
+        """Answer a call in the background."""
         try:
             self._reply(await work)
         finally:
@@ -142,13 +161,14 @@ class Connection:
             self._idle.set()
 
     def _reply(self, answer: Answer) -> None:
+        """Send an answer, then the events of the subscriptions that it opened."""
         if answer.text is not None:
             self._push(answer.text)
         if answer.opened:
             self.session.release(answer.opened)
 
     def spawn(self, work: Coroutine[object, None, None]) -> None:
-        """Run something beside the requests."""
+        """Run a coroutine concurrently with the requests."""
         task = asyncio.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
@@ -161,7 +181,7 @@ class Connection:
     # Sending
 
     def event(self, subscription: RpcSubscription, text: str) -> None:
-        """Queue an event, or do what is due where the client is too slow."""
+        """Queue an event, or handle the overflow if the client is too slow."""
         if self._closing is not None:
             return
         if len(text) > self.serving.queued_bytes:
@@ -175,7 +195,7 @@ class Connection:
         self._push(text)
 
     async def room(self) -> None:
-        """Wait until the queue is at most half full."""
+        """Wait until the outbox is at most half full."""
         while self._closing is None and (
             2 * len(self._queue) > self.serving.queued or 2 * self._bytes > self.serving.queued_bytes
         ):
@@ -187,10 +207,12 @@ class Connection:
         return len(self._queue) >= self.serving.queued or self._bytes + more > self.serving.queued_bytes
 
     def _overflow(self, subscription: RpcSubscription) -> None:
+        """Handle an event for which there is no room, as its subscription requires."""
         match subscription.overflow:
             case Overflow.NEWEST:
                 self._lagging[subscription] = None
             case Overflow.STOP:
+                # The event that announces the end must be sent although the outbox is full.
                 self._forced = True
                 try:
                     subscription.stop()
@@ -205,14 +227,16 @@ class Connection:
         self._bytes += len(text)
         self._taken.clear()
         if self._is_full(0):
-            self._room.clear()  # nothing more is read until the client reads
+            # No more requests are read until the client has read.
+            self._room.clear()
         self._ready.set()
 
     async def _write(self) -> None:
         try:
             await self._write_all()
         finally:
-            self._room.set()  # nobody waits for a client that is gone
+            # Tasks that wait for the client must end, too.
+            self._room.set()
             self._taken.set()
 
     async def _write_all(self) -> None:
@@ -225,24 +249,28 @@ class Connection:
                 try:
                     await socket.send_str(text)
                 except (ConnectionError, RuntimeError):
-                    return  # the reader sees it, too
+                    # The reader notices the closed connection as well and ends it.
+                    return
                 if 2 * len(queue) <= self.serving.queued and 2 * self._bytes <= self.serving.queued_bytes:
                     self._room.set()
                     self._catch_up()
+            # The last message can be megabytes long and would stay referenced until the next one.
             text = ""
             self._taken.set()
             self._ready.clear()
 
     def _catch_up(self) -> None:
+        """Send the present values of subscriptions that have dropped events."""
         for subscription in list(self._lagging):
             if self._is_full(0):
                 return
-            del self._lagging[subscription]  # it comes back, for another time, where there is no room for its event
+            # If there is no room for the event, `event` adds the subscription again.
+            del self._lagging[subscription]
             if subscription.session is not None:
                 subscription.newest(self.node.timeline)
 
     def speak(self) -> None:
-        """Let subscriptions that were silent for long say something."""
+        """Let subscriptions without recent events send one."""
         due = self._clock() - self.serving.silence
         for subscription in list(self.session.subscriptions.values()):
             if subscription.sent_at and subscription.sent_at <= due:

@@ -1,4 +1,7 @@
-"""The text of `/metrics` (ND-26); labels are chains, publishers and reasons, never keys, so that series are few."""
+"""The figures of `/metrics` (ND-26).
+
+Labels are chains, publishers and reasons, but never keys, so that the number of series is bounded.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,9 +25,9 @@ from pubsub_emulator.runtime.rules import chosen
 from pubsub_emulator.serving.metrics import Histogram, family, sample
 
 LATENCY: Final = (1, 2, 3, 5, 8, 13, 21, 50)
-"""Upper bounds, in relay blocks, of the histogram of deliveries."""
+"""Upper bounds of the histogram of deliveries, in relay blocks."""
 CALL_TIME: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
-"""Upper bounds, in seconds, of the histogram of calls."""
+"""Upper bounds of the histogram of calls, in seconds."""
 
 _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "published_total": ("publisher",),
@@ -34,25 +37,27 @@ _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("verdicts_total", "proof_bytes", "budget_bytes"), ("chain", "reason")),
     **dict.fromkeys(("charges_bytes", "walks_total", "saved_bytes"), ("chain", "reason")),
 }
-"""The labels of what is counted."""
+"""The counters with their labels."""
 
 Series = tuple[str, str, Iterable[str]]
+"""The name, type and lines of one metric."""
 Key = TypeVar("Key", bound=tuple[object, ...])
 K = TypeVar("K", int, str)
 
 
 class NodeMetrics:
-    """Counters of a node since it began."""
+    """Counters of a node since its start."""
 
     def __init__(self) -> None:
         self._counted: dict[str, Counter[tuple[object, ...]]] = {name: Counter() for name in _COUNTED}
-        self._came_round: dict[ParaId, int] = {}  # the relay block in which each chain's walk last came to its end
+        self._came_round: dict[ParaId, int] = {}
+        """The relay block in which each chain last completed a walk over its subscriptions."""
         self._latency: dict[int, Histogram] = {}
         self._calls: dict[str, Histogram] = {}
         self._failed: Counter[str] = Counter()
 
     def noted(self, advance: Advance) -> None:
-        """Count what a step brought; a rewind takes nothing back."""
+        """Count the results of a step. A rewind does not decrease counters."""
         if advance.rewound:
             return
         self._relay(advance.moment)
@@ -66,7 +71,10 @@ class NodeMetrics:
         self._delivered(advance.moment)
 
     def _spent(self, chain: ParaId, held: BlockLedger, unpruned: Mapping[ParaId, int]) -> None:
-        """Count where the bytes of a block went; `unpruned` is what each publisher's whole proof would have weighed."""
+        """Count the use of a block's budget.
+
+        `unpruned` is the size of each publisher's proof before pruning, in bytes.
+        """
         self._add("budget_bytes", chain, "used", by=held.used)
         self._add("budget_bytes", chain, "budget", by=held.budget)
         self._add("proof_bytes", chain, "static", by=held.static_bytes)
@@ -87,7 +95,7 @@ class NodeMetrics:
         self._counted[name][key] += by
 
     def began(self) -> float:
-        """A call begins."""
+        """Return the time at which a call begins."""
         return perf_counter()
 
     def ended(self, method: str, began: float, *, failed: bool) -> None:
@@ -99,6 +107,7 @@ class NodeMetrics:
         self._failed[method] += failed
 
     def _relay(self, moment: Moment) -> None:
+        """Count the events and failures of a relay block."""
         for record in EVERY.stored_events(Storage(moment.relay.state)):
             match record.event:
                 case DataPublished(publisher):
@@ -115,6 +124,7 @@ class NodeMetrics:
                 self._add("refused_total", message.para, type(message.execution.rejected).__name__)
 
     def _delivered(self, moment: Moment) -> None:
+        """Count how many relay blocks after its publication each value was delivered."""
         for record in moment.records:
             for each in () if record.outcome is None else record.outcome.deliveries:
                 child, (key,) = chosen().placed(each.publisher, (each.key,))
@@ -125,10 +135,10 @@ class NodeMetrics:
                     mine = self._latency.setdefault(record.chain, Histogram(LATENCY))
                     mine.note(max(record.included_at - inserted, 0))
 
-    # What is asked for
+    # Output
 
     def text(self, node: Node) -> str:
-        """All figures in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         lines: list[str] = []
         for name, kind, rows in self._series(node):
             lines += family(name, kind, "", rows)
@@ -166,7 +176,10 @@ class NodeMetrics:
         yield _histograms("pubsub_delivery_blocks", "chain", self._latency)
 
     def _ages(self, node: Node) -> Iterator[Series]:
-        """The relay blocks since a walk of each chain last came to its end; 0 where no cursor is kept."""
+        """Yield how many relay blocks ago each chain last completed a walk.
+
+        The age is 0 if the chain's last block completed one, and so left no cursor.
+        """
         best = node.timeline.views[RELAY].best.number
         ages = {(chain,): max(best - at, 0) for chain, at in self._came_round.items()}
         for chain, view in node.timeline.views.items():
@@ -176,6 +189,7 @@ class NodeMetrics:
 
 
 def _states(node: Node) -> Iterator[Series]:
+    """Yield the metrics that are read from the present states of chains."""
     views = node.timeline.views
     best = views[RELAY].best
     storage = Storage(best.state)

@@ -1,4 +1,4 @@
-"""Options of a node, and its limits."""
+"""The options of a node and its limits."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,74 +12,98 @@ from pubsub_emulator.serving.body import PATIENCE
 from pubsub_emulator.serving.guard import Names, is_loopback
 
 PORT: Final = 9944
+"""The default port, as of a Substrate node."""
 APPS: Final = "https://polkadot.js.org"
-"""The origin of Polkadot/Substrate Portal, which is always allowed."""
+"""The origin of Polkadot/Substrate Portal. Pages from there may always connect."""
 
 
 class BadOption(PubsubError):
-    """An option has a value that is not possible."""
+    """An option, or a combination of options, that is not possible."""
 
 
 class Build(Enum):
-    """When blocks are built."""
+    """The modes of building blocks."""
 
     INSTANT = "instant"
-    """When something waits for one."""
+    """A block is built when extrinsics or actions wait."""
     SINGLE = "single"
-    """As `INSTANT`, with one extrinsic a step."""
+    """As `INSTANT`, with one extrinsic per chain and block."""
     INTERVAL = "interval"
+    """A block is built at regular times."""
     MANUAL = "manual"
+    """Blocks are only built on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Limits of connections, and how far a client may fall behind."""
+    """Limits of connections and of slow clients."""
 
     connections: int = 100
+    """The maximum number of WebSocket connections and POST requests at the same time."""
     sockets: int = 512
-    """Open sockets, those that have not said yet what they want too; more are told so and closed."""
+    """The maximum number of open sockets, including those that have not sent a request yet. Further
+    ones are answered with status 503 and closed.
+    """
     patience: float = PATIENCE
-    """Seconds that a request's head or body may take, and that a socket may be idle between requests."""
+    """The maximum time in seconds for the head or body of a request, and for an idle socket between
+    two requests.
+    """
     requests: int = 16
-    """Requests of one connection that are worked on at once."""
+    """The maximum number of requests of one connection that are processed at the same time."""
     subscriptions: int = MOST_SUBSCRIPTIONS
+    """The maximum number of subscriptions of a connection."""
     queued: int = 1024
-    """Messages that wait for a client."""
+    """The maximum number of messages that wait for a slow client."""
     queued_bytes: int = 16 * MEBIBYTE
+    """The maximum size of these messages in bytes."""
     silence: float = 20.0
-    """Seconds after which a follow that had no event gets one."""
+    """The time in seconds after which a follow without events sends one."""
     request: RequestLimits = field(default_factory=RequestLimits)
+    """Limits of a single request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """All of it; `interval` in milliseconds, `origins` beside those that are always allowed."""
+    """All options of a node."""
 
     host: str = "127.0.0.1"
+    """The address to listen on."""
     port: int = PORT
+    """The port of the relay chain, or 0 for any free port."""
     port_per_chain: bool = False
+    """Whether each parachain also has a port of its own, from `port + 1`."""
     build: Build = Build.INSTANT
+    """The mode of building blocks."""
     interval: int = 6000
+    """Milliseconds between two blocks in the mode `INTERVAL`."""
     settle: int = 0
+    """The number of further blocks after each block in the modes `INSTANT` and `SINGLE`. They let
+    messages arrive.
+    """
     finality: int = 0
+    """The distance from the best to the final relay block."""
     history: int = HISTORY
+    """The number of relay blocks that are stored."""
     dev: bool = False
+    """Whether methods that change the chains are available."""
     unsafe_external: bool = False
+    """Whether `dev` is allowed on an address that other machines can reach."""
     origins: tuple[str, ...] = ()
+    """Origins of pages that may connect, in addition to those that are always allowed."""
     serving: Serving = field(default_factory=Serving)
 
     @property
     def external(self) -> bool:
-        """Whether others than this machine can connect."""
+        """Return whether other machines can connect."""
         return not is_loopback(self.host)
 
     @property
     def names(self) -> Names:
-        """The names by which the node is called, and the origins of pages that may call it."""
+        """Return the host names and page origins that requests may have."""
         return Names(self.host, origins=(APPS, *self.origins))
 
     def check(self) -> None:
-        """Raises `BadOption`."""
+        """Check the combination of options. Raises `BadOption`."""
         if self.external and self.dev and not self.unsafe_external:
             raise BadOption(f"--dev on {self.host} lets everybody rewrite the chains: add --unsafe-external to mean it")
         if self.build is Build.INTERVAL and self.interval < 1:
@@ -87,7 +111,10 @@ class Options:
 
 
 def parse_build(text: str) -> tuple[Build, int]:
-    """`instant`, `manual` or `interval:MS`. Raises `BadOption`."""
+    """Parse `instant`, `manual` or `interval:MS` into a mode and an interval in milliseconds.
+
+    Raises `BadOption`.
+    """
     kind, _, rest = text.partition(":")
     if kind == "interval" and rest.isdecimal() and int(rest) > 0:
         return Build.INTERVAL, int(rest)

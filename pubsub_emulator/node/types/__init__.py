@@ -1,1 +1,1 @@
-"""A chain's types for clients: metadata, and values by the same descriptions that metadata is made of."""
+"""Values of a chain's types as JSON, by the same descriptions that its metadata is made from."""

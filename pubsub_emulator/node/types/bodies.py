@@ -1,4 +1,4 @@
-"""Blocks' extrinsics and events as JSON: which call with which arguments, who signed, what was told."""
+"""Extrinsics, calls and events as JSON."""
 
 from typing import Any
 
@@ -24,7 +24,11 @@ def _found(info: Variants, index: int) -> Variant:
 
 
 def _outer(at: At, name: str, data: bytes) -> dict[str, Any]:
-    """A `RuntimeCall` or `RuntimeEvent`: pallet, variant, and its fields by place and by name."""
+    """Decode a `RuntimeCall` or `RuntimeEvent`.
+
+    `data` has the index of the pallet, the index of the call or event, and its fields. The result
+    has the fields twice: in order, and by name.
+    """
     names = names_of(at)
     outer = names[name]
     reader = Reader(data)
@@ -52,23 +56,29 @@ def _phase(phase: Phase) -> object:
 
 
 def decode_events(at: At) -> list[dict[str, object]]:
-    """The events of a block in order: phase, section, method, arguments by place and by name. Raises `ScaleError`."""
+    """Return the events of a block in order. Raises `ScaleError`."""
     return [event_json(at, record) for record in EVERY.stored_events(Storage(at.state))]
 
 
 def event_json(at: At, record: EventRecord) -> dict[str, object]:
-    """One event."""
+    """Return one event with its phase, pallet, name and fields. Raises `ScaleError`."""
     return {"phase": _phase(record.phase), **_outer(at, "RuntimeEvent", record.event.encode())}
 
 
 def decode_call(at: At, data: bytes) -> dict[str, object]:
-    """An encoded call: section, method (as clients write it), arguments. Raises `ScaleError`."""
+    """Return an encoded call with its pallet, its name in camel case, and its arguments.
+
+    Raises `ScaleError`.
+    """
     out = _outer(at, "RuntimeCall", data)
     return {**out, "method": values.camel(out["method"])}
 
 
 def decode_extrinsic(at: At, raw: bytes) -> dict[str, object]:
-    """An extrinsic of a body: its call and its signer, or `None`. Raises `UndecodableExtrinsic`, `ScaleError`."""
+    """Return the call of an extrinsic and its signer, which is `None` for a bare extrinsic.
+
+    Raises `UndecodableExtrinsic` or `ScaleError`.
+    """
     extrinsic = decode(raw, at.runtime.calls)
     match extrinsic:
         case BareExtrinsic():

@@ -1,14 +1,14 @@
-"""The difference between two JSON values, as jsondiffpatch writes it.
+"""The difference between two JSON values in the form of jsondiffpatch.
 
-added     [new]              changed    [old, new]          removed    [old, 0, 0]
-objects   {name: delta}      arrays     {"_t": "a", "3": delta of the new item 3, "_3": the old item 3 was removed}
+added     [new] changed   [old, new] removed   [old, 0, 0] objects   {name: delta} arrays    {"_t":
+"a", "3": delta of the new item 3, "_3": removal of the old item 3}
 """
 
 from collections.abc import Mapping
 
 
 def delta(old: object, new: object) -> object:
-    """The delta from `old` to `new`, `None` where they are equal."""
+    """Return the difference from `old` to `new`, or `None` if they are equal."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return _objects(old, new)
     if isinstance(old, list) and isinstance(new, list):
@@ -17,11 +17,12 @@ def delta(old: object, new: object) -> object:
 
 
 def _same(old: object, new: object) -> bool:
-    """Equality of JSON: true is not 1."""
+    """Return whether two JSON values are equal. Unlike in Python, `true` is not 1."""
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 
 def _objects(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the difference between two objects."""
     out: dict[str, object] = {}
     for name, value in old.items():
         found = delta(value, new[name]) if name in new else [value, 0, 0]
@@ -32,7 +33,11 @@ def _objects(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, 
 
 
 def _arrays(old: list[object], new: list[object]) -> dict[str, object] | None:
-    """Match equal items at both ends, and arrays and objects in between by place; other items are added or removed."""
+    """Return the difference between two arrays.
+
+    Equal items at both ends are matched. Between them, arrays and objects at the same index are
+    compared with each other, and all other items are removed or added.
+    """
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if delta(old[at], new[at]) is not None), shorter)
     tail = next((at for at in range(shorter - head) if delta(old[-1 - at], new[-1 - at]) is not None), shorter - head)

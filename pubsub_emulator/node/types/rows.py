@@ -99,7 +99,7 @@ def _storage(runtime: RuntimeDefinition) -> Mapping[tuple[str, str] | bytes, Sto
 
 
 def names_of(at: At) -> Names:
-    """The types that names stand for on a chain."""
+    """Return the descriptions of a chain's named types."""
     return _names(at.runtime.definition)
 
 

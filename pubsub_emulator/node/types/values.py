@@ -1,12 +1,12 @@
-"""Values as JSON, and back, by the descriptions that metadata is made of.
+"""SCALE values as JSON and back, by the descriptions that metadata is made from.
 
     integers     numbers, above 2^53 decimal strings       bytes        0x and hex
     accounts     SS58                                      structs      objects, camelCase
     enums        "Name", {"Name": value}                   Option       null or the value
     tuples, Vec  arrays                                    maps         arrays of pairs
 
-Reading is lenient as clients' libraries are: integers also come as decimal or hex text, names in any case, accounts as
-hex, and a field that lacks is the zero of its type.
+Reading JSON is as lenient as in client libraries. Integers can be decimal or hexadecimal text,
+names can have any case, accounts can be hexadecimal, and a missing field is the zero of its type.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address, encode_address
 
 LARGEST_NUMBER: Final = 2**53 - 1
-"""Beyond it, JSON readers lose digits."""
+"""The largest integer that all JSON readers preserve."""
 MAX_DEPTH: Final = 128
-"""How deep values may nest."""
+"""The maximum nesting of values."""
 _BYTES: Final = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "u128": 16, "u256": 32}
 _SIGNED: Final = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "i128": 16, "i256": 32}
 
@@ -28,22 +28,22 @@ Names = Mapping[str, kinds.TypeInfo]
 
 
 class BadValue(PubsubError):
-    """JSON that is no value of the type; the message says where."""
+    """JSON that is not a value of the type. The message names the place."""
 
 
 def camel(name: str) -> str:
-    """`snake_case` or `PascalCase` as `camelCase`."""
+    """Convert `snake_case` or `PascalCase` to `camelCase`."""
     head, *rest = name.split("_")
     return head[:1].lower() + head[1:] + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def folded(name: str) -> str:
-    """A name as it is compared."""
+    """Return a name without underscores and in lower case, for comparisons."""
     return name.replace("_", "").lower()
 
 
 def number(value: int) -> int | str:
-    """An integer as JSON carries it without loss."""
+    """Return an integer in a form that JSON readers preserve."""
     return value if abs(value) <= LARGEST_NUMBER else str(value)
 
 
@@ -51,7 +51,7 @@ def number(value: int) -> int | str:
 
 
 def to_json(info: kinds.TypeInfo, data: bytes, names: Names) -> object:
-    """The value that all of `data` encodes. Raises `ScaleError`."""
+    """Decode a value from all bytes of `data`. Raises `ScaleError`."""
     reader = Reader(data)
     value = read(info, reader, names)
     reader.end()
@@ -59,7 +59,11 @@ def to_json(info: kinds.TypeInfo, data: bytes, names: Names) -> object:
 
 
 def read(info: kinds.TypeInfo, reader: Reader, names: Names, depth: int = 0) -> object:
-    """The next value. Raises `ScaleError`."""
+    """Decode the next value. Raises `ScaleError`.
+
+    `depth` is the nesting so far. Types can be recursive, so that a short input could nest without
+    end.
+    """
     if depth > MAX_DEPTH:
         raise ScaleError(f"values nest deeper than {MAX_DEPTH} at offset {reader.pos}")
     below = depth + 1
@@ -129,7 +133,7 @@ def _read_variant(info: kinds.Variants, reader: Reader, names: Names, depth: int
 
 
 def from_json(info: kinds.TypeInfo, value: object, names: Names, place: str = "value", depth: int = 0) -> bytes:
-    """The bytes of a value. Raises `BadValue` naming the `place`."""
+    """Encode a value. Raises `BadValue`, which names the `place`."""
     if depth > MAX_DEPTH:
         raise BadValue(f"{place}: nested deeper than {MAX_DEPTH}")
     below = depth + 1
@@ -221,7 +225,7 @@ def _write_array(info: kinds.ArrayOf, value: object, names: Names, place: str, d
 
 
 def _write_each(infos: Sequence[kinds.TypeInfo], value: object, names: Names, place: str, depth: int) -> bytes:
-    """A list with one value of each type; all are zero where it lacks."""
+    """Encode a list with one value of each type. A missing list means the zeros of all types."""
     rows = [None] * len(infos) if value is None else _rows(value, place)
     if len(rows) != len(infos):
         raise BadValue(f"{place}: {len(infos)} values wanted, not {len(rows)}")
