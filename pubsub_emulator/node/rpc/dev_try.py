@@ -1,4 +1,7 @@
-"""`dev_dryRun` and `dev_runBlock` (`--dev`): what would happen, and what happened in a block; nothing is kept."""
+"""`dev_dryRun` and `dev_runBlock` (`--dev`): what would happen, and what happened in a block.
+
+Both run on copies of states, so that the chains do not change.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,29 +37,38 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 
 MOST_STEPS: Final = 64
-"""Steps within which messages must have arrived."""
+"""The maximum number of relay blocks in which messages must arrive."""
 
 Changes = Mapping[bytes, tuple[bytes | None, bytes | None]]
-"""Old and new values by key; roots of child tries are among them."""
+"""Old and new values by storage key. The keys of child tries' roots are among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Unsigned:
+    """A call with the account that makes it, in place of a signed extrinsic."""
+
     call: bytes
     address: AccountId
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun(Messages):
-    """Parameters of `dev_dryRun`: an extrinsic or messages of one kind, and what is told of them."""
+    """Parameters of `dev_dryRun`: an extrinsic or messages, and the form of the answer.
+
+    Messages must all be of one kind.
+    """
 
     extrinsic: bytes | _Unsigned | None = None
     raw: bool = False
+    """Whether to return pairs of key and new value."""
     html: bool = False
+    """Whether to return an HTML page."""
     at: bytes | None = None
+    """The block to run on, by its hash. The default is the best block."""
 
 
 def _account(value: object) -> AccountId:
+    """Read an account: 32 bytes as hexadecimal digits, or an SS58 address."""
     try:
         found = hexadecimal(value) if str(value).startswith("0x") else decode_address(text(value))
     except BadAddress as error:
@@ -67,6 +79,7 @@ def _account(value: object) -> AccountId:
 
 
 def _extrinsic(value: object) -> bytes | _Unsigned:
+    """Read an extrinsic, or an object with a call and an address."""
     return _UNSIGNED(value) if isinstance(value, dict) else hexadecimal(value)
 
 
@@ -78,7 +91,10 @@ _DRY_RUN: Final = fields(
 
 @method("dev_dryRun", Param("config", _DRY_RUN), unsafe=True)
 async def dry_run(call: Call, config: DryRun) -> Json:
-    """Changes that an extrinsic or messages would make: old and new values, and jsondiffpatch's delta."""
+    """Return the storage that an extrinsic or messages would change.
+
+    The default answer has old and new values and their difference in the form of jsondiffpatch.
+    """
     wanted = [name for name in ("extrinsic", "ump", "dmp", "hrmp") if getattr(config, name) is not None]
     if len(wanted) != 1:
         raise refused(f"one of extrinsic, ump, dmp and hrmp is tried at a time, not {' and '.join(wanted) or 'none'}")
@@ -108,6 +124,11 @@ def _tried(at: At, extrinsic: bytes | _Unsigned) -> Changes:
 
 
 async def _sent(call: Call, block: Block, todo: list[actions.Action]) -> Changes:
+    """Return the changes by messages that are sent after a block.
+
+    Only blocks that are the newest of their chain in some relay block can be used, because the
+    whole network continues from there.
+    """
     moment = call.node.timeline.moment_of(block)
     if moment is None or moment.heads[call.chain] is not block:
         raise refused(f"messages are tried on the newest block of a relay block, which {hexed(block.hash)} is not")
@@ -116,12 +137,15 @@ async def _sent(call: Call, block: Block, todo: list[actions.Action]) -> Changes
 
 
 def differences(old: State, new: State) -> Changes:
-    """The differences between two states."""
+    """Return the differences between the top tries of two states."""
     return {key: (before, after) for key, before, after in old.top.differences(new.top)}
 
 
 def try_extrinsic(at: At, raw: bytes, *, signatures: bool = True) -> Changes:
-    """Changes by an extrinsic beside the next block's own. Raises `UndecodableExtrinsic`, `InvalidTransaction`."""
+    """Return the changes that an extrinsic makes beyond those that the next block makes by itself.
+
+    Raises `UndecodableExtrinsic` or `InvalidTransaction`.
+    """
     without = NextBlock(at.runtime, at.state, at.header).end()
     block = NextBlock(at.runtime, at.state, at.header, signatures=signatures)
     block.apply(raw)
@@ -129,7 +153,10 @@ def try_extrinsic(at: At, raw: bytes, *, signatures: bool = True) -> Changes:
 
 
 def try_call(at: At, call: bytes, who: AccountId) -> Changes:
-    """Changes that a call of `who` would make in the next block, without a signature and the block's own changes."""
+    """Return the changes that a call by an account would make in the next block.
+
+    The call becomes an extrinsic whose signature is not verified. Raises as `try_extrinsic` does.
+    """
     try:
         found = at.runtime.calls.decode(call)
     except ScaleError as error:
@@ -141,7 +168,11 @@ def try_call(at: At, call: bytes, who: AccountId) -> Changes:
 
 
 def try_messages(live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable[actions.Action]) -> Changes:
-    """Changes of a chain by messages sent the true way. Raises `PubsubError` where they cannot be or do not come."""
+    """Return the changes of a chain after messages were sent to it by the normal route.
+
+    A branch of the network builds blocks until the messages have arrived. Raises `PubsubError` if
+    they cannot be sent or do not arrive.
+    """
     branch = live.branch(moment)
     sent = list(todo)
     for action in sent:
@@ -159,7 +190,7 @@ def try_messages(live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable
 
 
 def _wait(branch: LiveNetwork, sent: Iterable[actions.Action]) -> bool:
-    """Whether any message still waits with its sender."""
+    """Return whether one of the messages is still with its sender."""
     for action in sent:
         match action:
             case actions.Upward() if action.message in branch.network.parachain(action.para).upward:
@@ -172,12 +203,16 @@ def _wait(branch: LiveNetwork, sent: Iterable[actions.Action]) -> bool:
 
 
 def _has_seen(moment: Moment, chain: ParaId, sent: Moment) -> bool:
+    """Return whether a parachain has a block on the relay block `sent` or a later one."""
     parent = LAST_RELAY_PARENT.get(Storage(moment.heads[chain].state))
     return parent is not None and parent >= sent.number
 
 
 def _until(branch: LiveNetwork, turns: Iterable[ParaId], done: Callable[[Moment], bool], what: str) -> Moment:
-    """Step, giving some parachains a turn each time. Raises `BadRequest` when it is never done."""
+    """Build relay blocks until `done` holds, with a turn for some parachains in each.
+
+    Returns the last moment. Raises `BadRequest` if `done` does not hold after `MOST_STEPS` blocks.
+    """
     for _ in range(MOST_STEPS):
         for para in turns:
             branch.apply(actions.Turn(para=para))
@@ -188,7 +223,10 @@ def _until(branch: LiveNetwork, turns: Iterable[ParaId], done: Callable[[Moment]
 
 
 def difference(at: At, changes: Changes) -> dict[str, object]:
-    """Changes as `{pallet: {item: value}}` before and after; keys of maps nest below their item."""
+    """Return changes as `{pallet: {item: value}}`, before and after, with their delta.
+
+    The keys of maps are nested below their item.
+    """
     old: dict[str, object] = {}
     new: dict[str, object] = {}
     for key, (before, after) in changes.items():
@@ -199,6 +237,10 @@ def difference(at: At, changes: Changes) -> dict[str, object]:
 
 
 def _put(into: dict[str, Any], at: At, key: bytes, value: bytes) -> None:
+    """Add a value to a nested document by its pallet, item and keys.
+
+    A value that cannot be decoded is added by its hexadecimal key.
+    """
     row = parse_row(at, key, value)
     if row is None:
         into[hexed(key)] = hexed(value)
@@ -239,10 +281,15 @@ class RunBlock:
     """Parameters of `dev_runBlock`."""
 
     block: tuple[Header, list[bytes]]
+    """The header and the extrinsics."""
     parent: bytes | None = None
+    """The hash of the block to run on. The default is the parent in the header."""
     include_raw: bool = True
+    """Whether the answer has keys and values as bytes."""
     include_parsed: bool = False
+    """Whether the answer has decoded keys and values."""
     include_block_details: bool = False
+    """Whether the answer has the time, events and extrinsics of the block."""
 
 
 _OPTIONS: Final = dict.fromkeys(("includeRaw", "includeParsed", "includeBlockDetails"), boolean)
@@ -252,7 +299,10 @@ _RUN_BLOCK: Final = fields(RunBlock, {"parent": block_hash, "block": _BLOCK_OF, 
 
 @method("dev_runBlock", Param("config", _RUN_BLOCK), unsafe=True)
 async def run(call: Call, config: RunBlock) -> Json:
-    """Run a block again and tell what each of its parts wrote; `stateRoot` is what it led to."""
+    """Run a block again and return the storage that each of its parts writes.
+
+    `stateRoot` is the root of the resulting state. It is not compared with that in the header.
+    """
     header, body = config.block
     parent = call.block(config.parent or header.parent_hash)
     at = call.node.at(parent)

@@ -1,4 +1,8 @@
-"""Steps the network in one thread, under one lock; what a step did is visible whole, and readers never wait (ND-3)."""
+"""Builds the blocks of a network in one thread, on request, on demand or at intervals (ND-3).
+
+All changes are made under one lock. The results of a step become visible at once when it is
+complete, so that readers need no lock and never wait.
+"""
 
 import asyncio
 import logging
@@ -26,13 +30,19 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 READING: Final = 1
-"""Calls that read at length, at once."""
+"""The number of threads for calls that read a lot."""
 EXECUTING: Final = 2
-"""Calls that execute the runtime, at once: one of seconds does not keep the others waiting."""
+"""The number of threads for calls that run the runtime. With two, a call of several seconds does
+not block all others.
+"""
 AT_ONCE: Final = 16
-"""Steps that are built for what is ready, at most, before others have a turn."""
+"""The maximum number of steps in a row for extrinsics that are ready, before other requests have a
+turn.
+"""
 _BREATH: Final = 0.002
+"""Seconds of work after which `breathe` lets other tasks run."""
 _FIRST_BLOCKS: Final = 64
+"""Relay blocks in which each parachain must build its first block."""
 
 log: Final = logging.getLogger("pubsub.node")
 
@@ -44,7 +54,11 @@ def _ends() -> RpcError:
 def _whole(
     method: Callable[Concatenate["Producer", P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["Producer", P], Coroutine[Any, Any, T]]:
-    """Decorator: under the lock, and to its end even when whoever wants it goes away meanwhile: no step is lost."""
+    """Run a method of `Producer` under the lock and to its end, even if its caller is cancelled.
+
+    Without this, a client that disconnects could interrupt a step between the network and the
+    timeline.
+    """
 
     @wraps(method)
     async def run(producer: "Producer", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -57,31 +71,37 @@ class Writer(Protocol):
     """The destination of a journal."""
 
     def action(self, action: Action) -> None:
-        """Something was asked for that the next step has."""
+        """Write an action that the next step contains."""
 
     def step(self, moment: Moment) -> None:
-        """A step was made."""
+        """Write a completed step."""
 
 
 class StepFailed(PubsubError):
-    """A step raised because of what was asked for; it was made without."""
+    """A step that raised an error and was then made without the requested actions."""
 
 
 @dataclass(eq=False)
 class Producer:
-    """Steps a network and tells what became of it."""
+    """Builds the blocks of a network. It is the node's `Control`."""
 
     live: LiveNetwork
+    """The network that is stepped."""
     timeline: Timeline
+    """The timeline that receives the new moments."""
     options: Options
     announce: Callable[[Advance], None]
+    """Called after each step and rewind."""
     pools: Mapping[Chain, Pool]
+    """The pools whose ready extrinsics go into blocks."""
     reject: Callable[[Chain, Iterable[bytes]], None]
+    """Called with extrinsics of a chain that a block could not be built with."""
     journal: Writer | None = None
+    """The journal to write, if any."""
     floor: int = 0
-    """The relay height below which nothing is rewound."""
+    """The relay height below which there are no rewinds."""
     broken: Exception | None = None
-    """Why no step can be built until a rewind."""
+    """The error because of which no block can be built until a rewind."""
 
     def __post_init__(self) -> None:
         self.mode = self.options.build
@@ -92,14 +112,18 @@ class Producer:
         self._reading = Beside(READING)
         self._executing = Beside(EXECUTING)
         self._under_way: dict[asyncio.Future[Any], None] = {}
-        self._ending = False  # no step is begun any more
-        self._ended = False  # nothing is done any more
+        # Once `_ending` is set, no step begins. Once `_ended` is set, all requests fail.
+        self._ending = False
+        self._ended = False
         self._breath = 0.0
 
     # Life
 
     async def start(self) -> None:
-        """Build until every chain has a final block 1. Raises `BadOption` where a chain builds none."""
+        """Build blocks until every chain has a final block after its first one.
+
+        Clients expect a final block. Raises `BadOption` if a parachain builds none.
+        """
         async with self._lock:
             missing = list(self.timeline.views)
             for _ in range(_FIRST_BLOCKS + self.options.finality):
@@ -115,7 +139,11 @@ class Producer:
         self.floor = self.timeline.newest.number
 
     async def replay(self, journal: Journal, name: str) -> None:
-        """Do all of a journal again; `name` is what errors call it. Raises `BadJournal` where a block differs."""
+        """Build all blocks of a journal again.
+
+        `name` stands for the file in error messages. Raises `BadJournal` if a block differs or
+        cannot be built.
+        """
         for entry in journal.entries:
             await self._redo(entry.actions, f"{name}:{entry.line}")
             try:
@@ -147,7 +175,7 @@ class Producer:
         return moment
 
     async def run(self) -> None:
-        """Build as the mode says, until cancelled."""
+        """Build blocks in the present mode until cancelled."""
         while True:
             self._mode_changed.clear()
             if self.mode is Build.INTERVAL:
@@ -158,7 +186,7 @@ class Producer:
                 await self._run_on_demand()
 
     async def close(self) -> None:
-        """Let the step that is under way come to its end, then end."""
+        """Wait for the step that is being made, then stop."""
         self._ending = True
         if self._under_way:
             await asyncio.wait(self._under_way)
@@ -170,6 +198,10 @@ class Producer:
             self.live.finish()
 
     async def _run_interval(self) -> None:
+        """Build at regular times.
+
+        If a step takes longer than the interval, the later ones are delayed, not skipped.
+        """
         clock = asyncio.get_running_loop().time
         due = clock()
         while self.mode is Build.INTERVAL:
@@ -181,6 +213,7 @@ class Producer:
                 await self._quietly()
 
     async def _run_on_demand(self) -> None:
+        """Build when a step is requested, until the mode changes."""
         while self.mode in {Build.INSTANT, Build.SINGLE}:
             waiting = asyncio.ensure_future(self._wake.wait())
             changed = asyncio.ensure_future(self._mode_changed.wait())
@@ -192,7 +225,8 @@ class Producer:
             if self._mode_changed.is_set():
                 return
             self._wake.clear()
-            await asyncio.sleep(0)  # what else arrives in this turn shares the step
+            # Requests that arrive in the same turn of the event loop share the step.
+            await asyncio.sleep(0)
             for _ in range(AT_ONCE):
                 await self._quietly()
                 if self.broken is not None or not self._ready():
@@ -201,7 +235,7 @@ class Producer:
                 await self._quietly()
 
     async def _quietly(self) -> None:
-        """A step that nobody waits for: why it fails is logged."""
+        """Build a block that no caller waits for. A failure is logged."""
         if self.broken is not None:
             return
         try:
@@ -212,28 +246,35 @@ class Producer:
     def _ready(self) -> bool:
         return any(pool.ready_count for pool in self.pools.values())
 
-    # What methods ask for
+    # Requests of methods (`Control`)
 
     @_whole
     async def act(self, todo: Iterable[Action]) -> list[int | None]:
-        """Do all of it before the next step, or nothing. Raises `PubsubError`."""
+        """Apply all actions before the next step, or leave the network unchanged.
+
+        Raises `PubsubError`.
+        """
         return await self._act(todo)
 
     @_whole
     async def build(self, todo: Iterable[Action] = ()) -> Moment:
-        """Do all of it and build a relay block. Raises `PubsubError`, or `RpcError` where nothing can be built."""
+        """Apply all actions and build a relay block.
+
+        Raises `PubsubError` if an action is refused or the step fails, and `RpcError` if no block
+        can be built.
+        """
         asked = list(todo)
         if asked:
             await self._act(asked)
         return await self._step()
 
     def ask(self) -> None:
-        """A step is wanted, if blocks are built on demand."""
+        """Request a step, if blocks are built on demand."""
         self._wake.set()
 
     @_whole
     async def rewind(self, moment: Moment, todo: Iterable[Action] = ()) -> None:
-        """Go back to a kept moment, and do all of it then. Raises `PubsubError`."""
+        """Return the network to a stored moment and apply actions there. Raises `PubsubError`."""
         if self._ended:
             raise _ends()
         if moment.saved is None or moment.number < self.floor:
@@ -248,11 +289,14 @@ class Producer:
 
     @_whole
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
-        """Run `work` between two steps in the thread that steps; it must leave the network as it is."""
+        """Call `work` between two steps, in the thread that steps.
+
+        It must leave the network as it is.
+        """
         return await self._in_thread(lambda: work(self.live))
 
     async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:
-        """Run `work` in a thread beside the event loop. Raises `RpcError` when the node ends."""
+        """Call `work` in another thread. Raises `RpcError` if the node is stopping."""
         if self._ended:
             raise _ends()
         try:
@@ -263,12 +307,12 @@ class Producer:
             raise
 
     def set_mode(self, mode: str) -> None:
-        """Build in the mode called `mode`: `instant`, `single`, `manual` or an interval."""
+        """Set the mode of building by its name: `instant`, `single`, `interval` or `manual`."""
         self.mode = Build(mode)
         self._mode_changed.set()
 
     async def breathe(self) -> None:
-        """Let others go on after 10 ms of work."""
+        """Let other tasks run if `_BREATH` seconds have passed since they last could."""
         now = asyncio.get_running_loop().time()
         if now - self._breath > _BREATH:
             await asyncio.sleep(0)
@@ -280,7 +324,12 @@ class Producer:
         return await self._in_thread(lambda: self.live.apply_all(todo))
 
     async def _step(self) -> Moment:
-        """One step. One that raises is made again without what was asked for (ND-31)."""
+        """Build one relay block, record it and announce it.
+
+        If the step raises an error, it is made again without the pending actions, and the
+        extrinsics in it are dropped from the pools (ND-31). `StepFailed` then reports the error.
+        The caller must hold the lock.
+        """
         if self._ending:
             raise _ends()
         if self.broken is not None:
@@ -306,6 +355,7 @@ class Producer:
         return moment
 
     def _offers(self) -> list[actions.Offer]:
+        """Return the ready extrinsics of all pools as actions."""
         most = 1 if self.mode is Build.SINGLE else None
         ready = ((chain, pool.ready()[:most]) for chain, pool in self.pools.items() if pool.ready_count)
         return [actions.Offer(chain=chain, extrinsics=extrinsics) for chain, extrinsics in ready]
@@ -316,6 +366,7 @@ class Producer:
         return self.live.step()
 
     async def _again(self) -> Moment:
+        """Build a block without actions. If that fails too, refuse all steps until a rewind."""
         try:
             return await self._in_thread(self.live.step)
         except Exception as error:
@@ -327,12 +378,16 @@ class Producer:
         return RpcError(INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}")
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Call `work` in the thread that steps. Raises `RpcError` if the node has stopped."""
         if self._ended:
             raise _ends()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work` under the lock, which comes to its end even when whoever waits goes away."""
+        """Run `work` under the lock and return its result.
+
+        The work completes even if the caller is cancelled.
+        """
 
         async def locked() -> T:
             async with self._lock:
@@ -346,4 +401,5 @@ class Producer:
     def _came_to_its_end(self, task: asyncio.Future[Any]) -> None:
         self._under_way.pop(task, None)
         if not task.cancelled():
-            task.exception()  # whoever waited for it may be gone
+            # asyncio warns of exceptions that are never retrieved. The caller may have been cancelled.
+            task.exception()

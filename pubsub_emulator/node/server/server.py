@@ -1,4 +1,4 @@
-"""The server: paths and ports, HTTP and WebSocket, who is let in, and an orderly end."""
+"""The server: HTTP and WebSocket on the paths of the chains, and an orderly start and end."""
 
 import asyncio
 import errno
@@ -31,9 +31,13 @@ from pubsub_emulator.serving.guard import guard
 from pubsub_emulator.serving.listening import http_log
 
 _SPEAK: Final = 1.0
+"""The maximum time in seconds between two checks for silent follows."""
 _SWITCH_SECONDS: Final = 0.0001
-"""How long a thread that computes keeps the interpreter: the event loop takes it back after every message it sends."""
-_LINGER: Final = 10.0  # seconds for which the rest of a refused request is taken, so that its sender reads the answer
+"""The interpreter's switch interval while the node serves. The event loop waits at most that long
+for a computing thread after each message that it sends.
+"""
+_LINGER: Final = 10.0
+"""Seconds for which the rest of a refused request is read, because clients read the answer last."""
 _CORS: Final = {
     "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
     "Access-Control-Allow-Headers": "Content-Type",
@@ -47,32 +51,41 @@ _OF_PAGE: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-"""The page may run and ask for nothing but what this server has."""
+"""Headers of pages: they may only load and call what this server provides."""
 
 
 class Pages(Protocol):
-    """The functions that draw the pages; handed in, since a room above has them."""
+    """Functions that render pages.
+
+    They are passed to the server because the package that renders pages imports this one.
+    """
 
     def live(self) -> Mapping[str, tuple[bytes, str]]:
-        """The page that shows what happens: its files by path, each with its type; the page itself is at `/`."""
+        """Return the files of the live page by path, with their media types.
+
+        The page itself is at `/`.
+        """
 
     def explain(self, node: Node, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
-        """A candidate of a moment, as `pubsub_explained` answers; `before` is the moment before."""
+        """Return a candidate in the form of `pubsub_explained`.
+
+        `moment` is the candidate's moment, and `before` is the one before it.
+        """
 
     def difference(self, title: str, shown: Mapping[str, object]) -> str:
-        """The page of a dry run; `shown` has what `dev_dryRun` answers."""
+        """Return the page of a dry run. `shown` is the answer of `dev_dryRun`."""
 
     def explore(self, node: Node, moments: Sequence[Moment]) -> str:
-        """The page of some moments, ascending."""
+        """Return the page of some moments, which are in ascending order."""
 
 
 class CannotListen(PubsubError):
-    """The port cannot be listened on."""
+    """A port that cannot be listened on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The address of a served chain."""
+    """The address of a chain."""
 
     chain: Chain
     url: str
@@ -84,7 +97,10 @@ class Server:
     def __init__(
         self, live: LiveNetwork, options: Options, journal: Writer | None = None, pages: Pages | None = None
     ) -> None:
-        """Raises `BadOption` and `ImpossibleTimeline` for options that do not go together."""
+        """Connect the parts of the node.
+
+        Raises `BadOption` or `ImpossibleTimeline` if options contradict each other.
+        """
         options.check()
         self.options = options
         self.live = live
@@ -120,7 +136,10 @@ class Server:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[tuple[Place, ...]]:
-        """Build the first blocks, listen, and end in order. Raises `CannotListen`, `BadOption`."""
+        """Build the first blocks, listen, and yield the addresses of the chains.
+
+        At the end, close all connections in order. Raises `CannotListen` or `BadOption`.
+        """
         before = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
         await self.producer.start()
@@ -147,6 +166,7 @@ class Server:
             sys.setswitchinterval(before)
 
     async def _listen(self, runners: list[web.AppRunner]) -> tuple[Place, ...]:
+        """Listen on all ports and return the addresses of the chains."""
         places: list[Place] = []
         main = await self._site(runners, self._chains, self.options.port)
         shown = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
@@ -158,6 +178,10 @@ class Server:
         return tuple(places)
 
     async def _site(self, runners: list[web.AppRunner], chains: Mapping[str, Chain], port: int) -> int:
+        """Listen on one port and return its number.
+
+        `chains` are the chains by path. Only the relay chain's site has metrics and pages.
+        """
         names = guard(self.options.names)
         app = web.Application(client_max_size=self.options.serving.request.bytes, middlewares=[names])
         for path, chain in chains.items():
@@ -184,6 +208,7 @@ class Server:
         if server is None:
             raise DefensiveFailure("a runner that is set up has no server")
 
+        # aiohttp has no limit of sockets. Sockets beyond the limit get another protocol.
         def door() -> asyncio.BaseProtocol:
             return _Full() if len(server.connections) >= most else server()
 
@@ -204,7 +229,7 @@ class Server:
         self.node.reject(chain, extrinsics)
 
     async def _speak(self) -> None:
-        """Now and then: follows that were silent for long."""
+        """Let silent follows send an event from time to time."""
         while True:
             await asyncio.sleep(min(_SPEAK, self.options.serving.silence / 4))
             for connection in list(self.connections):
@@ -213,6 +238,8 @@ class Server:
     # Requests
 
     def _handler(self, chain: Chain) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        """Return the HTTP handler of a chain's path."""
+
         async def handle(request: web.Request) -> web.StreamResponse:
             origin = request.headers.get("Origin")
             cors = {} if origin is None else {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
@@ -235,6 +262,7 @@ class Server:
         return len(self.connections) + self._joining + self._posts >= self.options.serving.connections
 
     async def _post(self, request: web.Request, chain: Chain) -> web.Response:
+        """Answer a JSON-RPC request over POST."""
         if self._is_full():
             return web.Response(status=503, text="too many connections\n")
         self._posts += 1
@@ -254,9 +282,10 @@ class Server:
         return web.Response(text=answer.text, content_type="application/json")
 
     async def _socket(self, request: web.Request, chain: Chain) -> web.StreamResponse:
+        """Serve a WebSocket connection."""
         if self._is_full():
             return web.Response(status=503, text="too many connections\n")
-        # Twice the limit, so that a message somewhat too big is answered and not the end of its connection.
+        # Twice the limit: a message that is slightly too big gets an answer instead of a disconnection.
         socket = web.WebSocketResponse(compress=False, max_msg_size=2 * self.options.serving.request.bytes)
         self._joining += 1
         try:
@@ -283,7 +312,10 @@ class Server:
         return web.Response(body=content, content_type=kind, charset="utf-8", headers=_OF_PAGE)
 
     async def _explorer(self, _request: web.Request) -> web.Response:
-        """The page of the newest blocks, drawn once for all who ask for it meanwhile."""
+        """Return the page of the stored blocks.
+
+        The page is rendered once for all requests that arrive until it is done.
+        """
         pages, newest = self._pages, self.timeline.newest
         if pages is None:
             return web.Response(status=404)
@@ -305,10 +337,10 @@ _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnec
 
 
 class _Full(asyncio.Protocol):
-    """The protocol of a socket for which there is no room (ND-29)."""
+    """The protocol of a socket beyond the limit (ND-29)."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say it at once; what the client sends is not read."""
+        """Answer with status 503 at once, without reading the request."""
         leaving = cast("asyncio.Transport", transport)
         leaving.write(_FULL)
         leaving.close()

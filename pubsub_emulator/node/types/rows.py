@@ -1,4 +1,4 @@
-"""Storage as clients name it: pallet and item, keys and values as JSON; and full storage keys taken apart again."""
+"""Storage by pallet and item with keys and values as JSON, and the decoding of storage keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,29 +24,33 @@ class StorageEntry:
 
     item: AnyItem
     names: Names
+    """The descriptions of named types."""
 
     @property
     def pallet(self) -> str:
-        """Its pallet's name."""
+        """Return the name of the pallet."""
         return self.item.pallet.name
 
     @property
     def prefix(self) -> bytes:
-        """The first 32 bytes of its keys."""
+        """Return the first 32 bytes of the item's keys."""
         return self.item.prefix
 
     @property
     def name(self) -> str:
-        """The item's name in its pallet."""
+        """Return the item's name in its pallet."""
         return self.item.item
 
     @property
     def keys(self) -> tuple[tuple[Hasher, TypeInfo], ...]:
-        """The hasher and the type of each of its keys."""
+        """Return the hasher and the type of each key of the map."""
         return tuple((hasher, described(codec)) for hasher, codec in self.item.key_parts)
 
     def key(self, keys: Sequence[object]) -> bytes:
-        """The full storage key, or with fewer keys the prefix of those below them. Raises `BadValue`."""
+        """Return the full storage key. With fewer keys, return the prefix of all keys below them.
+
+        Raises `BadValue`.
+        """
         if len(keys) > len(self.keys):
             raise BadValue(f"{self.item.name} takes {len(self.keys)} keys, not {len(keys)}")
         out = self.prefix
@@ -55,15 +59,18 @@ class StorageEntry:
         return out
 
     def encode(self, value: object) -> bytes:
-        """The bytes of a value. Raises `BadValue`."""
+        """Return the bytes of a value. Raises `BadValue`."""
         return values.from_json(described(self.item.codec), value, self.names, self.item.name)
 
     def decode(self, data: bytes) -> object:
-        """A stored value as JSON. Raises `ScaleError`."""
+        """Return a stored value as JSON. Raises `ScaleError`."""
         return values.to_json(described(self.item.codec), data, self.names)
 
     def decode_keys(self, full: bytes) -> list[object]:
-        """The keys in a full storage key. Raises `ScaleError`."""
+        """Return the keys in a full storage key.
+
+        Raises `ScaleError` if it is invalid, or if a hasher's output does not contain the key.
+        """
         reader = Reader(full, len(self.prefix))
         out = []
         for hasher, info in self.keys:
@@ -76,10 +83,12 @@ class StorageEntry:
 
 
 class Row(TypedDict):
-    """A row of storage as clients name it: pallet, item, keys and value as JSON."""
+    """A row of storage, with the names that clients use for pallet and item."""
 
     section: str
+    """The pallet in camel case."""
     method: str
+    """The item in camel case."""
     key: list[object]
     value: object
 
@@ -91,7 +100,7 @@ def _names(runtime: RuntimeDefinition) -> Names:
 
 @lru_cache(maxsize=32)
 def _storage(runtime: RuntimeDefinition) -> Mapping[tuple[str, str] | bytes, StorageEntry]:
-    """All items of a runtime, by their folded names and by their prefix."""
+    """Return all items of a runtime by their folded names and by their prefixes."""
     items = (item for each in runtime.pallets for item in each.pallet.items.values() if item.codec.info is not None)
     entries = [StorageEntry(item, _names(runtime)) for item in items]
     found: dict[tuple[str, str] | bytes, StorageEntry] = {entry.prefix: entry for entry in entries}
@@ -109,7 +118,11 @@ def storage_entry(at: At, pallet: str, item: str) -> StorageEntry | None:
 
 
 def storage_pairs(at: At, values: Mapping[str, object]) -> list[tuple[bytes, bytes | None]]:
-    """Storage of `{Pallet: {Item: value}}`; maps have `[keys, value]`, `$removePrefix` empties. Raises `BadValue`."""
+    """Return storage keys and values of a document `{Pallet: {Item: value}}`.
+
+    The value of a map is a list of `[keys, value]`. `$removePrefix` lists items whose entries are
+    all removed first. Raises `BadValue`.
+    """
     pairs: dict[bytes, bytes | None] = {}
     for pallet, items in values.items():
         if not isinstance(items, Mapping):
@@ -144,12 +157,12 @@ def _pairs(entry: StorageEntry, value: object) -> Iterator[tuple[bytes, bytes | 
 
 
 def entry_of(at: At, key: bytes) -> StorageEntry | None:
-    """The storage item that a full storage key belongs to."""
+    """Return the storage item that a full storage key belongs to, or `None`."""
     return _storage(at.runtime.definition).get(key[:32])
 
 
 def parse_row(at: At, key: bytes, value: bytes | None) -> Row | None:
-    """A row of storage; `None` when it is no item's or does not decode."""
+    """Return a key and value as a row, or `None` if the item is unknown or does not decode."""
     entry = entry_of(at, key)
     if entry is None:
         return None
