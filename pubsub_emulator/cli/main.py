@@ -17,6 +17,7 @@ import click
 from pubsub_emulator.cli.base.extras import EXTRAS, brings
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.own_process import OwnProcess
+from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, MEANINGS, PIPE_CLOSED, USAGE
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.shown import safe
@@ -160,6 +161,7 @@ def main() -> None:
     """The entry point: every expected failure is one line on standard error and an exit code.
 
     Being asked to end by another program is an interruption like any other: what is half-written goes.
+    prepare_streams()
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -21,7 +21,7 @@ def safe(text: str) -> str:
 
 def whole(text: str) -> str:
     """As `safe`, however long it is: for documents, which a cut would make another."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in text)
+    return text if text.isprintable() else "".join(each if each.isprintable() else escaped(each) for each in text)
 
 
 def marked(text: str) -> str:
@@ -36,7 +36,8 @@ def cell(value: object) -> object:
     return f"'{safe(value)}" if value.startswith(_FORMULA) else safe(value)
 
 
-def _escaped(character: str) -> str:
+def escaped(character: str) -> str:
+    """Escape a character as in a JSON string, in UTF-16 units: two for one beyond the first 65,536 characters."""
     if character in "\n\r\t":
         return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
     units = character.encode("utf-16-be", "surrogatepass")

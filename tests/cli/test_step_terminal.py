@@ -40,7 +40,7 @@ def scenario(tmp_path: Path) -> Path:
 class Terminal:
     """A process on a pseudo-terminal, and all that it wrote so far without control sequences."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
         self.master, slave = pty.openpty()
         command = [sys.executable, "-c", AT_A_TERMINAL, *arguments]
         self.process = subprocess.Popen(
@@ -49,7 +49,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             cwd=folder,
-            env=environment(**_variables(folder)),
+            env=environment(**_variables(folder), **variables),
             start_new_session=True,
         )
         os.close(slave)
@@ -128,6 +128,28 @@ def test_tab_completes_and_lines_of_earlier_sessions_come_back(
         again.wait_for("3000: the next block reads on at the first item")
     finally:
         again.close()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "answer"),
+    [("ascii", "bytes that the encoding of the input does not have in: fly"), ("latin-1", "there is no command 'fly'")],
+)
+def test_a_terminal_without_an_ellipsis_gets_three_dots(
+    tmp_path: Path, scenario: Path, encoding: str, answer: str
+) -> None:
+    terminal = Terminal(tmp_path, "step", scenario.name, PYTHONIOENCODING=encoding)
+    try:
+        terminal.wait_for("main 0>")
+        terminal.type("help\r")
+        terminal.wait_for(r"\[KEY\.\.\.\]")
+        terminal.type("fly café\r")
+        terminal.wait_for(answer)
+        terminal.type("step 2\r")
+        terminal.wait_for("main 2>")
+        terminal.type("\x04")
+        assert terminal.process.wait(timeout=60) == 0
+    finally:
+        terminal.close()
 
 
 def _script(folder: Path, lines: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

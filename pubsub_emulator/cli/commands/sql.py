@@ -10,13 +10,22 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
+def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """Refuse a query with bytes that the locale cannot decode. DuckDB fails at the lone surrogates that they become."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("the query has bytes that are not text in the encoding of this locale") from None
+    return value
+
+
     "sql",
     epilog="\b\nExamples:\n"
     '  pubsub sql out/audit "SELECT chain, cause, SUM(bytes) FROM waste GROUP BY chain, cause"\n'
     '  pubsub sql s3://bucket/audit "SELECT * FROM chains" --json\n',
 )
 @click.argument("place", metavar="AUDIT|HISTORY", type=options.HISTORY)
-@click.argument("question")
+@click.argument("question", callback=_decoded)
 @with_json_option
 def command(place: str, question: str) -> Result:
     """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a table.

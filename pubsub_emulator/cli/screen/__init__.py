@@ -1,6 +1,7 @@
 """Output for people: progress on a terminal, and tables of figures."""
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import click
 
 from pubsub_emulator.cli.screen.pages import Doing, Grid, Line, Shown
+from pubsub_emulator.cli.streams import DOCUMENT, shown_on
 from pubsub_emulator.primitives.shown import safe, whole
 
 if TYPE_CHECKING:
@@ -39,9 +41,9 @@ def say(*lines: str, aside: bool = False) -> None:
 
 
 def say_document(text: str) -> None:
-    """A document on standard output: its lines, of any length."""
+    """A document on standard output: its lines, of any length. JSON stays the same JSON in every encoding."""
     for line in text.split("\n"):
-        click.echo(whole(line))
+        click.echo(shown_on(sys.stdout, whole(line), DOCUMENT))
 
 
 class _Lines(logging.Formatter):

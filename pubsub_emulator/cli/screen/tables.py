@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pubsub_emulator.cli.streams import shown_on
 from pubsub_emulator.primitives.shown import safe
 
 PLAIN_WIDTH: Final = 140
@@ -31,19 +32,25 @@ def print_table(
     title: str, header: Iterable[str], rows: Iterable[Iterable[object]], names_rows: int, *, aside: bool
 ) -> None:
     """Print a table as `screen.table` says, on standard error where it is `aside`."""
-    names = tuple(map(safe, header))
-    cells = [tuple(safe(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
     console = Terminal(stderr=aside)
     if not console.is_terminal:
         console = Terminal(width=PLAIN_WIDTH, stderr=aside)
+
+    def shown(text: str) -> str:
+        """A text as the console writes it, whose width is that of the column."""
+        return shown_on(console.file, safe(text))
+
+    names = tuple(map(shown, header))
+    cells = [tuple(shown(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
+    gap = shown("…")
     if title:
         console.print(Text(safe(title), style="bold"))
-    shortened = _fitting(names, cells, console.width)
+    shortened = _fitting(names, cells, console.width, gap=gap)
     if shortened is not None:
         _print(console, names, shortened)
         return
     turned = [tuple(column) for column in zip(names, *cells, strict=True)]
-    if names_rows == 1 and (fitting := _fitting(turned[0], turned[1:], console.width)) is not None:
+    if names_rows == 1 and (fitting := _fitting(turned[0], turned[1:], console.width, gap=gap)) is not None:
         _print(console, turned[0], fitting)
         return
     for row in cells:
@@ -51,7 +58,7 @@ def print_table(
         rest: list[tuple[str, ...]] = [
             (f"  {name}", cell) for name, cell in zip(names[names_rows:], row[names_rows:], strict=True)
         ]
-        _print(console, ("", ""), _fitting(("", ""), rest, console.width) or rest)
+        _print(console, ("", ""), _fitting(("", ""), rest, console.width, gap=gap) or rest)
 
 
 def _print(console: Terminal, names: tuple[str, ...], cells: list[tuple[str, ...]]) -> None:
@@ -76,20 +83,24 @@ _KEPT_DIGITS: Final = (16, 8, 4)
 """Numbers of hex digits to keep at either end of a hash, in the order in which they are tried."""
 
 
-def _fitting(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]] | None:
-    """The cells with hashes shortened to fit the width; `None` if they cannot fit."""
+def _fitting(
+    names: tuple[str, ...], cells: list[tuple[str, ...]], width: int, *, gap: str
+) -> list[tuple[str, ...]] | None:
+    """The cells with hashes shortened to fit the width, with `gap` in their middle; `None` if they cannot fit."""
     if _least(names, cells) <= width:
         return cells
     for kept in _KEPT_DIGITS:
-        cut = [tuple(_HEX.sub(lambda found: _shortened(found, kept), cell) for cell in row) for row in cells]  # noqa: B023  # used at once
+        cut = [tuple(_HEX.sub(lambda found: _shortened(found, kept, gap), cell) for cell in row) for row in cells]  # noqa: B023  # used at once
         if _least(names, cut) <= width:
             return cut
     return None
 
 
-def _shortened(found: re.Match[str], kept: int) -> str:
+def _shortened(found: re.Match[str], kept: int, gap: str) -> str:
     prefix, digits = found.group(1) or "", found.group(2)
-    return f"{prefix}{digits[:kept]}…{digits[-kept:]}" if len(digits) > 2 * kept + 1 else found.group()
+    if len(digits) <= 2 * kept + len(gap):
+        return found.group()
+    return f"{prefix}{digits[:kept]}{gap}{digits[-kept:]}"
 
 
 def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:

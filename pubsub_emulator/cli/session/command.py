@@ -20,7 +20,13 @@ class CommandError(PubsubError):
 
 
 def split_line(line: str) -> list[str]:
-    """The words of a line; a comment has none. Raises `CommandError` for an open quote."""
+    """Split a line into its words; a comment has none.
+
+    Raises `CommandError` for an open quote, and for lone surrogates: standard input makes them of bytes that its
+    encoding does not have.
+    """
+    if any("\ud800" <= character <= "\udfff" for character in line):
+        raise CommandError(f"bytes that the encoding of the input does not have in: {line.strip()}")
     try:
         return shlex.split(line, comments=True)
     except ValueError as error:
