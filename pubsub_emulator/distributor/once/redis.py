@@ -48,8 +48,8 @@ listed.
 # - writes: [kind, table, flat list of keys and values (for a set, its members), keys to remove].
 # - due: a flat list of scores and rows.
 # - undue: the written rows that have no due time.
-# The answer is {1, time} if the writes were applied. Otherwise it is {0, time, list}: a flat list of
-# the positions of wrong values, counted from 1, and the stored values.
+# The answer is {1, time} if the writes were applied. Otherwise it is {0, time, list}: a flat list
+# of the positions of wrong values, counted from 1, and the stored values.
 # One argument is packed much faster than many, and one call for a table is much faster than one for
 # each key.
 _APPLY: Final = """

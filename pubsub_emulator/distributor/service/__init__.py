@@ -1,1 +1,1 @@
-"""The distributor as a service: the state machine over real stores, adapters and HTTP."""
+"""The distributor as a process: its engine, its HTTP interface, and its clients of adapters."""

@@ -1,4 +1,8 @@
-"""Rights of callers, by hashed bearer tokens or JWTs, and events signed as JWTs (ID-13, ID-23)."""
+"""The rights of callers, and events signed as JWTs (ID-13, ID-23).
+
+A caller proves its rights with a bearer token: either a fixed one, of which the settings have the
+hash, or a JWT.
+"""
 
 import asyncio
 import hmac
@@ -21,19 +25,28 @@ from pubsub_emulator.primitives.hashing import token_hash
 log = logging.getLogger("pubsub.distributor")
 
 RIGHTS: Final = ("publish", "subscribe", "read", "admin")
+"""All rights: to publish, to subscribe, to read, and to operate the distributor."""
 ALGORITHMS: Final = ("ES256", "EdDSA", "RS256")
+"""The signature algorithms that are accepted."""
 REFRESH_SECONDS: Final = 300.0
+"""The age at which fetched keys are fetched again. If a key is not known, a tenth of it
+suffices."""
 LEEWAY_SECONDS: Final = 5
+"""The tolerated difference between the clocks of the issuer and of this machine."""
 MOST_KEYS: Final = 256 * 1024
+"""The greatest size of a fetched key set, in bytes."""
 _NO_KEYS: Final[dict[str, list[object]]] = {"keys": []}
 
 
 class AccessError(PubsubError):
-    """Settings of access that cannot be used; the message names the place."""
+    """Raised if settings of access cannot be used. The message names the place."""
 
 
 class Keys:
-    """A JSON Web Key Set: fixed, or fetched again from time to time and when an unknown key is named."""
+    """A JSON Web Key Set: a fixed one, or one that is fetched from a URL.
+
+    A fetched set is fetched again when it is old, and earlier if a token names an unknown key.
+    """
 
     def __init__(self, keys: object = _NO_KEYS, url: str = "") -> None:
         self._url = url
@@ -42,24 +55,33 @@ class Keys:
         self._set = _key_set(keys)
 
     async def find(self, kid: str | None) -> jwt.PyJWK | None:
-        """The key with an id, or the only key if no id is given."""
+        """Return the key with an id, `None` if it is not known.
+
+        Without an id, returns the only key if there is only one.
+        """
         if self._url and self._is_old(kid):
             async with self._fetching:
-                if self._is_old(kid):  # nobody else fetched it meanwhile
+                # Another request may have fetched the keys while this one waited for the lock.
+                if self._is_old(kid):
                     await self._fetch()
         return self._look(kid)
 
     def _is_old(self, kid: str | None) -> bool:
-        """Whether the keys must be fetched again: sooner if a key is not known."""
+        """Return whether the keys must be fetched again.
+
+        The interval limits how often a caller with invented keys can cause a fetch.
+        """
         age = time.monotonic() - self._fetched
         return age > (REFRESH_SECONDS / 10 if self._look(kid) is None else REFRESH_SECONDS)
 
     def _look(self, kid: str | None) -> jwt.PyJWK | None:
+        """Return a key that has been fetched."""
         if kid is None:
             return self._set[0] if len(self._set) == 1 else None
         return next((key for key in self._set if key.key_id == kid), None)
 
     async def _fetch(self) -> None:
+        """Fetch the keys. If that fails, log it and go on with those known so far."""
         try:
             timeout = aiohttp.ClientTimeout(total=5)
             async with (
@@ -70,12 +92,15 @@ class Keys:
                     self._set = _key_set(json.loads(await _whole(response.content)))
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError, AccessError) as error:
             log.warning("the keys cannot be fetched", extra={"fields": {"error": type(error).__name__}})
-        finally:  # where it failed, the keys known so far go on to count
+        finally:
             self._fetched = time.monotonic()
 
 
 async def _whole(content: aiohttp.StreamReader) -> bytes:
-    """The whole body of an answer. Raises `AccessError` if it is longer than `MOST_KEYS` bytes."""
+    """Return the body of an answer.
+
+    Raises `AccessError` if it is longer than `MOST_KEYS` bytes.
+    """
     body = b""
     async for part in content.iter_any():
         body += part
@@ -85,7 +110,10 @@ async def _whole(content: aiohttp.StreamReader) -> bytes:
 
 
 def _key_set(keys: object) -> list[jwt.PyJWK]:
-    """The keys of a set that may sign; others are passed over. Raises `AccessError`."""
+    """Return the keys of a set that can verify signatures, and ignore the others.
+
+    Raises `AccessError` if `keys` is not a key set.
+    """
     if not isinstance(keys, dict) or not isinstance(keys.get("keys"), list):
         raise AccessError("a JSON Web Key Set is an object with a list `keys`")
     found = []
@@ -101,7 +129,11 @@ def _key_set(keys: object) -> list[jwt.PyJWK]:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Verifies compact JWS, which must have `exp` if they `expire`. With `check` off the claims are believed."""
+    """Verifies JWTs (compact JWS).
+
+    Without `check`, every signature and time is accepted. With `expire`, a token must have the
+    claim `exp`.
+    """
 
     keys: Keys
     check: bool = True
@@ -110,13 +142,17 @@ class Verifier:
     expire: bool = False
 
     async def claims(self, token: str) -> dict[str, object]:
-        """The claims. Raises `PyJWTError`."""
+        """Return the claims of a token. Raises `PyJWTError` if it is refused."""
         try:
             return await self._claims(token)
         except (UnicodeError, RecursionError, OverflowError):
             raise jwt.DecodeError("not a token") from None
 
     async def _claims(self, token: str) -> dict[str, object]:
+        """Return the claims of a token.
+
+        Only the algorithm of the key is accepted. A token must not choose another one.
+        """
         if not self.check:
             return jwt.decode(token, options={"verify_signature": False, "verify_exp": False, "verify_nbf": False})
         header = jwt.get_unverified_header(token)
@@ -136,20 +172,28 @@ class Verifier:
 
 
 def hash_token(token: str) -> str:
-    """The SHA-256 of a token, in hexadecimal."""
+    """Return the SHA-256 hash of a token, in hexadecimal."""
     return token_hash(token).hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The rights of callers: for everyone, or by tokens (by their hash) and JWTs whose claim `scope` lists rights."""
+    """The rights of callers.
+
+    Either everyone has all rights, or a caller has those of its token (by the token's hash) or
+    those listed in the claim `scope` of its JWT.
+    """
 
     everyone: bool = False
     tokens: dict[str, frozenset[str]] = field(default_factory=dict)
     verifier: Verifier | None = None
 
     async def require(self, request: web.Request, right: str) -> None:
-        """Check that the caller has a right. Raises `Problem`: 401 for an unknown caller, 403 without the right."""
+        """Check that a caller has a right.
+
+        Raises a `Problem` with status 401 if the caller is not known, and with 403 if it does not
+        have the right.
+        """
         if self.everyone:
             return
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -161,6 +205,7 @@ class Access:
             raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"the right {right!r} is needed")
 
     async def _of_jwt(self, token: str) -> frozenset[str]:
+        """Return the rights of a JWT. Raises a `Problem` with status 401 if it is refused."""
         if self.verifier is None:
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the token is not known")
         try:
@@ -171,7 +216,7 @@ class Access:
         return frozenset(scope.split()) if isinstance(scope, str) else frozenset()
 
     def guarded(self, right: str, handler: Handler) -> Handler:
-        """Wrap a handler so that only callers with the right reach it."""
+        """Wrap a handler so that only callers with a right reach it."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
             await self.require(request, right)
@@ -181,7 +226,7 @@ class Access:
 
 
 async def jwt_event(verifier: Verifier | None, body: bytes) -> dict[str, object]:
-    """The fields of an event that came as a JWT. Raises `Problem`."""
+    """Return the fields of a publication that was sent as a JWT (ID-23). Raises `Problem`."""
     if verifier is None:
         raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "no-jwt", "no keys are configured to verify JWTs with")
     try:

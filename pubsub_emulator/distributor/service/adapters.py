@@ -1,4 +1,4 @@
-"""The protocol by which a distributor uses an adapter, and adapters over HTTP (ID-1, ID-5, ID-10)."""
+"""The interface of adapters, and adapters over HTTP (ID-1, ID-5, ID-10)."""
 
 import json
 from collections.abc import Mapping
@@ -13,56 +13,81 @@ from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Page, Un
 from pubsub_emulator.distributor.event import BadEventError, Event, Notice, block_of, parse_row
 
 NO_STATUSES: Final = frozenset({400, 409, 413, 415, 422})
+"""The statuses by which an adapter refuses an event for good, if it also sends problem+json."""
 MOST_ANSWER: Final = 16 * 2**20
-"""Bytes of an adapter's answer."""
+"""The greatest size of an adapter's answer, in bytes."""
 
 
 class Query(NamedTuple):
-    """A client's query for events. Both times are inclusive, in ms."""
+    """A client's query for events."""
 
     start: int = 0
+    """The earliest block time in ms, inclusive."""
     end: int = 2**53 - 1
+    """The latest block time in ms, inclusive."""
     environment: str | None = None
+    """A value that the metadata must contain, `None` for all events."""
     all: bool = False
+    """Whether every event is wanted. Otherwise only the newest one of each entity is."""
     after: int = 0
+    """The number after which events are wanted."""
     limit: int = 1000
+    """The greatest number of events."""
 
     def concerns(self, notice: Notice) -> bool:
-        """Whether a notice is after the number, in the time and of the environment."""
+        """Return whether an event is after the number, in the time and of the environment."""
         timely = notice.number > self.after and self.start <= notice.time * 1000 <= self.end
         return timely and (self.environment is None or self.environment in notice.event.metadata)
 
 
 class Place(NamedTuple):
-    """Whether a network has an id, `None` if that cannot be told, and whether it would be hidden (see `Probed`)."""
+    """The answer of an adapter to the question whether its network has an id."""
 
     there: bool | None
+    """`None` if the adapter could not tell."""
     hidden: bool = False
+    """Whether the event may be there although it is not shown, see `Probed`."""
 
 
 class Adapter(Protocol):
-    """An adapter of one network: publishes and reads its log. No method raises for what it or its network does."""
+    """An adapter of one network, through which the distributor publishes and reads the log.
+
+    No method raises an exception for an error of the adapter or its network.
+    """
 
     async def misfit(self) -> str:
-        """Why the adapter does not have the interface of its profile; empty if it has, or does not answer."""
+        """Return why the adapter does not have the interface of its profile.
+
+        Empty if it has that interface, or if it does not answer.
+        """
 
     async def publish(self, event: Event) -> Answer:
         """Publish an event. Returns `Unknown` unless the answer is clear."""
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:
-        """Whether the network has the id of an event of that entity, published since then (seconds)."""
+        """Return whether the network has the id of an event.
+
+        `since` is the second from which to search, and `entity` is `Event.order`, for adapters that
+        cannot be asked for an id.
+        """
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:
-        """The log after a number, or from a time where the adapter knows only times; `None` on failure."""
+        """Return the log after a number, `None` on failure.
+
+        An adapter that is read by time begins at the second `since` instead.
+        """
 
     async def query(self, query: Query) -> list[Notice] | None:
-        """Events for a client, ascending; `None` on failure."""
+        """Return events for a client, in ascending order, `None` on failure."""
 
     async def hooks(self) -> tuple[Hook, ...] | None:
-        """The subscriptions that the adapter lists; `None` on failure."""
+        """Return the subscriptions that the adapter lists, `None` on failure."""
 
     async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
-        """Subscribe an endpoint, to everything if `types` is `None`; `False` if refused, `None` if that is unclear."""
+        """Subscribe an endpoint, to everything if `types` is `None`.
+
+        Returns `False` if the adapter refuses, `None` if that is unclear.
+        """
 
     async def drop(self, subscription: str) -> None:
         """Remove a subscription."""
@@ -70,12 +95,16 @@ class Adapter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The protocol of an adapter. A public one is read by time, for each environment, and appends `chain_id`."""
+    """The properties of an adapter over HTTP."""
 
     chain_id: str = ""
+    """The value that a public adapter appends to the metadata."""
     environments: tuple[str, ...] = ()
+    """The environments that a public adapter is asked for. Empty for all that it knows."""
     token: str = ""
+    """The bearer token that the adapter needs, empty for none."""
     timeout: float = 10.0
+    """The longest time of a call, in seconds."""
 
 
 class HttpAdapter:
@@ -89,20 +118,31 @@ class HttpAdapter:
         self._headers = {"Authorization": f"Bearer {profile.token}"} if profile.token else {}
 
     async def _base(self) -> str | None:
-        """The URL of the version of the interface, `None` where there is none."""
+        """Return the URL of the interface's version, `None` if no known version is served."""
         return f"{self._url}/api/v2"
 
     async def _ask(self, method: str, path: str, **how: Any) -> "HttpAnswer | None":
+        """Send a request to a path of the interface and return the answer.
+
+        Returns `None` without an answer.
+        """
         base = await self._base()
         return None if base is None else await self._send(method, base + path, **how)
 
     async def _send(self, method: str, url: str, **how: Any) -> "HttpAnswer | None":
+        """Send a request to a URL and return the answer.
+
+        Returns `None` without an answer, and for an answer of more than `MOST_ANSWER` bytes.
+        """
         how.setdefault("timeout", self._timeout)
-        try:  # a path is sent as it is: the segments . and .. are ids
+        try:
+            # Ids may be `.` or `..`. The path is marked as encoded, so that these segments are not
+            # resolved.
             async with self._session.request(
                 method, URL(url, encoded=True), headers=self._headers, allow_redirects=False, **how
             ) as response:
                 body = await response.content.read(MOST_ANSWER)
+                # `read` may return less than is still to come.
                 while len(body) < MOST_ANSWER and not response.content.at_eof():
                     body += await response.content.read(MOST_ANSWER - len(body))
                 if not response.content.at_eof():
@@ -112,7 +152,10 @@ class HttpAdapter:
             return None
 
     async def misfit(self) -> str:
-        """Ask for an id that nobody has: an adapter answers with a problem document."""
+        """Return why the adapter does not have this interface.
+
+        Asks for an id that no event has: an adapter with this interface answers with problem+json.
+        """
         answer = await self._ask("GET", "/publications/-")
         if answer is not None and answer.status in {401, 403}:
             return f"{self._url} refuses the token: status {answer.status}"
@@ -121,7 +164,11 @@ class HttpAdapter:
         return ""
 
     async def publish(self, event: Event) -> Answer:
-        """POST `/publishEvent`."""
+        """POST the event to `/publishEvent`.
+
+        Only problem+json counts as a refusal. Other errors may come from a proxy between, so they
+        are unclear.
+        """
         answer = await self._ask("POST", "/publishEvent", json=event.body())
         if answer is None:
             return Unknown("no answer")
@@ -155,7 +202,10 @@ class HttpAdapter:
         return None if notices is None else Page(notices, len(notices) < limit)
 
     async def _notices(self, parameters: Mapping[str, str], **how: Any) -> tuple[Notice, ...] | None:
-        """GET `/events`; `None` also where a row has no number."""
+        """GET `/events` and return the notices.
+
+        Returns `None` without an answer, and if a row has no number.
+        """
         answer = await self._ask("GET", f"/events?{urlencode(parameters)}", **how)
         rows = None if answer is None or answer.status != 200 else answer.json()
         if not isinstance(rows, list):
@@ -164,7 +214,7 @@ class HttpAdapter:
         return notices if len(notices) == len(rows) else None
 
     async def query(self, query: Query) -> list[Notice] | None:
-        """GET `/events` as a client asked."""
+        """GET `/events` with the client's parameters."""
         parameters = {"startDate": str(query.start), "endDate": str(query.end)}
         if query.environment is not None:
             parameters["envM"] = query.environment
@@ -174,7 +224,7 @@ class HttpAdapter:
         return None if notices is None else list(notices)
 
     async def hooks(self) -> tuple[Hook, ...] | None:
-        """GET `/subscribe`; public adapters list bare endpoints or objects of other names."""
+        """GET `/subscribe`. Entries without an endpoint are ignored."""
         answer = await self._ask("GET", "/subscribe")
         found = None if answer is None or answer.status != 200 else answer.json()
         if not isinstance(found, list):
@@ -186,7 +236,7 @@ class HttpAdapter:
         )
 
     async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
-        """POST `/subscribe/all` or `/subscribe`."""
+        """POST to `/subscribe/all` or `/subscribe`."""
         body: dict[str, object] = {"notificationEndpoint": endpoint}
         if types is not None:
             body["eventTypes"] = list(types)
@@ -203,7 +253,10 @@ class HttpAdapter:
 
 
 def _after(number: int) -> dict[str, str]:
-    """The parameter `after`: the last `id` that is not wanted, none for the whole log."""
+    """Return the parameter `after`, which is the `id` of the last event that is not wanted.
+
+    The `id` is one less than the number. For the whole log there is no parameter.
+    """
     return {"after": str(number - 1)} if number else {}
 
 
@@ -212,10 +265,11 @@ class HttpAnswer(NamedTuple):
 
     status: int
     kind: str
+    """The content type."""
     body: bytes
 
     def json(self) -> object:
-        """The body as JSON, `None` if it is none."""
+        """Return the value of a JSON body, `None` if the body is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -223,7 +277,11 @@ class HttpAnswer(NamedTuple):
 
 
 def _quarantined_row(row: object) -> Notice | None:
-    """A row's notice; one without an event keeps its number, so that the log is gap-free; without that, `None`."""
+    """Return the notice of a row, `None` if the row has no number.
+
+    A row that is not an event becomes a notice without an id, so that the log has no gap at its
+    number.
+    """
     try:
         return parse_row(row)
     except BadEventError as error:

@@ -1,4 +1,10 @@
-"""Which addresses may be connected to: judged when a connection is made, by the address connected to (ID-42)."""
+"""The addresses that the distributor may connect to for its subscribers (ID-42).
+
+Clients choose the endpoints that are notified. They must not make the distributor call services of
+its own network. A name can resolve to any address, and to another one each time. So the address is
+judged when a connection is made, and the endpoint's text is only checked to refuse obvious mistakes
+early.
+"""
 
 import ipaddress
 import re
@@ -9,24 +15,35 @@ import aiohttp
 from yarl import URL
 
 MOST_URL: Final = 2048
+"""The greatest length of an endpoint's URL, in characters."""
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+"""IPv6 addresses whose last 32 bits are an IPv4 address."""
 _QUAD: Final = re.compile(r"(0|[1-9][0-9]{0,2})(\.(0|[1-9][0-9]{0,2})){3}", re.ASCII)
+"""An IPv4 address in its usual form. Other forms (`127.1`, `0177.0.0.1`) are read differently by
+different libraries."""
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
-"""All IPv6 addresses that are global; 64:ff9b:1::/48 and fec0::/10, for example, are local ones outside of it."""
+"""All global IPv6 addresses. Some local ones lie outside of it, for example 64:ff9b:1::/48 and
+fec0::/10."""
 
 NOT_PUBLIC: Final = (
     "is a private, loopback, link-local or multicast address; private_endpoints = true in the settings allows those"
 )
+"""The end of the message about a refused address."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class RefusedAddressError(OSError):
-    """An address that must not be connected to."""
+    """Raised if an address must not be connected to."""
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is neither private, loopback, link-local, multicast nor otherwise special."""
+    """Return whether an address is a global unicast address.
+
+    Private, loopback, link-local, multicast and other special addresses are not. An IPv6 address
+    that stands for an IPv4 address is judged as that one. Raises `ValueError` if the text is not an
+    address.
+    """
     address: Address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
@@ -39,7 +56,10 @@ def is_public(text: str) -> bool:
 
 
 def check_endpoint(text: object, *, private: bool) -> str:
-    """Check the text of a URL that is to be notified, and return it. Raises `ValueError`."""
+    """Return the URL of an endpoint if it may be notified. Raises `ValueError`.
+
+    `private` allows private addresses.
+    """
     if not isinstance(text, str) or not 1 <= len(text) <= MOST_URL:
         raise ValueError(f"a URL of at most {MOST_URL} characters is needed")
     try:
@@ -57,7 +77,8 @@ def check_endpoint(text: object, *, private: bool) -> str:
         raise ValueError(f"{url.host} is neither a name nor an address of four numbers")
     try:
         public = is_public(url.host)
-    except ValueError:  # another name is judged when it is connected to
+    except ValueError:
+        # It is a name. Its address is judged when it is connected to.
         public = url.host != "localhost" and not url.host.endswith(".localhost")
     if not public and not private:
         raise ValueError(f"{url.host} {NOT_PUBLIC}")
@@ -65,7 +86,10 @@ def check_endpoint(text: object, *, private: bool) -> str:
 
 
 def guarded_connector(*, private: bool) -> aiohttp.TCPConnector:
-    """A connector that refuses to connect to addresses that are not public, whatever name they were resolved from."""
+    """Return a connector that refuses addresses that are not public, unless `private`.
+
+    It sees the resolved address of each connection, so a name cannot hide a private address.
+    """
 
     def make_socket(info: Any) -> socket.socket:
         family, kind, protocol, _, address = info

@@ -1,4 +1,4 @@
-"""The settings of a distributor and of an adapter, read from a TOML file."""
+"""The settings of a distributor, read from a TOML file."""
 
 import os
 import time
@@ -15,6 +15,7 @@ from pubsub_emulator.emulator.settings import Problem, SettingsError, StrictMode
 from pubsub_emulator.serving.guard import Names, is_loopback
 
 MOST_NETWORKS: Final = 64
+"""The greatest number of networks."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
 Url = Annotated[str, Field(pattern=r"^https?://[!-~]+$", max_length=2048)]
 Seconds = Annotated[float, Field(ge=0, le=10**9)]
@@ -25,22 +26,32 @@ def _unusable(field: str, reason: str) -> SettingsError:
 
 
 class AdapterConfig(StrictModel):
-    """One network's adapter. The token it wants is in an environment variable or a file, never in here."""
+    """The adapter of one network.
+
+    Its token is in an environment variable or a file, never in the settings.
+    """
 
     url: Url
     profile: Literal["standard", "legacy"] = "standard"
-    """`legacy` for public adapters, with `chain_id` and `environments` (all of `dev`, `prd`, `sbx`)."""
+    """`legacy` for public adapters."""
     chain_id: str = ""
+    """With `legacy`: the value that the adapter appends to the metadata of events."""
     environments: list[str] = Field(default_factory=list)
+    """With `legacy`: the environments to read, otherwise all of `dev`, `prd` and `sbx`."""
     unique: bool | None = None
-    """Whether the network takes an id once: yes, except with `legacy`."""
+    """Whether the network refuses an id that it has already. By default, it does unless it is
+    `legacy`."""
     token_env: str = ""
-    """The environment variable with that adapter's token."""
+    """The name of the environment variable with the adapter's token."""
     token_file: str = ""
-    """The file with that adapter's token."""
+    """The file with the adapter's token, relative to the settings' folder."""
 
     def token(self, place: str, folder: Path) -> str:
-        """The token, empty where none is wanted. Raises `SettingsError`."""
+        """Return the token, empty if none is configured.
+
+        `place` names the settings in errors. Raises `SettingsError` if the variable or file cannot
+        be read.
+        """
         if self.token_env:
             found = os.environ.get(self.token_env)
             if not found:
@@ -55,12 +66,14 @@ class AdapterConfig(StrictModel):
 
 
 class TokenConfig(StrictModel):
-    """A caller's token, as its SHA-256."""
+    """A caller's token, of which the settings have only the SHA-256 hash."""
 
     name: str
+    """A name for people."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """The hash in hexadecimal."""
     rights: list[str]
-    """Some of `publish`, `subscribe`, `read`, `admin`."""
+    """Some of `publish`, `subscribe`, `read` and `admin`."""
 
     @field_validator("rights")
     @classmethod
@@ -72,16 +85,18 @@ class TokenConfig(StrictModel):
 
 
 class JwtConfig(StrictModel):
-    """The keys of JWTs, and the claims that tokens must have."""
+    """The keys with which JWTs are verified, and the claims that they must have."""
 
     jwks: str = ""
-    """A file or URL of keys."""
+    """A file or URL with a JSON Web Key Set."""
     issuer: str | None = None
+    """The claim `iss` that a token must have."""
     audience: str | None = None
+    """The claim `aud` that a token must have."""
     check: bool = True
-    """False believes every signature."""
+    """With `false`, every signature is accepted."""
     without_exp: bool = False
-    """Take callers' tokens that never expire."""
+    """Accept callers' tokens that do not expire."""
 
     @model_validator(mode="after")
     def _has_keys(self) -> "JwtConfig":
@@ -94,61 +109,72 @@ class AccessConfig(StrictModel):
     """The callers that are allowed."""
 
     open: bool = False
-    """Serve everybody, also on a public address."""
+    """Serve everyone, even at a public address."""
     tokens: list[TokenConfig] = Field(default_factory=list)
     jwt: JwtConfig | None = None
-    """Keys of callers, whose claim `scope` lists rights."""
+    """Keys for callers' JWTs, whose claim `scope` lists rights."""
 
 
 class WishConfig(StrictModel):
-    """Used if an adapter offers neither everything nor `*`."""
+    """The subscription that is requested if an adapter offers neither all events nor the type `*`."""
 
     types: list[str] = Field(default_factory=list)
     metadata: list[str] = Field(default_factory=list)
 
 
 class Config(StrictModel):
-    """A distributor. Times are seconds."""
+    """The settings of a distributor. Times are in seconds."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8090
     public_url: Url
-    """The address of webhooks; adapters must reach it."""
+    """The URL of this distributor's webhooks. Adapters must be able to reach it."""
     store: str = "sqlite:distributor.db"
-    """One store for everything; replicas share it."""
+    """The address of the store, which replicas share, see `open_store`."""
     call_timeout: Annotated[float, Field(gt=0, le=300)] = 10
-    """The longest time of a call, half the lease of a claim."""
+    """The longest time of a call of an adapter, which is half the lease of a claim."""
     replication_delay: Seconds | None = None
-    """Wait before an event of one network is published on others, so that two distributors with stores of their own
-    rarely both find an id absent: 0, and 15 to networks that take an id twice."""
+    """The wait before an event of one network is published on the others.
+
+    It makes it unlikely that two distributors with separate stores both find an id absent. The
+    default is 0, and 15 for networks that publish an id twice.
+    """
     since: Literal["start", "now"] | Annotated[int, Field(ge=0)] = "start"
-    """Earlier events are not published: `start`, `now`, or seconds since 1970."""
+    """Events before this time are not published on other networks: `start`, `now`, or seconds since
+    1970."""
     retain: Seconds = 0
-    """Ids whose block is older are forgotten; 0: none."""
+    """The age, by block time, at which ids are forgotten. 0 keeps all."""
     private_endpoints: bool = False
     """Allow subscribers at private, loopback and link-local addresses."""
     most_requests: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Requests served at once; more get 429."""
+    """The number of requests that are served at once. More get status 429."""
     grace: Annotated[float, Field(ge=0, le=600)] = 10
-    """The longest time of work in progress after SIGTERM."""
+    """The longest time that work in progress may take after SIGTERM."""
     adapters: Annotated[dict[Name, AdapterConfig], Field(min_length=1, max_length=MOST_NETWORKS)]
     subscriptions: WishConfig = WishConfig()
     access: AccessConfig = AccessConfig()
     events: JwtConfig | None = None
-    """Keys of publications in `application/jwt`."""
+    """Keys for publications in `application/jwt`."""
 
     def names(self) -> Names:
-        """The names by which it is called. Callers with tokens or keys may use any: no page has those."""
+        """Return the host names by which the distributor may be called.
+
+        If callers need tokens or keys, every name is allowed: a malicious web page does not have
+        those.
+        """
         keyed = not self.access.open and bool(self.access.tokens or self.access.jwt)
         return Names(self.host, (urlsplit(self.public_url).hostname or "",), any_host=keyed)
 
     def _doubles(self, adapter: AdapterConfig) -> bool:
-        """Whether to wait before an event is replicated to a network, which takes an id twice."""
+        """Return whether replication to a network waits because it publishes an id twice.
+
+        A configured `replication_delay` holds for all networks, so it replaces this wait.
+        """
         unique = adapter.profile == "standard" if adapter.unique is None else adapter.unique
         return self.replication_delay is None and not unique
 
     def rules(self, owner: str) -> Rules:
-        """The state machine's rules."""
+        """Return the settings of the state machine."""
         return Rules(
             tuple(self.adapters),
             owner,
@@ -163,17 +189,20 @@ class Config(StrictModel):
 
 
 def read_config(path: Path) -> Config:
-    """The settings in a file. Raises `SettingsError`."""
+    """Return the settings in a file. Raises `SettingsError`."""
     return read(path, Config)
 
 
 def parse_config(data: bytes, place: str) -> Config:
-    """The settings in TOML; `place` is what errors call it. Raises `SettingsError`."""
+    """Return the settings in TOML. `place` names them in errors. Raises `SettingsError`."""
     return parse(data, place, Config)
 
 
 def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
-    """The rights of callers. Raises `SettingsError` if everybody could call without `open = true`."""
+    """Return the rights of callers.
+
+    Raises `SettingsError` if everyone could call from other machines without `open = true`.
+    """
     keyed = bool(config.tokens) or config.jwt is not None
     if not keyed and not config.open and not is_loopback(host):
         raise _unusable("access", f"others can reach {host}; configure tokens or keys, or set open = true")
@@ -185,7 +214,10 @@ def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
 
 
 def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool = False) -> Verifier:
-    """The verifier of JWTs. Raises `SettingsError`."""
+    """Return the verifier of JWTs. Raises `SettingsError` if its keys cannot be read.
+
+    `expire` requires that tokens expire.
+    """
     if config.jwks.startswith(("http://", "https://")):
         keys = Keys(url=config.jwks)
     elif not config.jwks:

@@ -25,11 +25,17 @@ from pubsub_emulator.distributor.service.problems import Handler, Problem, bad, 
 from pubsub_emulator.serving.guard import Names
 
 MOST_PAGES: Final = 20
+"""The greatest number of pages that are read from a network for one query."""
 HEALTH_SECONDS: Final = 2.0
+"""How long a health check waits for the store."""
 
 
 class DistributorHttp(Interface):
-    """The routes of one engine. `private` allows endpoints at private addresses; `most` requests are served at once."""
+    """The routes of one engine.
+
+    `private` allows endpoints at private addresses. `most` is the number of requests that are
+    served at once. `names` are the host names by which the distributor may be called.
+    """
 
     DISTRIBUTOR = True
     ROUTES = (
@@ -45,7 +51,10 @@ class DistributorHttp(Interface):
         self._verifier = verifier
 
     def application(self) -> web.Application:
-        """The application; its maker starts and stops the engine."""
+        """Return the application. Its caller starts and stops the engine.
+
+        The routes of notifications need no right, because their URLs have keys.
+        """
         app = self._routed(self._measured, problems)
         app.router.add_post("/internal/eventNotification/{network}/{key}", self.notification)
         app.router.add_post("/internal/desmosNotification/{network}/{subscription}/{key}", self.notification)
@@ -53,6 +62,8 @@ class DistributorHttp(Interface):
 
     @web.middleware
     async def _measured(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Count requests by route and status."""
+        # This middleware is the outermost one, so it also counts answers made from errors.
         response = await handler(request)
         resource = request.match_info.route.resource
         route = "" if resource is None else resource.canonical
@@ -62,7 +73,11 @@ class DistributorHttp(Interface):
     # publishing
 
     async def publish(self, request: web.Request) -> web.Response:
-        """Publish an event on every network."""
+        """Publish an event on every network.
+
+        Answers with the block time in seconds or, if the client prefers the representation, with
+        the states on all networks.
+        """
         signed = request.content_type == "application/jwt"
         fields = await (jwt_event(self._verifier, await request.read()) if signed else json_body(request))
         event_id, event = parse_publication(fields)
@@ -94,6 +109,7 @@ class DistributorHttp(Interface):
     # subscriptions
 
     async def _subscribed(self, wish: requests.Wish) -> web.Response:
+        """Store a subscription, and answer with its name and with the adapters' answers."""
         request = messages.Subscribe(*wish, secrets.token_hex(16), secrets.token_hex(16))
         reply = messages.reply_of(await self._engine.tell(request))
         networks = [_success(*each) for each in await self._on_networks(reply, request)]
@@ -101,7 +117,11 @@ class DistributorHttp(Interface):
         return web.json_response({"subscriptionId": reply.value, "networks": networks}, status=status)
 
     async def _on_networks(self, reply: messages.Reply, request: messages.Subscribe) -> list[tuple[str, bool]]:
-        """Subscribe on every adapter now; one that fails is tried again by the next comparison (ID-32)."""
+        """Subscribe on every adapter now, and return whether each has accepted.
+
+        If one fails, the next comparison tries it again (ID-32). For an equal subscription that
+        existed before, the stored answers are returned.
+        """
         names = self._engine.rules.networks
         if not reply.new:
             places = [(name, f"{name}|{reply.value}") for name in names]
@@ -115,7 +135,7 @@ class DistributorHttp(Interface):
         return [(end.network, bool(end.accepted)) for end in ends]
 
     async def subscriptions(self, _request: web.Request) -> web.Response:
-        """Every subscription, without secrets."""
+        """Answer with every subscription, without secrets."""
         found = await self._engine.read_all(rows.SUBSCRIPTIONS)
         interests = [(name, rows.Interest(*json.loads(text))) for name, text in found]
         return web.json_response([{**listed(name, *each[:3]), "active": bool(each.active)} for name, each in interests])
@@ -131,7 +151,11 @@ class DistributorHttp(Interface):
     # notifications
 
     async def notification(self, request: web.Request) -> web.StreamResponse:
-        """An adapter's notification: 200 once everything is stored. Its key is checked before the body is read."""
+        """Take an adapter's notification, and answer with 200 once everything is stored (ID-31).
+
+        The key is checked before the body is read, so that others cannot occupy the distributor
+        with bodies.
+        """
         network, key = _named(request, "network"), _named(request, "key")
         subscription = _named(request, "subscription") if "subscription" in request.match_info else None
         if network not in self._engine.rules.networks:
@@ -156,12 +180,12 @@ class DistributorHttp(Interface):
     # dead letters
 
     async def dead_letters(self, _request: web.Request) -> web.Response:
-        """Every dead letter."""
+        """Answer with every dead letter."""
         found = await self._engine.read_all(rows.DEAD)
         return web.json_response([_letter(name, rows.Dead(*json.loads(text))) for name, text in found])
 
     async def redrive(self, request: web.Request) -> web.Response:
-        """Redrive a dead letter."""
+        """Try a dead letter again."""
         reply = messages.reply_of(await self._engine.tell(messages.Redrive(_named(request, "letter"))))
         if reply.code == "not-found":
             raise not_found("no dead letter of that name")
@@ -172,7 +196,12 @@ class DistributorHttp(Interface):
     # events
 
     async def events(self, request: web.Request) -> web.Response:
-        """Events of all networks, each once, ascending by time."""
+        """Answer with the events of all networks, each once, ascending by time.
+
+        An event that is on several networks is shown from the first of them that answers. Header
+        `IED-Missing` names networks that did not answer, and `IED-Next` has the cursor after this
+        page.
+        """
         query = requests.parse_query(request.query)
         cursor = requests.read_cursor(request.query.get("after", ""))
         names = self._engine.rules.networks
@@ -194,7 +223,11 @@ class DistributorHttp(Interface):
         return web.json_response([notice.row() for _, notice in page], headers=headers)
 
     async def _of_network(self, name: str, query: Query, after: int) -> list[Notice] | None:
-        """The events of one network: one page if all events are asked for, otherwise everything."""
+        """Return the events of one network, `None` if its adapter did not answer.
+
+        If all events are asked for, one page is enough. For the newest event of each entity, all
+        pages are needed.
+        """
         adapter, found = self._engine.adapters[name], list[Notice]()
         for _ in range(MOST_PAGES):
             part = await adapter.query(query._replace(after=after))
@@ -207,12 +240,16 @@ class DistributorHttp(Interface):
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time")
 
     async def _homes(self, ids: list[str], reached: Mapping[str, object]) -> dict[str, str]:
-        """For each id the network from which it is shown: the first reached one that has it."""
+        """Return for each id the network from which it is shown.
+
+        It is the first network in `reached` that has the id.
+        """
 
         def look(tx: Transaction) -> dict[str, str]:
             return {
                 event_id: name
                 for event_id in ids
+                # Later entries of a dict replace earlier ones, so the first network remains.
                 for name in reversed(self._engine.rules.networks)
                 if name in reached and tx.has(rows.published(name), event_id)
             }
@@ -222,7 +259,10 @@ class DistributorHttp(Interface):
     # operations
 
     async def health(self, _request: web.Request) -> web.Response:
-        """The store, the adapters and the alarms."""
+        """Answer with the state of the store, of the adapters and of the alarms.
+
+        Only a store that is down makes the whole service `DOWN`.
+        """
         checks = [{"name": "store", "status": "UP"}]
         alarms: list[tuple[str, str]] = []
         try:
@@ -239,6 +279,7 @@ class DistributorHttp(Interface):
         return web.json_response({"status": status, "checks": checks}, status=code)
 
     async def _gauges(self) -> dict[str, tuple[str, float]]:
+        """Return the help text and value of each gauge by name."""
         backlog = await self._engine.in_thread(self._engine.store.backlog)
         return {
             "backlog": ("Stored rows that wait for a time: jobs, checks and timers.", backlog),
@@ -248,16 +289,19 @@ class DistributorHttp(Interface):
 
 
 def _success(network: str, success: bool) -> dict[str, object]:
+    """Return how an adapter answered a subscription, as it is sent to the client."""
     found: dict[str, object] = {"name": network, "success": success}
     return found if success else {**found, "error": "the adapter did not accept it yet"}
 
 
 def _state(found: NetworkState) -> dict[str, str]:
+    """Return the state on a network, as it is sent to the client."""
     state = {"name": found.name, "state": found.state}
     return {**state, "error": found.error} if found.error else state
 
 
 def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
+    """Return a dead letter, as it is sent to an operator."""
     kind, _, target = letter.target.partition(":")
     return {
         "letterId": name,
@@ -270,7 +314,10 @@ def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
 
 
 def _named(request: web.Request, part: str) -> str:
-    """A name in the path, which goes to the store as text."""
+    """Return a part of the path by its name.
+
+    The text goes to the store, so one that stores cannot write is answered with 404.
+    """
     text = request.match_info[part]
     if not requests.is_storable(text) or len(text) > requests.MOST_CURSOR:
         raise not_found()

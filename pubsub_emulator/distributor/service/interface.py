@@ -1,4 +1,7 @@
-"""The base of the HTTP interfaces of a distributor and of an adapter (ID-10)."""
+"""The base of the HTTP interfaces of distributors and adapters (ID-10).
+
+Both have the same routes, so a distributor can be used wherever an adapter can (ID-2).
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,8 +20,9 @@ from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import JSON, Names, guard
 
 JWT: Final = "application/jwt"
+"""The content type of signed publications."""
 Route = tuple[str, str, str, str]
-"""Method, path, the right that it needs, and the name of the handler."""
+"""The method, the path, the right that is needed, and the name of the method that handles it."""
 
 _ROUTES: Final[tuple[Route, ...]] = (
     ("POST", "/publishEvent", "publish", "publish"),
@@ -29,16 +33,20 @@ _ROUTES: Final[tuple[Route, ...]] = (
     ("GET", "/events", "read", "events"),
     ("GET", "/publications/{id}", "read", "publication"),
 )
+"""The routes that distributors and adapters have in common."""
 
 
 class Interface(ABC):
-    """Routes and the answers that are alike; at most `most_requests` are served at once.
+    """The common routes, and the answers that are alike.
 
-    `private` allows endpoints at private addresses. A subclass has the handlers that `ROUTES` and `_ROUTES` name.
+    A subclass has the handlers named by `_ROUTES` and by its own `ROUTES`. `private` allows
+    endpoints at private addresses. At most `most_requests` requests are served at once.
     """
 
     DISTRIBUTOR: ClassVar[bool]
+    """Whether this is a distributor. It decides which description is served."""
     ROUTES: ClassVar[tuple[Route, ...]] = ()
+    """Further routes of the subclass."""
 
     def __init__(
         self, access: Access, metrics: Metrics, *, private: bool, names: Names, most_requests: int = 1000
@@ -51,6 +59,10 @@ class Interface(ABC):
         self._serving = 0
 
     def _routed(self, *middlewares: Middleware) -> web.Application:
+        """Return an application with all routes and middlewares.
+
+        The last middleware is the innermost.
+        """
         named = guard(self._names, JSON, JWT)
         app = web.Application(client_max_size=MOST_BODY, middlewares=(*middlewares, named))
         guarded = self._access.guarded
@@ -66,7 +78,11 @@ class Interface(ABC):
         return app
 
     def _whole(self, handler: Handler) -> Handler:
-        """Serve a request once its body is here, so that one that is not keeps nobody out; beyond the most: 429."""
+        """Wrap a handler so that it runs only after the body has been read.
+
+        A slow body then does not count as a request being served. Beyond the greatest number of
+        those, the answer is 429.
+        """
 
         async def take(request: web.Request) -> web.StreamResponse:
             await read_body(request, BODY_SECONDS)
@@ -91,35 +107,35 @@ class Interface(ABC):
 
     @abstractmethod
     async def health(self, request: web.Request) -> web.Response:
-        """Whether the parts of the service answer."""
+        """Answer with the state of the service's parts."""
 
     async def alive(self, _request: web.Request) -> web.Response:
-        """The process answers."""
+        """Answer that the process is alive."""
         return web.json_response({"status": "UP"})
 
     @abstractmethod
     async def _gauges(self) -> dict[str, tuple[str, float]]: ...
 
     async def metrics_text(self, _request: web.Request) -> web.Response:
-        """Counters and gauges."""
+        """Answer with counters and gauges."""
         text = self.metrics.text(await self._gauges())
         return web.Response(text=text, content_type="text/plain", charset="utf-8")
 
     async def openapi(self, _request: web.Request) -> web.Response:
-        """The description of this interface."""
+        """Answer with the OpenAPI description of this interface."""
         return web.json_response(document(distributor=self.DISTRIBUTOR))
 
     async def page(self, _request: web.Request) -> web.Response:
-        """The calls, for a reader."""
+        """Answer with a list of the calls in plain text."""
         return web.Response(text=page(distributor=self.DISTRIBUTOR))
 
 
 def listed(name: str, types: Sequence[str], metadata: Sequence[str], endpoint: str) -> dict[str, object]:
-    """A subscription as `GET /subscribe` lists it, without its secret."""
+    """Return a subscription as `GET /subscribe` lists it, without its secret."""
     return {"subscriptionId": name, "eventTypes": types, "metadata": metadata, "notificationEndpoint": endpoint}
 
 
 def wants_representation(request: web.Request) -> bool:
-    """Whether `Prefer` asks for `return=representation` (RFC 7240)."""
+    """Return whether the header `Prefer` asks for `return=representation` (RFC 7240)."""
     wishes = ",".join(request.headers.getall("Prefer", [])).split(",")
     return any(wish.strip().lower() == "return=representation" for wish in wishes)

@@ -1,4 +1,4 @@
-"""Counters, gauges and histograms in the text format of Prometheus."""
+"""Counters, gauges and histograms of a distributor in Prometheus' text format."""
 
 from collections import Counter
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from pubsub_emulator.serving.metrics import Histogram, Labels, family, sample
 
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds in seconds."""
+"""The upper bounds of the histograms' buckets, in seconds."""
 
 _HELP: Final = {
     "calls": "Publications on networks by outcome.",
@@ -18,6 +18,7 @@ _HELP: Final = {
     "post_seconds": "How long notifications took.",
     "block_to_post_seconds": "From a block's time, in whole seconds, to the acknowledged notification.",
 }
+"""The help text of each counter and histogram, by its name without prefix and suffix."""
 
 
 class Metrics:
@@ -28,19 +29,22 @@ class Metrics:
         self._observed: dict[str, Histogram] = {}
 
     def count(self, name: str, by: int = 1, **labels: str) -> None:
-        """Add to a counter."""
+        """Add to the counter with these labels."""
         self._counts[name, tuple(sorted(labels.items()))] += by
 
     def value(self, name: str, **labels: str) -> int:
-        """The value of a counter."""
+        """Return the value of the counter with these labels."""
         return self._counts[name, tuple(sorted(labels.items()))]
 
     def observe(self, name: str, seconds: float) -> None:
-        """Add to a histogram."""
+        """Add a duration to a histogram."""
         self._observed.setdefault(name, Histogram(BUCKETS)).note(seconds)
 
     def text(self, gauges: dict[str, tuple[str, float]]) -> str:
-        """The text of all counters and histograms, and of `gauges` (help and value by name)."""
+        """Return all counters and histograms, and the given gauges, as text.
+
+        `gauges` has a help text and a value by name.
+        """
         lines: list[str] = []
         for name in sorted({name for name, _ in self._counts}):
             full = f"ied_{name}_total"

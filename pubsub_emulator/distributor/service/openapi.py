@@ -1,4 +1,7 @@
-"""The description of the HTTP interface that adapter and distributor have in common (OpenAPI 3.1): `openapi.json`."""
+"""The OpenAPI 3.1 description of the interface that adapters and distributors have in common.
+
+It is written in `openapi.json`. The parts that can be derived are added here.
+"""
 
 import copy
 import json
@@ -12,13 +15,17 @@ from pubsub_emulator.primitives.version import VERSION
 Json = dict[str, Any]
 
 ANYWHERE: Final = (401, 403, 429, 503)
-"""Statuses of errors that every request may meet."""
+"""Statuses of errors that every request can meet."""
 _OF_DISTRIBUTORS: Final = ("/api/dead-letters", "/internal/")
+"""The beginnings of paths that adapters do not have."""
 
 
 @cache
 def document(*, distributor: bool) -> Json:
-    """The description; both versions of the interface have the same operations."""
+    """Return the description of a distributor or of an adapter.
+
+    Both versions of the interface have the same operations.
+    """
     made: Json = json.loads(resources.files(__package__ or "").joinpath("openapi.json").read_text(encoding="utf-8"))
     made["info"] |= {"title": f"{made['info']['title']}: {'distributor' if distributor else 'adapter'}"}
     made["info"]["version"] = VERSION
@@ -38,14 +45,14 @@ def document(*, distributor: bool) -> Json:
 
 
 def _by_number(events: Json) -> None:
-    """An adapter's events have one number each, and no other networks."""
+    """Describe `/events` of an adapter: its cursor is a number, and it has no other networks."""
     del events["responses"]["200"]["headers"]
     after = next(each for each in events["parameters"] if each.get("name") == "after")
     after["schema"] = {"type": "integer", "minimum": 0, "maximum": MOST_NUMBER}
 
 
 def _versioned(item: Json, version: str) -> Json:
-    """The item with operation ids of its own."""
+    """Return the operations of a path with ids that are unique in the description."""
     made = copy.deepcopy(item)
     for part in made.values():
         if version and isinstance(part, dict):
@@ -54,7 +61,7 @@ def _versioned(item: Json, version: str) -> Json:
 
 
 def page(*, distributor: bool) -> str:
-    """The calls in plain text: what `/` and `/docs` answer."""
+    """Return the calls in plain text, with which `/` and `/docs` answer."""
     described = document(distributor=distributor)
     lines = [described["info"]["title"], ""]
     for path, item in described["paths"].items():

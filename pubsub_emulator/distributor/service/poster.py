@@ -1,4 +1,4 @@
-"""POSTs to subscribers, signed as Standard Webhooks says (ID-41, ID-42)."""
+"""Notifications to subscribers, signed according to Standard Webhooks (ID-41, ID-42)."""
 
 import base64
 import hashlib
@@ -18,13 +18,20 @@ from pubsub_emulator.distributor.service.addresses import RefusedAddressError, g
 log = logging.getLogger("pubsub.distributor")
 
 PREFIX: Final = "whsec_"
+"""The optional beginning of a secret."""
 FEWEST: Final = 16
+"""The least number of bytes of a secret's key."""
 MOST: Final = 128
+"""The greatest number of bytes of a secret's key."""
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 class Poster:
-    """Notifies subscribers: no redirects, no private addresses unless allowed, a few seconds at most."""
+    """Sends notifications to subscribers.
+
+    Redirects are not followed, and private addresses are refused unless `private` allows them.
+    `timeout` is in seconds.
+    """
 
     def __init__(self, *, private: bool = False, timeout: float = 5.0) -> None:
         self._private = private
@@ -36,7 +43,10 @@ class Poster:
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
     async def post(self, effect: Post) -> int | None:
-        """The status of the answer, or `None` without an answer. The body is not read."""
+        """Notify a subscriber and return the status of the answer, `None` without an answer.
+
+        The body of the answer is not read.
+        """
         body = _ENCODER.encode(effect.notice.body()).encode()
         now = int(time.time())
         headers = {"webhook-id": effect.webhook, "webhook-timestamp": str(now)}
@@ -47,7 +57,10 @@ class Poster:
     async def send(
         self, endpoint: str, body: bytes, headers: Mapping[str, str] | None = None, name: str = ""
     ) -> int | None:
-        """The status of the answer to JSON, or `None` without an answer; logs call the subscription `name`."""
+        """POST a JSON body and return the status of the answer, `None` without an answer.
+
+        `name` names the subscription in logs.
+        """
         headers = {"Content-Type": "application/json", **(headers or {})}
         try:
             async with self._session.post(
@@ -62,13 +75,13 @@ class Poster:
             return None
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         if "_session" in self.__dict__:
             await self._session.close()
 
 
 def secret_bytes(secret: str) -> bytes:
-    """The key of a secret: base64, with or without `whsec_`. Raises `ValueError`."""
+    """Return the key of a secret: base64 with or without `whsec_`. Raises `ValueError`."""
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except ValueError:
@@ -79,7 +92,7 @@ def secret_bytes(secret: str) -> bytes:
 
 
 def signature(secret: str, webhook: str, timestamp: int, body: bytes) -> str:
-    """The value of header `webhook-signature`."""
+    """Return the value of the header `webhook-signature`."""
     signed = f"{webhook}.{timestamp}.".encode() + body
     digest = hmac.new(secret_bytes(secret), signed, hashlib.sha256).digest()
     return "v1," + base64.b64encode(digest).decode()

@@ -1,4 +1,4 @@
-"""Errors of the HTTP interface as problem+json, and bodies of bounded size (ID-11, ID-12)."""
+"""Errors of the HTTP interface as problem+json, and bodies of limited size (ID-11, ID-12)."""
 
 import json
 import logging
@@ -16,12 +16,17 @@ from pubsub_emulator.serving.body import read_body
 log = logging.getLogger("pubsub.distributor")
 
 MOST_BODY: Final = 64 * 1024
+"""The greatest size of a request's body, in bytes."""
 BODY_SECONDS: Final = 10.0
+"""The longest time that a client may take to send a body."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Problem(Exception):  # RFC 9457's word
-    """An error for a client; `code` becomes `urn:ied:<code>`."""
+class Problem(Exception):
+    """An error that is sent to a client (RFC 9457).
+
+    `code` becomes the type `urn:ied:<code>`. `detail` is an explanation for people.
+    """
 
     def __init__(self, status: HTTPStatus, code: str, detail: str = "") -> None:
         super().__init__(detail or code)
@@ -30,7 +35,7 @@ class Problem(Exception):  # RFC 9457's word
         self.detail = detail
 
     def response(self) -> web.Response:
-        """The error as it is sent."""
+        """Return the response with this error."""
         body = {"type": f"urn:ied:{self.code}", "title": self.status.phrase, "status": int(self.status)}
         if self.detail:
             body["detail"] = self.detail
@@ -43,12 +48,12 @@ class Problem(Exception):  # RFC 9457's word
 
 
 def bad(code: str, detail: str = "") -> Problem:
-    """A problem with status 400."""
+    """Return a problem with status 400."""
     return Problem(HTTPStatus.BAD_REQUEST, code, detail)
 
 
 def not_found(detail: str = "") -> Problem:
-    """A problem with status 404."""
+    """Return a problem with status 404."""
     return Problem(HTTPStatus.NOT_FOUND, "not-found", detail)
 
 
@@ -60,11 +65,15 @@ _OF_AIOHTTP: Final = {
     HTTPStatus.FORBIDDEN: "forbidden",
     HTTPStatus.METHOD_NOT_ALLOWED: "method-not-allowed",
 }
+"""The codes for errors that aiohttp raises itself."""
 
 
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer every error as problem+json. A defect is logged and answered without details."""
+    """Answer every error as problem+json.
+
+    Defects are logged and answered without details. Broken connections are left to aiohttp.
+    """
     try:
         return await handler(request)
     except Problem as problem:
@@ -83,20 +92,27 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return response
     except (ConnectionError, TimeoutError):
         raise
-    except Exception:  # a client is told nothing of a defect
+    except Exception:
         log.exception("a defect")
         return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "defect").response()
 
 
 async def json_body(request: web.Request) -> object:
-    """The body as JSON. Raises `Problem`, and aiohttp's own error where it is too large."""
+    """Return the JSON in a request's body.
+
+    Raises `Problem`, and aiohttp's own error if the body is too large.
+    """
     if request.content_type != "application/json":
         raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "not-json", "Content-Type: application/json is needed")
     return parse_json(await read_body(request, BODY_SECONDS))
 
 
 def parse_json(body: bytes) -> object:
-    """Parse JSON in UTF-8. Raises `Problem`, also for a name that occurs twice and for NaN and infinities."""
+    """Return the value of JSON in UTF-8.
+
+    Raises `Problem`, also if an object has a name twice, and for NaN and infinities, which JSON
+    does not have.
+    """
     try:
         return json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -104,6 +120,7 @@ def parse_json(body: bytes) -> object:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object's members. Raises `ValueError` if a name occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name occurs twice")
@@ -111,4 +128,5 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_constant(name: str) -> None:
+    """Refuse a constant that Python would accept."""
     raise ValueError(name)

@@ -1,8 +1,12 @@
-"""A public adapter (profile `legacy`), read by time in the version of its interface that it serves.
+"""A public adapter (profile `legacy`), which is read by time.
 
-Of each entity it shows the newest event in the time asked for, and it steps through that time second by second while
-it answers nobody else. So a log is read in windows, one at a time, which get shorter and are waited for longer where it
-does not answer in time. Numbers have no gaps: where some are missing between two events, the time between them is read.
+It has the version of the interface that it turns out to serve. In the time asked for, it shows only
+the newest event of each entity. It steps through that time second by second and serves nobody else
+meanwhile. So a log is read in windows, one at a time. If a window times out, the next ones are
+shorter and may take longer.
+
+Numbers have no gaps. If numbers are missing between two events, the time between those two is read,
+too.
 """
 
 import asyncio
@@ -17,18 +21,23 @@ from pubsub_emulator.distributor.event import Notice, legacy_notice
 from pubsub_emulator.distributor.service.adapters import HttpAdapter, HttpAnswer, Place, Profile, Query
 
 VERSIONS: Final = ("v2", "v1")
+"""The versions of the interface, the preferred one first."""
 ENVIRONMENTS: Final = ("dev", "prd", "sbx")
-"""All that a public adapter knows; it shows nothing of no environment."""
+"""All environments that a public adapter knows. An event without one of these is never shown."""
 AROUND: Final = 600
-"""Seconds before and after a time in which an event is looked for."""
+"""The seconds before and after a time in which an event is looked for."""
 DAY: Final = 86_400
+"""Seconds of a day, the shortest window."""
 EARLIEST: Final = 1_672_531_200
-"""No contract of public adapters is older (2023)."""
+"""The beginning of 2023 in seconds. No contract of a public adapter is older."""
 FIRST_WINDOW: Final = 90 * DAY
+"""Seconds of the first window."""
 MOST_WINDOW: Final = 16 * FIRST_WINDOW
+"""Seconds of the longest window."""
 MOST_PATIENCE: Final = 160.0
+"""The longest timeout of a window, in seconds."""
 MOST_SPLITS: Final = 32
-"""Times between events that one read asks for."""
+"""The greatest number of times between events that one read asks for."""
 
 
 class PublicAdapter(HttpAdapter):
@@ -37,10 +46,13 @@ class PublicAdapter(HttpAdapter):
     def __init__(self, url: str, profile: Profile, session: aiohttp.ClientSession) -> None:
         super().__init__(url, profile, session)
         self._version = ""
+        """The version that the adapter serves, empty if it is not known."""
         self._environments = profile.environments or ENVIRONMENTS
         self._reading = asyncio.Lock()
         self._window = FIRST_WINDOW
+        """Seconds of the next window."""
         self._patience = profile.timeout
+        """Seconds of the next timeout."""
 
     async def _base(self) -> str | None:
         if not self._version:
@@ -48,7 +60,10 @@ class PublicAdapter(HttpAdapter):
         return f"{self._url}/api/{self._version}" if self._version else None
 
     async def _find_version(self) -> dict[str, int]:
-        """Ask for the version that it serves. Returns the statuses of those that it does not."""
+        """Find the version that the adapter serves.
+
+        Returns the statuses of those that it does not.
+        """
         statuses = {}
         for version in VERSIONS:
             answer = await self._send("GET", f"{self._url}/api/{version}/subscribe")
@@ -60,24 +75,33 @@ class PublicAdapter(HttpAdapter):
         return statuses
 
     async def _ask(self, method: str, path: str, **how: object) -> HttpAnswer | None:
+        """Send a request to a path of the interface.
+
+        After a 404 the version is found again, because the adapter may have been replaced by
+        another version.
+        """
         answer = await super()._ask(method, path, **how)
         if answer is not None and answer.status == 404:
-            self._version = ""  # it may have been replaced by one of another version
+            self._version = ""
         return answer
 
     async def misfit(self) -> str:
-        """Why this is no public adapter; empty if it is, or nothing answers."""
+        """Return why this is not a public adapter. Empty if it is one, or does not answer."""
         statuses = await self._find_version()
         found = ", ".join(f"/api/{version}/subscribe has status {status}" for version, status in statuses.items())
         return f"{self._url} is no public adapter: {found}" if found and not self._version else ""
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:
-        """Whether the events around a time have the id, or would hide it."""
+        """Return whether the events since a time include the id, or may hide it."""
         found = await self._between(max(since - AROUND, EARLIEST), int(time.time()) + AROUND)
         return Place(None) if found is None else shown_among(tuple(found.values()), event_id, entity)
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # it is read by time
-        """One window of the log; `None` while another read is under way, whose answer counts when it comes."""
+        """Return one window of the log.
+
+        Returns `None` while another read is under way. The adapter would not answer, and the answer
+        to the other read will count.
+        """
         if self._reading.locked():
             return None
         start, end = max(since, EARLIEST), int(time.time()) + AROUND
@@ -89,7 +113,7 @@ class PublicAdapter(HttpAdapter):
         return Page(tuple(found[number] for number in sorted(found)), complete, 0 if complete else until)
 
     async def query(self, query: Query) -> list[Notice] | None:
-        """Events for a client, window by window."""
+        """Return events for a client, read window by window."""
         start, end = max(query.start // 1000, EARLIEST), min(query.end // 1000, int(time.time()) + AROUND)
         found: dict[int, Notice] = {}
         while start <= end:
@@ -104,7 +128,12 @@ class PublicAdapter(HttpAdapter):
     async def _between(
         self, start: int, end: int, after: int | None = None, *, whole: bool = True
     ) -> dict[int, Notice] | None:
-        """Events by number between two seconds: what is shown and, if `whole`, what is between those and `after`."""
+        """Return the events between two seconds by number.
+
+        Without `whole`, these are the events that the adapter shows for that time. With `whole`,
+        the times in which numbers are missing are read, too, as far as `MOST_SPLITS` allows.
+        `after` is the number before the first wanted one, if it is known.
+        """
         async with self._reading:
             found = await self._shown(start, end)
             if found is None or not whole:
@@ -120,7 +149,10 @@ class PublicAdapter(HttpAdapter):
             return found
 
     async def _shown(self, start: int, end: int) -> dict[int, Notice] | None:
-        """GET `/events` between two seconds, for each environment."""
+        """GET `/events` between two seconds, for each environment.
+
+        The window and the timeout adapt to the speed of the answers.
+        """
         found: dict[int, Notice] = {}
         for environment in self._environments:
             begun = time.monotonic()
@@ -138,13 +170,20 @@ class PublicAdapter(HttpAdapter):
 
 
 def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str) -> Place:
-    """Whether an id is among the newest events of each entity, or would be hidden by a newer one."""
+    """Return whether an id is among the shown events.
+
+    If it is not, an event of the same entity may hide it.
+    """
     there = any(notice.id == event_id for notice in notices)
     return Place(there, hidden=not there and any(notice.event.order == entity for notice in notices))
 
 
 def _missing(found: dict[int, Notice], after: int | None, start: int) -> Iterator[tuple[int, int]]:
-    """Times, in seconds, that have events whose numbers are missing: until the next known one, and until before it."""
+    """Yield the times, in seconds, in which events must lie whose numbers are missing.
+
+    Each ends with the next known event. Another one ends a second earlier, because within one
+    second that event may hide the missing ones.
+    """
     number, begun = after, start
     for following in sorted(found):
         until = found[following].time

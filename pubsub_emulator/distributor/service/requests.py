@@ -1,4 +1,8 @@
-"""Requests of clients, parsed and checked, and pages of events, whose cursor has a number for each network (ID-10)."""
+"""Parsing of clients' requests, and pages of events (ID-10).
+
+The events of several networks form one list. The cursor of a page has the last number shown of each
+network, as the networks count independently.
+"""
 
 import base64
 import json
@@ -17,17 +21,23 @@ from pubsub_emulator.distributor.service.problems import bad
 
 T = TypeVar("T")
 MOST_TYPES: Final = 64
+"""The greatest number of event types of a subscription."""
 MOST_INTEREST_METADATA: Final = 16
+"""The greatest number of metadata of a subscription."""
 MOST_LIMIT: Final = 1000
+"""The greatest number of events on a page."""
 MOST_MS: Final = 2**53 - 1
+"""The greatest time in a query."""
 MOST_SECRET: Final = 256
+"""The greatest length of a secret, in characters."""
 MOST_CURSOR: Final = 4096
+"""The greatest length of a cursor, and of a name in a path."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
 
 class Wish(NamedTuple):
-    """A subscription that a client wants."""
+    """A client's request for a subscription."""
 
     types: tuple[str, ...]
     metadata: tuple[str, ...]
@@ -36,7 +46,11 @@ class Wish(NamedTuple):
 
 
 def check_receiver(request: web.Request, fields: object, own: str) -> None:
-    """Refuse a publication that names another receiver than `own` or the address that was asked (ID-11)."""
+    """Check that a publication is meant for this distributor (ID-11).
+
+    If it has a field `rpcAddress`, that must be `own` (the public URL) or the address of the
+    request. Raises `Problem`.
+    """
     receiver = fields.get("rpcAddress") if isinstance(fields, dict) else None
     if receiver is None:
         return
@@ -46,6 +60,7 @@ def check_receiver(request: web.Request, fields: object, own: str) -> None:
 
 
 def _texts(body: Mapping[str, object], name: str, fewest: int, most: int, length: int) -> tuple[str, ...]:
+    """Return a list of strings without duplicates, in the order of their first occurrence."""
     values = body.get(name, [])
     if not isinstance(values, list) or not fewest <= len(values) <= most:
         raise bad("bad-subscription", f"{name}: a list of {fewest} to {most} strings is needed")
@@ -56,12 +71,18 @@ def _texts(body: Mapping[str, object], name: str, fewest: int, most: int, length
 
 
 def is_storable(text: str) -> bool:
-    """Whether stores take a text: it has no NUL and no half of a surrogate pair."""
+    """Return whether stores can write a text.
+
+    They cannot if it has a NUL or half of a surrogate pair.
+    """
     return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def parse_wish(body: object, *, everything: bool, private: bool) -> Wish:
-    """A body of `/subscribe` or, for everything, `/subscribe/all`. Raises `Problem`."""
+    """Return the subscription in the body of `/subscribe`, or of `/subscribe/all` if `everything`.
+
+    `private` allows endpoints at private addresses. Raises `Problem`.
+    """
     if not isinstance(body, dict):
         raise bad("bad-subscription", "the body is not a JSON object")
     try:
@@ -76,6 +97,7 @@ def parse_wish(body: object, *, everything: bool, private: bool) -> Wish:
 
 
 def _secret(secret: object) -> str | None:
+    """Return the secret of a subscription if it can sign notifications."""
     if secret is None:
         return None
     if not isinstance(secret, str) or len(secret) > MOST_SECRET:
@@ -88,6 +110,7 @@ def _secret(secret: object) -> str | None:
 
 
 def _integer(parameters: Mapping[str, str], name: str, default: int, fewest: int, most: int) -> int:
+    """Return an integer parameter of a query."""
     text = parameters.get(name)
     if text is None:
         return default
@@ -97,7 +120,7 @@ def _integer(parameters: Mapping[str, str], name: str, default: int, fewest: int
 
 
 def parse_query(parameters: Mapping[str, str]) -> Query:
-    """The parameters of `/events`, without `after`. Raises `Problem`."""
+    """Return the query in the parameters of `/events`, except `after`. Raises `Problem`."""
     everything = parameters.get("all", "false")
     if everything not in {"true", "false"}:
         raise bad("bad-query", "all: true or false is needed")
@@ -111,24 +134,32 @@ def parse_query(parameters: Mapping[str, str]) -> Query:
 
 
 def parse_number(parameters: Mapping[str, str]) -> int:
-    """The number after which an adapter is read: `after` plus 1, or 0 without `after`. Raises `Problem`."""
+    """Return the number after which an adapter is read. Raises `Problem`.
+
+    The parameter `after` counts from 0 and numbers count from 1. Without it, the log is read from
+    its beginning.
+    """
     return _integer(parameters, "after", -1, 0, MOST_NUMBER) + 1
 
 
 def newest_per_entity(rows: list[T], entity: Callable[[T], str]) -> list[T]:
-    """The last row of each entity, in the order of the rows."""
+    """Return the last row of each entity, in the order of the rows."""
     last = {entity(row): place for place, row in enumerate(rows)}
     return [rows[place] for place in sorted(last.values())]
 
 
 def horizon(merged: list[tuple[str, Notice]], reached: Mapping[str, list[Notice]], limit: int) -> int:
-    """The number of merged rows that can be shown: none after the end of a part that has more."""
+    """Return how many of the merged rows can be shown.
+
+    If the part of a network is full, the network may have more rows, which would come before later
+    rows of other networks. So the merged rows end where the first full part ends.
+    """
     full = [(name, part[-1]) for name, part in reached.items() if len(part) == limit]
     return min((merged.index(last) + 1 for last in full), default=len(merged))
 
 
 def write_cursor(cursor: dict[str, int], page: list[tuple[str, Notice]]) -> str:
-    """The cursor after a page: how far each network was shown."""
+    """Return the cursor after a page: the last number shown of each network, as base64 of JSON."""
     found = dict(cursor)
     for name, notice in page:
         found[name] = max(found.get(name, 0), notice.number)
@@ -136,7 +167,7 @@ def write_cursor(cursor: dict[str, int], page: list[tuple[str, Notice]]) -> str:
 
 
 def read_cursor(text: str) -> dict[str, int]:
-    """The number up to which each network was shown. Raises `Problem`."""
+    """Return the last number shown of each network. Raises `Problem`."""
     if not text or text == "0":
         return {}
     try:

@@ -1,4 +1,4 @@
-"""A distributor or an adapter as a process: built from its settings, served until it is told to stop."""
+"""A distributor or an adapter as a process, built from its settings."""
 
 import contextlib
 import gc
@@ -27,21 +27,26 @@ from pubsub_emulator.primitives.shown import whole
 from pubsub_emulator.serving.listening import listening
 
 SHUTDOWN_SECONDS: Final = 5.0
+"""How long open requests may take when the server stops."""
 
 
 @dataclass
 class Running:
-    """A distributor that runs."""
+    """A distributor that is running."""
 
     engine: Engine
     url: str
+    """The URL at which it listens."""
 
 
 class JsonLines(logging.Formatter):
-    """A record as a line."""
+    """Formats a log record as a line of JSON.
+
+    A dict passed as `extra={"fields": …}` is merged into it, without empty values.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, object] = {
             "time": f"{seconds}.{int(record.msecs):03}Z",
@@ -57,7 +62,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_lines() -> None:
-    """Write the logs of this program to standard error, from level INFO on."""
+    """Write the program's logs to standard error as JSON lines, from level INFO on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger("pubsub")
@@ -67,7 +72,11 @@ def log_lines() -> None:
 
 
 def tune_collector() -> None:
-    """Collect cyclic garbage less often: the process keeps many rows and makes few cycles."""
+    """Make the garbage collector run less often.
+
+    The process has many rows in memory, which each full run would visit, and creates few cycles.
+    Objects that exist now are never visited again.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
@@ -75,14 +84,18 @@ def tune_collector() -> None:
 
 @contextlib.asynccontextmanager
 async def served(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
-    """An application served for the length of a block; yields its URL."""
+    """Serve an application inside of the context, and yield its URL."""
     async with listening(app, host, port, SHUTDOWN_SECONDS) as (name, bound):
         yield f"http://{f'[{name}]' if ':' in name else name}:{bound}"
 
 
 @contextlib.asynccontextmanager
 async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
-    """A distributor for the length of a block: on leaving, requests end first, then effects, then the store."""
+    """Run a distributor inside of the context.
+
+    `folder` is that of the settings file. On leaving, first requests end, then effects, then the
+    store closes.
+    """
     rules = config.rules(owner=f"{socket.gethostname()}-{secrets.token_hex(8)}")
     access = make_access(config.access, config.host, folder)
     verifier = None if config.events is None else make_verifier(config.events, "events", folder)
@@ -92,6 +105,7 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         )
         for name, each in config.adapters.items()
     }
+    # The stack closes in reverse order: the server first, then the engine, then its connections.
     async with contextlib.AsyncExitStack() as stack:
         session = await stack.enter_async_context(
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0))

@@ -1,4 +1,4 @@
-"""Inputs that wait for the store, and clients that wait for the result of an event."""
+"""Inputs that wait for the store, and clients that wait for the result of a publication."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,51 +12,63 @@ from pubsub_emulator.distributor.once import Transaction
 
 @dataclass(slots=True)
 class Waiting:
-    """Work that waits for the store: an input, or a function of the transaction that only reads, or both."""
+    """Work for the next transaction: an input, a function that only reads, or both."""
 
     message: Input | None
     look: Callable[[Transaction], object] | None = None
-    """What is read in the same transaction after the step."""
+    """A function of the transaction, called after the step, so that it sees the step's writes."""
     done: "asyncio.Future[tuple[Effects, object]] | None" = None
-    """Who waits for the effects and what was read; nobody where this is the end of an effect."""
+    """The future of a caller that waits for the effects and for the result of `look`. `None` for
+    the result of an effect, which has no caller."""
     left: int = 0
-    """How often it is told again where the store is down."""
+    """How often it is tried again if the store is down."""
 
     def take(self, rules: Rules, tx: Transaction) -> tuple[Effects, object]:
-        """The effects of the step, and what was read."""
+        """Run the step, then `look`, and return the effects and the value that was read."""
         effects = [] if self.message is None else step(rules, tx, self.message)
         return effects, None if self.look is None else self.look(tx)
 
 
 def in_log_order(waiting: list[Waiting]) -> list[Waiting]:
-    """The same with its notices by number: one after a gap would be kept aside, though what fills it is here, too."""
+    """Return the batch with its notifications in the order of their numbers.
+
+    Otherwise a notice after a gap would be parked, although the notices that fill the gap are in
+    the same batch. All other inputs remain at their places.
+    """
     noticed = iter(sorted((each for each in waiting if isinstance(each.message, Noticed)), key=_number))
     return [next(noticed) if isinstance(each.message, Noticed) else each for each in waiting]
 
 
 def _number(waiting: Waiting) -> tuple[int, bool]:
-    """The number, and of those with one number the notice of everything first, which moves the cursor."""
+    """Return the key by which notifications are sorted.
+
+    For the same number, the notification of everything comes first, as it moves the cursor that a
+    client's subscription needs.
+    """
     message = waiting.message
     return (message.notice.number, message.subscription is not None) if isinstance(message, Noticed) else (0, False)
 
 
 class Waiter:
-    """Clients that wait until something was told of an event by each of some networks."""
+    """The clients that wait until some networks have reported on an event."""
 
     def __init__(self) -> None:
         self.users = 0
+        """The number of clients, counted by the engine, which drops the waiter after the last
+        one."""
         self._told: set[str] = set()
+        """The networks that have reported and that nobody has waited for since."""
         self._waiting: list[tuple[set[str], asyncio.Future[None]]] = []
 
     def hear(self, network: str) -> None:
-        """Note that a network reported on the event."""
+        """Note that a network has reported on the event."""
         self._told.add(network)
         for networks, future in self._waiting:
             if networks <= self._told:
                 _end(future)
 
     async def wait(self, networks: set[str], seconds: float) -> None:
-        """Return once all of them told something, or after so many seconds."""
+        """Return when all of these networks have reported, or after so many seconds."""
         if not networks <= self._told:
             loop = asyncio.get_running_loop()
             entry = (networks, loop.create_future())
@@ -67,6 +79,7 @@ class Waiter:
             finally:
                 late.cancel()
                 self._waiting.remove(entry)
+        # The next call waits for further reports.
         self._told -= networks
 
 
