@@ -14,11 +14,10 @@ from typing import Final
 
 import click
 
-from pubsub_emulator.cli.base.extras import EXTRAS, brings
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.own_process import OwnProcess
-from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, MEANINGS, PIPE_CLOSED, USAGE
+from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.version import VERSION
@@ -161,8 +160,8 @@ def main() -> None:
     """The entry point: every expected failure is one line on standard error and an exit code.
 
     Being asked to end by another program is an interruption like any other: what is half-written goes.
-    prepare_streams()
     """
+    prepare_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         try:
@@ -196,11 +195,6 @@ def _run() -> None:
         # the machine is at fault (a full disk), and not the request (a missing file)
         machines = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, named)
         _fail(str(error), INFRASTRUCTURE if error.is_infrastructure or machines else USAGE)
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get(error.name or "")
-        if extra is None:
-            raise
-        _fail(f"this needs {error.name}, {brings(extra)}", INFRASTRUCTURE)
     except (BrokenPipeError, _PipeClosed):
         raise
     except OSError as error:

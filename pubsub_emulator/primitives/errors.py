@@ -15,6 +15,14 @@ class PubsubError(Exception):
     """Whether something outside of the request failed: a disk, a database, a node that does not answer."""
 
 
+class MissingPackage(PubsubError):
+    """An optional package is not installed. A command adds how to install it."""
+
+    is_infrastructure = True
+    name: str = ""
+    """The package's import name, as that of `ModuleNotFoundError`."""
+
+
 class ScaleError(PubsubError):
     """The bytes are not a SCALE encoding of the expected type, or a value does not fit into its type."""
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from pubsub_emulator.primitives import ed25519
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import MissingPackage
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import AccountId
 
@@ -29,7 +29,7 @@ LENGTH: Final = {Scheme.ED25519: 64, Scheme.SR25519: 64, Scheme.ECDSA: 65}
 """Bytes of a signature."""
 
 
-class MissingLibrary(PubsubError):
+class MissingLibrary(MissingPackage):
     """A signature cannot be made or checked because a library of the extras `node` and `audit` is not installed."""
 
 
@@ -38,7 +38,9 @@ def _library(name: str, package: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise MissingLibrary(f"{package} is needed for this signature: install the extra `node` or `audit`") from None
+        error = MissingLibrary(f"{package} is needed for this signature: install the extra `audit` or `node`")
+        error.name = name
+        raise error from None
 
 
 def account_of(scheme: Scheme, public: bytes) -> AccountId:

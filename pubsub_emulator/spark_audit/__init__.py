@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 def session(audit: "str | Path | None" = None, master: str | None = None) -> "SparkSession":
     """A Spark session on this machine or on `master`, with the tables of `audit` as temporary views; stop it when done.
 
-    Java is found, or comes with the extra `audit`. Raises `SparkUnavailable`, `JavaNotFound`, `ResultError`.
+    Java is found, or comes with the extra `spark`. Raises `SparkUnavailable`, `JavaNotFound`, `ResultError`.
     """
-    from pubsub_emulator.spark_audit.spark.session import start_session  # noqa: PLC0415  # a JVM's library
+    try:
+        from pubsub_emulator.spark_audit.spark.session import start_session  # noqa: PLC0415  # a JVM's library
+    except ImportError as error:
+        from pubsub_emulator.spark_audit.choice import without_spark  # noqa: PLC0415  # only for the error
 
+        raise without_spark(error) from error
     return start_session(audit, master)
 
 

@@ -1,8 +1,13 @@
 """Which engine runs the units of an audit, and its start. Each engine is imported when it is chosen."""
 
 import os
+from typing import Final
 
+from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.spark_audit.engine.engine import EngineLost, Mapper, PythonMapper, usable_cores
+
+PACKAGES: Final = frozenset({"pandas", "py4j", "pyspark"})
+"""The import names of Spark and the packages that come with it."""
 
 
 def choose_engine(name: str, master: str | None, units: int) -> str:
@@ -30,5 +35,14 @@ def open_mapper(name: str, master: str | None = None) -> Mapper:
     try:
         from pubsub_emulator.spark_audit.spark.job import SparkMapper  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
     except ImportError as error:
-        raise EngineLost(f"the Spark engine needs the extra `spark`: {error}") from None
+        raise without_spark(error) from error
     return SparkMapper(master)
+
+
+def without_spark(error: ImportError) -> Exception:
+    """Return the error to raise if Spark cannot be imported: the command that installs it, if a package is missing."""
+    if not isinstance(error, ModuleNotFoundError):
+        return EngineLost(f"Spark cannot be imported: {error}")
+    if (error.name or "").partition(".")[0] not in PACKAGES:
+        return error
+    return EngineLost(f"Spark needs {error.name}, {brings('spark')}")

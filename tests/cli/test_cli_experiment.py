@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 from support.processes import python
 
-from pubsub_emulator.cli.base.extras import brings
 from pubsub_emulator.cli.commands.experiment import plot
 from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.laboratory.experiments import presets as questions
 from pubsub_emulator.laboratory.experiments.experiment import UnknownParameter, Workload, measure, with_field
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure

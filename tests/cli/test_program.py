@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.cli.base import extras
 from pubsub_emulator.cli.base.program import callable_here, program
+from pubsub_emulator.emulator import extras
 
 
 @pytest.fixture
@@ -54,7 +54,8 @@ class _Installed:
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     """The program as it is in site-packages: no project file lies beside it."""
-    monkeypatch.setattr(extras, "__file__", str(tmp_path / "site-packages" / "pubsub_emulator" / "cli" / "extras.py"))
+    module = tmp_path / "site-packages" / "pubsub_emulator" / "emulator" / "extras.py"
+    monkeypatch.setattr(extras, "__file__", str(module))
     return monkeypatch
 
 

@@ -113,7 +113,7 @@ OWN = {
         "events/values.py icrc72/keys.py icrc72/conformance/probes.py icrc72/ic/stable.py spark_audit/audit/ "
         "spark_audit/engine/ spark_audit/judge/task.py "
         "spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/ spark_audit/spark/ "
-        "spark_audit/tables/ spark_audit/deliveries/ node/local.py cli/base/extras.py explorer/live.py "
+        "spark_audit/tables/ spark_audit/deliveries/ node/local.py emulator/extras.py explorer/live.py "
         "laboratory/mutation.py laboratory/targets.py cli/commands/fuzz/ testing/proof_sizes.py"
     ),
     "the state of a chain, whose root was checked": (

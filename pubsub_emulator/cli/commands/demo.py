@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import ON_SPARK, Command, Need
 from pubsub_emulator.cli.base.options import option
 
 AUDIT = "audit"
@@ -16,7 +17,10 @@ DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and delive
 
 
 @click.command(
-    "demo", epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --engine python\n  pubsub demo --out out/again\n"
+    "demo",
+    cls=Command,
+    needs=(Need("audit"), *ON_SPARK),
+    epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --engine python\n  pubsub demo --out out/again\n",
 )
 @option("--out", type=options.OUT, default=Path("out/demo"), help="Folder for history and audit.")
 @options.master

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.cli.exits import FINDINGS
 
@@ -13,6 +14,8 @@ MOST = 12
 
 @click.command(
     "diff",
+    cls=Command,
+    needs=(Need("audit"),),
     epilog="\b\nExamples:\n  pubsub diff out/one/history out/two/history\n  pubsub diff out/fixtures their/fixtures\n"
     "\n\b\nExit codes:\n  0 equal, 1 different\n",
 )

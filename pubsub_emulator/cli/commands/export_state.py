@@ -4,11 +4,14 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
     "export-state",
+    cls=Command,
+    needs=(Need("client"),),
     epilog="\b\nExamples:\n  pubsub export-state ws://127.0.0.1:9944 state.json\n"
     "  pubsub export-state wss://a.example@12345678 state.json\n  pubsub step node --fork state.json\n",
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 @click.command(
     "import-relay-proofs",
+    cls=Command,
+    needs=(Need("audit"),),
     epilog="\b\nExample:\n  pubsub import-relay-proofs proofs/*.json --out out/imported\n  pubsub audit out/imported "
     "--out out/imported-audit\n",
 )

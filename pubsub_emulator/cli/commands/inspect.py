@@ -5,13 +5,21 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.cli.exits import INCOMPLETE
 
 
+def _is_recorded(path: Path) -> bool:
+    """Whether a path is a folder or a Parquet file, and not a scenario or JSON."""
+    return path.is_dir() or path.suffix == ".parquet"
+
+
 @click.command(
     "inspect",
+    cls=Command,
+    needs=(Need("audit", "path", _is_recorded),),
     epilog="\b\nExamples:\n  pubsub inspect my-network.toml\n  pubsub inspect out/demo/history\n"
     "  pubsub inspect out/demo/history --block 3000:17\n  pubsub inspect out/demo/audit --json\n",
 )

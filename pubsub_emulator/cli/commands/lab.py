@@ -3,11 +3,15 @@
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 
 
 @click.command(
-    "lab", epilog="\b\nExamples:\n  pubsub lab\n  pubsub lab demo\n  pubsub lab my-network.toml --no-open --port 8000\n"
+    "lab",
+    cls=Command,
+    needs=(Need("node"),),
+    epilog="\b\nExamples:\n  pubsub lab\n  pubsub lab demo\n  pubsub lab my-network.toml --no-open --port 8000\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @options.own_cheats

@@ -3,10 +3,13 @@
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
-@click.command("migrate", epilog="\b\nExample:\n  pubsub migrate out/old/history\n")
+@click.command(
+    "migrate", cls=Command, needs=(Need("audit"),), epilog="\b\nExample:\n  pubsub migrate out/old/history\n"
+)
 @click.argument("history", type=options.HISTORY)
 @with_json_option
 def command(history: str) -> Result:

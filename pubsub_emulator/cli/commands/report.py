@@ -8,6 +8,7 @@ import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE
@@ -17,6 +18,8 @@ FOLDER = "report"
 
 @click.command(
     "report",
+    cls=Command,
+    needs=(Need("plot"),),
     epilog="\b\nExamples:\n  pubsub report out/demo/audit\n  pubsub report out/audit --out out/report-of-may\n",
 )
 @click.argument("audit", type=options.HISTORY)

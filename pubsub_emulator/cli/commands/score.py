@@ -3,11 +3,14 @@
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
     "score",
+    cls=Command,
+    needs=(Need("audit"),),
     epilog="\b\nExample:\n  pubsub score out/large out/large-audit\n"
     "\n\b\nExit codes:\n  0 exactly the planted cheats were found, 1 not so, 2 HISTORY does not list its planted\n"
     "  cheats, 3 that list is not readable\n",

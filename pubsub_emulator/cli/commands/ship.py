@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 
 ENVIRONMENT = "pubsub.tar.gz"
 PROGRAM = "pubsub.py"
@@ -12,6 +13,8 @@ PROGRAM = "pubsub.py"
 
 @click.command(
     "ship",
+    cls=Command,
+    needs=(Need("audit"),),
     epilog="\b\nExample:\n  pubsub ship --out dist/spark\n"
     "  spark-submit --master spark://host:7077 --archives dist/spark/pubsub.tar.gz#pubsub \\\n"
     "    --conf spark.executorEnv.PYTHONPATH=pubsub dist/spark/pubsub.py audit HISTORY --out OUT\n",

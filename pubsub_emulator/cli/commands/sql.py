@@ -6,10 +6,10 @@ from decimal import Decimal
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
-@click.command(
 def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     """Refuse a query with bytes that the locale cannot decode. DuckDB fails at the lone surrogates that they become."""
     try:
@@ -19,7 +19,10 @@ def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     return value
 
 
+@click.command(
     "sql",
+    cls=Command,
+    needs=(Need("sql"),),
     epilog="\b\nExamples:\n"
     '  pubsub sql out/audit "SELECT chain, cause, SUM(bytes) FROM waste GROUP BY chain, cause"\n'
     '  pubsub sql s3://bucket/audit "SELECT * FROM chains" --json\n',

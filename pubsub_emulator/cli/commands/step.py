@@ -7,11 +7,14 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 
 
 @click.command(
     "step",
+    cls=Command,
+    needs=(Need("client", "url"), Need("client", "fork"), Need("client", "fork_para")),
     epilog="\b\nExamples:\n  pubsub step demo\n  pubsub step my-network.toml\n  pubsub step attack.json\n"
     "  echo 'cheat 3000 omit-node; until verdict; verdicts' | tr ';' '\\n' | pubsub step demo\n"
     "  pubsub step --connect ws://127.0.0.1:9944\n"

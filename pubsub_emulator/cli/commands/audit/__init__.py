@@ -3,12 +3,15 @@
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import ON_SPARK, Command, Need
 from pubsub_emulator.cli.base.options import AUDIT_OUT, option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
     "audit",
+    cls=Command,
+    needs=(Need("audit"), *ON_SPARK, Need("plot", "report")),
     epilog="\b\nExamples:\n  pubsub audit out/demo/history --out out/audit\n"
     "  pubsub audit out/demo/history --out out/audit --engine python\n"
     "  pubsub audit s3://bucket/history --out s3://bucket/audit --master spark://127.0.0.1:7077\n"

@@ -1,14 +1,24 @@
 """`pubsub compare`: its arguments and help."""
 
+from pathlib import Path
+
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
+def _has_folder(places: tuple[str, ...]) -> bool:
+    """Whether a run, a history or an audit is compared, and not only scenarios and rules."""
+    return any(Path(place).is_dir() for place in places)
+
+
 @click.command(
     "compare",
+    cls=Command,
+    needs=(Need("audit", "places", _has_folder), Need("plot", "plot")),
     epilog="\b\nExamples:\n  pubsub compare shipped my_rules.py --scenario my-network.toml\n"
     "  pubsub compare out/one out/two --tolerance 5\n  pubsub compare git:main my-network.toml --markdown\n"
     "\n\b\nExit codes:\n  0, and 1 if a figure changes by more than --tolerance\n",

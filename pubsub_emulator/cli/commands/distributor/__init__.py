@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Need
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
@@ -17,7 +18,9 @@ def command() -> None:
     """The Interchain Event Distributor: publish each event of a network once on every other network."""
 
 
-@command.command("serve", epilog="\b\nExamples:\n  pubsub distributor serve distributor.toml\n")
+@command.command(
+    "serve", needs=(Need("distributor"),), epilog="\b\nExamples:\n  pubsub distributor serve distributor.toml\n"
+)
 @click.argument("config", type=options.FILE)
 def _serve(config: Path) -> None:
     """Serve the distributor that the file CONFIG describes; docs/distributor.md explains its fields.
@@ -32,6 +35,7 @@ def _serve(config: Path) -> None:
 
 @command.command(
     "adapter",
+    needs=(Need("distributor"), Need("evm", "url")),
     epilog="\b\nExamples:\n  pubsub distributor adapter alastria --port 8081\n"
     "  pubsub distributor adapter hashnet --port 8082 --store sqlite:hashnet.db\n"
     "  pubsub distributor adapter alastria --node ws://127.0.0.1:9944\n"

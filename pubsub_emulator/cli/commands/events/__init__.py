@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Need, is_postgres
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
@@ -17,6 +18,7 @@ def command() -> None:
 
 @command.command(
     "serve",
+    needs=(Need("events"), Need("audit", "deliveries")),
     epilog="\b\nExamples:\n  pubsub events serve --log events.db\n"
     "  pubsub events serve --log postgresql://host/db --port 8080 --grpc-port 50051 --deliveries out/deliveries\n",
 )
@@ -49,6 +51,7 @@ def _serve(**given: object) -> None:
 
 @command.command(
     "audit",
+    needs=(Need("spark"), Need("events", "place", is_postgres)),
     epilog="\b\nExample:\n  pubsub events audit out/deliveries --log events.db\n"
     "\n\b\nExit codes:\n  0 nothing wrong, 1 findings, 2 no such tables, 4 Spark or the database failed\n",
 )

@@ -5,12 +5,20 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
+def _is_audit(path: str) -> bool:
+    """Whether a path is the folder or URI of an audit, and not a finding's file."""
+    return not Path(path).is_file()
+
+
 @click.command(
     "evidence",
+    cls=Command,
+    needs=(Need("audit", "path", _is_audit),),
     epilog="\b\nExamples:\n  pubsub evidence out/audit\n"
     "  pubsub evidence out/audit --finding 3f9c --out finding.json\n"
     "  pubsub evidence finding.json\n"

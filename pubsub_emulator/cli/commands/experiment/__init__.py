@@ -5,12 +5,15 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
     "experiment",
+    cls=Command,
+    needs=(Need("plot"),),
     epilog="\b\nExamples:\n  pubsub experiment --sweep keys=16,256,4096 --out out/keys\n"
     "  pubsub experiment --sweep update_rate=0,0.1,1 --set keys=1024 --cache none,slots --out out/rates\n"
     "  pubsub experiment --preset attacker --out out/attacker\n",

@@ -6,7 +6,7 @@ The plotting library is the extra `plot`. It is imported only when a chart is dr
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.cli.base.extras import brings
+from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.laboratory.experiments.presets import Figure
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -29,6 +29,8 @@ _TITLES: Final = {
 
 class NoPlotLibrary(PubsubError):
     """The extra is not installed."""
+
+    is_infrastructure = True
 
 
 def draw(figure: Figure, folder: Path) -> list[Path]:

@@ -5,11 +5,20 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
+
+
+def _is_recorded(source: str | None) -> bool:
+    """Whether a source is a folder, or a file that is not a scenario."""
+    path = Path(source or "")
+    return source is not None and (path.is_dir() or (path.is_file() and path.suffix != ".toml"))
 
 
 @click.command(
     "explore",
+    cls=Command,
+    needs=(Need("audit", "source", _is_recorded), Need("client", "url")),
     epilog="\b\nExamples:\n  pubsub explore demo --out demo.html\n  pubsub explore mine.toml --out out/mine.html\n"
     "  pubsub explore out/demo/history --out history.html --blocks 50\n  pubsub explore attack.json --out attack.html\n"
     "  pubsub explore out/surprises/omit-node-0f3c.json --out case.html\n"
@@ -46,7 +55,7 @@ def command(source: str | None, url: str | None, out: Path, network: str | None,
         with stage(f"reading blocks of {url}") as advance:
             page, drawn = page_of_node(url, blocks, advance)
         of = f"the newest {drawn} relay blocks"
-    elif path.is_dir() or (path.is_file() and path.suffix != ".toml"):
+    elif _is_recorded(source):
         from pubsub_emulator.cli.commands.explore.sources import page_from
 
         page, of = page_from(path, network, blocks), str(path)

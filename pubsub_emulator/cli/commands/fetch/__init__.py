@@ -3,12 +3,15 @@
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
     "fetch",
+    cls=Command,
+    needs=(Need("audit"),),
     epilog="\b\nExamples:\n"
     "  pubsub fetch --node wss://a.example --node wss://b.example --network polkadot --chain 1000 --from 9000000 "
     "--out out/asset-hub\n"

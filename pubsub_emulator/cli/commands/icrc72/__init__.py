@@ -7,9 +7,15 @@ import click
 from click.core import ParameterSource
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Need
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
+
+
+def _may_have_modules(scenario: str) -> bool:
+    """Whether a scenario may have canisters in WebAssembly. Those that come with the project have none."""
+    return scenario.endswith(".toml")
 
 
 @click.group("icrc72", cls=Group)
@@ -19,6 +25,7 @@ def command() -> None:
 
 @command.command(
     "run",
+    needs=(Need("canisters", "scenario", _may_have_modules),),
     epilog="\b\nExamples:\n  pubsub icrc72 run demo\n  pubsub icrc72 run my-subnets.toml --json\n"
     "\n\b\nExit codes:\n  0 every event due was handled, 1 events are missing or someone is accused\n",
 )
@@ -42,6 +49,7 @@ def demo() -> Result:
 
 @command.command(
     "trace",
+    needs=(Need("canisters", "scenario", _may_have_modules),),
     epilog="\b\nExamples:\n  pubsub icrc72 trace demo --namespace org.example.price --event 12\n"
     "  pubsub icrc72 trace demo --namespace org.example.price --event 12 --svg out/event-12.svg\n",
 )
@@ -79,7 +87,9 @@ def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *,
 
 
 @command.command(
-    "serve", epilog="\b\nExamples:\n  pubsub icrc72 serve demo\n  pubsub icrc72 serve my-subnets.toml --port 4943\n"
+    "serve",
+    needs=(Need("canisters"),),
+    epilog="\b\nExamples:\n  pubsub icrc72 serve demo\n  pubsub icrc72 serve my-subnets.toml --port 4943\n",
 )
 @click.argument("scenario")
 @option("--host", default="127.0.0.1", help="Address to listen on.")
@@ -105,6 +115,7 @@ _IN_NETWORK = ("publish", "bare", "seed", "refuse", "trace")
 
 @command.command(
     "conform",
+    needs=(Need("canisters"),),
     epilog="\b\nExamples:\n  pubsub icrc72 conform --subscriber my.wasm --handled ids\n"
     "  pubsub icrc72 conform --publisher my.wasm --publish publish --trace out/trace.txt\n"
     "  pubsub icrc72 conform --url http://127.0.0.1:4943 --orchestrator rwlgt-iiaaa-aaaaa-aaaaa-cai\n"

@@ -1,12 +1,23 @@
 """`pubsub log`: its commands, their arguments and help."""
 
 from contextlib import closing
+from pathlib import Path
+from typing import Final
 
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Need, is_postgres, is_url
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.options import option, repeatable
+
+ON_POSTGRES: Final = (Need("events", "place", is_postgres),)
+
+
+def _is_history(source: str) -> bool:
+    """Whether a source is the folder of a history, and not a scenario or a node."""
+    return Path(source).is_dir()
+
 
 log = option("--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL.")
 
@@ -18,6 +29,7 @@ def command() -> None:
 
 @command.command(
     "follow",
+    needs=(Need("events", "source", is_url), Need("audit", "source", _is_history), *ON_POSTGRES),
     epilog="\b\nExamples:\n  pubsub log follow wss://rpc.polkadot.io --log polkadot.db --network polkadot\n"
     "  pubsub log follow ws://127.0.0.1:9944 --para 2000=ws://127.0.0.1:9944/2000 --log events.db\n"
     "  pubsub log follow out/demo/history --log events.db\n  pubsub log follow node --until 50 --log events.db\n"
@@ -43,6 +55,7 @@ def follow(**given: object) -> None:
 
 @command.command(
     "read",
+    needs=ON_POSTGRES,
     epilog="\b\nExamples:\n  pubsub log read --log events.db --kind 'Broadcaster.*' --limit 20\n"
     "  pubsub log read --log events.db --chain 2000 --after 1000 --wait\n"
     """  pubsub log read --log events.db --filter '{"kind": "Balances.*"}'\n""",
@@ -61,7 +74,7 @@ def read(**given: object) -> None:
     options.filled(read_log, given)
 
 
-@command.command("rewind", epilog="\b\nExample:\n  pubsub log rewind 1200 --log events.db\n")
+@command.command("rewind", needs=ON_POSTGRES, epilog="\b\nExample:\n  pubsub log rewind 1200 --log events.db\n")
 @click.argument("block", type=click.IntRange(0))
 @log
 def rewind(block: int, place: str) -> None:

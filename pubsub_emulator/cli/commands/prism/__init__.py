@@ -7,6 +7,7 @@ from typing import TypeVar
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Need, is_postgres
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.options import NEW_FILE, POSITIVE, option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
@@ -32,6 +33,7 @@ def command() -> None:
 
 @command.command(
     "serve",
+    needs=(Need("prism"), Need("audit", "deliveries")),
     epilog="\b\nExamples:\n  pubsub serve --prism --build interval:6000\n"
     "  pubsub prism serve --chain ws://127.0.0.1:9944 --db prism.db\n"
     "  pubsub prism serve --db-sync postgresql://reader@127.0.0.1/cexplorer --db prism.db --network mainnet\n",
@@ -88,7 +90,7 @@ def serve(**given: object) -> None:
     serve_node(options.filled(Serve, given))
 
 
-@command.command("submit", epilog="\b\nExample:\n  pubsub prism submit operations.hex\n")
+@command.command("submit", needs=(Need("prism"),), epilog="\b\nExample:\n  pubsub prism submit operations.hex\n")
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @_node
 def submit(files: tuple[Path, ...], node: str, token_env: str | None, tls_ca: Path | None) -> None:
@@ -103,6 +105,7 @@ def submit(files: tuple[Path, ...], node: str, token_env: str | None, tls_ca: Pa
 
 @command.command(
     "subscribe",
+    needs=(Need("prism"),),
     epilog="\b\nFilters:\n  any, create-did\n  did=SUFFIX, update-did=SUFFIX, issuance=SUFFIX, revocation=SUFFIX\n"
     "  credential=HASH, credential=HASH@BATCH\n"
     "\n\b\nExamples:\n  pubsub prism subscribe --filter create-did --state wallet.json\n"
@@ -125,7 +128,7 @@ def subscribe(node: str, token_env: str | None, tls_ca: Path | None, **given: ob
     subscribe_to(options.filled(Subscribe, given | {"node": Node(node, token_env, tls_ca)}))
 
 
-@command.command("status", epilog="\b\nExample:\n  pubsub prism status 8084a125b869c10f…\n")
+@command.command("status", needs=(Need("prism"),), epilog="\b\nExample:\n  pubsub prism status 8084a125b869c10f…\n")
 @click.argument("operation_id", metavar="OPERATION")
 @_node
 def status(operation_id: str, node: str, token_env: str | None, tls_ca: Path | None) -> None:
@@ -137,6 +140,7 @@ def status(operation_id: str, node: str, token_env: str | None, tls_ca: Path | N
 
 @command.command(
     "audit",
+    needs=(Need("spark"), Need("prism", "place", is_postgres)),
     epilog="\b\nExample:\n  pubsub prism audit out/deliveries --db prism.db\n"
     "\n\b\nExit codes:\n  0 nothing wrong, 1 findings, 2 no such tables, 4 Spark or the database failed\n",
 )

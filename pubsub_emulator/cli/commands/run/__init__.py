@@ -5,12 +5,15 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
     "run",
+    cls=Command,
+    needs=(Need("audit", "history"),),
     epilog="\b\nExamples:\n  pubsub run my-network.toml --out out/my-network\n  pubsub run demo --out out/demo-again\n"
     "  pubsub run my-network.toml --cheats my_cheats.py --out out/my-network\n"
     "  pubsub run my-network.toml --out out/my-network --json > figures.json\n"

@@ -9,11 +9,11 @@ from pathlib import Path
 from time import sleep
 from typing import Final
 
-from pubsub_emulator.cli.base.extras import brings
 from pubsub_emulator.cli.base.figures import lines_of, of_run, show_differences
 from pubsub_emulator.cli.base.output import MARKER, new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
@@ -130,7 +130,7 @@ def run_scenario(
 ) -> Result:
     """Run the command; `out` may be the folder of an earlier run, unless `keep` is set.
 
-    Without Arrow it writes no history, and says so.
+    Without Arrow it writes no history, and says so. If `history_out` asks for one, it fails.
     """
     session = Path(name) if name.endswith(".json") else None
     if session is None:
@@ -139,7 +139,7 @@ def run_scenario(
         from pubsub_emulator.cli.session.saved import read_document
 
         scenario = parse_document(read_document(session)["scenario"], name)
-    history = find_spec(ARROW) is not None
+    history = history_out is not None or find_spec(ARROW) is not None
     with new_folder(out, replace=not keep and _is_a_run(out)) as folder:
         run = simulate(scenario, folder, explorer=explorer, history=history, history_out=history_out, session=session)
     show_run(run)

@@ -3,11 +3,14 @@
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option, repeatable
 
 
 @click.command(
     "serve",
+    cls=Command,
+    needs=(Need("node"), Need("audit", "out")),
     epilog="\b\nExamples:\n  pubsub serve\n  pubsub serve my-network.toml --build interval:6000 --dev\n"
     "  pubsub serve demo --build manual --dev --journal out/session.jsonl\n"
     "  pubsub serve --replay out/session.jsonl --port 9955\n",

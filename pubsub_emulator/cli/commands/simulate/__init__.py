@@ -3,12 +3,15 @@
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import ON_SPARK, Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
     "simulate",
+    cls=Command,
+    needs=(Need("audit"), *ON_SPARK),
     epilog="\b\nExamples:\n  pubsub simulate --networks 4 --blocks 1000 --seed 7 --out out/many --engine python\n"
     "  pubsub simulate --networks 100 --blocks 4000 --seed 7 --out out/large --master local[2]\n"
     "  pubsub audit out/large --out out/large-audit --master local[2]\n"

@@ -2,10 +2,13 @@
 
 import click
 
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
-@click.command("tour", epilog="\b\nExamples:\n  pubsub tour\n  pubsub tour --json\n")
+@click.command(
+    "tour", cls=Command, needs=(Need("prism"),), epilog="\b\nExamples:\n  pubsub tour\n  pubsub tour --json\n"
+)
 @with_json_option
 def command() -> Result:
     """Show the five systems in a minute: five short acts on one network, and one digest.
