@@ -1,1 +1,1 @@
-"""A history: its tables, how files join it, and how they are read again."""
+"""A history of a network on disk or in an object store: tables, commits, and their reading."""

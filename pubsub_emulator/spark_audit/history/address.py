@@ -1,4 +1,7 @@
-"""Addresses of histories and audits: paths of this machine, or URIs of places elsewhere (AU-12). Needs no Arrow."""
+"""Addresses of histories and audits: local paths, or URIs of remote storage (AU-12).
+
+This module does not import Arrow, so that commands can check their arguments quickly.
+"""
 
 import re
 from pathlib import Path
@@ -8,31 +11,37 @@ from urllib.parse import unquote, urlsplit
 from pubsub_emulator.primitives.errors import PubsubError
 
 SCHEMES: Final = ("file", "s3", "s3a", "gs", "gcs", "hdfs")
+"""Schemes of URIs that are supported."""
 _URI: Final = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]+):/|({'|'.join(SCHEMES)}):", re.IGNORECASE)
-"""What looks like a URI, or like one of a known storage whose slashes were forgotten."""
+"""Text that looks like a URI, or like one of a supported scheme without its slashes."""
 
 Address = str | Path
-"""A path of this machine, or a URI."""
+"""A local path, or a URI."""
 
 
 class StorageError(PubsubError):
-    """An address that names no place where files can be kept; the message says why."""
+    """An address that cannot be used; the message says why."""
 
 
 def is_remote(address: Address) -> bool:
-    """Whether an address is a URI of another kind than `file`."""
+    """Return whether an address is a URI of another scheme than `file`."""
     return isinstance(address, str) and _URI.match(address) is not None and not address.lower().startswith("file:/")
 
 
 def local_path(address: Address) -> Path:
-    """The path of an address that is not remote."""
+    """Return the path of an address that is not remote."""
     if isinstance(address, str) and address.lower().startswith("file:/"):
         return Path(unquote(urlsplit(address).path))
     return Path(address)
 
 
 def canonical_uri(uri: str) -> str:
-    """A remote address, checked and in one form. Raises `StorageError`."""
+    """Return a remote address in its canonical form.
+
+    Raises `StorageError` if the scheme is not supported or the URI is incomplete. Credentials and
+    options in a URI are refused, and not repeated in the message: addresses are written to logs and
+    reports.
+    """
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
     if scheme not in SCHEMES:

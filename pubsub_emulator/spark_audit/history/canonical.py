@@ -1,9 +1,15 @@
-"""Rows as bytes, sorted and digested: what must be equal between the plain path, Spark and any partitioning (AU-4).
+"""Canonical bytes of rows, and digests of sets of rows (AU-4).
 
-row     each column in schema order: 00, or 01 and the value
-value   integer, time in milliseconds, day of the year 1  i128, two's complement, little endian, 16 bytes
-        string, binary  Vec<u8>      list  compact count, values      struct  its fields, as columns
-digest  blake2_256 of (table name, version u32, compact number of rows, rows ascending)
+Digests must be equal between plain Python, Spark and every division of the work.
+
+    row     each column in schema order: 00 for null, or 01 and the value
+    value   integer; time in milliseconds since 1970; day, counted from 1 in the year 1:
+                         i128, two's complement, little endian, 16 bytes
+            boolean      one byte, 00 or 01
+            string, binary  Vec<u8>
+            list         compact count, values (each as a column)
+            struct       its fields (each as a column)
+    digest  blake2_256 of (table name, version u32, compact number of rows, rows ascending)
 """
 
 from collections.abc import Callable, Iterable
@@ -20,16 +26,21 @@ from pubsub_emulator.spark_audit.history.row import EPOCH, Row
 from pubsub_emulator.spark_audit.history.schema import Table, fitted
 
 Encoder = Callable[[Any], bytes]
+"""Encodes a value or `None`."""
 
 
 def encode_row(table: Table, row: Row) -> bytes:
-    """The canonical bytes of one row."""
+    """Return the canonical bytes of one row, in the version of the table that the row needs."""
     version, (fit,) = fitted(table, (row,))
     return b"".join([encode(fit[name]) for name, encode in _row_encoders(version)])
 
 
 def digest_rows(table: Table, rows: Iterable[Row]) -> Hash:
-    """The digest of a set of rows; their order does not matter."""
+    """Return the digest of a set of rows. Their order does not matter.
+
+    The version of the table is the one that the rows need, so that new columns without values do
+    not change a digest.
+    """
     table, listed = fitted(table, rows)
     encoders = _row_encoders(table)
     encoded = sorted([b"".join([encode(row[name]) for name, encode in encoders]) for row in listed])
@@ -43,7 +54,7 @@ def _encoders(columns: tuple[tuple[str, pa.DataType], ...]) -> tuple[tuple[str, 
 
 
 def milliseconds(value: datetime) -> int:
-    """Milliseconds since 1970."""
+    """Return the milliseconds from 1970 to a time."""
     return (value - EPOCH) // timedelta(milliseconds=1)
 
 
@@ -52,7 +63,10 @@ def _row_encoders(table: Table) -> tuple[tuple[str, Encoder], ...]:
 
 
 def _optional(kind: pa.DataType) -> Encoder:
-    """An encoder of values of an Arrow type, `None` included."""
+    """Return an encoder for values of an Arrow type, and for `None`.
+
+    It is built once for a type, since each row of a history is encoded.
+    """
     if pa.types.is_boolean(kind):
         return lambda value: b"\x00" if value is None else b"\x01\x01" if value else b"\x01\x00"
     if pa.types.is_integer(kind):

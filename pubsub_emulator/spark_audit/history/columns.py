@@ -1,10 +1,13 @@
-"""Columns in types that every engine knows: integers with a sign, bytes of any length, microseconds."""
+"""Conversion of columns to types that every engine knows.
+
+These are signed integers, bytes of any length, and times in microseconds.
+"""
 
 import pyarrow as pa
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """The type in which every engine has values of `kind`."""
+    """Return the type in which every engine can have the values of a type."""
     if pa.types.is_integer(kind):
         return pa.int64()
     if pa.types.is_fixed_size_binary(kind):
@@ -17,12 +20,12 @@ def plain(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Columns in plain types, which may all be null."""
+    """Return a schema with plain types. All columns may be null."""
     return pa.schema([pa.field(each.name, plain(each.type), metadata=each.metadata) for each in schema])
 
 
 def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of `schema`, in its types; those that the rows lack are null."""
+    """Return rows with the columns and types of a schema. Missing columns are null."""
     columns = [
         rows.column(each.name).cast(each.type) if each.name in rows.column_names else pa.nulls(len(rows), each.type)
         for each in schema

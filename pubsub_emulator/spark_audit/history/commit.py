@@ -1,10 +1,12 @@
-"""Commits of a history: each file is named by its content, and a manifest, written last, names them all.
+"""Commits: a segment is added to a history by data files and a manifest that names them.
 
-    <history>/<table>/network=…/<name>.parquet           data: a file for each segment, chain after chain
+    <history>/<table>/network=…/<name>.parquet           data: one file per table and segment
     <history>/_commits/<network>-<segment>-<digest>.json manifests, see `manifest`
 
-What no manifest names is not there. Digests of row groups, and of all else, make damage cost the row group it hit.
-Nothing is renamed or replaced, so a commit is the same on a disk and in an object store.
+The manifest is written last. A file that no manifest names does not belong to the history. There is
+a digest of each row group and one of the remaining bytes, so that damage loses only the row group
+that it hit. Files are never renamed or replaced, so a commit works the same way on a disk and in an
+object store.
 """
 
 import contextlib
@@ -25,18 +27,23 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 _PAGE_BYTES: Final = 8 * 1_048_576
 _ROWS_PER_GROUP: Final = dict.fromkeys(("relay_headers", "deliveries", "events", "nodes", "truth"), 4096)
+"""Rows in a row group, for tables that have many small rows."""
 NEWEST: Final = "newest"
+"""The value of `after` for the last commit in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPart:
-    """Rows that are to become one file, together with those of other chains; a row group has as many as is usual."""
+    """Rows of a table and chain for a file. Parts of the same table and name share one file."""
 
     table: Table
     rows: list[Row]
     name: str
+    """The beginning of the file's name."""
     chain: int | None = None
+    """The chain of all rows, for tables that are divided by chain."""
     rows_per_group: int | None = None
+    """Rows in a row group, `None` for the usual number."""
 
 
 def write_commit(  # noqa: PLR0917  # what a manifest holds
@@ -47,10 +54,12 @@ def write_commit(  # noqa: PLR0917  # what a manifest holds
     next_positions: Mapping[int, int],
     after: manifest.Commit | Literal["newest"] | None = NEWEST,
 ) -> manifest.Commit:
-    """Add the parts to the history at `root`, all of them or none, after the commit `after` of the same network.
+    """Add a segment to the history at `root`: all of it, or nothing.
 
-    Raises `CommitError` when the storage is full or refuses, or when another writer was there. Raises `SchemaError` for
-    rows that do not fit. A process killed at any moment leaves at most files that no manifest names.
+    It follows the commit `after` of the same network, by default the last one, `None` for the first
+    segment. Raises `CommitError` if the storage fails or another writer added the same segment, and
+    `SchemaError` if a row does not fit its table. If the process is killed, at most files that no
+    manifest names are left.
     """
     manifest.check_name(network)
     store = open_store(root)
@@ -67,7 +76,8 @@ def write_commit(  # noqa: PLR0917  # what a manifest holds
             with contextlib.suppress(OSError):
                 store.remove(path)
         raise CommitError(f"nothing was added to {store}: {error.strerror or error}") from error
-    # Two writers at once leave two manifests of one segment: neither goes on.
+    # If two writers add the same segment at the same time, both manifests exist. Both writers find
+    # the other one and stop.
     start = f"{network}-{segment:08d}-"
     others = [other for other in store.names(manifest.COMMITS) if other.startswith(start) and other != commit.name]
     if others:
@@ -83,7 +93,11 @@ def write_manifest(  # noqa: PLR0917  # what a manifest holds
     next_positions: Mapping[int, int],
     previous: str | None,
 ) -> manifest.Commit:
-    """Name whole files as a segment, after the manifest with the digest `previous`. Raises `OSError`."""
+    """Write the manifest of a segment and return its commit.
+
+    The entries must be whole files. `previous` is the digest of the manifest before. Raises
+    `OSError`.
+    """
     body = {
         "format": manifest.FORMAT,
         "network": network,
@@ -100,12 +114,12 @@ def write_manifest(  # noqa: PLR0917  # what a manifest holds
 
 
 def encode_parquet(table: Table, rows: list[Row], rows_per_group: int = 4096) -> bytes:
-    """One Parquet file, zstd level 3. Raises `SchemaError`."""
+    """Return rows as a Parquet file, compressed by zstd at level 3. Raises `SchemaError`."""
     return _encode(table, [rows], rows_per_group)
 
 
 def _encode(table: Table, parts: Sequence[list[Row]], rows_per_group: int) -> bytes:
-    """One file with row groups of each part. Raises `SchemaError`."""
+    """Return a Parquet file in which no row group has rows of two parts. Raises `SchemaError`."""
     every = [row for rows in parts for row in rows]
     tables = [table.arrow(rows, every) for rows in parts]
     out = pa.BufferOutputStream()
@@ -117,7 +131,10 @@ def _encode(table: Table, parts: Sequence[list[Row]], rows_per_group: int) -> by
 
 
 def read_stretches(file: IO[bytes], stretches: Iterable[tuple[int, int]]) -> bytes:
-    """Stretches (offset, length) of a file, joined. Raises `OSError`; what a truncated file lacks is left out."""
+    """Return stretches (offset, length) of a file, joined.
+
+    Bytes that a truncated file lacks are left out; the digest then differs. Raises `OSError`.
+    """
     parts = []
     for offset, length in stretches:
         file.seek(offset)
@@ -131,7 +148,11 @@ def read_stretches(file: IO[bytes], stretches: Iterable[tuple[int, int]]) -> byt
 def write_files(
     store: Store, network: str, segment: int, parts: Iterable[HistoryPart], fresh: list[str]
 ) -> list[manifest.FileEntry]:
-    """Write parts, all chains of a table in one file; new paths join `fresh`. Raises `SchemaError`, `OSError`."""
+    """Write parts, with all chains of a table in one file, and return the files' entries.
+
+    The paths of files that did not exist before are added to `fresh`, so that the caller can remove
+    them if the commit fails. Raises `SchemaError`, `OSError`.
+    """
     files: dict[tuple[str, str], list[HistoryPart]] = {}
     for part in (part for part in parts if part.rows):
         files.setdefault((part.table.name, part.name), []).append(part)
@@ -141,6 +162,7 @@ def write_files(
 def _write_file(
     store: Store, network: str, segment: int, parts: Sequence[HistoryPart], fresh: list[str]
 ) -> manifest.FileEntry:
+    """Write parts of one table into a file, ordered by chain."""
     parts = sorted(parts, key=lambda part: part.chain or 0)
     table, every = parts[0].table, [row for part in parts for row in part.rows]
     usual = 1 if table.name == "checkpoints" else _ROWS_PER_GROUP.get(table.name, 256)
@@ -149,18 +171,20 @@ def _write_file(
     extents: list[manifest.Extent] = []
     for part in parts:
         left = len(part.rows)
-        while left > 0:  # however many row groups that made
+        # Arrow decides how many row groups a part has.
+        while left > 0:
             left -= metadata.row_group(len(extents)).num_rows
             extents.append(_extent(data, metadata, len(extents), part.chain))
     inside = [(extent.offset, extent.length) for extent in extents]
     frame = manifest.digest_of(read_stretches(io.BytesIO(data), manifest.outside(len(data), inside)))
-    # Named by content, so that what is there already is these very bytes.
+    # The name contains a digest of the content, so an existing file has the same bytes.
     content = manifest.digest_of("".join((frame, *(extent.digest for extent in extents))).encode())
     path = f"{manifest.folder_of(table, network)}/{parts[0].name}-{content[:16]}.parquet"
     if store.put_new(path, data):
         fresh.append(path)
     elif (found := store.stamp(path)) is None or found.size != len(data):
-        store.put(path, data)  # cut short, by a file system that lost what was written
+        # The file was cut short by a file system that lost data.
+        store.put(path, data)
     version = table.for_rows(every).version
     return manifest.FileEntry(
         table.name, version, path, network, None, segment, len(every), len(data), frame, tuple(extents)
@@ -168,6 +192,10 @@ def _write_file(
 
 
 def _extent(data: bytes, metadata: pq.FileMetaData, at: int, chain: int | None) -> manifest.Extent:
+    """Return where a row group is in a file.
+
+    It reaches from the first page of its first column to the end of its last column.
+    """
     group = metadata.row_group(at)
     columns = [group.column(index) for index in range(group.num_columns)]
     starts = [min(each.dictionary_page_offset or each.data_page_offset, each.data_page_offset) for each in columns]

@@ -1,18 +1,22 @@
-"""Manifests: what joined a network's history together, each naming the one before it by digest (AU-13).
+"""Manifests: each names the files of a segment, and the network's manifest before it (AU-13).
 
     <history>/_commits/<network>-<segment>-<first 16 digits of digest>.json
 
-    {"format": 3, "network": …, "segment": …, "previous": digest of the manifest before, null for the first,
+    {"format": 3, "network": …, "segment": …,
+     "previous": digest of the manifest before, null for the first,
      "files": [{"table", "version", "path", "network", "chain", "segment", "rows", "size", "frame",
                 "row_groups": [{"offset", "length", "digest", "chain", "rows"}]}],
-     "next_positions": {chain: position of its next candidate}, "digest": blake2b-256 of all else, canonical}
+     "next_positions": {chain: position of its next candidate},
+     "digest": blake2b-256 of everything else, canonical}
 
-A segment has one file of each table. Row groups of tables by chain are in the order of the chains, each of one chain,
-and `chain` of such a file is null. In format 2, which is read as well, each chain has a file, and row groups have
-neither chain nor rows.
+A segment has one file of each table. If a table is divided by chain, each row group of its file has
+rows of one chain, the row groups are in the order of the chains, and the file's own `chain` is
+null. In format 2, which can be read as well, each chain has a file, and row groups have neither
+chain nor rows.
 
-A manifest is read as a stranger's: all is checked before anything is done with it. The head of a history is one digest
-over the last manifest of every network: who knows it knows that nothing was left out.
+A manifest may be from a stranger, so everything in it is checked before it is used. The head of a
+history is one digest over the last manifest of every network. Since each manifest names the one
+before it, a reader who knows the head notices if anything is missing or was changed.
 """
 
 import json
@@ -32,13 +36,15 @@ from pubsub_emulator.spark_audit.history.schema import I64_MAX, Table
 from pubsub_emulator.spark_audit.history.storage import Store
 
 FORMAT: Final = 3
+"""The present format."""
 BY_CHAIN: Final = 2
 """The format of 0.2.0, with a file for each chain."""
 UNCHAINED: Final = 1
-"""The format of 0.1.0, whose manifests do not name each other."""
+"""The format of 0.1.0, in which manifests do not name the ones before them."""
 COMMITS: Final = "_commits"
+"""The folder with the manifests."""
 MOST_BYTES: Final = 64 * 1_048_576
-"""Of a manifest; some 200,000 files."""
+"""Bytes that a manifest may have, enough for about 200,000 files."""
 
 HISTORY_TABLES: Final[dict[str, Table]] = {table.name: table for table in schema.OF_HISTORY}
 
@@ -46,67 +52,77 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _FILE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,149}\.parquet")
 _MOST_SHOWN: Final = 60
+"""Characters of a wrong value that messages show."""
 
 T = TypeVar("T", str, int)
 
 
 class CommitError(PubsubError):
-    """A manifest that cannot be used, or a commit that did not happen."""
+    """A manifest that cannot be used, or a commit that failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The bytes of one row group: where they start, how many, their blake2b-256 in hex; its chain and rows if told."""
+    """The bytes of one row group in a file."""
 
     offset: int
     length: int
     digest: str
+    """blake2b-256 of the bytes, in hex."""
     chain: int | None = None
+    """The chain of all its rows, `None` if the table is not divided by chain or the format is old.
+    """
     rows: int | None = None
+    """Number of its rows, `None` in an old format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One chain's part of a file: its first row group, groups and rows of the whole, and where the other groups are."""
+    """One chain's part of a file."""
 
     first: int
+    """Number of its first row group in the file."""
     groups: int
+    """Number of row groups in the whole file."""
     rows: int
+    """Number of rows in the whole file."""
     others: tuple[tuple[int, int], ...]
-    """Stretches of bytes: offset and length."""
+    """The bytes of the other chains' row groups, as stretches (offset, length)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file of a commit, or the `share` of it that one chain has; `rows` and `row_groups` are of that share.
-
-    `path` is relative to the history, `size` that of the whole file, `frame` the digest of all outside of row groups.
-    """
+    """One file of a commit, or one chain's share of it."""
 
     table: str
     version: int
     path: str
+    """Relative to the history."""
     network: str
     chain: int | None
     segment: int
     rows: int
+    """Number of rows, in the share if there is one."""
     size: int
+    """Bytes of the whole file."""
     frame: str
+    """blake2b-256, in hex, of all bytes of the file that are outside of row groups."""
     row_groups: tuple[Extent, ...]
+    """The row groups, those of the share if there is one."""
     share: Share | None = None
 
     @property
     def weight(self) -> int:
-        """Bytes of the chain's row groups, or of the whole file."""
+        """Bytes of the share's row groups, or of the whole file."""
         return self.size if self.share is None else sum(group.length for group in self.row_groups)
 
     def outside(self, size: int) -> Iterator[tuple[int, int]]:
-        """The stretches (offset, length) of a file of `size` bytes that are in no row group."""
+        """Yield the stretches (offset, length) of a file of `size` bytes outside of row groups."""
         inside = [(group.offset, group.length) for group in self.row_groups]
         return outside(size, (*inside, *(() if self.share is None else self.share.others)))
 
     def shares(self) -> "tuple[FileEntry, ...]":
-        """The file as its chains have it; itself where it is of one chain, or of none."""
+        """Return an entry for each chain in the file, or the entry itself if it is not divided."""
         if all(group.chain is None for group in self.row_groups):
             return (self,)
         out: list[FileEntry] = []
@@ -123,7 +139,10 @@ class FileEntry:
 
     @staticmethod
     def from_json(data: Kept) -> "FileEntry":
-        """The entry that `asdict` took apart; one from a manifest goes through `read_manifest`."""
+        """Return the entry that `asdict` made JSON of.
+
+        It does not check anything. An entry of a manifest comes from `read_manifest`.
+        """
         groups = tuple(Extent(**extent) for extent in data["row_groups"])
         share = data["share"]
         if share is not None:
@@ -132,7 +151,7 @@ class FileEntry:
 
 
 def outside(size: int, inside: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The stretches (offset, length) of a file of `size` bytes that are in none of those."""
+    """Yield the stretches (offset, length) of a file of `size` bytes that are not in `inside`."""
     at = 0
     for offset, length in sorted(inside):
         if offset > at:
@@ -143,7 +162,7 @@ def outside(size: int, inside: Iterable[tuple[int, int]]) -> Iterator[tuple[int,
 
 
 def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches in order, those that touch as one."""
+    """Return stretches in order, with adjacent ones joined."""
     out: list[tuple[int, int]] = []
     for offset, length in stretches:
         if out and sum(out[-1]) == offset:
@@ -155,44 +174,47 @@ def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One manifest; `next_positions` by chain, for the next writer; `previous` is the digest of the one before."""
+    """One manifest."""
 
     network: str
     segment: int
     files: tuple[FileEntry, ...]
+    """The files' entries, one for each share."""
     next_positions: Mapping[int, int]
+    """By chain, the position of its next candidate."""
     previous: str | None
+    """The digest of the manifest before, `None` for the first segment."""
     digest: str
 
     @property
     def name(self) -> str:
-        """Its file's name: that of its content."""
+        """The file name of the manifest, which depends on its content."""
         return manifest_name(self.network, self.segment, self.digest)
 
 
 def manifest_name(network: str, segment: int, digest: str) -> str:
-    """The file name of a manifest."""
+    """Return the file name of a manifest."""
     return f"{network}-{segment:08d}-{digest[:16]}.json"
 
 
 def digest_of(data: bytes) -> str:
-    """blake2b-256 in hex."""
+    """Return the blake2b-256 of bytes, in hex."""
     return blake2_256(data).hex()
 
 
 def canonical_json(body: object) -> bytes:
-    """JSON with sorted keys and no spare space: equal values, equal bytes."""
+    """Return JSON with sorted keys and without spaces: equal values give equal bytes."""
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 def sealed(body: object) -> bytes:
-    """JSON behind its digest, for files that are written anew."""
+    """Return JSON behind its own digest, for files whose names do not contain a digest."""
     data = canonical_json(body)
     return digest_of(data).encode() + b"\n" + data
 
 
 def unsealed(file: bytes) -> Any:
-    """What `sealed` was given. Raises `ValueError` for a file that is not what was written."""
+    """Return the value that `sealed` was given. Raises `ValueError` if the file was altered."""
     stated, _, data = file.partition(b"\n")
     if stated != digest_of(data).encode():
         raise ValueError("the file is not what was written")
@@ -200,29 +222,29 @@ def unsealed(file: bytes) -> Any:
 
 
 def check_name(network: str) -> None:
-    """Raises `CommitError` for a network name that cannot be part of a path."""
+    """Raise `CommitError` if a network's name cannot be part of a path."""
     if _NAME.fullmatch(network) is None:
         raise CommitError(f"a network's name is 1 to 100 letters, digits, '-', '_' and '.': {_shown(network)}")
 
 
 def folder_of(table: Table, network: str) -> str:
-    """The folder of a table's files of a network, below a history."""
+    """Return the folder of a table's files of a network, relative to the history."""
     return f"{table.name}/network={network}"
 
 
 def _former_folder(table: Table, network: str, chain: int | None, segment: int) -> str:
-    """The same in format 2."""
+    """Return the folder of a table's files in format 1 or 2."""
     values = {"network": network, "chain": chain, "segment": segment}
     return "/".join((table.name, *(f"{name}={values[name]}" for name in table.partitions)))
 
 
 def head_of(last: Mapping[str, str]) -> str:
-    """The head of a history, from the digest of each network's last manifest."""
+    """Return the head of a history from the digest of each network's last manifest."""
     return digest_of(canonical_json([[network, last[network]] for network in sorted(last)]))
 
 
 def read_manifest(store: Store, name: str) -> Commit:
-    """The commit that a file below `_commits` states. Raises `CommitError` when it cannot be used, `OSError`."""
+    """Read the manifest of this name. Raises `CommitError` if it cannot be used, and `OSError`."""
     commit, found = read_any_manifest(store, name)
     if found == UNCHAINED:
         more = ": `pubsub migrate` brings it up to date"
@@ -233,7 +255,10 @@ def read_manifest(store: Store, name: str) -> Commit:
 
 
 def read_any_manifest(store: Store, name: str) -> tuple[Commit, int]:
-    """As `read_manifest`, of format 1 as well, and the format."""
+    """Read a manifest of any format, and return the format as well.
+
+    Raises `CommitError` if it cannot be used, and `OSError`.
+    """
     body = parse_json(store.read(f"{COMMITS}/{name}", MOST_BYTES), "the manifest", CommitError)
     known = body.get("format") if isinstance(body, dict) else None
     if not isinstance(body, dict) or type(known) is not int or known not in {UNCHAINED, BY_CHAIN, FORMAT}:
@@ -249,13 +274,20 @@ def read_any_manifest(store: Store, name: str) -> tuple[Commit, int]:
 
 
 def committed(store: Store, network: str) -> list[Commit]:
-    """The commits of one network, by segment; a manifest that cannot be read raises `CommitError`, `OSError`."""
+    """Return the commits of one network in order of segments.
+
+    Raises `CommitError` or `OSError` if one of its manifests cannot be read.
+    """
     names = [name for name in store.names(COMMITS) if name.rsplit("-", 2)[0] == network and name.endswith(".json")]
     return sorted((read_manifest(store, name) for name in names), key=lambda commit: commit.segment)
 
 
 def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tuple[Commit, str]]:
-    """A network's commits, by segment, that do not follow the one before, with the reason; first comes `before`."""
+    """Return the commits that do not follow the one before them, each with the reason.
+
+    `commits` are those of one network, in order of segments. `before` is the last commit before
+    them.
+    """
     out: list[tuple[Commit, str]] = []
     for commit in commits:
         if before is None:
@@ -273,6 +305,7 @@ def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tu
 
 
 def _commit(body: dict[str, object], digest: str) -> Commit:
+    """Return the commit of a manifest's content. Raises `CommitError` if it is malformed."""
     _same_keys("the manifest", body, {"format", "network", "segment", "previous", "files", "next_positions"})
     network = _text(body, "network")
     check_name(network)
@@ -293,6 +326,7 @@ def _commit(body: dict[str, object], digest: str) -> Commit:
 
 
 def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
+    """Return the entry of a file in a manifest. `found` is the manifest's format."""
     if not isinstance(data, dict):
         raise CommitError("a file is no object")
     _same_keys("a file", data, set(FileEntry.__dataclass_fields__) - {"share"})
@@ -321,7 +355,7 @@ def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
 
 
 def _check_groups(entry: FileEntry, *, has_chains: bool) -> None:
-    """Raises `CommitError` for row groups of other chains, or of other rows, than a file of this table has."""
+    """Raise `CommitError` if row groups have wrong chains or a wrong number of rows."""
     chains = [group.chain for group in entry.row_groups]
     if any((chain is None) == has_chains for chain in chains) or (has_chains and not chains):
         raise CommitError(f"a file of {entry.table} has row groups of the chains {_shown(chains)}")
@@ -332,6 +366,7 @@ def _check_groups(entry: FileEntry, *, has_chains: bool) -> None:
 
 
 def _extents(data: object, size: int, found: object) -> tuple[Extent, ...]:
+    """Return the row groups of a file in a manifest. They must not overlap."""
     if not isinstance(data, list):
         raise CommitError("row_groups is no list")
     keys = set(Extent.__dataclass_fields__) - (set() if found == FORMAT else {"chain", "rows"})
@@ -364,11 +399,12 @@ def _positions(data: object) -> dict[int, int]:
 
 
 def is_chain(text: str) -> bool:
-    """Whether a text is the number of a chain."""
+    """Return whether a text is a ParaId in decimal."""
     return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= U32_MAX
 
 
 def _same_keys(what: str, data: Mapping[str, object], wanted: set[str]) -> None:
+    """Raise `CommitError` unless an object has exactly these keys."""
     odd = sorted(data.keys() ^ wanted)
     if odd:
         raise CommitError(f"{what} lacks or does not know {_shown(odd[0])}")
@@ -387,6 +423,7 @@ def _whole(data: Mapping[str, object], name: str, most: int) -> int:
 
 
 def _checked(data: Mapping[str, object], name: str, kind: type[T], fits: Callable[[T], bool]) -> T:
+    """Return a value of an object. Raises `CommitError` unless it has this type and fits."""
     value = data[name]
     if not isinstance(value, kind) or not fits(value):
         raise CommitError(f"{name} is {_shown(value)}")

@@ -1,7 +1,9 @@
-"""A history of an older format brought up to the present one, in its place.
+"""Migration of a history from an older format to the present one, in place.
 
-Format 1 has manifests that do not name each other, format 2 a file for each chain, both unsigned integers of 64 bits.
-Such segments are read, checked and written anew beside the old ones, which are removed once all of a network is there.
+In format 1, manifests do not name each other. In format 2, each chain has a file of its own. Both
+have unsigned integers of 64 bits. Old segments are read, checked and written again beside the old
+files. Those are removed only when the network is complete in the new format, so that an interrupted
+migration can be continued.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,23 +17,29 @@ from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 Advance = Callable[[int, int], None]
-"""Told how many segments are written, of how many."""
+"""Called with the number of segments that are written, and of all that must be written."""
 
 Found = tuple[str, manifest.Commit, int]
-"""The name of a manifest, what it says, and its format."""
+"""A manifest: its name, its content, and its format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """The result of a migration: rewritten segments, segments in all, and the new head."""
+    """The result of a migration."""
 
     manifests: int
+    """Segments that were rewritten."""
     segments: int
+    """Segments of the history."""
     head: str
+    """The head of the migrated history."""
 
 
 def migrate(address: Address | Store, advance: Advance = lambda _done, _total: None) -> Migrated:
-    """Bring a history up to the present format. Raises `CommitError` for one that is damaged, `OSError`."""
+    """Bring a history to the present format.
+
+    Raises `CommitError` if it is damaged or incomplete, and `OSError`.
+    """
     store = open_store(address)
     networks: dict[str, list[Found]] = {}
     names = [name for name in store.names(manifest.COMMITS) if name.endswith(".json")]
@@ -61,7 +69,10 @@ def migrate(address: Address | Store, advance: Advance = lambda _done, _total: N
 
 
 def _whole_chain(found: Sequence[Found]) -> list[manifest.Commit]:
-    """The manifests of the present format from the first segment to the last one; none if some are not there."""
+    """Return a network's manifests in the present format, from the first segment to the last one.
+
+    Returns an empty list if some are missing.
+    """
     after = {commit.previous: commit for _, commit, version in found if version == manifest.FORMAT}
     out: list[manifest.Commit] = []
     while (commit := after.get(out[-1].digest if out else None)) is not None and commit.segment == len(out):
@@ -70,7 +81,11 @@ def _whole_chain(found: Sequence[Found]) -> list[manifest.Commit]:
 
 
 def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[manifest.Commit]:
-    """The segments that are to be written anew, the older format before what replaces it. Raises `CommitError`."""
+    """Return the segments that must be rewritten, in order.
+
+    After an interrupted migration, a segment may exist in two formats; the older one counts. Raises
+    `CommitError` if a segment is missing or ambiguous.
+    """
     segments: dict[int, list[Found]] = {}
     for each in found:
         segments.setdefault(each[1].segment, []).append(each)
@@ -83,6 +98,7 @@ def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[manife
         if len(same) > 1 and oldest != manifest.FORMAT:
             raise manifest.CommitError(f"{store}: there are two manifests for segment {segment} of {network}")
         before = ordered[-1][1].digest if ordered else None
+        # Two manifests of the present format can be left by interrupted migrations.
         ordered.append(next((each for each in same if each[1].previous == before), same[0]))
     chained = [commit for _, commit, version in ordered if version != manifest.UNCHAINED]
     if len(chained) == len(ordered):
@@ -92,7 +108,10 @@ def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[manife
 
 
 def _write(store: Store, commit: manifest.Commit, before: manifest.Commit | None) -> manifest.Commit:
-    """A segment in the present format. Raises `CommitError` unless all of it can be read, `OSError`."""
+    """Write a segment in the present format.
+
+    Raises `CommitError` if some of it cannot be read, and `OSError`.
+    """
     name = f"{commit.segment:08d}"
     parts = [
         HistoryPart(manifest.HISTORY_TABLES[each.table], _rows(store, each), name, each.chain) for each in commit.files
@@ -103,6 +122,7 @@ def _write(store: Store, commit: manifest.Commit, before: manifest.Commit | None
 
 
 def _rows(store: Store, entry: manifest.FileEntry) -> list[Row]:
+    """Return the rows of a file. Raises `CommitError` if some cannot be read."""
     out: list[Row] = []
     for unit in read_file(store, entry):
         if isinstance(unit, Fault):
@@ -112,7 +132,10 @@ def _rows(store: Store, entry: manifest.FileEntry) -> list[Row]:
 
 
 def _remove_others(store: Store, kept: Sequence[manifest.Commit], found: Iterable[Found]) -> None:
-    """Remove manifests that were replaced, and before each the files that no other names."""
+    """Remove replaced manifests, each after the files that only it names.
+
+    In this order, an interruption leaves no file without a manifest that names it.
+    """
     names = {commit.name for commit in kept}
     paths = {entry.path for commit in kept for entry in commit.files}
     for name, commit, _ in sorted(found, key=lambda each: -each[2]):

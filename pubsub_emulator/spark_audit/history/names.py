@@ -1,8 +1,9 @@
-"""Names of chains: a file beside a network's segments, on which no verdict rests.
+"""Names of chains: a file beside a network's segments, for display only.
 
     <history>/_names/<network>.json    {"chains": {"2000": "oracle"}, "format": 1}
 
-Neither head nor digest covers it. It comes from strangers: it is bounded, hides no letters, and is only ever shown.
+No verdict, digest or head depends on it. It may come from a stranger, so it is bounded in size and
+must not contain characters that cannot be seen.
 """
 
 import json
@@ -14,27 +15,36 @@ from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.storage import Store
 
 NAMES: Final = "_names"
+"""The folder with the files of names."""
 MOST_LETTERS: Final = 100
+"""Letters that a name may have."""
 MOST_BYTES: Final = 4 * 1_048_576
-"""Of the file of a network; some ten thousand of the longest names."""
+"""Bytes that a network's file may have, enough for about ten thousand of the longest names."""
 _FORMAT: Final = 1
 
 Names = dict[int, str]
+"""Names of chains by ParaId."""
 
 
 def names_path(network: str) -> str:
-    """The path of the names of a network's chains, below a history."""
+    """Return the path of a network's file of names, relative to the history."""
     return f"{NAMES}/{network}.json"
 
 
 def showable(name: str) -> str | None:
-    """A name without what cannot be printed, and not too long; `None` where nothing is left of it."""
+    """Return a name without unprintable characters and cut to `MOST_LETTERS`.
+
+    Returns `None` if nothing is left.
+    """
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
     return text[:MOST_LETTERS].rstrip() or None
 
 
 def write_names(store: Store, network: str, names: Mapping[int, str]) -> None:
-    """Add names of chains to those that a network has, which stay. Raises `CommitError`, `OSError`."""
+    """Add names of chains to a network's file. Existing names stay as they are.
+
+    Raises `CommitError`, `OSError`.
+    """
     check_name(network)
     fit = {chain: text for chain, name in names.items() if (text := showable(name)) is not None}
     there, _ = read_names(store, network)
@@ -45,7 +55,10 @@ def write_names(store: Store, network: str, names: Mapping[int, str]) -> None:
 
 
 def read_names(store: Store, network: str) -> tuple[Names, Fault | None]:
-    """The names of a network's chains; none where there is no file, and none beside a fault where it is damaged."""
+    """Return the names of a network's chains, and a fault if they cannot be read.
+
+    A history need not have names.
+    """
     path = names_path(network)
     try:
         return _names(json.loads(store.read(path, MOST_BYTES))), None
@@ -58,7 +71,7 @@ def read_names(store: Store, network: str) -> tuple[Names, Fault | None]:
 
 
 def _names(body: object) -> Names:
-    """Raises `ValueError`."""
+    """Return the names in a file's content. Raises `ValueError` if it is malformed."""
     if not isinstance(body, dict) or body.get("format") != _FORMAT or not isinstance(body.get("chains"), dict):
         raise ValueError
     out: Names = {}

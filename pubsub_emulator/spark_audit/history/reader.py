@@ -1,4 +1,8 @@
-"""Reading a history row group by row group: what cannot be read becomes a `Fault`, and nothing else is lost (AU-5)."""
+"""Reading a history, one row group after another (AU-5).
+
+A row group, file or manifest that cannot be read becomes a `Fault`, and everything else is still
+read.
+"""
 
 import io
 import time
@@ -32,35 +36,41 @@ from pubsub_emulator.spark_audit.history.storage import RefusedFile, Store, open
 from pubsub_emulator.spark_audit.history.unpack import MOST_UNPACKED, Spent, TooLarge, read_group
 
 ATTEMPTS: Final = 3
+"""Attempts at a read that fails."""
 WAIT_SECONDS: Final = 0.2
+"""Seconds to wait after the first failed attempt; later waits are multiples of it."""
 Bounds = Mapping[str, tuple[int, int]]
-"""The least and the largest value of columns by name."""
+"""The minimum and maximum of columns, by name."""
 
 MOST_OUTSIDE: Final = 64 * 1_048_576
-"""Bytes that a file may have outside of row groups; an honest one has a footer there, of some kilobytes."""
+"""Bytes that a file may have outside of row groups. There is only a footer, usually of some
+kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A unit that could not be read or judged: a row of `quarantine`; a `passing` one may be gone the next time."""
+    """Something that could not be read or judged: a row of `quarantine`."""
 
     path: str
+    """The file, relative to the history."""
     error: str
     row_group: int | None = None
+    """Number of the row group, `None` if the whole file is meant."""
     network: str | None = None
     chain: int | None = None
     segment: int | None = None
     position: int | None = None
     passing: bool = False
+    """Whether the same read may succeed another time."""
 
     def row(self) -> Row:
-        """The row of the table."""
+        """Return the row of `quarantine`."""
         return fields_of(self, (column.name for column in schema.QUARANTINE.columns))
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The commits of a history in a fixed order, and the faults met while reading its manifests."""
+    """The commits of a history in order of network and segment, and the faults of its manifests."""
 
     root: Store
     commits: tuple[Commit, ...]
@@ -68,32 +78,38 @@ class History:
 
     @staticmethod
     def open(address: Address | Store) -> "History":
-        """Read all manifests. Raises `CommitError` when there is no history there, `StorageError`, `OSError`."""
+        """Read all manifests.
+
+        Raises `CommitError` if there is no history, `StorageError`, and `OSError`.
+        """
         store = open_store(address)
         commits, faults = read_commits(store, manifest_names(store))
         return History(store, tuple(commits), tuple(faults))
 
     @property
     def head(self) -> str | None:
-        """One digest over the last manifest of each network; `None` where manifests are damaged or missing."""
+        """The history's head, `None` if manifests are damaged or missing."""
         heads = {commit.network: commit.digest for commit in self.commits}
         return head_of(heads) if heads and not self.faults else None
 
     def files(
         self, table: Table, network: str | None = None, chain: int | None = None, segment: int | None = None
     ) -> list[FileEntry]:
-        """The files of a table, in commit order; an argument that is `None` leaves nothing out."""
+        """Return the entries of a table's files in commit order.
+
+        An argument that is `None` does not restrict the result.
+        """
         wanted = {"table": table.name, "network": network, "chain": chain, "segment": segment}
         asked = [(name, value) for name, value in wanted.items() if value is not None]
         every = (entry for commit in self.commits for entry in commit.files)
         return [entry for entry in every if all(getattr(entry, name) == value for name, value in asked)]
 
     def read(self, entry: FileEntry) -> Iterator[pa.Table | Fault]:
-        """The row groups of one file."""
+        """Yield the row groups of one file, or faults."""
         return read_file(self.root, entry)
 
     def rows(self, entries: list[FileEntry], faults: list[Fault]) -> Iterator[Row]:
-        """The rows of files in order, as dictionaries; what cannot be read is added to `faults`."""
+        """Yield the rows of files as dictionaries. Faults are added to `faults`."""
         for entry in entries:
             for unit in self.read(entry):
                 if isinstance(unit, Fault):
@@ -103,7 +119,10 @@ class History:
 
 
 def manifest_names(store: Store) -> list[str]:
-    """The names of all manifests. Raises `CommitError` when there is no history there, `OSError`."""
+    """Return the names of all manifests.
+
+    Raises `CommitError` if there is no history, and `OSError`.
+    """
     names = [name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")]
     if not names and not store.exists(COMMITS):
         inner = "; do you mean the folder `history` in it?" if store.exists(f"history/{COMMITS}") else ""
@@ -114,7 +133,11 @@ def manifest_names(store: Store) -> list[str]:
 def read_commits(
     store: Store, names: Iterable[str], after: Mapping[str, Commit] | None = None
 ) -> tuple[list[Commit], list[Fault]]:
-    """Manifests by network and segment, and their faults, wrong order included; `after` are the commits before them."""
+    """Read manifests, and return their commits by network and segment, and faults.
+
+    A manifest that does not follow the one before it is a fault. `after` has the last commits
+    before these, by network.
+    """
     by_network: dict[str, list[Commit]] = {}
     faults: list[Fault] = []
     for found in store.each(partial(_read_commit, store), names):
@@ -127,14 +150,19 @@ def read_commits(
         chained = sorted(by_network[network], key=lambda commit: (commit.segment, commit.name))
         wrong = unlinked(chained, (after or {}).get(network))
         faults += [Fault(f"{COMMITS}/{at.name}", why, network=network, segment=at.segment) for at, why in wrong]
-        # Of two manifests for one segment the first counts, and the other is told of.
+        # If there are two manifests for a segment, the first one counts, and the other one is a
+        # fault.
         commits += {commit.segment: commit for commit in reversed(chained)}.values()
     commits.sort(key=lambda commit: (commit.network, commit.segment))
     return commits, faults
 
 
 def read_between(store: Store, start: Mapping[str, int], end: Mapping[str, int]) -> tuple[list[Commit], list[Fault]]:
-    """The manifests of the segments from `start`, or the first one, to before `end`, by network, and their faults."""
+    """Read the manifests of the segments from `start` to before `end`, both by network.
+
+    A network that is not in `start` begins with its first segment. One that is not in `end` is left
+    out.
+    """
     places = [each for each in _places(store) if each[1] < end.get(each[0], 0)]
     older = [name for network, segment, name in places if segment == start.get(network, 0) - 1]
     known = {commit.network: commit for commit in read_commits(store, older)[0]}
@@ -142,7 +170,10 @@ def read_between(store: Store, start: Mapping[str, int], end: Mapping[str, int])
 
 
 def next_segments(store: Store) -> dict[str, int]:
-    """By network, the segment after those that follow each other from its first."""
+    """Return, by network, the number of the segment that is to follow.
+
+    Only the segments that follow one another without a gap from the first one count.
+    """
     found: dict[str, int] = {}
     for network, segment, _ in sorted(_places(store)):
         if found.setdefault(network, segment) == segment:
@@ -151,7 +182,7 @@ def next_segments(store: Store) -> dict[str, int]:
 
 
 def _places(store: Store) -> Iterator[tuple[str, int, str]]:
-    """The manifests that are named by their networks and segments."""
+    """Yield network, segment and name of the manifests whose names tell them."""
     for name in manifest_names(store):
         network, segment = place_of_manifest(name)
         if network is not None and segment is not None:
@@ -159,6 +190,7 @@ def _places(store: Store) -> Iterator[tuple[str, int, str]]:
 
 
 def _read_commit(store: Store, name: str) -> Commit | Fault:
+    """Read a manifest, or return the fault that prevents it."""
     try:
         return read_manifest(store, name)
     except (CommitError, OSError) as error:
@@ -170,13 +202,15 @@ def _read_commit(store: Store, name: str) -> Commit | Fault:
 def read_file(
     root: Address | Store, entry: FileEntry, wanted: Callable[[Bounds], bool] | None = None
 ) -> Iterator[pa.Table | Fault]:
-    """The row groups of one file, each checked against its manifest; a `Fault` for each that is not well.
+    """Yield the row groups of one file, each checked against its manifest, or faults.
 
-    A read that fails is tried again; what fails three times is a passing fault. The footer has bounds of whole
-    numbers for each row group; a row group whose bounds are not `wanted` is neither read nor checked.
+    A failed read is tried again. After `ATTEMPTS` it becomes a passing fault. If `wanted` is given,
+    it is called with the bounds of whole numbers in each row group, which are in the footer, and
+    row groups for which it returns false are neither read nor checked.
     """
     store = open_store(root)
-    given = 0  # row groups handed out: another attempt goes on after them
+    # Row groups that were yielded already. Another attempt continues after them.
+    given = 0
     for attempt in range(1, ATTEMPTS + 1):
         try:
             for unit in _read_once(store, entry, wanted, given):
@@ -196,7 +230,10 @@ def read_file(
 def _read_once(
     store: Store, entry: FileEntry, wanted: Callable[[Bounds], bool] | None, after: int
 ) -> Iterator[pa.Table | Fault]:
-    """The wanted row groups of a file after the first `after` of them. Raises `OSError`."""
+    """Yield the wanted row groups of a file, or faults, without the first `after` of them.
+
+    Raises `OSError`.
+    """
     table = HISTORY_TABLES[entry.table]
     known = table.version_of(entry.version)
     if known is None:
@@ -205,7 +242,8 @@ def _read_once(
     with store.open(entry.path) as file:
         verified = _VerifiedBytes(entry.size)
         try:
-            # Header and footer alone are a Parquet file without row groups, from which metadata can be read.
+            # Without the bytes of its row groups, a Parquet file still has its metadata. So these
+            # can be checked and read before any row group.
             metadata = pq.read_metadata(pa.BufferReader(_frame(file, entry)))
             parquet = pq.ParquetFile(verified, metadata=metadata, pre_buffer=False)
             known.check(parquet.schema_arrow)
@@ -239,7 +277,10 @@ def _read_once(
 
 
 def _frame(file: IO[bytes], entry: FileEntry) -> bytes:
-    """All bytes outside of row groups. Raises `SchemaError` unless they are what was committed, `OSError`."""
+    """Return all bytes of a file outside of its row groups.
+
+    Raises `SchemaError` unless they are those that were committed, and `OSError`.
+    """
     size = file.seek(0, 2)
     if size != entry.size:
         raise SchemaError(f"the file has {size} bytes, not the {entry.size} that were committed")
@@ -253,7 +294,10 @@ def _frame(file: IO[bytes], entry: FileEntry) -> bytes:
 
 
 def _bounds(group: pq.RowGroupMetaData) -> Bounds:
-    """The bounds in a footer; unsigned numbers beyond what their type has signed look negative, and are left out."""
+    """Return the bounds of a row group's columns of whole numbers.
+
+    Unsigned numbers that are too large for the signed type look negative, and are left out.
+    """
     columns = [group.column(at) for at in range(group.num_columns)]
     whole = [each for each in columns if each.physical_type in {"INT32", "INT64"} and each.is_stats_set]
     found = {
@@ -263,16 +307,20 @@ def _bounds(group: pq.RowGroupMetaData) -> Bounds:
 
 
 class _VerifiedBytes(io.RawIOBase):
-    """A file for Arrow over the bytes of a row group, read once: what is parsed is what was compared."""
+    """A file for Arrow that has the bytes of one row group only.
+
+    The bytes are read once, so that Arrow parses exactly those whose digest was compared.
+    """
 
     def __init__(self, size: int) -> None:
-        """`size` is that of the whole file."""
+        """Start without a row group. `size` is the size of the whole file."""
         self.held = b""
         self._size = size
         self._start = 0
         self._at = 0
 
     def hold(self, start: int, held: bytes) -> None:
+        """Have the bytes of another row group, which start at this place of the file."""
         self._start, self.held = start, held
 
     def readable(self) -> bool:
@@ -289,7 +337,11 @@ class _VerifiedBytes(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Bytes from the place on. Raises `ArrowInvalid` for some that are not held: a footer may name any place."""
+        """Return bytes from the present place on.
+
+        Raises `ArrowInvalid` if some of them are not in the row group. A footer can claim that a
+        column is anywhere.
+        """
         start = self._at - self._start
         end = len(self.held) if size < 0 else start + size
         if not 0 <= start <= end <= len(self.held):
@@ -299,7 +351,7 @@ class _VerifiedBytes(io.RawIOBase):
 
 
 def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
-    """Raises `SchemaError` for a footer that says otherwise than the manifest."""
+    """Raise `SchemaError` if a footer has other row groups or rows than the manifest says."""
     whole = entry.share or Share(0, len(entry.row_groups), entry.rows, ())
     if metadata.num_row_groups != whole.groups:
         raise SchemaError(f"the file has {metadata.num_row_groups} row groups, its manifest {whole.groups}")
@@ -318,5 +370,5 @@ def _fault(entry: FileEntry, error: str, row_group: int | None = None, *, passin
 
 
 def check_file(root: Address | Store, entry: FileEntry) -> list[Fault]:
-    """The faults of a file that nothing is read from."""
+    """Return the faults of a file whose rows are not needed."""
     return [unit for unit in read_file(root, entry) if isinstance(unit, Fault)]

@@ -1,4 +1,8 @@
-"""Conversion of records to rows, and of rows back to the exact candidate and state."""
+"""Conversion of records to rows, and of rows back to the exact candidate and state.
+
+A record is what a network in this process reports to its observers. `store.HistoryWriter` makes
+rows of records. The audit makes candidates and states of rows.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
@@ -24,17 +28,22 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Row, fields_of
 
 POSITIONED: Final = ("network", "chain", "segment", "position", "number")
+"""The same without the block's hash."""
 BLOCK_PLACE: Final = (*POSITIONED, "block")
-"""The columns that place a block, as other tables repeat them."""
+"""The columns that identify a block, as several tables have them."""
 
 DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
+"""The columns of `deliveries` that describe the callback itself."""
 
 _CANDIDATE_HAS: Final = ("header", "block", "included_at", "slot_now")
-"""Columns that only imported proofs may leave empty."""
+"""Columns that a candidate must have. Only imported proofs may lack them."""
 
 
 def slot_of(header: Header) -> int | None:
-    """The slot that a header claims, as tables have it: none beyond 63 bits."""
+    """Return the slot that a header claims, `None` if it is beyond 63 bits.
+
+    Tables have signed integers, and a header can claim any slot.
+    """
     slot = header.aura_slot()
     return None if slot is None or slot > schema.I64_MAX else slot
 
@@ -45,7 +54,10 @@ M = TypeVar("M", InboundDownwardMessage, InboundHrmpMessage)
 
 
 class NodeTable:
-    """The distinct proof nodes of a segment as they came, numbered: hashes in references would weigh far more."""
+    """The distinct proof nodes of a segment, numbered in the order in which they came.
+
+    Proofs refer to nodes by number, since hashes would take far more space.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[Hash, int] = {}
@@ -55,7 +67,7 @@ class NodeTable:
         return len(self._rows)
 
     def number(self, node: bytes) -> int:
-        """The number of the node in rows of `blocks`."""
+        """Return a node's number, which `blocks.proof` refers to. Add the node if it is new."""
         name = blake2_256(node)
         number = self._numbers.setdefault(name, len(self._rows))
         if number == len(self._rows):
@@ -63,25 +75,28 @@ class NodeTable:
         return number
 
     def rows(self, network: str, segment: int) -> list[Row]:
-        """The rows of `nodes`."""
+        """Return the rows of `nodes`."""
         return [{"network": network, "segment": segment, **row} for row in self._rows]
 
 
 class RowError(PubsubError):
-    """A row whose bytes are not what its columns say: it cannot be judged."""
+    """A row that contradicts itself or does not decode, and so cannot be judged."""
 
 
 class LostNode(RowError):
-    """A node of the row's proof is not in the history."""
+    """The history lacks a node of the row's proof."""
 
 
 def relay_row(network: str, record: RelayRecord) -> Row:
-    """The row of a relay block."""
+    """Return the row of a relay block in `relay_headers`."""
     return {"network": network, **fields_of(record, ("number", "hash", "storage_root", "slot"))}
 
 
 def relay_events_row(network: str, segment: int, record: RelayRecord) -> Row | None:
-    """The row of a relay block's events, none for a block of before the observer came."""
+    """Return the row of a relay block in `events`.
+
+    Returns `None` for a block that was built before the observer came: its events are not known.
+    """
     if record.parent is None:
         return None
     place = {"network": network, "segment": segment, "anchor": record.number, "place": 0, "chain": None}
@@ -90,7 +105,11 @@ def relay_events_row(network: str, segment: int, record: RelayRecord) -> Row | N
 
 
 def block_events_row(network: str, record: BlockRecord, outcome: BlockOutcome, place: int, relay_time: int) -> Row:
-    """The row of an included parachain block's events."""
+    """Return the row of an included parachain block in `events`.
+
+    `place` is its place among the blocks of the relay block, from 1. `relay_time` is the relay
+    block's time, for chains without a clock of their own.
+    """
     header, time = record.candidate.header, own_timestamp(outcome.state)
     time = relay_time if time is None else time
     at = {"network": network, **fields_of(record, ("segment", "chain")), "anchor": record.included_at, "place": place}
@@ -99,13 +118,13 @@ def block_events_row(network: str, record: BlockRecord, outcome: BlockOutcome, p
 
 
 def encode_events(events: Iterable[Event]) -> bytes:
-    """SCALE bytes of `Vec<RuntimeEvent>`."""
+    """Encode events as SCALE `Vec<RuntimeEvent>`."""
     encoded = [event.encode() for event in events]
     return scale.encode_compact(len(encoded)) + b"".join(encoded)
 
 
 def decode_events(data: bytes) -> list[Event]:
-    """The inverse of `encode_events`; refuses trailing bytes. Raises `ScaleError`."""
+    """Decode SCALE `Vec<RuntimeEvent>`. Raises `ScaleError`, also if bytes are left over."""
     reader = EVERY.reader(data)
     events = [EVERY.read_event(reader) for _ in range(reader.length())]
     reader.end()
@@ -113,7 +132,7 @@ def decode_events(data: bytes) -> list[Event]:
 
 
 def subscription_row(network: str, record: SubscriptionRecord) -> Row:
-    """The row of a change of subscriptions."""
+    """Return the row of a change of subscriptions."""
     items = {int(para): list(keys) for para, keys in record.items}
     published = [{"publisher": para, "keys": keys} for para, keys in items.items()]
     place = {"network": network, **fields_of(record, ("chain", "from_block"))}
@@ -121,12 +140,16 @@ def subscription_row(network: str, record: SubscriptionRecord) -> Row:
 
 
 def encode_items(items: Mapping[int, list[bytes]]) -> bytes:
-    """SCALE of subscriptions, publishers ascending; their hash is over these bytes."""
+    """Encode subscriptions in SCALE, publishers ascending. Their hash is over these bytes."""
     return _items.encode(dict(items))
 
 
 def checkpoint_row(network: str, record: CheckpointRecord, position: int) -> Row:
-    """The row of a checkpoint; `position` is that of the next candidate."""
+    """Return the row of a checkpoint.
+
+    `position` is that of the chain's next candidate. Child roots are left out, since they follow
+    from the child tries.
+    """
     state = record.state
     top = ((k, v) for k, v in state.top_entries() if not k.startswith(CHILD_STORAGE_PREFIX))
     children = ((child, state.child_entries(child)) for child in sorted(state.children))
@@ -152,7 +175,11 @@ def block_row(
     parent_root: Hash,
     spec: RuntimeSpec,
 ) -> Row:
-    """The row of a judged candidate; `parent_root` and `spec` are those of the state that it was judged on."""
+    """Return the row of a judged candidate.
+
+    `parent_root` and `spec` belong to the state on which it was judged. Nodes of its proof that are
+    new are added to `nodes`.
+    """
     header, inherent = record.candidate.header, record.candidate.inherent
     refusal = record.refusal
     return {
@@ -185,14 +212,17 @@ def block_row(
 
 
 def truth_row(row: Row, due: tuple[Verdict, ...]) -> Row:
-    """The row of a cheat, `row` being its candidate's and `due` the verdicts that it must meet, at least one."""
+    """Return the row of a cheat, for tests of the audit.
+
+    `row` is the row of its candidate, `due` the verdicts that it must get, at least one.
+    """
     names = [verdict.value for verdict in due]
     same = columns_of(row, (*BLOCK_PLACE, "slot", "collator", "strategy"))
     return {**same, "verdict": names[0], "due": names}
 
 
 def delivery_rows(place: Row, deliveries: tuple[Delivery, ...]) -> list[Row]:
-    """The rows of a block's callbacks; `place` holds network, chain, segment, position, number and block."""
+    """Return the rows of a block's callbacks. `place` has the columns `BLOCK_PLACE`."""
     return [
         {
             **place,
@@ -205,7 +235,10 @@ def delivery_rows(place: Row, deliveries: tuple[Delivery, ...]) -> list[Row]:
 
 
 def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
-    """The exact candidate of a row of `blocks`. Raises `RowError`."""
+    """Return the exact candidate of a row of `blocks`.
+
+    Raises `RowError` if the row contradicts itself, and `LostNode` if a node is missing.
+    """
     if row["status"] not in {"included", "rejected"}:
         raise RowError(f"the status {row['status']!r} is not known")
     for name in _CANDIDATE_HAS:
@@ -223,14 +256,14 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
 
 
 def message_columns(messages: InboundMessages) -> Row:
-    """The columns of downward and horizontal messages."""
+    """Return downward and horizontal messages as columns of `blocks`."""
     downward = [{"sent_at": each.sent_at, "data": each.msg} for each in messages.downward]
     sent = [(sender, [fields_of(each, ("sent_at", "data")) for each in queue]) for sender, queue in messages.horizontal]
     return {"downward": downward, "horizontal": [{"sender": sender, "messages": queue} for sender, queue in sent]}
 
 
 def messages_of(row: Row) -> InboundMessages:
-    """The downward and horizontal messages of a row."""
+    """Return the downward and horizontal messages of a row."""
 
     def read(kind: type[M], rows: Iterable[Row]) -> tuple[M, ...]:
         return tuple(kind(RelayBlockNumber(each["sent_at"]), each["data"]) for each in rows)
@@ -240,7 +273,7 @@ def messages_of(row: Row) -> InboundMessages:
 
 
 def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:
-    """The proof of a row, in its order. Raises `LostNode`."""
+    """Return the nodes of a row's proof in their order. Raises `LostNode` if one is missing."""
     try:
         return tuple(nodes[reference] for reference in row["proof"])
     except KeyError as missing:
@@ -248,7 +281,10 @@ def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:
 
 
 def state_of(row: Row) -> tuple[Header, State]:
-    """The header and state of a checkpoint, the one committing to the other. Raises `RowError` when they do not."""
+    """Return the header and the state of a checkpoint.
+
+    Raises `RowError` unless the state has the root that the header commits to.
+    """
     try:
         header = Header.decode(row["header"])
     except ScaleError as error:
@@ -266,17 +302,17 @@ def state_of(row: Row) -> tuple[Header, State]:
 
 
 def columns_of(row: Row, names: Iterable[str]) -> Row:
-    """Some columns of a row."""
+    """Return some columns of a row."""
     return {name: row[name] for name in names}
 
 
 def block_place(row: Row) -> Row:
-    """The columns that place a block."""
+    """Return the columns `BLOCK_PLACE` of a row."""
     return columns_of(row, BLOCK_PLACE)
 
 
 def empty_row(table: schema.Table) -> Row:
-    """A row of `table` without values."""
+    """Return a row of a table in which all columns are `None`."""
     return dict.fromkeys(column.name for column in table.columns)
 
 

@@ -1,9 +1,15 @@
-"""The tables of a history and of its audit: columns, units, versions and where their files are.
+"""The tables of a history and of its audit: columns, types, versions and partitions.
 
-Readers check name and version, in the metadata of each file, and columns. Sizes are bytes, heights block numbers.
+Each file states its table's name and version in its metadata. Readers check these and the columns.
+Sizes are in bytes, heights are block numbers.
 
-    history   relay_headers authorities subscriptions checkpoints blocks deliveries events nodes truth
-    audit     block_measures publisher_measures waste proof_parts findings summaries chains quarantine
+    history   relay_headers authorities subscriptions checkpoints blocks deliveries events nodes
+              truth
+    audit     block_measures publisher_measures waste proof_parts findings summaries chains
+              quarantine
+
+The texts about tables and columns are data: they are written into files, table comments and the
+documentation.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,13 +25,16 @@ from pubsub_emulator.spark_audit.history.row import Row
 
 
 def _list_of(**fields: pa.DataType) -> pa.DataType:
-    """A list of structs none of whose fields may be null."""
+    """Return the type of a list of structs, whose fields must not be null."""
     return pa.list_(pa.struct([pa.field(name, kind, nullable=False) for name, kind in fields.items()]))
 
 
 _NAME: Final = b"pubsub.table"
+"""Metadata key of a file: the table's name."""
 _VERSION: Final = b"pubsub.version"
+"""Metadata key of a file: the table's version."""
 _DOC: Final = b"doc"
+"""Metadata key of a column: its meaning."""
 
 _CLAIMED_SLOT: Final = "slot that the header claims; none beyond 63 bits"
 
@@ -33,8 +42,9 @@ HASH: Final = pa.binary(32)
 U32: Final = pa.uint32()
 U64: Final = pa.uint64()
 INT: Final = pa.int64()
-"""64 bits with a sign: JVM readers have no others, and savings can be negative."""
+"""Signed integers of 64 bits: the JVM has no unsigned ones, and savings can be negative."""
 I64_MAX: Final = 2**63 - 1
+"""The largest number that a column can have, whatever a stranger claims."""
 BYTES: Final = pa.binary()
 TEXT: Final = pa.string()
 MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
@@ -45,20 +55,22 @@ ENTRIES: Final = _list_of(key=BYTES, value=BYTES)
 
 
 class SchemaError(PubsubError):
-    """A file that is not the table that its path names: it has another name, version or columns."""
+    """A file or row that does not fit its table: another name, version, columns or types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; `doc` says what the name cannot."""
+    """One column of a table."""
 
     name: str
     type: pa.DataType
     doc: str
+    """The meaning, as far as the name does not say it. It is written into files and documentation.
+    """
     nullable: bool = False
 
     def signed(self, unsigned: Collection[pa.DataType]) -> "Column":
-        """The column with 64 bits and a sign for these types, also within lists and structs."""
+        """Return the column with `INT` in place of these types, also inside lists and structs."""
 
         def fit(kind: pa.DataType) -> pa.DataType:
             if pa.types.is_list(kind):
@@ -72,35 +84,43 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table; rows are unique by `key`, and a history's rows of one value of `partitions` are read by themselves.
+    """One table, in one version or several.
 
-    A file has the columns of a list of `added`, and a later version, only where some row has something to put there.
-    All these versions are read, and those of `former`, this table with unsigned integers of 64 bits.
+    A table gains columns by `added`. A file has such columns, and the version with them, only if
+    one of its rows has a value for them. So old files stay valid, and new files are readable for
+    older programs if they do not need the new columns. A table that had unsigned integers in an
+    earlier version has that version in `former`. All these versions can be read.
     """
 
     name: str
     version: int
+    """The first version with the present types. Versions with added columns follow it."""
     doc: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    """Columns by which rows are unique and sorted."""
     partitions: tuple[str, ...] = ()
+    """Columns by whose values the rows of a history are divided, so that they can be read
+    separately."""
     added: tuple[tuple[Column, ...], ...] = ()
+    """Columns that later versions add, a tuple for each version."""
     former: "Table | None" = None
+    """The table in the version before, with unsigned integers of 64 bits."""
 
     def signed(self, *unsigned: pa.DataType) -> "Table":
-        """The table with signed integers of 64 bits in the place of these types, or of all unsigned ones."""
+        """Return the table with `INT` in place of these types, or of all unsigned types."""
         columns, *added = (
             tuple(each.signed(unsigned or (U32, U64)) for each in some) for some in (self.columns, *self.added)
         )
         return replace(self, columns=columns, added=tuple(added))
 
     def since(self, version: int) -> "Table":
-        """The table in which integers of 64 bits have a sign, which it has from `version` on."""
+        """Return the table with signed integers of 64 bits, which it has from this version on."""
         return replace(self.signed(U64), version=version, former=self)
 
     @cached_property
     def stages(self) -> tuple["Table", ...]:
-        """This version, and each later one with the columns added until then."""
+        """This version and each later one, with all columns that were added until then."""
         out = [replace(self, added=())]
         for at, columns in enumerate(self.added, 1):
             out.append(replace(out[-1], version=self.version + at, columns=(*out[-1].columns, *columns)))
@@ -112,7 +132,7 @@ class Table:
         return self.stages[-1]
 
     def for_rows(self, rows: Iterable[Row]) -> "Table":
-        """The version that a file of these rows has."""
+        """Return the earliest version that has every column for which these rows have a value."""
         if not self.added:
             return self
         listed = list(rows)
@@ -123,23 +143,24 @@ class Table:
 
     @property
     def versions(self) -> str:
-        """The versions that are read, in words."""
+        """The versions that can be read, in words for a message."""
         first = (self.former or self).version
         if first < self.wider.version:
             return f"versions {first} to {self.wider.version} are"
         return f"version {self.version} is"
 
     def version_of(self, version: int) -> "Table | None":
-        """This table in a version, `None` in one that is not known here."""
+        """Return this table in a version, `None` if that version is not known."""
         if version == self.version:
             return self
         found = next((table for table in self.stages if table.version == version), None)
         return found if found is not None or self.former is None else self.former.version_of(version)
 
     def present(self, rows: pa.Table, version: int) -> pa.Table:
-        """Rows that were read, of any version, in the types of this one; a claimed slot beyond 63 bits becomes empty.
+        """Convert rows that were read in some version to the types of this one.
 
-        Raises `SchemaError` for any other number that is beyond 63 bits, or below 0.
+        A claimed slot beyond 63 bits becomes null, since a header can claim any number. Raises
+        `SchemaError` for another number that is beyond 63 bits or below 0.
         """
         if self.former is None:
             return rows
@@ -153,6 +174,8 @@ class Table:
             if is_former and column.doc == _CLAIMED_SLOT:
                 values = pc.if_else(pc.greater(values, pa.scalar(I64_MAX, U64)), pa.scalar(None, U64), values)
             try:
+                # Rows of this version keep their types. The cast only finds negative numbers in
+                # columns that were unsigned.
                 fitting = values.cast(column.type if is_former else before.type)
             except pa.ArrowInvalid:
                 said = "beyond 63 bits" if is_former else "below 0"
@@ -163,7 +186,7 @@ class Table:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The Arrow schema, with name, version and column docs in its metadata."""
+        """The Arrow schema, with name, version and meanings of columns in its metadata."""
         fields = [
             pa.field(column.name, column.type, nullable=column.nullable, metadata={_DOC: column.doc.encode()})
             for column in self.columns
@@ -171,7 +194,10 @@ class Table:
         return pa.schema(fields, metadata={_NAME: self.name.encode(), _VERSION: str(self.version).encode()})
 
     def check(self, found: pa.Schema) -> None:
-        """Raises `SchemaError` unless `found`, as a file states it, is this table in this version."""
+        """Raise `SchemaError` unless a file has the schema of this table.
+
+        The file may be in this version or in a later one with added columns.
+        """
         metadata: dict[bytes, bytes] = dict(found.metadata or {})
         name, version = metadata.get(_NAME), metadata.get(_VERSION)
         if name != self.name.encode():
@@ -185,7 +211,11 @@ class Table:
             raise SchemaError(f"the columns are not those of {self.name} version {stage.version}")
 
     def arrow(self, rows: list[Row], among: Iterable[Row] | None = None) -> pa.Table:
-        """The rows in key order, in the version that all rows `among` which they are need. Raises `SchemaError`."""
+        """Convert rows to an Arrow table, sorted by the key.
+
+        The version is the one that the rows `among` need, of which `rows` are a part: all row
+        groups of a file must have the same columns. Raises `SchemaError`.
+        """
         if self.added:
             version = replace(self.for_rows(rows if among is None else among), added=())
             return version.arrow(_fitted(version, self.added, rows))
@@ -194,6 +224,7 @@ class Table:
             if row.keys() != names:
                 odd = sorted(row.keys() ^ names)
                 raise SchemaError(f"a row of {self.name} lacks or does not know {', '.join(odd)}")
+        # A null comes first; it cannot be compared with other values.
         ordered = sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in self.key))
         try:
             table = pa.Table.from_pylist(ordered, schema=self.schema)
@@ -207,13 +238,17 @@ class Table:
 
 
 def fitted(table: Table, rows: Iterable[Row]) -> tuple[Table, list[Row]]:
-    """The version of `table` that these rows need, and the rows with exactly its columns."""
+    """Return the version of a table that these rows need, and the rows with exactly its columns."""
     listed = [dict(row) for row in rows]
     version = table.for_rows(listed)
     return version, _fitted(version, table.added, listed)
 
 
 def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[Row]) -> list[Row]:
+    """Return rows with exactly the columns of a version.
+
+    A missing added column becomes null, or an empty list if it cannot be null.
+    """
     names = {column.name for column in version.columns}
     blank: Row = {column.name: None if column.nullable else [] for columns in added for column in columns}
     here = {name: value for name, value in blank.items() if name in names}
@@ -226,7 +261,7 @@ def _shown(text: bytes | None) -> str:
 
 
 def _optional(name: str, kind: pa.DataType, doc: str) -> Column:
-    """A column whose values may be null."""
+    """Return a column whose values may be null."""
     return Column(name, kind, doc, nullable=True)
 
 
@@ -430,7 +465,7 @@ _COSTS: Final = (
     Column("cached_bytes", INT, "what cached nodes would have cost in the proof"),
 )
 LEDGER: Final = tuple(column.name for column in _COSTS)
-"""Columns that say what publishers cost."""
+"""Columns with the costs of a publisher."""
 
 BLOCK_MEASURES: Final = Table(
     "block_measures",
@@ -641,6 +676,8 @@ QUARANTINE: Final = Table(
 ).signed()
 
 OF_HISTORY: Final = (RELAY_HEADERS, AUTHORITIES, SUBSCRIPTIONS, CHECKPOINTS, BLOCKS, DELIVERIES, EVENTS, NODES, TRUTH)
+"""The tables of a history."""
 OF_SEGMENT: Final = (BLOCK_MEASURES, PUBLISHER_MEASURES, WASTE, PROOF_PARTS, FINDINGS, QUARANTINE)
 """The tables that judging a segment fills."""
 OF_AUDIT: Final = (*OF_SEGMENT, SUMMARIES, CHAINS)
+"""The tables of an audit."""

@@ -1,12 +1,14 @@
-"""Storage of histories and audits: a folder here or a place in an object store, addressed by path or URI (AU-12).
+"""Storage of histories and audits: a local folder, or a place in an object store (AU-12).
 
-    runs/history  file:///data/history    a path, relative to the working directory or absolute, or its URI
-    s3://bucket/key  s3a://…              Amazon S3 and servers that speak its protocol
+    runs/history  file:///data/history    a path, relative to the working directory or absolute,
+                                          or its URI
+    s3://bucket/key  s3a://…              Amazon S3 and servers with the same protocol
     gs://bucket/key                       Google Cloud Storage
     hdfs://host:port/path                 Hadoop; needs libhdfs
 
-Nothing is renamed, and a file appears whole: by a hard link here, by the end of an upload elsewhere. Files that stay
-are named by their content. Credentials come from the environment (`AWS_PROFILE` …) and are refused in an address.
+Files are never renamed once others can see them, and appear whole: locally by a hard link,
+elsewhere at the end of an upload. Files that stay are named by their content. Credentials come from
+the environment (`AWS_PROFILE` and the like) and are refused in an address.
 """
 
 import contextlib
@@ -28,10 +30,13 @@ from pyarrow import fs
 
 from pubsub_emulator.spark_audit.history.address import Address, StorageError, canonical_uri, is_remote, local_path
 
-_MOST_HELD: Final = 32 * 1_048_576  # bytes of files that a task holds
-_REQUESTS: Final = 16  # requests that wait for a server at the same time
+_MOST_HELD: Final = 32 * 1_048_576
+"""Bytes of files that a store may hold in memory for a task."""
+_REQUESTS: Final = 16
+"""Requests to a server that may be under way at the same time."""
 _RETRY_SECONDS: Final = 15
-"""For a request to Google's storage, which Arrow would repeat for a quarter of an hour, deaf to interrupts."""
+"""Seconds for which a request to Google's storage is repeated. Arrow's default is a quarter of an
+hour, during which it cannot be interrupted."""
 
 
 T = TypeVar("T")
@@ -40,36 +45,47 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Size in bytes and time of the last change in nanoseconds: what tells cheaply that a file may have changed."""
+    """Size and time of a file. If both are unchanged, the file most likely is unchanged."""
 
     size: int
+    """Bytes."""
     time: int
+    """The last change, in nanoseconds since 1970."""
 
 
 Seen = tuple[str, int, int]
-"""A file in a folder: its name, and size and time as in `Stamp`."""
+"""A file in a folder: its name, its size, and its time as in `Stamp`."""
 
 
 class Store(ABC):
-    """A place with files. Paths are relative with `/`; the caller checks those that come from outside."""
+    """A place with files.
+
+    Paths are relative, with `/`. The caller must check paths that come from outside.
+    """
 
     uri: str
-    """The place as it is passed on to other processes: an absolute path here, a URI elsewhere."""
+    """The address under which other processes find the place: an absolute path or a URI."""
 
     @abstractmethod
     def open(self, path: str) -> IO[bytes]:
-        """A file for reading at any position. Raises `OSError`."""
+        """Open a file for reading at any position. Raises `OSError`."""
 
     @abstractmethod
     def stamp(self, path: str) -> Stamp | None:
-        """Size and time of a file, `None` if it does not exist. Raises `OSError`."""
+        """Return size and time of a file, `None` if it does not exist. Raises `OSError`."""
 
     @abstractmethod
     def walk(self, folder: str = "") -> dict[str, Stamp]:
-        """All files below a folder, however deep, hidden ones included; none when there is no such folder."""
+        """Return all files below a folder with their stamps, at any depth, hidden ones included.
+
+        If the folder does not exist, there are no files.
+        """
 
     def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
-        """As `walk`, one folder after the other: nothing is kept of a history of millions of files."""
+        """Yield the files that `walk` would return, one folder after another.
+
+        So the files of a history, of which there may be millions, need not be in memory together.
+        """
         found: dict[str, list[Seen]] = {}
         for path, stamp in self.walk(folder).items():
             parent, _, name = path.rpartition("/")
@@ -78,23 +94,29 @@ class Store(ABC):
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
-        """The names of the files directly in a folder, ascending; none when there is no such folder."""
+        """Return the sorted names of the files directly in a folder.
+
+        If the folder does not exist, there are no files.
+        """
 
     @abstractmethod
     def put_new(self, path: str, data: bytes) -> bool:
-        """Write a file unless there is one of that name; whether it was written. Raises `OSError`."""
+        """Write a file unless it exists, and return whether it was written. Raises `OSError`."""
 
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
-        """Write a file in the place of any other: readers see the old one or the whole new one. Raises `OSError`."""
+        """Write a file, replacing an existing one. Raises `OSError`.
+
+        Readers see the whole old file or the whole new one.
+        """
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there. Raises `OSError`."""
+        """Remove a file if it exists. Raises `OSError`."""
 
     @abstractmethod
     def exists(self, folder: str = "") -> bool:
-        """Whether a folder is there; in an object store, whether there are files below it."""
+        """Return whether a folder exists; in an object store, whether there are files below it."""
 
     def clear(self, folder: str) -> None:
         """Remove all files below a folder. Raises `OSError`."""
@@ -102,16 +124,26 @@ class Store(ABC):
             self.remove(path)
 
     def holding(self, held: Mapping[str, bytes] | None = None) -> "Store":
-        """This place for one task, which may keep what it has read; `held` was read already."""
+        """Return this place for the duration of one task.
+
+        A remote store then keeps the files that it has read in memory. `held` are contents of files
+        that were read before.
+        """
         del held
         return self
 
     def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """What the work gives for each item, in order; where requests wait for a server, several at a time."""
+        """Yield the result of `work` for each item, in order.
+
+        A remote store works on several items at a time, since most of the time is spent waiting.
+        """
         return map(work, items)
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """The whole file. Raises `OSError`, also for a file of more than `most` bytes."""
+        """Return the content of a file.
+
+        Raises `OSError`, also if the file has more than `most` bytes.
+        """
         with self.open(path) as file:
             data = file.read() if most is None else file.read(most + 1)
         if most is not None and len(data) > most:
@@ -123,18 +155,22 @@ class Store(ABC):
 
 
 class LocalStore(Store):
-    """A folder of this machine, or one that it has mounted."""
+    """A folder of this machine, or of a file system that it has mounted."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100  # a link in the path stays, as the user wrote it
         self.uri = str(self.folder)
 
     def open(self, path: str) -> IO[bytes]:
-        """A regular file; one that a symbolic link leads to outside of the folder is not there."""
+        """Open a regular file.
+
+        Raises `RefusedFile` if a symbolic link leads out of the folder, or if the file is a named
+        pipe or the like: a history may be a stranger's.
+        """
         full = self.folder / path
         if not full.resolve().is_relative_to(_resolved(self.uri)):
             raise RefusedFile(f"{path} leads out of {self.folder} by a symbolic link")
-        # Opening a named pipe would wait for a writer.
+        # Without `O_NONBLOCK`, opening a named pipe would wait for a writer.
         handle = os.open(full, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
@@ -150,7 +186,7 @@ class LocalStore(Store):
         return Stamp(found.st_size, found.st_mtime_ns)
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
-        """All files below a folder; symbolic links are not followed."""
+        """Return all files below a folder. Symbolic links are not followed."""
         return {
             f"{parent}/{name}" if parent else name: Stamp(size, time)
             for parent, files in self.folders(folder)
@@ -158,7 +194,7 @@ class LocalStore(Store):
         }
 
     def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
-        """All files below a folder, as they are met."""
+        """Yield the files of each folder, in the order in which the folders are found."""
         left = [folder]
         while left:
             at = left.pop()
@@ -179,7 +215,7 @@ class LocalStore(Store):
             left += sorted(inside, reverse=True)
 
     def names(self, folder: str) -> list[str]:
-        """The names of files in a folder."""
+        """Return the sorted names of the files in a folder."""
         try:
             with os.scandir(self.folder / folder) as found:
                 return sorted(entry.name for entry in found if entry.is_file())
@@ -187,14 +223,16 @@ class LocalStore(Store):
             return []
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """Write it under a name of its own, then link it to its name, which fails where there is one."""
+        """Write a temporary file and link it to its name, which fails if the name exists."""
         target = self.folder / path
         with self._written(target, data) as temporary:
             try:
                 os.link(temporary, target)
             except FileExistsError:
                 return False
-            except OSError:  # a file system without hard links: nobody but its writer sees it until it is named
+            # The file system has no hard links. Another writer between the test and the renaming
+            # is not noticed. If the name depends on the content, it wrote the same bytes.
+            except OSError:
                 if target.exists():
                     return False
                 temporary.replace(target)
@@ -202,24 +240,25 @@ class LocalStore(Store):
         return True
 
     def put(self, path: str, data: bytes) -> None:
-        """Write it under a name of its own, then move it over the old one."""
+        """Write a temporary file and move it over the old one."""
         target = self.folder / path
         with self._written(target, data) as temporary:
             temporary.replace(target)
         _sync_directory(target.parent)
 
     def remove(self, path: str) -> None:
-        """Remove a file, and the folders that it leaves empty."""
+        """Remove a file, and the folders that are empty then."""
         target = self.folder / path
         target.unlink(missing_ok=True)
         self._prune(target)
 
     def exists(self, folder: str = "") -> bool:
-        """Whether the folder is there."""
+        """Return whether the folder exists."""
         return (self.folder / folder).is_dir()
 
     @contextlib.contextmanager
     def _written(self, target: Path, data: bytes) -> Iterator[Path]:
+        """Write a temporary file beside its target, give its path, and remove it at the end."""
         _make_directories(target.parent)
         temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(4)}")
         try:
@@ -237,7 +276,7 @@ class LocalStore(Store):
             temporary.unlink(missing_ok=True)
 
     def _prune(self, path: Path) -> None:
-        """Remove the folders on the way to a file that are empty."""
+        """Remove the empty folders on the way to a file."""
         for folder in path.parents:
             if folder == self.folder:
                 break
@@ -248,11 +287,11 @@ class LocalStore(Store):
 
 
 class RefusedFile(OSError):
-    """A file that is not read: no regular one, or reached by a symbolic link out of its place."""
+    """A file that is not opened, because it is not a regular file or is outside of its place."""
 
 
 class RemoteStore(Store):
-    """A place in an object store or on Hadoop, through `pyarrow.fs`."""
+    """A place in an object store or on Hadoop, by `pyarrow.fs`."""
 
     def __init__(self, uri: str, system: fs.FileSystem, base: str) -> None:
         self.uri = uri
@@ -261,7 +300,11 @@ class RemoteStore(Store):
         self._held: dict[str, bytes] | None = None
 
     def open(self, path: str) -> IO[bytes]:
-        """A file, read by ranges; where what was read is held, a small one is read whole and once."""
+        """Open a file.
+
+        It is read in ranges. In a store from `holding`, a small file is read as a whole, and only
+        once.
+        """
         held = self._held
         if held is not None and path in held:
             return io.BytesIO(held[path])
@@ -272,34 +315,36 @@ class RemoteStore(Store):
             with file:
                 data: bytes = file.read()
         if sum(map(len, held.values())) + len(data) > _MOST_HELD:
+            # The simplest way to stay within the bound. Files of a task are mostly read once or in
+            # turn.
             held.clear()
         held[path] = data
         return io.BytesIO(data)
 
     def holding(self, held: Mapping[str, bytes] | None = None) -> Store:
-        """The same place; what is read there is held as long as it is."""
+        """Return the same place with its own memory of files that were read."""
         out = RemoteStore(self.uri, self._fs, self._base)
         out._held = dict(held or {})
         return out
 
     def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """As anywhere, some requests at a time."""
+        """Yield the result of `work` for each item, in order, with several requests at a time."""
         with ThreadPoolExecutor(_REQUESTS) as threads:
             yield from threads.map(work, items)
 
     def clear(self, folder: str) -> None:
-        """Remove all files below a folder, a thousand by a request."""
+        """Remove all files below a folder, a thousand with each request."""
         with _plain_errors(folder):
             self._fs.delete_dir_contents(self._full(folder), missing_dir_ok=True)
 
     def stamp(self, path: str) -> Stamp | None:
-        """Size and time as the store tells them."""
+        """Return size and time of a file as the storage states them."""
         with _plain_errors(path):
             found = self._fs.get_file_info(self._full(path))
         return _stamp(found) if found.type == fs.FileType.File else None
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
-        """All files below a folder."""
+        """Return all files below a folder."""
         with _plain_errors(folder):
             found = self._fs.get_file_info(fs.FileSelector(self._full(folder), allow_not_found=True, recursive=True))
         return {
@@ -309,20 +354,26 @@ class RemoteStore(Store):
         }
 
     def names(self, folder: str) -> list[str]:
-        """The names of files in a folder."""
+        """Return the sorted names of the files in a folder."""
         with _plain_errors(folder):
             found = self._fs.get_file_info(fs.FileSelector(self._full(folder), allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """Upload it unless it is there: names are made of contents, so a writer that comes between writes the same."""
+        """Upload a file unless it exists.
+
+        Another writer between the test and the upload is not noticed. If the name depends on the
+        content, as for data files and manifests, it writes the same bytes, so that it does no harm.
+        """
         with contextlib.suppress(FileNotFoundError), _plain_errors(path), self._fs.open_input_file(self._full(path)):
-            return False  # one request, where asking for size and time looks for a folder of that name as well
+            # Opening takes one request. Asking for size and time takes more, since it also looks
+            # for a folder of that name.
+            return False
         self.put(path, data)
         return True
 
     def put(self, path: str, data: bytes) -> None:
-        """Upload it: it is there, whole, once the upload ends."""
+        """Upload a file. It exists, complete, when the upload ends."""
         full = self._full(path)
         with _plain_errors(path):
             if not isinstance(self._fs, fs.S3FileSystem):
@@ -331,12 +382,12 @@ class RemoteStore(Store):
                 stream.write(data)
 
     def remove(self, path: str) -> None:
-        """Remove a file."""
+        """Remove a file if it exists."""
         with _plain_errors(path), contextlib.suppress(FileNotFoundError):
             self._fs.delete_file(self._full(path))
 
     def exists(self, folder: str = "") -> bool:
-        """Whether anything is below the folder."""
+        """Return whether there is anything below the folder."""
         root = self._full(folder)
         with _plain_errors(folder):
             if self._fs.get_file_info(root).type == fs.FileType.Directory:
@@ -348,7 +399,7 @@ class RemoteStore(Store):
 
 
 def open_store(address: Address | Store) -> Store:
-    """The place that an address names; it need not be there yet. Raises `StorageError`."""
+    """Return the place of an address. It need not exist yet. Raises `StorageError`."""
     if isinstance(address, Store):
         return address
     return _remote(canonical_uri(str(address))) if is_remote(address) else LocalStore(local_path(address))
@@ -356,6 +407,7 @@ def open_store(address: Address | Store) -> Store:
 
 @lru_cache(maxsize=16)
 def _remote(uri: str) -> RemoteStore:
+    """Connect to a remote place, once for each URI in a process."""
     parts = urlsplit(uri)
     try:
         if parts.scheme in {"s3", "s3a"}:
@@ -368,10 +420,13 @@ def _remote(uri: str) -> RemoteStore:
 
 
 def _s3() -> fs.S3FileSystem:
-    """S3 as the environment sets it up: the endpoint and region by the variables that AWS's own tools read."""
+    """Return S3 as the environment configures it.
+
+    Endpoint and region come from the variables that AWS's own tools read.
+    """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    # Small files go up in one request instead of three.
+    # With `allow_delayed_open`, a small file is uploaded in one request instead of three.
     options: dict[str, Any] = {"connect_timeout": 10, "request_timeout": 60, "allow_delayed_open": True}
     if endpoint:
         scheme, _, host = endpoint.rpartition("://")
@@ -383,7 +438,7 @@ def _s3() -> fs.S3FileSystem:
 
 @contextlib.contextmanager
 def _plain_errors(path: str) -> Iterator[None]:
-    """Arrow's errors as `OSError`, in one line and without what a server adds."""
+    """Turn Arrow's errors into `OSError` with one line and without a server's additions."""
     try:
         yield
     except FileNotFoundError:
@@ -397,7 +452,10 @@ def _stamp(info: fs.FileInfo) -> Stamp:
 
 
 def _sync_directory(path: Path) -> None:
-    """Have a directory's names on the disk, where the system knows how."""
+    """Write a directory's names to the disk, so that they survive a power failure.
+
+    Windows has no way to do that.
+    """
     if os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -408,6 +466,7 @@ def _sync_directory(path: Path) -> None:
 
 
 def _make_directories(path: Path) -> None:
+    """Make a directory and its parents, each of which is written to the disk."""
     missing = []
     while not path.exists():
         missing.append(path)
@@ -419,4 +478,5 @@ def _make_directories(path: Path) -> None:
 
 @lru_cache(maxsize=16)
 def _resolved(folder: str) -> Path:
+    """Return a folder without symbolic links. It is asked for with every file that is opened."""
     return Path(folder).resolve()

@@ -1,4 +1,4 @@
-"""The history writer: an observer of a network that turns its records into committed segments."""
+"""The history writer: an observer of a network that commits its records as segments."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -20,11 +20,15 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 
 class HistoryWriter(records.Observer):
-    """Writes what a network tells into the history at `path`, one commit a segment; use it as a context manager.
+    """Writes everything that a network reports into the history at `path`, a commit per segment.
 
-    A segment is committed when every chain's next checkpoint is there, the last one on leaving, unless by an exception.
-    One writer a network at a time. A writer that is to `resume` is told the same account once more, and leaves what is
-    committed of it. `names` are what chains are called in tables and reports. Raises `CommitError`.
+    Use it as a context manager. A segment is committed as soon as the next checkpoint of every
+    chain has been reported. The last one is committed at the end, unless an exception ended it.
+    There must be only one writer for a network at a time.
+
+    A writer that is to `resume` must be given the same records again from the start, and skips the
+    segments that are committed. `names` are names of chains for tables and reports. Raises
+    `CommitError` if the history has the network already and `resume` is not set.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class HistoryWriter(records.Observer):
     # An observer
 
     def relay_block(self, record: records.RelayRecord) -> None:
-        """A relay block was built."""
+        """Note a relay block that was built."""
         self._proceed()
         self._of(schema.RELAY_HEADERS).append(rows.relay_row(self.network, record))
         self._place, self._relay_time = 0, record.time
@@ -66,17 +70,20 @@ class HistoryWriter(records.Observer):
             self._of(schema.EVENTS).append(events)
 
     def authorities(self, record: records.AuthorityRecord) -> None:
-        """A chain has a new collator set."""
+        """Note a chain's new collator set."""
         self._chains[record.chain].authorities = record.keys
         place = {"network": self.network, "chain": record.chain, "from_block": record.from_block}
         self._of(schema.AUTHORITIES).append({**place, "keys": list(record.keys)})
 
     def subscriptions(self, record: records.SubscriptionRecord) -> None:
-        """A chain's subscriptions changed."""
+        """Note a change of a chain's subscriptions."""
         self._of(schema.SUBSCRIPTIONS).append(rows.subscription_row(self.network, record))
 
     def checkpoint(self, record: records.CheckpointRecord) -> None:
-        """A segment of a chain's history starts, or would start, here."""
+        """Note the state at which a segment of a chain starts.
+
+        The checkpoint that starts the next segment belongs to this one, whose end it is.
+        """
         if self._segment is None:
             self._segment = record.segment
         elif record.segment > self._segment:
@@ -87,7 +94,10 @@ class HistoryWriter(records.Observer):
         self._of(schema.CHECKPOINTS, record.chain).append(rows.checkpoint_row(self.network, record, chain.position))
 
     def candidate(self, record: records.BlockRecord) -> None:
-        """A candidate was judged. Raises `CommitError` before the chain's first checkpoint."""
+        """Note a candidate that was judged.
+
+        Raises `CommitError` if the chain has no checkpoint yet.
+        """
         self._proceed()
         chain = self._chains[record.chain]
         if chain.spec is None:
@@ -118,6 +128,8 @@ class HistoryWriter(records.Observer):
     def close(self) -> None:
         """Commit the open segment. Raises `CommitError`."""
         begun = {schema.RELAY_HEADERS.name, schema.BLOCKS.name, schema.CHECKPOINTS.name}
+        # Only changes of collators or subscriptions, without anything that they would apply to, are
+        # not worth a segment.
         if self._segment is not None and any(table in begun for table, _ in self._rows):
             self._commit(self._segment)
 
@@ -131,13 +143,18 @@ class HistoryWriter(records.Observer):
             self.close()
 
     def _proceed(self) -> None:
-        """All checkpoints of the next segment are there when anything else comes."""
+        """Commit the segment if the next one has started.
+
+        The first record that is not a checkpoint shows that all chains' checkpoints of the next
+        segment have been reported.
+        """
         if self._ending and self._segment is not None:
             self._commit(self._segment)
             self._segment += 1
             self._ending = False
 
     def _commit(self, segment: int) -> None:
+        """Commit the rows of a segment, unless it is committed already."""
         positions = {int(chain): state.position for chain, state in self._chains.items()}
         self._of(schema.NODES).extend(self._nodes.rows(self.network, segment))
         parts = [
@@ -156,6 +173,7 @@ class HistoryWriter(records.Observer):
         self._nodes = rows.NodeTable()
 
     def _write_names(self) -> None:
+        """Write the names of chains, once."""
         names, self._names = self._names, {}
         if names:
             try:
@@ -164,14 +182,18 @@ class HistoryWriter(records.Observer):
                 raise CommitError(f"nothing was added to {self.store}: {error.strerror or error}") from error
 
     def _of(self, table: schema.Table, chain: int | None = None) -> list[Row]:
+        """Return the list of rows of a table, and of a chain if the table is divided by chain."""
         return self._rows[table.name, chain]
 
 
 @dataclass(slots=True)
 class _Chain:
-    """The writer's state of one chain between records."""
+    """The state of one chain between records."""
 
     position: int = 0
+    """The position of the next candidate."""
     authorities: tuple[bytes, ...] = ()
     state_root: Hash = Hash(bytes(32))  # noqa: RUF009  # not changed in place
+    """The root of the state on which the next candidate is judged."""
     spec: RuntimeSpec | None = None
+    """The runtime of that state, `None` before the first checkpoint."""

@@ -1,9 +1,12 @@
-"""Parquet that a stranger may have made, unpacked within bounds.
+"""Unpacking of Parquet files within bounds, since a stranger may have made them.
 
-A footer may lie. What Arrow goes by are the headers of the pages, so these are read before any page is unpacked: bytes
-after unpacking, and how many values. References to long values of a dictionary are added up where they could be many.
+A footer may state false sizes. Arrow relies on the headers of the pages, so these are read before
+any page is unpacked: they state the size after unpacking, and the number of values. A small page of
+references can stand for many copies of a long value in a dictionary, so such references are counted
+as well.
 
-Page headers are structs in Thrift's compact protocol (https://github.com/apache/parquet-format, `parquet.thrift`).
+Page headers are structs in Thrift's compact protocol (https://github.com/apache/parquet-format,
+`parquet.thrift`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,57 +20,72 @@ import pyarrow.parquet as pq
 from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_UNPACKED: Final = 1_073_741_824
-"""Bytes that a file's row groups that are read may take once unpacked: who wrote them had a segment in memory."""
+"""Bytes that the row groups read of a file may take once unpacked. An honest writer had the whole
+segment in memory."""
 MOST_VALUES: Final = 1 << 23
-"""Values of a row group, those within lists and empty ones included: a Python object each, sooner or later."""
+"""Values in a row group, including nulls and the values in lists. Each becomes a Python object at
+some time."""
 MOST_FILE_VALUES: Final = 1 << 25
-"""The same of all row groups that are read of a file."""
+"""Values in all row groups that are read of a file."""
 MOST_FIELD: Final = 64 * 1_048_576
-"""Bytes of one value in tables of strangers, whose rows are read a few at a time, and of a column of those."""
+"""Bytes of one value in tables of strangers, whose rows are read a few at a time, and of a column
+of those rows."""
 _HEADS: Final = (512, 65_536)
-"""Bytes in which a page's header is looked for; the second length is for headers with long statistics."""
+"""Bytes in which a page's header is looked for. The second number is for headers with long
+statistics."""
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
+"""Bytes of a value by physical type. For `BYTE_ARRAY`, these are the bytes of an offset."""
 
+# Ids of fields in a page's header: `uncompressed_page_size`, `compressed_page_size`, and
+# `num_values` of the header of a dictionary page.
 _UNPACKED, _PACKED = (2,), (3,)
 _DICTIONARY: Final = (7, 1)
 _COUNTS: Final = ((5, 1), (8, 1), _DICTIONARY)
-"""The fields of a page's header: its sizes, and the number of its values, in a data page of either version or not."""
+"""Fields of a page's header with its number of values, for each kind of page."""
 
 
 class TooLarge(PubsubError):
-    """A row group that unpacks to more than it may, or whose pages cannot be told."""
+    """A row group that unpacks to more than is allowed, or whose page headers cannot be read."""
 
 
 class Source(Protocol):
-    """A Parquet file that is read at any place."""
+    """A Parquet file that can be read at any place."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go to a place."""
+        """Go to a place in the file."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Bytes from there on."""
+        """Return bytes from the present place on."""
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """A column of a row group: bytes of its pages once unpacked, its largest page, its values, and its dictionary."""
+    """The size of one column of a row group, according to its page headers."""
 
     path: str
     pages: int = 0
+    """Bytes of all its pages once unpacked."""
     largest: int = 0
+    """Bytes of its largest page once unpacked."""
     values: int = 0
+    """Number of its values."""
     dictionary: int = 0
+    """Bytes of its dictionary if it contains texts or bytes of any length, else 0."""
     width: int = 0
+    """Bytes that each value takes in Arrow, beside the content of `BYTE_ARRAY` values."""
 
     @property
     def at_most(self) -> int:
-        """Bytes that the column can take: every value may be the longest of the dictionary."""
+        """The most bytes that the column can take.
+
+        Every value may be a reference to the longest value of the dictionary.
+        """
         return self.pages + self.values * (self.width + self.dictionary)
 
 
 @dataclass(slots=True)
 class Spent:
-    """Bytes and values of the row groups that were read of one file."""
+    """Bytes and values of the row groups that were read of a file so far."""
 
     size: int = 0
     values: int = 0
@@ -76,7 +94,11 @@ class Spent:
 def read_group(
     parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None = None, spent: Spent | None = None
 ) -> pa.Table:
-    """A row group, or columns of it, within what `spent`, which grows, leaves. Raises `TooLarge`, `ArrowException`."""
+    """Return a row group, or some of its columns, if it is within the bounds.
+
+    `spent` has the bytes and values that earlier row groups took of the bounds, and grows. Raises
+    `TooLarge`, `ArrowException`.
+    """
     spent = spent or Spent()
     values = check_group(parquet, source, at, columns, spent=spent)
     # Arrow's threads gain nothing here, and one that still winds up when a program ends aborts it.
@@ -94,7 +116,11 @@ def check_group(  # noqa: PLR0917  # as `read_group`
     most: int | None = None,
     spent: Spent | None = None,
 ) -> int:
-    """The values of a row group that, with `spent`, unpacks to `most` or less. Raises `TooLarge`, `ArrowException`."""
+    """Return the number of values in a row group, without keeping it in memory.
+
+    Raises `TooLarge` if it unpacks, together with `spent`, to more than `most` bytes, and
+    `ArrowException` if it is malformed.
+    """
     spent = spent or Spent()
     most = (MOST_UNPACKED if most is None else most) - spent.size
     chunks = list(_chunks(parquet, source, at, columns))
@@ -104,6 +130,8 @@ def check_group(  # noqa: PLR0917  # as `read_group`
     if values + spent.values > MOST_FILE_VALUES:
         raise TooLarge(f"row group {at} and those before it have more than {MOST_FILE_VALUES} values")
     certain = sum(chunk.pages + chunk.values * chunk.width for chunk in chunks)
+    # It depends on the references into dictionaries whether the row group is too large. Read
+    # without resolving them, it takes little memory.
     if certain <= most < sum(chunk.at_most for chunk in chunks):
         coded = [chunk.path for chunk in chunks if chunk.dictionary]
         again = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=coded, pre_buffer=False)
@@ -116,11 +144,16 @@ def check_group(  # noqa: PLR0917  # as `read_group`
 
 
 def batches(parquet: pq.ParquetFile, source: Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a file a few at a time, however long it is. Raises `TooLarge`, `ArrowException`."""
+    """Yield the rows of a file a few at a time, however long it is.
+
+    The number of rows depends on the largest page, so that each batch is bounded. Raises
+    `TooLarge`, `ArrowException`.
+    """
     for at in range(parquet.num_row_groups):
         largest = max((chunk.largest for chunk in _chunks(parquet, source, at, columns)), default=0)
         if largest > MOST_FIELD:
             raise TooLarge(f"row group {at} has a page of more than {MOST_FIELD} bytes")
+        # In a list, a single row may have many values.
         if any(leaf.max_repetition_level for leaf in _leaves(parquet, columns)):
             check_group(parquet, source, at, columns)
         rows = min(1024, max(1, MOST_FIELD // max(largest, 1)))
@@ -128,6 +161,7 @@ def batches(parquet: pq.ParquetFile, source: Source, columns: Sequence[str]) -> 
 
 
 def _leaves(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pq.ColumnSchema]:
+    """Yield the columns of a file, with the fields of nested columns by themselves."""
     for index in range(len(parquet.schema)):
         leaf = parquet.schema.column(index)
         if columns is None or leaf.path.partition(".")[0] in columns:
@@ -135,6 +169,7 @@ def _leaves(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[
 
 
 def _chunks(parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None) -> Iterator[_Chunk]:
+    """Yield the size of each column of a row group."""
     group = parquet.metadata.row_group(at)
     for index in range(group.num_columns):
         column = group.column(index)
@@ -143,7 +178,8 @@ def _chunks(parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[
         leaf = parquet.schema.column(index)
         out = _Chunk(column.path_in_schema, width=_WIDTHS.get(column.physical_type, leaf.length))
         start, dictionary = column.data_page_offset, column.dictionary_page_offset
-        if not start and not column.num_values:  # no rows: Arrow reads no page, and a writer names no place of one
+        # A row group without rows has no pages, and Arrow does not read any.
+        if not start and not column.num_values:
             yield out
             continue
         if dictionary:
@@ -158,11 +194,15 @@ def _chunks(parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[
         yield out
 
 
-_Fields = dict[tuple[int, ...], int]  # the numbers of a struct, by the ids of the fields that lead to each
+_Fields = dict[tuple[int, ...], int]
+"""The numbers in a struct, by the ids of the fields that lead to each."""
 
 
 def _pages(source: Source, at: int, end: int) -> Iterator[_Fields]:
-    """The headers of the pages between two places of a file. Raises `TooLarge`."""
+    """Yield the headers of the pages between two places of a file.
+
+    Raises `TooLarge` if a header cannot be read or states a negative size.
+    """
     while at < end:
         for length in _HEADS:
             source.seek(at)
@@ -181,20 +221,26 @@ def _pages(source: Source, at: int, end: int) -> Iterator[_Fields]:
 
 
 class _Head:
-    """Bytes that begin with a page's header."""
+    """Bytes that begin with a page's header, and the place in them up to which it was read."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
 
     def struct(self, above: tuple[int, ...] = ()) -> _Fields:
-        """The numbers of a struct; what is no number is passed over. Raises `IndexError` at the end, `TooLarge`."""
+        """Read a struct and return the numbers in it. Other values are skipped.
+
+        `above` are the ids of the fields that lead to the struct. Raises `IndexError` if the bytes
+        end too early, and `TooLarge` if a field has a type that page headers do not have.
+        """
         out: _Fields = {}
         field = 0
         while (byte := self._byte()) != 0:
             step, kind = byte >> 4, byte & 15
             field = field + step if step else self._number()
             place = (*above, field)
+            # Types of Thrift's compact protocol: 1 and 2 are truth values without further bytes, 3
+            # is a byte, 4 to 6 are integers, 7 is a double, 8 are bytes, 12 is a struct.
             if kind in {4, 5, 6}:
                 out[place] = self._number()
             elif kind == 12 and len(above) < 3:
@@ -213,6 +259,7 @@ class _Head:
         return self.data[self.at - 1]
 
     def _varint(self) -> int:
+        """Read an unsigned number: 7 bits in each byte, the lowest first."""
         out = shift = 0
         while (byte := self._byte()) > 127 and shift < 63:
             out |= (byte & 127) << shift
@@ -220,12 +267,13 @@ class _Head:
         return out | byte << shift
 
     def _number(self) -> int:
+        """Read a signed number, which is zigzag-encoded."""
         found = self._varint()
         return found >> 1 ^ -(found & 1)
 
 
 def _referred(array: pa.Array) -> int:
-    """Bytes of the values that an array with dictionaries refers to, each as often as it does."""
+    """Return the bytes that an array takes once references into its dictionaries are resolved."""
     if pa.types.is_dictionary(array.type):
         lengths = pc.binary_length(array.dictionary).cast(pa.int64())
         return int(pc.sum(lengths.take(array.indices)).as_py() or 0)

@@ -1,1 +1,1 @@
-"""An audit's tables as other programs ask them: a folder per table, few large files, a log of versions (AU-15)."""
+"""The output's tables: parts packed from results, their Delta logs, and SQL over them."""

@@ -1,6 +1,7 @@
-"""SQL over the tables of an audit or of a history, in this process: DuckDB on the files of one version.
+"""SQL over the tables of an audit or of a history, in this process, with DuckDB.
 
-DuckDB reads the files itself. Arrow's threads could still be at work when a short program ends, and would abort it.
+DuckDB reads the files itself, not through Arrow. Arrow's threads could still be running when a
+short program ends, and would abort it.
 """
 
 import re
@@ -22,27 +23,31 @@ from pubsub_emulator.spark_audit.judge.results import REPORT, RESULT_TABLES, Res
 from pubsub_emulator.spark_audit.tables.pack import empty_part
 
 MOST_BYTES: Final = 1_073_741_824
-"""Bytes of memory that answering a question may take."""
+"""Bytes of memory that DuckDB may use."""
 MOST_ANSWER: Final = 256 * 1_048_576
+"""Bytes that an answer may have, approximately."""
 
 
 class AskError(PubsubError):
-    """A question that DuckDB cannot answer; the message is its own, in one line."""
+    """SQL that DuckDB cannot run, or files that it cannot read. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Names of columns, and rows."""
+    """The result of a query."""
 
     columns: tuple[str, ...]
+    """Names of the columns."""
     rows: list[tuple[object, ...]]
 
 
 @contextmanager
 def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
-    """The tables of an audit or a history: the paths of each one's files here, as they were written, for as long.
+    """Give the local paths of the files of every table of an audit or a history.
 
-    Each file of a history is compared with its manifest. Raises `AskError`, `ResultError`, `CommitError`, `OSError`.
+    Use it as a context manager: remote files are downloaded to a temporary folder that exists until
+    its end. A table without files gets one without rows, so that it can be queried. Each file is
+    compared with its digest first. Raises `AskError`, `ResultError`, `CommitError`, `OSError`.
     """
     store = open_store(place)
     if store.stamp(REPORT) is None and store.names(COMMITS):
@@ -63,8 +68,12 @@ def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
 
 
 def _history_tables(store: Store) -> dict[str, list[str]]:
-    """The files of a history's tables. Raises `AskError` for a manifest or a file that is not as it was written."""
+    """Return the paths of the files of a history's tables.
+
+    Raises `AskError` for the first manifest or file that is damaged or missing.
+    """
     history = History.open(store)
+    # A file that several chains share has an entry for each; `dict.fromkeys` below makes them one.
     entries = [entry for commit in history.commits for entry in commit.files]
     for fault in (*history.faults, *(fault for entry in entries for fault in check_file(store, entry))):
         raise AskError(f"{store}/{fault.path}: {fault.error}")
@@ -72,11 +81,18 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
 
 
 def ask(place: Address | Store, question: str) -> Answer:
-    """Answer a SQL question about the tables of an audit or a history. Raises as `local_tables`."""
+    """Answer a SQL question about the tables of an audit or of a history.
+
+    Raises `AskError` if DuckDB cannot run it or the answer is too large, and everything that
+    `local_tables` raises.
+    """
     with local_tables(place) as tables, duckdb.connect(":memory:") as connection:
+        # Without a temporary directory, a query that needs too much memory fails instead of filling
+        # a disk.
         connection.execute(f"SET TimeZone = 'UTC'; SET temp_directory = ''; SET memory_limit = '{MOST_BYTES}B'")
         is_history = "blocks" in tables
-        later = ", union_by_name = true" if is_history else ""  # segments of several versions have other columns
+        # Segments that were written in different versions of a table have different columns.
+        later = ", union_by_name = true" if is_history else ""
         for name, files in tables.items():
             source = f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = false{later})"
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # noqa: S608  # names of our own
@@ -91,7 +107,7 @@ def ask(place: Address | Store, question: str) -> Answer:
 
 
 def _rows(found: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
-    """All rows of an answer. Raises `AskError` for one that is too large."""
+    """Return all rows of an answer. Raises `AskError` if it is too large."""
     rows: list[tuple[object, ...]] = []
     left = MOST_ANSWER
     while row := found.fetchone():
@@ -103,6 +119,7 @@ def _rows(found: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
 
 
 def _weight(cell: object) -> int:
+    """Return about how many bytes a value takes in Python."""
     if isinstance(cell, str | bytes):
         return 64 + len(cell)
     inside = (*cell, *cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list | tuple) else ()
@@ -110,5 +127,5 @@ def _weight(cell: object) -> int:
 
 
 def _quoted(path: str) -> str:
-    """A path as DuckDB takes it: the letters of its patterns stand for themselves in brackets."""
+    """Quote a path for DuckDB, so that `*`, `?` and `[` are not patterns."""
     return "'" + re.sub(r"[*?\[]", r"[\g<0>]", path).replace("'", "''") + "'"

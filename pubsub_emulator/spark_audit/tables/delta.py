@@ -1,10 +1,14 @@
-"""A table's Delta log: which files are the table, version by version, so that every engine reads one whole state.
+"""The Delta log of a table, by which every engine reads one consistent version of it.
 
-    <table>/_delta_log/00000000000000000000.json   a line per action: protocol, metaData, add, remove, commitInfo
-    <table>/_delta_log/00000000000000000020.checkpoint.parquet, _last_checkpoint   all of it up to a version
+    <table>/_delta_log/00000000000000000000.json   a line for each action of a version:
+                                                   protocol, metaData, add, remove, commitInfo
+    <table>/_delta_log/00000000000000000020.checkpoint.parquet
+                                                   everything up to that version, with _last_checkpoint
 
-Protocol 1 for readers, 2 for writers (https://github.com/delta-io/delta/blob/master/PROTOCOL.md): plain Parquet. A log
-on which another engine has written goes on after its last version, or is refused.
+It uses version 1 of the protocol for readers and 2 for writers
+(https://github.com/delta-io/delta/blob/master/PROTOCOL.md): plain Parquet files without extras. If
+another engine has written to a log, this program continues after its last version, or refuses the
+log if it uses features that are not known here.
 """
 
 import io
@@ -25,12 +29,14 @@ from pubsub_emulator.spark_audit.history.unpack import TooLarge, read_group
 
 LOG: Final = "_delta_log"
 CHECKPOINT_EVERY: Final = 20
-"""Versions from one checkpoint to the next; a reader lists and reads no more than these."""
+"""Versions between two checkpoints, and so the most that a reader must list and read."""
 
-_MOST_BYTES: Final = 64 * 1_048_576  # of a version, or of a checkpoint
+_MOST_BYTES: Final = 64 * 1_048_576
+"""Bytes that a version or a checkpoint may have."""
 _VERSION: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT_FILE: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NAMES: Final = uuid.UUID("6f1a4b7e-51d6-5b0c-9c5e-0f6a3f0d7a10")
+"""The namespace of the tables' ids, which the protocol wants to be UUIDs."""
 _PROTOCOL: Final = {"minReaderVersion": 1, "minWriterVersion": 2}
 _TEXT, _INT, _LONG, _STRINGS = pa.string(), pa.int32(), pa.int64(), pa.map_(pa.string(), pa.string())
 _DESCRIBED: Final = {
@@ -43,6 +49,7 @@ _DESCRIBED: Final = {
     "configuration": _STRINGS,
     "createdTime": _LONG,
 }
+"""Fields of the action `metaData`."""
 _ADDED: Final = {
     "path": _TEXT,
     "partitionValues": _STRINGS,
@@ -51,6 +58,7 @@ _ADDED: Final = {
     "dataChange": pa.bool_(),
     "stats": _TEXT,
 }
+"""Fields of the action `add`."""
 _CHECKPOINT: Final = pa.schema(
     {
         "protocol": pa.struct({"minReaderVersion": _INT, "minWriterVersion": _INT}),
@@ -58,25 +66,29 @@ _CHECKPOINT: Final = pa.schema(
         "add": pa.struct(_ADDED),
     }
 )
+"""Columns of a checkpoint."""
 
 
 class DeltaError(PubsubError):
-    """A log that somebody else wrote to, or a column that Delta has no type for."""
+    """A log that another writer changed, or a column for which Delta has no type."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of a table: its name in the table's folder, bytes, rows and milliseconds since 1970 of its writing."""
+    """A data file of a table, as the log describes it."""
 
     name: str
+    """Its name in the table's folder."""
     size: int
+    """Its bytes."""
     rows: int
     time: int
+    """When it was written, in milliseconds since 1970."""
     bounds: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    """Least value, largest value and number of empty ones by column: a reader skips files by them."""
+    """By column: minimum, maximum, and number of nulls. Readers skip files by them."""
 
     def add(self) -> dict[str, object]:
-        """The action that makes it part of the table."""
+        """Return the action that adds the file to the table."""
         least, most = ({name: each[at] for name, each in self.bounds.items() if each[at] is not None} for at in (0, 1))
         empty = {name: each[2] for name, each in self.bounds.items()}
         return {
@@ -91,14 +103,21 @@ class DataFile:
 
 @dataclass(slots=True)
 class Log:
-    """A table as its log says: the last version, -1 if there is none, its files by name, and its columns."""
+    """The state of a table according to its log."""
 
     version: int = -1
+    """The last version, -1 if there is none."""
     files: dict[str, DataFile] = field(default_factory=dict)
+    """The table's files by name."""
     columns: list[str] = field(default_factory=list)
+    """Names of the table's columns."""
 
     def apply(self, action: Mapping[str, Any]) -> None:
-        """Go on by an action. Raises `DeltaError` for a table of another kind, and what a malformed one raises."""
+        """Apply an action.
+
+        Raises `DeltaError` if the table uses features that are not known here. A malformed action
+        raises `KeyError`, `TypeError` and the like, which `read_log` turns into `DeltaError`.
+        """
         if (added := action.get("add")) is not None:
             name = unquote(added["path"])
             self.files[name] = DataFile(name, added["size"], 0, added["modificationTime"])
@@ -115,7 +134,11 @@ class Log:
 
 
 def read_log(store: Store, folder: str) -> Log:
-    """A table's log, whoever wrote it. Raises `DeltaError` for one that cannot be read or continued here, `OSError`."""
+    """Read a table's log, whoever wrote it.
+
+    It starts from the last checkpoint and applies the later versions. Raises `DeltaError` if the
+    log is damaged or cannot be continued by this program, and `OSError`.
+    """
     names = store.names(f"{folder}/{LOG}")
     versions = sorted(int(found[1]) for name in names if (found := _VERSION.fullmatch(name)))
     checkpoints = sorted(int(found[1]) for name in names if (found := _CHECKPOINT_FILE.fullmatch(name)))
@@ -142,6 +165,7 @@ def read_log(store: Store, folder: str) -> Log:
 
 
 def _checkpointed(data: bytes) -> Iterator[dict[str, object]]:
+    """Yield the actions in a checkpoint."""
     source = io.BytesIO(data)
     parquet = pq.ParquetFile(source, pre_buffer=False)
     known = [name for name in ("protocol", "metaData", "add") if name in parquet.schema_arrow.names]
@@ -162,9 +186,12 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
     reshaped: bool = False,
     since: int = 0,
 ) -> None:
-    """Write version `version` of a table: `now` in the place of `before`; `reshaped` if columns changed.
+    """Write version `version` of a table, in which the files `now` replace the files `before`.
 
-    Versions since the time `since`, in milliseconds, stay readable. Raises `DeltaError` if it is there, `OSError`.
+    `time` is the present time in milliseconds. `reshaped` says that the columns changed. Every
+    `CHECKPOINT_EVERY` versions it also writes a checkpoint and removes old versions, except for
+    those written after `since` (in milliseconds). Raises `DeltaError` if another writer has written
+    this version, and `OSError`.
     """
     gone = {each.name: each for each in before}
     fresh = [each for each in now if gone.pop(each.name, None) is None]
@@ -179,6 +206,7 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
     actions += [{"remove": {"path": each.name, **removal, "size": each.size}} for each in gone.values()]
     actions += [{"add": each.add()} for each in fresh]
     lines = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+    # A version must not be overwritten: another engine may have committed to it in the meantime.
     if not store.put_new(f"{folder}/{LOG}/{version:020d}.json", lines.encode()):
         raise DeltaError(f"{store}/{folder}: version {version} is there already: somebody else writes to it")
     if version and version % CHECKPOINT_EVERY == 0:
@@ -190,7 +218,7 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
 
 
 def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, object], now: Sequence[DataFile]) -> None:
-    """All of the table in one file; the versions up to it need not be read any more."""
+    """Write all files of the table into a checkpoint. Older versions need not be read any more."""
     rows: list[dict[str, object]] = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
     rows += [{"add": each.add()} for each in now]
     buffer = pa.BufferOutputStream()
@@ -200,6 +228,7 @@ def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, obj
 
 
 def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, object]:
+    """Return the action that describes the table: its id, columns and documentation."""
     name = folder.rpartition("/")[2]
     fields = [
         {"name": field.name, "type": _type(field.type), "nullable": True, "metadata": _comment(field)}
@@ -223,6 +252,7 @@ def _comment(field: pa.Field) -> dict[str, str]:
 
 
 def _type(kind: pa.DataType) -> object:
+    """Return Delta's name of an Arrow type. Raises `DeltaError` if there is none."""
     if pa.types.is_list(kind):
         return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
     if pa.types.is_timestamp(kind):

@@ -1,4 +1,7 @@
-"""Parts of tables written from the rows of results, by units that any engine gives out: no row passes the driver."""
+"""Packing: units that write the rows of many results into the parts of a table.
+
+Any engine can run them, so that rows need not pass through the driver.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,94 +23,110 @@ from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, TABLES, Row
 from pubsub_emulator.spark_audit.tables.delta import DataFile
 
 SOURCES: Final = "ledger/parts"
+"""The folder with the notes about full parts."""
 LARGE: Final = 4 * 1_048_576
-"""Bytes from which a part is full."""
+"""Bytes of a part from which it is full."""
 UNPACKED: Final = 256 * 1_048_576
-"""Bytes of uncompressed rows at which a part is full."""
+"""Bytes of uncompressed rows at which a part is full, whatever its size."""
 GROUP: Final = 4 * 1_048_576
-"""Bytes of rows that make a row group."""
+"""Bytes of uncompressed rows in a row group."""
 UNIT: Final = 256
 """Results whose rows one unit packs."""
 BOUNDED: Final = ("network", "chain", "number", "day")
-"""Columns of which the log has the least and the largest value of each file."""
+"""Columns for which the log states the minimum and maximum in each file."""
 
 Source = str
-"""The name of a result."""
+"""The name of the result from which rows come."""
 
 
 Packed = tuple[Source, Rows | pa.Table]
-"""Rows of a result: where they are, or themselves."""
+"""The rows of a result: a reference to them, or the rows themselves."""
 
 Runner = Callable[[Sequence[str], Store], Sequence[Answer]]
-"""Has units of `pack` done, whose tasks these are, over this place."""
+"""Runs units of `pack` with these tasks, in this output, and returns their receipts."""
 
 
 Sources = list[list[Any]]
-"""A result's name and the number of its rows, in their order."""
+"""Names of results and numbers of their rows, in the order of the rows in a part."""
 
 
 @dataclass(slots=True)
 class TablePart:
-    """One file of a table; `sources` are the results whose rows it holds and how many, if no note has them."""
+    """One file of a table."""
 
     name: str
+    """The file's name in the table's folder."""
     size: int
+    """Its bytes."""
     rows: int
     time: int
+    """When it was written, in milliseconds since 1970, by this machine's clock."""
     changed: int
-    """When the file was written by the clock of where it is: tells that it was not written to since."""
+    """When it was written, in nanoseconds, by the clock of its storage. If it is unchanged, nobody
+    has written to the file since."""
     full: bool
+    """Whether no further rows are to be added to it."""
     replaced: bool
-    """Whether each run replaces its rows."""
+    """Whether its rows are replaced in each run."""
     sources: Sources | None
+    """The results whose rows it has, with their numbers of rows; `None` if they are in a note."""
     bounds: dict[str, list[object]] = field(default_factory=dict)
+    """Minimum, maximum and number of nulls of the columns `BOUNDED`."""
 
     def to_json(self) -> dict[str, object]:
-        """As it travels and is kept; `asdict` would copy every source."""
+        """Return the part in a form for receipts and the ledger.
+
+        `asdict` would copy the sources, of which there may be many.
+        """
         return fields_of(self, TablePart.__slots__)
 
     def file(self) -> DataFile:
-        """The file's entry in the log."""
+        """Return the part as the log describes it."""
         return DataFile(self.name, self.size, self.rows, self.time, self.bounds)
 
     @property
     def note(self) -> str:
-        """Where its sources are noted once it is full."""
+        """The path of the note with its sources. Only a full part has a note."""
         return f"{SOURCES}/{self.name.removesuffix('.parquet')}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Packing(UnitTask):
-    """The task of a unit: rows of one table that become parts of it."""
+    """The task of packing rows into parts of one table."""
 
     table: str
     now: int
-    """Milliseconds since 1970."""
+    """The time that the parts state, in milliseconds since 1970."""
     replaced: bool
+    """Whether the rows are replaced in each run."""
     rows: tuple[tuple[Source, Rows], ...]
 
     @staticmethod
     def from_json(text: str) -> "Packing":
-        """The inverse of `to_json`."""
+        """Return the task that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
         rows = tuple((source, Rows(**rows)) for source, rows in data["rows"])
         return Packing(**{**data, "rows": rows})
 
 
 def pack(text: str, out: str) -> Answer:
-    """The unit that writes parts. Raises `ResultError`, `OSError`."""
+    """Write parts of a table and return them. This is a unit. Raises `ResultError`, `OSError`."""
     task = Packing.from_json(text)
     parts = write_parts(open_store(out), task.table, task.rows, task.now, replaced=task.replaced)
     return {"parts": [part.to_json() for part in parts]}
 
 
 def pack_here(tasks: Sequence[str], store: Store) -> list[Answer]:
-    """The units one after the other, in this process. Raises `ResultError`, `OSError`."""
+    """Run units of `pack` one after another in this process. Raises `ResultError`, `OSError`."""
     return [pack(text, store.uri) for text in tasks]
 
 
 def write_parts(store: Store, name: str, rows: Iterable[Packed], now: int, *, replaced: bool) -> Iterator[TablePart]:
-    """Write parts with these rows, one without rows if there are none. Raises `ResultError`, `OSError`."""
+    """Write rows into as many parts as necessary, and yield the parts.
+
+    If there are no rows, one part without rows is written, so that every table has a file. Raises
+    `ResultError`, `OSError`.
+    """
     shape = published_schema(RESULT_TABLES[name])
     draft, written = _Draft(shape), False
     for source, held in _read(store, RESULT_TABLES[name], rows):
@@ -120,7 +139,10 @@ def write_parts(store: Store, name: str, rows: Iterable[Packed], now: int, *, re
 
 
 def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[Source, pa.Table]]:
-    """Rows of results; a file that several have rows in is read once for those that follow each other."""
+    """Yield the rows of results.
+
+    If consecutive results have their rows in the same file, that file is read once.
+    """
     path, whole = "", pa.table({})
     for source, held in rows:
         if not isinstance(held, Rows):
@@ -134,6 +156,11 @@ def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[
 
 
 def _write_part(store: Store, name: str, draft: "_Draft", now: int, *, replaced: bool) -> TablePart:
+    """Write a part.
+
+    If it is full and stays, its sources go to a note, which keeps the ledger small.
+    """
+    # Closing writes the remaining rows, after which the part may have become full by its size.
     full, data = draft.is_full(), draft.close()
     full = full or len(data) >= LARGE
     file = f"part-{digest_of(data)[:32]}.parquet"
@@ -148,7 +175,11 @@ def _write_part(store: Store, name: str, draft: "_Draft", now: int, *, replaced:
 
 
 class _Draft:
-    """A part that is being made: rows are packed as they come, so only a row group of them is held."""
+    """A part that is being made.
+
+    Rows are compressed as soon as there is a row group of them, so only one row group is in memory
+    uncompressed.
+    """
 
     def __init__(self, shape: pa.Schema) -> None:
         self.sources: Sources = []
@@ -185,7 +216,10 @@ class _Draft:
 
 
 def _wider(known: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
-    """Least and largest value of a column and what is known, and how many are empty; days as text."""
+    """Widen the bounds of a column by further values: minimum, maximum, number of nulls.
+
+    Dates become text, as the log has them.
+    """
     ends = pc.min_max(column).as_py()
     found = [end.isoformat() if isinstance(end, date) else end for end in ends.values()]
     before = known or [None, None, 0]
@@ -194,10 +228,10 @@ def _wider(known: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
 
 
 def empty_part(table: Table) -> bytes:
-    """A file of a table without rows."""
+    """Return the content of a file of a table that has no rows."""
     return _Draft(published_schema(table)).close()
 
 
 def published_schema(table: Table) -> pa.Schema:
-    """A table's columns, those of later versions too, in types that every engine knows."""
+    """Return a table's columns, with those of later versions, in types that every engine knows."""
     return plain_schema(table.wider.schema)

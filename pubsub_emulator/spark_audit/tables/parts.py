@@ -1,12 +1,15 @@
-"""The rows of all results in tables: one folder each, nothing in it but its files and its Delta log (AU-14, AU-15).
+"""The tables of an audit's output, each with its files and its Delta log (AU-14, AU-15).
 
-    <out>/tables/<table>/part-<digest>.parquet   rows of many results, 4 MiB and more where there are so many
-    <out>/tables/<table>/_delta_log/             which parts are the table, version by version
-    <out>/ledger/parts/<digest>.json             which results a full part holds rows of
+    <out>/tables/<table>/part-<digest>.parquet   rows of many results
+    <out>/tables/<table>/_delta_log/             which files are the table, version by version
+    <out>/ledger/parts/<digest>.json             the results whose rows a full part has
 
-What was a part stays for a time, for readers of an older version. A full part is not touched again while its results
-are what they were; of others there are at most `MOST_SMALL`, so one more result costs the same however many there are.
-Rows that are replaced from run to run are in parts of their own.
+A part is full at 4 MiB, and is then not touched as long as its results do not change. Of other
+parts there are at most `MOST_SMALL`; then they are merged. So adding a result costs the same,
+however many there are. Rows that each run replaces are in parts of their own.
+
+A file that is no longer a part stays for a while, since readers may still read an older version of
+the table. A table's folder has only its files and its log, so that every engine can read it.
 """
 
 import contextlib
@@ -25,38 +28,56 @@ from pubsub_emulator.spark_audit.tables import pack
 from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table, read_log
 
 MOST_SMALL: Final = 8
+"""Parts that are not full, from which the next rows are merged with them."""
 RETAIN: Final = 24 * 3_600_000
-"""Milliseconds for which files stay that are no part any more, unless the caller says otherwise."""
+"""Milliseconds for which files stay after they stopped being parts, unless the caller decides
+otherwise."""
 
 
 @dataclass(slots=True)
 class _State:
-    """A table: its parts now, and the last version of its log with the parts that this names."""
+    """One table: its parts, and what its log says."""
 
     parts: list[pack.TablePart] = field(default_factory=list)
+    """The parts of the table now."""
     version: int = -1
+    """The last version of the log, -1 if there is none."""
     logged: list[list[Any]] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)  # those that the log names
-    removed: dict[str, int] = field(default_factory=dict)  # what was a part, and since when it is none
+    """Name, size, rows and time of the files in the log's last version."""
+    columns: list[str] = field(default_factory=list)
+    """The columns that the log names."""
+    removed: dict[str, int] = field(default_factory=dict)
+    """Files that stopped being parts, with the time in milliseconds."""
 
     def to_json(self) -> dict[str, object]:
-        """As it is kept."""
+        """Return the state in a form for the ledger."""
         return {**fields_of(self, _State.__slots__), "parts": [part.to_json() for part in self.parts]}
 
 
 @dataclass(slots=True)
 class Tables:
-    """The tables of one audit. `flush` writes added and dropped rows to the files, `log` to the Delta logs."""
+    """The tables of one audit.
+
+    `add` and `drop` only note what is to change, `flush` writes it to parts, `log` publishes the
+    parts in the Delta logs, and `sweep` removes old files.
+    """
 
     store: Store
     retain: int = RETAIN
+    """Milliseconds for which files stay after they stopped being parts."""
     states: dict[str, _State] = field(default_factory=lambda: {name: _State() for name in RESULT_TABLES})
     _fresh: list[tuple[str, pack.Source, Rows | pa.Table, bool]] = field(default_factory=list)
+    """Added rows: table, result, rows, and whether each run replaces them."""
     _dropped: tuple[set[pack.Source], set[pack.Source]] = field(default_factory=lambda: (set(), set()))
+    """Results whose rows are to be removed: those that stay from run to run, and those that each
+    run replaces. The index is the truth value of `replaced`."""
 
     @staticmethod
     def open(store: Store, kept: Any, retain: int = RETAIN) -> "Tables":
-        """The tables as `to_json` gave them. Raises `ResultError` where they have other columns now."""
+        """Return the tables in the state that `to_json` gave, or new ones if it is `None`.
+
+        Raises `ResultError` if this program's tables have other columns.
+        """
         out = Tables(store, retain)
         if kept is None:
             return out
@@ -71,11 +92,11 @@ class Tables:
         return out
 
     def to_json(self) -> dict[str, object]:
-        """The state that the next run opens them with."""
+        """Return the state with which the next run opens the tables."""
         return {"shape": _shape(), "tables": {name: state.to_json() for name, state in self.states.items()}}
 
     def lost(self) -> set[pack.Source]:
-        """Leave out parts that are not what was written, and name the results of which rows are gone."""
+        """Remove damaged or missing parts, and return the results that had rows in them."""
         out: set[pack.Source] = set()
         for name, state in self.states.items():
             for part in [part for part in state.parts if not self._is_whole(name, part)]:
@@ -84,12 +105,15 @@ class Tables:
         return out
 
     def sources(self, *, replaced: bool) -> set[pack.Source]:
-        """The results that have rows in a table: those that are replaced from run to run, or those that stay."""
+        """Return the results that have rows in the tables.
+
+        With `replaced`, these are the ones whose rows each run replaces, otherwise those that stay.
+        """
         parts = (part for state in self.states.values() for part in state.parts if part.replaced == replaced)
         return {source for part in parts for source, _ in self._sources(part)}
 
     def find(self, table: str, wanted: Iterable[pack.Source]) -> dict[pack.Source, Rows]:
-        """The files that hold the rows of results."""
+        """Return where the rows of these results are in a table."""
         names = set(wanted)
         out: dict[pack.Source, Rows] = {}
         for part in self.states[table].parts:
@@ -97,15 +121,19 @@ class Tables:
         return out
 
     def add(self, table: str, source: pack.Source, rows: Rows | pa.Table, *, replaced: bool = False) -> None:
-        """Add the rows of a result that has none in the table yet."""
+        """Note rows of a result for a table. The table must not have rows of that result yet."""
         self._fresh.append((table, source, rows, replaced))
 
     def drop(self, sources: Iterable[pack.Source], *, replaced: bool = False) -> None:
-        """Leave out the rows of results, before those that are added."""
+        """Note that the rows of these results are to be removed, before others are added."""
         self._dropped[replaced].update(sources)
 
     def flush(self, run: pack.Runner = pack.pack_here) -> None:
-        """Write what was added, leave out what was dropped. Raises `ResultError`, `OSError`, and what `run` raises."""
+        """Write parts with the noted changes.
+
+        `run` has units packed, on an engine or here. Rows that are in memory are written here.
+        Raises `ResultError`, `OSError`, and everything that `run` raises.
+        """
         now = time.time_ns() // 1_000_000
         made: list[tuple[_State, list[pack.TablePart]]] = []
         tasks: list[pack.Packing] = []
@@ -128,19 +156,25 @@ class Tables:
             state.parts += parts
         for name, state in self.states.items():
             filled = [part for part in state.parts if part.rows]
+            # A table without rows has exactly one part, without rows.
             state.parts = filled or state.parts[:1] or list(pack.write_parts(self.store, name, (), now, replaced=False))
         self._fresh.clear()
         for dropped in self._dropped:
             dropped.clear()
 
     def log(self) -> None:
-        """Write the present parts as the last version of each table's log. Raises `DeltaError`, `OSError`."""
+        """Publish the parts as a new version of each table's Delta log, if they changed.
+
+        Raises `DeltaError`, `OSError`.
+        """
         now = time.time_ns() // 1_000_000
         for name, state in self.states.items():
             table, folder = RESULT_TABLES[name], f"{TABLES}/{name}"
             here = [part.file() for part in state.parts]
             logged = [DataFile(*each) for each in state.logged]
-            if not _is_logged(self.store, folder, state.version):  # another engine wrote, or this one was killed
+            # Another engine wrote to the log, or the last run was killed before it wrote the
+            # ledger.
+            if not _is_logged(self.store, folder, state.version):
                 log = read_log(self.store, folder)
                 state.version, state.columns, logged = log.version, log.columns, list(log.files.values())
             shape = pack.published_schema(table)
@@ -155,7 +189,7 @@ class Tables:
             state.columns = shape.names
 
     def sweep(self) -> None:
-        """Remove files that are no part and have not been one for a while, and notes on parts that are gone."""
+        """Remove files that stopped being parts long ago, and notes of parts that are gone."""
         since = time.time_ns() // 1_000_000 - self.retain
         notes: set[str] = set()
         for name, state in self.states.items():
@@ -166,20 +200,25 @@ class Tables:
                 if found not in parts and found not in state.removed:
                     self._remove(f"{TABLES}/{name}/{found}")
             for found in self.store.names(f"{TABLES}/{name}/{LOG}"):
-                if found.startswith("."):  # what a killed run was at
+                # The temporary file of a run that was killed.
+                if found.startswith("."):
                     self._remove(f"{TABLES}/{name}/{LOG}/{found}")
         for found in self.store.names(pack.SOURCES):
             if f"{pack.SOURCES}/{found}" not in notes:
                 self._remove(f"{pack.SOURCES}/{found}")
 
     def files(self) -> dict[str, list[str]]:
-        """The paths of each table's files."""
+        """Return the paths of each table's files."""
         return {name: [f"{TABLES}/{name}/{part.name}" for part in state.parts] for name, state in self.states.items()}
 
     # Parts
 
     def _renew(self, name: str, state: _State, fresh: Sequence[pack.Packed], *, replaced: bool) -> list[pack.Packed]:
-        """Take away the parts that are to be written anew; their rows that stay, and the fresh ones."""
+        """Remove the parts that must be rewritten, and return all rows for new parts.
+
+        These are parts with dropped rows and, if there are many, small parts. The result has their
+        remaining rows and the fresh ones.
+        """
         dropped = self._dropped[replaced]
         mine = [part for part in state.parts if part.replaced == replaced]
         hit = [part for part in mine if dropped and any(source in dropped for source, _ in self._sources(part))]
@@ -194,14 +233,18 @@ class Tables:
         return [*rows, *fresh]
 
     def _rows(self, table: str, part: pack.TablePart) -> Iterator[tuple[pack.Source, Rows]]:
-        """The rows of each result of a part."""
+        """Yield the results of a part with the place of their rows."""
         at = 0
         for source, count in self._sources(part):
             yield source, Rows(f"{TABLES}/{table}/{part.name}", at, count)
             at += count
 
     def _sources(self, part: pack.TablePart) -> pack.Sources:
-        """The results of a part; none when its note is gone, and then it is no part any more. Raises `ResultError`."""
+        """Return the results of a part, with their numbers of rows.
+
+        Raises `ResultError` if the part's note is missing or damaged. Then it is not known whose
+        rows the part has.
+        """
         if part.sources is not None:
             return part.sources
         try:
@@ -211,6 +254,10 @@ class Tables:
         return found
 
     def _is_whole(self, name: str, part: pack.TablePart) -> bool:
+        """Return whether a part's file is undamaged.
+
+        It is only read if its time has changed.
+        """
         path = f"{TABLES}/{name}/{part.name}"
         stamp = self.store.stamp(path)
         if stamp is None or stamp.size != part.size:
@@ -229,12 +276,13 @@ class Tables:
 
 
 def _shape() -> str:
-    """One digest over the columns of all tables."""
+    """Return one digest over the columns of all tables."""
     shapes = ((name, pack.published_schema(table)) for name, table in RESULT_TABLES.items())
     return digest_of(canonical_json([[name, shape.to_string(show_field_metadata=False)] for name, shape in shapes]))
 
 
 def _is_logged(store: Store, folder: str, version: int) -> bool:
+    """Return whether a version is the last one in a table's log."""
     if version < 0:
         return not store.names(f"{folder}/{LOG}")
     here = store.stamp(f"{folder}/{LOG}/{version:020d}.json")
