@@ -197,6 +197,25 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True}
 
 
+def main(names: list[str]) -> int:
+    """Print the pages with these names, and return the exit code: 2 if one of them is not a page."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    from pubsub_emulator.cli.streams import prepare_streams  # noqa: PLC0415  # after the path
+    from pubsub_emulator.primitives.near import near_to  # noqa: PLC0415  # as above
+
+    prepare_streams()
+    folder = ROOT / "docs"
+    pages = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md"))
+    for name in names:
+        if name not in pages:
+            hint = near_to(name, pages, "`ls docs` shows all")
+            sys.stderr.write(f"made.py: there is no page {name!r}; {hint}\n")
+            return 2
+    for name in names:
+        sys.stdout.write(page_of(name, (folder / f"{name}.md").read_text(encoding="utf-8")))
+    return 0
+
+
 if __name__ == "__main__":
-    for page in sys.argv[1:]:
-        sys.stdout.write(page_of(page, (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")))
+    sys.exit(main(sys.argv[1:]))
