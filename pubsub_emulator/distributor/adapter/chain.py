@@ -1,4 +1,4 @@
-"""An emulated chain with pallet `DomeEvents`, used as the ledger of an adapter (ID-50)."""
+"""An emulated chain with pallet `DomeEvents`, and its ledger (ID-50)."""
 
 import time
 from collections.abc import Callable
@@ -20,11 +20,11 @@ from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 from pubsub_emulator.trie import ordered_root
 
 AUTHOR: Final = AccountId(blake2_256(b"DomeEvents adapter"))
-"""The account that an adapter signs with unless it is given another."""
+"""The account with which an adapter signs unless another one is given."""
 
 
 class DomeChain:
-    """A chain of one pallet that builds a block for each call; its final blocks are all its blocks."""
+    """A chain with one pallet, which builds a block for each call. All its blocks are final."""
 
     def __init__(self, network: str, *, unique: bool = True) -> None:
         self._executive = Executive((DomeEvents(network, unique=unique),))
@@ -36,7 +36,11 @@ class DomeChain:
         self.header = Header(Hash(bytes(32)), 0, root, ordered_root(()), ())
 
     def call(self, author: AccountId, publication: Publication, now: int) -> Block:
-        """Build the next block with one call of `emit_new_event`; `now` is its time in ms."""
+        """Build the next block, with one call of `emit_new_event`.
+
+        `now` is the block's time in ms.
+        """
+        # A fork, so that the chain does not change if building the block fails.
         storage, head = Storage(self._state.fork()), self.header
         NOW.put(storage, now)
         extrinsic = Extrinsic(Signed(author), Call(PALLET.name, "emit_new_event", tuple(publication)))
@@ -47,7 +51,7 @@ class DomeChain:
 
 
 def publication_of(event: Event, network: str) -> Publication:
-    """An event as the call's arguments."""
+    """Return the arguments of `emit_new_event` for an event."""
     return Publication(
         event.event_type.encode(),
         event.data_location.encode(),
@@ -60,10 +64,16 @@ def publication_of(event: Event, network: str) -> Publication:
 
 
 def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
-    """A notice of the pallet's event in a block of that time (ms) and hash; addresses are an author's last 20 bytes."""
+    """Return the notice of an event that the pallet has emitted.
+
+    `now` is the time of its block in ms, and `block` is the block's hash. Ethereum addresses are
+    the last 20 bytes of the author's account.
+    """
     event = Event(
         found.event_type.decode(errors="replace"),
         found.data_location.decode(errors="replace"),
+        # The pallet takes any bytes, and only publications through an adapter are known to be
+        # UTF-8.
         tuple(each.decode(errors="replace") for each in found.relevant_metadata),
         "0x" + found.entity_id.hex(),
         "0x" + found.previous_entity_hash.hex(),
@@ -75,7 +85,7 @@ def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
 
 
 class ChainLedger(NetworkLog):
-    """The ledger of a chain in this process."""
+    """The ledger of an emulated chain in this process."""
 
     def __init__(self, network: str, *, unique: bool = True, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
@@ -84,7 +94,7 @@ class ChainLedger(NetworkLog):
         self.chain = DomeChain(network, unique=unique)
 
     async def publish(self, event: Event) -> Published | No | Unknown:
-        """Build a block with the call."""
+        """Build a block with the event's publication."""
         now = int(self._clock() * 1000)
         block = self.chain.call(AUTHOR, publication_of(event, self._network), now)
         error = block.outcomes[0].error if block.outcomes else None

@@ -1,8 +1,11 @@
-"""An adapter's subscriptions, and the delivery of each event of the log to each of them.
+"""The subscriptions of an adapter, and the delivery of the log's events to each of them.
 
-Events of one entity are delivered in order, up to `AT_ONCE` events of different entities at once. Subscriptions and how
-far each got are rows of a store, so a restart goes on where it was. A notification is repeated until it is acknowledged
-or was tried `MOST_TRIES` times; what is lost then, the subscriber reads from the log.
+The events of one entity are delivered in order. Up to `AT_ONCE` events of different entities are
+delivered at once. Each subscription and its position in the log are rows of a store, so deliveries
+continue after a restart.
+
+A notification is repeated until it is acknowledged or has been tried `MOST_TRIES` times. Then it is
+lost, and the subscriber has to read the event from the log.
 """
 
 import asyncio
@@ -22,20 +25,27 @@ from pubsub_emulator.distributor.service.requests import Wish
 log = logging.getLogger("pubsub.adapter")
 
 TABLE: Final = "adapter-subscriptions"
+"""The table of subscriptions by name."""
 CURSORS: Final = "adapter-cursors"
+"""The table of the last delivered numbers by subscription."""
 MOST_TRIES: Final = 3
+"""How often a notification is tried."""
 RETRY_SECONDS: Final = 0.5
+"""The wait before the first repetition, which doubles with each."""
 WAIT_SECONDS: Final = 2.0
+"""The longest wait until the log is read again."""
 PAGE: Final = 100
+"""The number of notices that are read from the log at once."""
 AT_ONCE: Final = 32
-"""Notifications of one subscription under way at once."""
+"""The greatest number of notifications of one subscription that are under way at once."""
 
 Post = Callable[[str, list[Notice]], Awaitable[list[bool]]]
-"""Notify an endpoint of several events at once; whether each was acknowledged."""
+"""A function that notifies an endpoint of several events, and returns for each whether it was
+acknowledged."""
 
 
 class AdapterSubscription(NamedTuple):
-    """A stored subscription."""
+    """A subscription as it is stored."""
 
     types: list[str]
     metadata: list[str]
@@ -43,7 +53,7 @@ class AdapterSubscription(NamedTuple):
 
 
 class Desk:
-    """Subscriptions of one adapter and their deliveries."""
+    """The subscriptions of one adapter and their deliveries."""
 
     def __init__(self, ledger: NetworkLog, store: Store, post: Post) -> None:
         self._ledger = ledger
@@ -51,21 +61,25 @@ class Desk:
         self._post = post
         self._deliveries: dict[str, asyncio.Task[None]] = {}
         self.lost = 0
+        """The number of notifications that were given up."""
 
     async def start(self) -> None:
-        """Resume the delivery of every stored subscription."""
+        """Resume the deliveries of all stored subscriptions."""
         for name, _ in self._store.rows(TABLE):
             self._deliver(name)
 
     async def stop(self) -> None:
-        """Deliver nothing more."""
+        """End all deliveries."""
         for task in self._deliveries.values():
             task.cancel()
         await asyncio.gather(*self._deliveries.values(), return_exceptions=True)
         self._deliveries.clear()
 
     async def subscribe(self, wish: Wish) -> tuple[str, bool]:
-        """Store a subscription that begins now. Returns its name and whether it is new. Raises `StoreError`."""
+        """Store a subscription to the events from now on, unless an equal one exists.
+
+        Returns its name and whether it is new. Raises `StoreError`.
+        """
         row = AdapterSubscription(sorted(wish.types), sorted(wish.metadata), wish.endpoint)
         text = json.dumps(row)
         for name, known in self._store.rows(TABLE):
@@ -114,6 +128,10 @@ class Desk:
         self._deliveries[name] = asyncio.create_task(self._delivery(name))
 
     async def _delivery(self, name: str) -> None:
+        """Deliver the events after a subscription's position, until the subscription is removed.
+
+        After each group the position is stored. So a restart repeats at most one group.
+        """
         while True:
             try:
                 cursor = self._store.transact(lambda tx: (tx.get(TABLE, name), tx.get(CURSORS, name)))
@@ -132,6 +150,7 @@ class Desk:
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _tell(self, subscription: AdapterSubscription, notices: list[Notice]) -> None:
+        """Notify a subscription of one group, and repeat what is not acknowledged."""
         left = [each for each in notices if matches(subscription.types, subscription.metadata, each.event)]
         for attempt in range(MOST_TRIES):
             if not left:
@@ -146,7 +165,10 @@ class Desk:
 
 
 def in_order(notices: Iterable[Notice]) -> Iterator[list[Notice]]:
-    """Yield groups of consecutive notices: at most `AT_ONCE` in a group, and at most one of each entity."""
+    """Yield groups of consecutive notices, which may be delivered at once.
+
+    A group has at most `AT_ONCE` notices, and at most one of each entity.
+    """
     group: list[Notice] = []
     entities: set[str] = set()
     for notice in notices:

@@ -1,4 +1,4 @@
-"""The HTTP interface of an adapter (ID-10): the same as a distributor's, of one network."""
+"""The HTTP interface of an adapter (ID-10). It is that of a distributor for one network."""
 
 import asyncio
 import json
@@ -27,12 +27,19 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 @lru_cache(1024)
 def notification(network: str, notice: Notice) -> bytes:
-    """The body of a notification, made once for all subscriptions."""
+    """Return the body of a notification.
+
+    It is cached because all subscriptions get the same body.
+    """
     return _ENCODER.encode({**notice.body(), "network": network}).encode()
 
 
 class AdapterHttp(Interface):
-    """The HTTP interface of one adapter, which notifies also private addresses; `node` is its node's URL."""
+    """The HTTP interface of one adapter.
+
+    It may notify private addresses, because a distributor usually runs near its adapters. `node` is
+    the URL of the network's node, which publications may name as their receiver.
+    """
 
     DISTRIBUTOR = False
 
@@ -47,7 +54,7 @@ class AdapterHttp(Interface):
         self._network = network
 
     def application(self) -> web.Application:
-        """The application; it starts and stops deliveries itself."""
+        """Return the application, which itself starts and stops the deliveries."""
         app = self._routed(problems)
         app.cleanup_ctx.append(self._life)
         return app
@@ -60,7 +67,10 @@ class AdapterHttp(Interface):
         await self._ledger.close()
 
     async def post(self, endpoint: str, notices: list[Notice]) -> list[bool]:
-        """Notify an endpoint of all notices concurrently. Returns for each whether it was acknowledged with 2xx."""
+        """Notify an endpoint of all notices concurrently.
+
+        Returns for each notice whether it was acknowledged with a status 2xx.
+        """
         return await asyncio.gather(*(self._post(endpoint, notice) for notice in notices))
 
     async def _post(self, endpoint: str, notice: Notice) -> bool:
@@ -69,7 +79,7 @@ class AdapterHttp(Interface):
         return status is not None and status // 100 == 2
 
     async def publish(self, request: web.Request) -> web.Response:
-        """Publish on the network, and answer once the event is in its log."""
+        """Publish an event on the network, and answer once it is in the log."""
         fields = await json_body(request)
         event_id, event = parse_publication(fields)
         check_receiver(request, fields, self._node)
@@ -86,6 +96,7 @@ class AdapterHttp(Interface):
         return web.json_response(body, status=HTTPStatus.CREATED if answer.new else HTTPStatus.OK)
 
     async def _subscribed(self, wish: Wish) -> web.Response:
+        """Store a subscription. One with a secret is refused, because adapters do not sign."""
         if wish.secret is not None:
             raise bad("bad-subscription", "secret: an adapter does not sign; let a distributor do it")
         name, new = await self.desk.subscribe(wish)
@@ -93,7 +104,7 @@ class AdapterHttp(Interface):
         return web.json_response(body, status=HTTPStatus.CREATED if new else HTTPStatus.OK)
 
     async def subscriptions(self, _request: web.Request) -> web.Response:
-        """Every subscription."""
+        """Answer with every subscription."""
         found = self.desk.subscriptions()
         return web.json_response([listed(name, *each) for name, each in found])
 
@@ -105,7 +116,7 @@ class AdapterHttp(Interface):
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def events(self, request: web.Request) -> web.Response:
-        """Events of the log: the newest of each entity, or all."""
+        """Answer with the log's events: all of them, or the newest one of each entity."""
         query = parse_query(request.query)._replace(after=parse_number(request.query))
         found = _reached(await selected(self._ledger, query))
         return web.json_response([notice.row() for notice in found])
@@ -130,7 +141,10 @@ class AdapterHttp(Interface):
 
 
 def _reached(found: list[Notice] | None) -> list[Notice]:
-    """What was read. Raises `Problem` if the network cannot be reached."""
+    """Return the notices that were read.
+
+    Raises a `Problem` with status 503 if the network could not be reached.
+    """
     if found is None:
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "network-down")
     return found

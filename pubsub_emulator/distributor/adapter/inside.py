@@ -1,4 +1,4 @@
-"""An adapter in the distributor's own process: the same desk and ledger, without HTTP between (ID-50)."""
+"""An adapter in the distributor's own process: a desk and a ledger without HTTP between (ID-50)."""
 
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.adapter.desk import Desk, Post
@@ -12,43 +12,43 @@ from pubsub_emulator.distributor.service.requests import Wish
 
 
 class InsideAdapter:
-    """An adapter over a ledger; `post` notifies the endpoints of its subscriptions."""
+    """An adapter over a ledger. `post` notifies the endpoints of its subscriptions."""
 
     def __init__(self, ledger: NetworkLog, store: Store, post: Post) -> None:
         self._ledger = ledger
         self.desk = Desk(ledger, store, post)
 
     async def publish(self, event: Event) -> Answer:
-        """Publish on the ledger."""
+        """Publish an event on the ledger."""
         answer = await self._ledger.publish(event)
         return answer if isinstance(answer, No | Unknown) else Yes(answer.time)
 
     async def misfit(self) -> str:
-        """It fits."""
+        """Return an empty string, because this adapter has the right interface."""
         return ""
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:  # noqa: ARG002  # the whole log is at hand
-        """Whether the log has the id."""
+        """Return whether the log has the id."""
         found = await read_log(self._ledger)
         return Place(None if found is None else any(notice.id == event_id for notice in found))
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
-        """The log after a number."""
+        """Return the log after a number."""
         return await self._ledger.read(after, limit)
 
     async def query(self, query: Query) -> list[Notice] | None:
-        """Events for a client."""
+        """Return events for a client."""
         return await selected(self._ledger, query)
 
     async def hooks(self) -> tuple[Hook, ...] | None:
-        """The desk's subscriptions."""
+        """Return the desk's subscriptions, `None` if the store is down."""
         try:
             return tuple(Hook(name, each.endpoint) for name, each in self.desk.subscriptions())
         except StoreError:
             return None
 
     async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
-        """Subscribe at the desk."""
+        """Subscribe at the desk. Returns `None` if the store is down."""
         try:
             await self.desk.subscribe(Wish(types or ("*",), metadata, endpoint, None))
         except StoreError:
@@ -56,17 +56,20 @@ class InsideAdapter:
         return True
 
     async def drop(self, subscription: str) -> None:
-        """Unsubscribe."""
+        """Unsubscribe at the desk."""
         self.desk.unsubscribe(subscription)
 
     async def close(self) -> None:
-        """Stop delivering."""
+        """End the deliveries."""
         await self.desk.stop()
         await self._ledger.close()
 
 
 async def deliver(engine: Engine, endpoint: str, notices: list[Notice]) -> list[bool]:
-    """Pass notifications to the engine whose webhook is the endpoint. Returns for each whether it was stored."""
+    """Pass notifications to the engine to whose webhook an endpoint leads.
+
+    Returns for each whether it was stored.
+    """
     kind, network, *rest = endpoint.removeprefix(f"{engine.rules.public_url}/internal/").split("/")
     subscription = rest[0] if kind == "desmosNotification" else None
     found = await engine.tell_all([Noticed(network, rest[-1], notice, subscription) for notice in notices])

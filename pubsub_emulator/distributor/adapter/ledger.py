@@ -1,4 +1,4 @@
-"""The ledger of an adapter: a log to which events are published and from which they are read."""
+"""The ledger of an adapter: the log of a network, to which events can be published."""
 
 import asyncio
 import contextlib
@@ -14,25 +14,33 @@ from pubsub_emulator.distributor.service.requests import newest_per_entity
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 
 PAGE: Final = 1000
+"""The number of notices that are read at once."""
 
 
 class Published(NamedTuple):
-    """The event is in the log. `new` says that it was not there before; `time` is the block's, in seconds."""
+    """The result of a publication after which the event is in the log."""
 
     time: int
+    """The time of its block in seconds, 0 if it is not known."""
     new: bool
+    """Whether this publication added the event. Otherwise it was there before."""
 
 
 class NetworkLog(ABC):
-    """A network's log: the notices that were read of it, in order, and whoever waits for more."""
+    """The log of a network, as far as it was read, in order.
+
+    The notices of the log are `_log`. The number of a notice is its index plus one.
+    """
 
     def __init__(self, log: list[Notice] | None = None) -> None:
         self._log: list[Notice] = [] if log is None else log
-        self._times: dict[str, int] = {}  # of the block that has an id first
+        self._times: dict[str, int] = {}
+        """The time, in seconds, of the first block with an id."""
         self._grown = asyncio.Event()
+        """Set when the log changes the next time. Each change replaces it by a new one."""
 
     def _grow(self, notices: Iterable[Notice]) -> None:
-        """Append, and wake who waits."""
+        """Append notices, and wake the callers of `wait`."""
         for notice in notices:
             self._log.append(notice)
             if notice.id is not None:
@@ -42,10 +50,13 @@ class NetworkLog(ABC):
 
     @abstractmethod
     async def publish(self, event: Event) -> Published | No | Unknown:
-        """Publish, and wait until the event is in the log."""
+        """Publish an event, and wait until it is in the log."""
 
     async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number, or `None` if the network cannot be reached."""
+        """Return at most `limit` notices after a number.
+
+        Returns `None` if the network cannot be reached.
+        """
         return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
 
     async def wait(self, after: int, seconds: float) -> None:
@@ -55,7 +66,8 @@ class NetworkLog(ABC):
                 await asyncio.wait_for(self._grown.wait(), seconds)
 
     def _shrink(self, length: int) -> None:
-        """Forget all notices but the first ones."""
+        """Remove all but the first `length` notices, because the chain no longer has the others."""
+        # The same list object must be changed: a subclass may share it with the network.
         kept = self._log[:length]
         self._log.clear()
         self._times.clear()
@@ -66,14 +78,17 @@ class NetworkLog(ABC):
 
 
 class MemoryLedger(NetworkLog):
-    """A log in memory, for demonstrations and tests; its faults are those of the emulated network."""
+    """The ledger of an emulated network, for demonstrations and tests."""
 
     def __init__(self, network: SimulatedNetwork) -> None:
         super().__init__(network.log)
         self.network = network
 
     async def publish(self, event: Event) -> Published | No | Unknown:
-        """Publish as the emulated network does: it may be down, refuse, lie, or publish without an answer."""
+        """Publish as the emulated network does.
+
+        It may be down, refuse the event, lie, or publish without an answer.
+        """
         network = self.network
         if network.delay:
             await asyncio.sleep(network.delay / 1000)
@@ -88,18 +103,22 @@ class MemoryLedger(NetworkLog):
         return Unknown("the answer was lost") if network.mute else Published(now, new=notice is not None)
 
     def append(self, event: Event) -> Notice | None:
-        """Put an event into the log, past its adapter."""
+        """Append an event to the log as if somebody else had published it."""
         notice = self.network.append(event, int(time.time() * 1000))
+        # The network has appended to the shared list, so only the waiting callers are left to wake.
         self._grow(())
         return notice
 
     async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number, `None` while the network is down."""
+        """Return notices after a number, `None` while the network is down."""
         return await super().read(after, limit) if self.network.up else None
 
 
 async def read_log(ledger: NetworkLog, after: int = 0, most: int | None = None) -> list[Notice] | None:
-    """At most `most` notices after number `after`, `None` if the network cannot be reached."""
+    """Return at most `most` notices after number `after`.
+
+    Returns `None` if the network cannot be reached.
+    """
     found: list[Notice] = []
     while most is None or len(found) < most:
         page = await ledger.read(after, PAGE if most is None else min(PAGE, most - len(found)))
@@ -113,7 +132,12 @@ async def read_log(ledger: NetworkLog, after: int = 0, most: int | None = None) 
 
 
 async def selected(ledger: NetworkLog, query: Query) -> list[Notice] | None:
-    """The notices of a log that a client asks for, `None` if the network cannot be reached."""
+    """Return the notices that a client's query asks for.
+
+    Returns `None` if the network cannot be reached.
+    """
+    # Without a time and an environment every notice matches, so no more than the limit has to be
+    # read.
     unbounded = query.all and query[:3] == Query()[:3]
     log = await read_log(ledger, query.after, query.limit if unbounded else None)
     if log is None:

@@ -1,7 +1,8 @@
 """The ledger of a Substrate chain with pallet `DomeEvents`, behind a node's JSON-RPC (ID-50).
 
-Events are read from final blocks, decoded by the metadata of each block. A publication is a signed extrinsic; it counts
-once it is in a block. Where the node's chain was taken back, the log is read again from the last common block.
+Events are read from final blocks and are decoded with the metadata of their blocks. A publication
+is a signed extrinsic, which counts once it is in a block. If the node's chain no longer has a block
+that was read, the log is read again from the last common block.
 """
 
 import asyncio
@@ -28,17 +29,24 @@ from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 log = logging.getLogger("pubsub.adapter")
 
 POLL_SECONDS: Final = 0.3
+"""The wait between two questions for final blocks."""
 INCLUDED_SECONDS: Final = 60.0
+"""How long a publication waits until its extrinsic is in a block."""
 
 
 class _Block(NamedTuple):
+    """A final block that was read."""
+
     number: int
     hash: bytes
     notices: tuple[Notice, ...]
 
 
 class RpcLedger(NetworkLog):
-    """A chain behind a node. `seed` is the Ed25519 secret of the account that publishes."""
+    """The ledger of a chain behind a node.
+
+    `seed` is the Ed25519 secret of the account that publishes.
+    """
 
     def __init__(self, network: str, rpc: Rpc, seed: bytes) -> None:
         super().__init__()
@@ -47,13 +55,16 @@ class RpcLedger(NetworkLog):
         self._node = SubstrateNode(rpc)
         self._seed = seed
         self._blocks: list[_Block] = []
+        """All blocks that were read, from block 1 on."""
         self._reading = asyncio.Lock()
         self._signing = asyncio.Lock()
+        """Held from the choice of a nonce until its extrinsic is in a block, so that no other one
+        gets the nonce."""
 
     # publishing
 
     async def publish(self, event: Event) -> Published | No | Unknown:
-        """Submit the call, and wait until it is in a block."""
+        """Submit an event as an extrinsic, and wait until it is in a block."""
         wanted = global_id(event.data_location)
         try:
             async with asyncio.timeout(INCLUDED_SECONDS):
@@ -79,7 +90,11 @@ class RpcLedger(NetworkLog):
         return await signed_extrinsic(self._node, self._seed, call)
 
     async def _outcome(self, block: bytes, wanted: str) -> Published | No | Unknown:
-        """The result of the call in its block: its event, or the pallet's error."""
+        """Return the result of a call from its block.
+
+        The block has the event or the pallet's error. If the pallet has the id already, somebody
+        else has published it.
+        """
         events = await self._node.events(block)
         now = await self._node.timestamp(block) or 0
         for each in events:
@@ -95,7 +110,7 @@ class RpcLedger(NetworkLog):
     # reading
 
     async def _update(self) -> bool:
-        """Read final blocks that were not read yet. Returns whether the node answered."""
+        """Read the final blocks that have not been read. Returns whether the node answered."""
         async with self._reading:
             try:
                 head = await self._node.header(await self._node.finalized_head())
@@ -108,7 +123,7 @@ class RpcLedger(NetworkLog):
         return True
 
     async def _drop_what_left(self, head: int) -> None:
-        """Forget blocks that the chain no longer has."""
+        """Remove the blocks that the chain no longer has, and their notices."""
         while self._blocks:
             last = self._blocks[-1]
             if last.number <= head and await self._node.block_hash(last.number) == last.hash:
@@ -117,6 +132,7 @@ class RpcLedger(NetworkLog):
             self._shrink(len(self._log) - len(last.notices))
 
     async def _take(self, number: int) -> None:
+        """Read one final block."""
         block = await self._node.block_hash(number)
         if block is None:
             return
@@ -127,11 +143,11 @@ class RpcLedger(NetworkLog):
         self._grow(notices)
 
     async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number."""
+        """Return notices after a number, `None` if the node does not answer."""
         return await super().read(after, limit) if await self._update() else None
 
     async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has grown, or after `seconds`."""
+        """Return when the log has a notice after a number, or after `seconds`."""
         end = asyncio.get_running_loop().time() + seconds
         while len(self._log) <= after and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(POLL_SECONDS)
@@ -144,7 +160,7 @@ class RpcLedger(NetworkLog):
 
 
 async def _included(updates: AsyncIterable[object]) -> bytes | None:
-    """The hash of the block that includes an extrinsic, or `None` if it left the pool."""
+    """Return the hash of the block that includes an extrinsic, `None` if it left the pool."""
     async for update in updates:
         status = update if isinstance(update, dict) else {update: None}
         for name in ("inBlock", "finalized"):
@@ -156,7 +172,7 @@ async def _included(updates: AsyncIterable[object]) -> bytes | None:
 
 
 def _notice(found: DecodedEvent, now: int, block: bytes) -> Notice | None:
-    """The notice of an event of the pallet, `None` for any other event."""
+    """Return the notice of an event of the pallet, `None` for any other event."""
     if (found.pallet, found.name) != (PALLET.name, "EventDOMEv1"):
         return None
     fields = found.fields
@@ -176,7 +192,7 @@ def _notice(found: DecodedEvent, now: int, block: bytes) -> Notice | None:
 
 
 def _reason(error: object) -> str:
-    """A dispatch error as metadata decodes it, by name where it is the pallet's."""
+    """Return a dispatch error as text, by its name if it is one of the pallet."""
     module = error.get("Module") if isinstance(error, dict) else None
     if isinstance(module, dict) and module.get("index") == PALLET.index:
         number = _bytes(module["error"])[0]
@@ -185,4 +201,5 @@ def _reason(error: object) -> str:
 
 
 def _bytes(value: object) -> bytes:
+    """Return bytes that the decoder gives either as bytes or as hexadecimal text."""
     return value if isinstance(value, bytes) else bytes.fromhex(str(value).removeprefix("0x"))

@@ -1,1 +1,1 @@
-"""The log of an EVM chain: a contract's events behind a node's JSON-RPC."""
+"""The adapter's ledger for EVM chains: the events of a contract, behind a node's JSON-RPC."""

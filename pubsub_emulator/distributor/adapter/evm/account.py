@@ -1,4 +1,4 @@
-"""The account that publishes: its key from a keystore file or the environment, and the transactions that it signs."""
+"""The account that publishes: its key, its fees and its signed transactions."""
 
 import hashlib
 import hmac
@@ -20,51 +20,69 @@ from pubsub_emulator.distributor.adapter.evm.node import MOST_PRICE, EvmNode
 from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_FILE: Final = 64 * 1024
+"""The greatest size of a keystore file, in bytes."""
 MOST_MEMORY: Final = 512 * 2**20
-"""Bytes that deriving a key from a password may take."""
+"""The most memory that deriving a key from a password may take, in bytes."""
 
 
 class KeyUnusable(PubsubError):
-    """There is no key; the message names the place."""
+    """Raised if a key cannot be read. The message names the file or variable."""
 
 
 class Fees(NamedTuple):
-    """The most that a transaction pays for a unit of gas, in wei; `tip` is `None` in a legacy transaction."""
+    """The most that a transaction pays, in wei for each unit of gas."""
 
     price: int
+    """The greatest price, including the tip."""
     tip: int | None = None
+    """The tip for the block's author, `None` in a legacy transaction."""
 
     def raised(self, now: "Fees") -> "Fees":
-        """The fees that replace these: an eighth more, or what is usual now if that is more."""
+        """Return fees for replacing a transaction with these fees.
+
+        They are an eighth higher, since nodes refuse a replacement that raises the price by less
+        than a tenth. If `now`, the usual fees, are higher, those are returned.
+        """
         price = min(max(now.price, self.price * 9 // 8 + 1), MOST_PRICE)
         return Fees(price, None if self.tip is None else min(max(now.tip or 0, self.tip * 9 // 8 + 1), price))
 
 
 async def usual_fees(node: EvmNode, fixed: int | None) -> Fees:
-    """The fees of now: EIP-1559 where blocks have a base fee, else legacy, as `fixed` is. Raises `ClientError`."""
+    """Return the fees that are usual now.
+
+    They are legacy fees if `fixed` is given or if blocks have no base fee, otherwise EIP-1559 fees.
+    Raises `ClientError`.
+    """
     if fixed is not None:
         return Fees(fixed)
     base = (await node.newest()).base_fee_per_gas
     if base is None:
         return Fees(await node.price("eth_gasPrice"))
     tip = await node.price("eth_maxPriorityFeePerGas")
+    # Twice the base fee, because it can rise in the blocks until the transaction is included.
     return Fees(min(2 * base + tip, MOST_PRICE), tip)
 
 
 def keccak256(data: bytes) -> bytes:
-    """The Keccak-256 hash, 32 bytes."""
+    """Return the Keccak-256 hash, 32 bytes."""
     return keccak.new(data=data, digest_bits=256).digest()
 
 
 class Account:
-    """An account of a 32-byte key. Raises `ValueError` for bytes that are no key."""
+    """An account with a 32-byte key.
+
+    Raises `ValueError` if the bytes are not a key.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._key = PrivateKey(key)
         self.address = "0x" + keccak256(self._key.public_key.format(compressed=False)[1:])[12:].hex()
 
     def signed(self, chain_id: int, nonce: int, gas: int, fees: Fees, call: tuple[str, bytes]) -> bytes:
-        """A transaction (EIP-155 or EIP-1559) to an address, empty to make a contract, with that data."""
+        """Return a signed transaction: EIP-155 without a tip, EIP-1559 with one.
+
+        `call` has the address that is called and the data. An empty address creates a contract.
+        """
         what = (gas, bytes.fromhex(call[0][2:]), 0, call[1])
         if fees.tip is None:
             fields = (nonce, fees.price, *what)
@@ -74,12 +92,16 @@ class Account:
         return b"\2" + bytes(rlp.encode((*typed, *self._sign(b"\2" + rlp.encode(typed)))))
 
     def _sign(self, data: bytes) -> tuple[int, int, int]:
+        """Return the recovery id and the two numbers of a signature."""
         made = self._key.sign_recoverable(keccak256(data), hasher=None)
         return made[64], int.from_bytes(made[:32]), int.from_bytes(made[32:64])
 
 
 def key_of_environment(name: str) -> Account:
-    """The account whose key is 32 bytes in hex in an environment variable. Raises `KeyUnusable`."""
+    """Return the account whose key an environment variable has: 32 bytes in hexadecimal.
+
+    Raises `KeyUnusable`.
+    """
     try:
         text = os.environ.get(name, "").strip().removeprefix("0x")
         return Account(bytes.fromhex(text if len(text) == 64 else ""))
@@ -88,6 +110,10 @@ def key_of_environment(name: str) -> Account:
 
 
 def _unhex(value: object) -> bytes:
+    """Return bytes from hexadecimal text.
+
+    Other values give no bytes, and then fail the length check.
+    """
     return bytes.fromhex(value) if isinstance(value, str) else b""
 
 
@@ -96,7 +122,10 @@ _Key = Annotated[_Bytes, Field(min_length=32, max_length=32)]
 
 
 class _Derivation(BaseModel):
-    """The derivation of the file's key from the password: scrypt with `n`, `r`, `p`, or PBKDF2 with `c` rounds."""
+    """How the file's key is derived from the password.
+
+    With scrypt by `n`, `r` and `p`, with PBKDF2 by `c` rounds.
+    """
 
     dklen: Literal[32]
     salt: _Bytes
@@ -107,7 +136,10 @@ class _Derivation(BaseModel):
     prf: Literal["hmac-sha256"] = "hmac-sha256"
 
     def key(self, kdf: str, password: str) -> bytes:
-        """The 32 bytes. Raises `ValueError` where they would cost too much."""
+        """Return the derived key, 32 bytes.
+
+        Raises `ValueError` if deriving it costs too much memory.
+        """
         if kdf == "pbkdf2":
             return hashlib.pbkdf2_hmac("sha256", password.encode(), self.salt, self.c, 32)
         if 128 * self.n * self.r > MOST_MEMORY:
@@ -134,10 +166,14 @@ class _Keystore(BaseModel):
 
 
 def key_of_keystore(path: Path, password: str) -> Account:
-    """The account of a keystore file (Web3 Secret Storage, version 3). Raises `KeyUnusable`."""
+    """Return the account of a keystore file (Web3 Secret Storage, version 3).
+
+    Raises `KeyUnusable`.
+    """
     try:
         with path.open("rb") as file:
             found: object = json.loads(file.read(MOST_FILE))
+        # Some programs write `Crypto` instead of `crypto`.
         fields = {str(name).lower(): value for name, value in found.items()} if isinstance(found, dict) else found
         crypto = _Keystore.model_validate(fields).crypto
         key = crypto.kdfparams.key(crypto.kdf, password)

@@ -1,7 +1,7 @@
-"""The contract of the events: calls to it, its refusals and its log entries.
+"""The contract of the events: calls to it, its errors and its log entries.
 
-`DomeEvents.sol` is the source, `DomeEvents.json` what its compiler makes of it. The public contract has the same call
-and the same event, and takes an id twice.
+`DomeEvents.sol` is the source, and `DomeEvents.json` is its compiled form. The public contract has
+the same call and the same event, but it accepts an id twice.
 """
 
 import json
@@ -29,60 +29,77 @@ _MADE: Final[dict[str, str]] = json.loads(
     resources.files(__package__ or "").joinpath("DomeEvents.json").read_text(encoding="utf-8")
 )
 _CALL: Final = ("bytes32", "address", "bytes32", "bytes32", "string", "string", "string[]")
-"""The arguments of a publication: publisher, author, entity, previous hash, type, location, metadata."""
+"""The types of a publication's arguments: publisher, author, entity, previous hash, event type,
+location and metadata."""
 DATA: Final = ("uint256", "uint256", "address", "bytes", "bytes", "bytes[]")
-"""Not indexed, in order: index, timestamp, author, type, location, metadata. Texts of strangers need not be UTF-8."""
+"""The types of a log entry's data: index, timestamp, author, event type, location and metadata.
+
+The texts are decoded as bytes, because texts that others published need not be UTF-8.
+"""
 MOST_DATA: Final = 64 * 1024
-"""Bytes of a log entry; a longer one is quarantined unread."""
+"""The greatest size of a log entry's data, in bytes. A longer one is quarantined and not
+decoded."""
 
 
 def _selector(text: str) -> bytes:
+    """Return the first four bytes of a signature's hash, by which calls and errors are named."""
     return keccak256(text.encode())[:4]
 
 
 TOPIC: Final = "0x" + keccak256(f"EventDOMEv1(uint256,uint256,{','.join(_CALL)})".encode()).hex()
+"""The topic of the contract's event."""
 EMIT: Final = _selector(f"emitNewEvent({','.join(_CALL)})")
+"""The selector of a publication."""
 _NOBODY: Final = "0x" + "00" * 32
+"""The publisher of an event that has no `iss`."""
 IS_UNIQUE: Final = _selector("unique()")
+"""The data of the call that asks whether the contract refuses an id that it has."""
 _ERRORS: Final = {
     _selector(f"{name}({kinds})").hex(): name
     for name, kinds in (("AlreadyPublished", "uint256"), ("BadGlobalId", ""), ("TooLong", ""))
 }
+"""The contract's errors by selector, in hexadecimal."""
 _ERROR: Final = re.compile(f"0x({'|'.join(_ERRORS)})")
 
 
 def creation(*, unique: bool) -> bytes:
-    """The data of the transaction that makes a contract."""
+    """Return the data of the transaction that creates a contract."""
     return bytes.fromhex(_MADE["bytecode"][2:]) + encode(("bool",), (unique,))
 
 
 def call_data(event: Event, author: str) -> bytes:
-    """The data of the transaction by which an address publishes an event; without `iss` the publisher is zero."""
+    """Return the data of a transaction by which `author` publishes an event."""
     publisher, *hashes = (bytes.fromhex(each[2:]) for each in (event.iss or _NOBODY, event.entity, event.previous))
     texts = (event.event_type, event.data_location, list(event.metadata))
     return EMIT + encode(_CALL, (publisher, author, *hashes, *texts))
 
 
 def gas_of(data: bytes) -> int:
-    """The most gas that publishing takes with that data; what is left over is not paid."""
+    """Return a limit of the gas for a publication with that data. Unused gas is not paid."""
     return 150_000 + 400 * len(data)
 
 
 def place_of(event_id: str) -> bytes:
-    """The data of a call that asks for the place of an id in the log."""
+    """Return the data of the call that asks for an id's place in the log."""
     return _selector("placeOf(bytes32)") + keccak256(event_id.encode())
 
 
 def refusal(data: object) -> str:
-    """The name of the contract's error in what a node says of a failed call, in its own form; empty if none is."""
+    """Return the name of the contract's error in a node's message about a failed call.
+
+    Nodes have different forms for it, so it is searched for. Empty if there is none.
+    """
     found = _ERROR.search(data if isinstance(data, str) else json.dumps(data, default=str))
     return "" if found is None else _ERRORS[found[1]]
 
 
 def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
-    """The notice of a log entry, without what public adapters append to the metadata: `appended` or an empty string.
+    """Return the notice of a log entry.
 
-    Raises `BadAnswer` for what no such contract emits; an event without a valid content is quarantined.
+    `place` names the answer in errors. `appended` is the element that public adapters append to the
+    metadata, and it is removed. An entry without a valid event is quarantined.
+
+    Raises `BadAnswer` for an entry that this contract cannot have emitted.
     """
     ours = "0x" + log.address.hex() == contract.lower() and not log.removed
     if not ours or len(log.topics) != 4 or "0x" + log.topics[0].hex() != TOPIC:

@@ -1,8 +1,9 @@
-"""The ledger of an EVM chain: the events of one contract, read from final blocks and published by transactions.
+"""The ledger of an EVM chain: events of one contract, read from final blocks.
 
-The log is believed and nothing else: receipts are not asked for. A publication is done once its event is in a final
-block, and its transaction is over once a final block has used its nonce. Until then the transaction is a row of the
-store, is sent again for higher fees where it is stuck or was dropped, and its nonce is given to no other.
+Only the log is believed; receipts are not asked for. A publication is done when its event is in a
+final block. Its transaction is over when a final block has used its nonce. Until then the
+transaction is a row of the store, its nonce is not used by another one, and it is sent again with
+higher fees if it is stuck or was dropped.
 """
 
 import asyncio
@@ -37,59 +38,71 @@ from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 log = logging.getLogger("pubsub.adapter")
 
 CONTRACTS: Final = "evm-contracts"
+"""The table of created contracts, by network: address and first block."""
 TRANSACTIONS: Final = "evm-transactions"
+"""The beginning of the names of the tables of transactions."""
 POLL_SECONDS: Final = 0.5
+"""The wait between two questions for new blocks."""
 HEADS_SECONDS: Final = 5.0
-"""The longest time between two looks at a node that tells of its blocks."""
+"""The longest wait between two questions for new blocks if the node announces them."""
 FINAL_SECONDS: Final = 60.0
-"""How long a publication is waited for; it goes on after that."""
+"""How long a publication waits for a final block. Its transaction goes on after that."""
 MOST_SENT: Final = 256
+"""The greatest number of transactions that wait for a final block."""
 MOST_SPAN: Final = 10_000
-"""Blocks of one question for log entries."""
+"""The greatest number of blocks in one question for log entries."""
 MOST_READINGS: Final = 4096
+"""The number of readings beyond which every second one of the older half is forgotten."""
 _KNOWN: Final = re.compile("already known|^known transaction", re.IGNORECASE)
+"""The messages by which nodes say that they have a transaction already."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvmSettings:
-    """Settings of a chain. `price` fixes the fee of legacy transactions, in wei; `stuck` is in seconds.
-
-    `chain_id` and `contract` are `None` where any chain will do and where the contract is to be made. `first` is a
-    block before the contract's first event.
-    """
+    """The settings of a chain."""
 
     contract: str | None = None
+    """The contract's address, `None` to create one."""
     first: int = 0
+    """A block before the contract's first event."""
     chain_id: int | None = None
+    """`None` accepts any chain."""
     unique: bool = True
+    """Whether the contract refuses an id that it has."""
     finality: Finality = "finalized"
     price: int | None = None
+    """The price of legacy transactions in wei, `None` for the usual fees."""
     stuck: float = 30.0
+    """The seconds after which a transaction is sent again."""
 
 
 class _Reading(NamedTuple):
-    """A block up to which the log was read, and how many notices it had then."""
+    """A block up to which the log has been read."""
 
     number: int
     hash: bytes
     length: int
+    """The number of notices in the log up to this block."""
 
 
 @dataclass
 class _Sent:
-    """A transaction that no final block has."""
+    """A transaction that is not in a final block."""
 
     id: str
+    """The event's global id."""
     nonce: int
     data: bytes
     gas: int
     fees: Fees
     at: float
+    """The time of the event loop's clock at which it was last sent."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the transaction is over."""
 
 
 class EvmLedger(NetworkLog):
-    """The log of a contract behind a node; use `open_ledger`."""
+    """The ledger of a contract behind a node. Use `open_ledger` to make one."""
 
     def __init__(
         self, node: EvmNode, account: Account, settings: EvmSettings, store: Store, *, contract: str, chain_id: int
@@ -102,15 +115,23 @@ class EvmLedger(NetworkLog):
         self._settings = settings
         self._store = store
         self._readings: list[_Reading] = []
+        """Blocks up to which the log has been read, oldest first. By their hashes, a change of the
+        chain is noticed."""
         self._span = MOST_SPAN
+        """The number of blocks in the next question for log entries. It adapts to what the node
+        allows."""
         self._reading = asyncio.Lock()
         self._signing = asyncio.Lock()
         self._head = asyncio.Event()
         self._sent: dict[str, _Sent] = {}
+        """Transactions that are not over, by global id."""
         self._said = ""
+        """The last message about the node, which is not logged again."""
         self._rows = f"{TRANSACTIONS}:{contract}"
         for nonce, text in store.rows(self._rows):
             name, data, gas, price, tip = json.loads(text)
+            # Transactions of an earlier process count as stuck at once, as the node may have
+            # dropped them.
             self._sent[name] = _Sent(name, int(nonce), bytes.fromhex(data), gas, Fees(price, tip), float("-inf"))
         self._tasks = [asyncio.create_task(self._keep())]
         if node.url.startswith("ws"):
@@ -131,6 +152,7 @@ class EvmLedger(NetworkLog):
                 if isinstance(found, No | Unknown):
                     return found
                 if found is None:
+                    # Somebody else's transaction is in a block that is not final yet.
                     while wanted not in self._times:
                         await self.wait(len(self._log), FINAL_SECONDS)
                 else:
@@ -144,7 +166,10 @@ class EvmLedger(NetworkLog):
             return Unknown(f"no final block has the event after {FINAL_SECONDS:.0f} s")
 
     async def _why_not(self, event: Event) -> No | Unknown:
-        """The contract's reason for a transaction that is over and left no event."""
+        """Return why a transaction is over without having left an event.
+
+        The call is repeated without a transaction, which tells the contract's error.
+        """
         try:
             await self._node.call(self.contract, call_data(event, self._account.address), self._account.address)
         except NodeRefused as error:
@@ -154,7 +179,10 @@ class EvmLedger(NetworkLog):
         return Unknown("the transaction failed, or another one has its nonce")
 
     async def _send(self, wanted: str, event: Event) -> _Sent | No | Unknown | None:
-        """Sign and send the transaction; `None` if the contract has the id already, in a block that is not final."""
+        """Sign, store and send the transaction of an event.
+
+        Returns `None` if the contract has the id already, in a block that is not final.
+        """
         if wanted in self._times:
             return None
         if len(self._sent) >= MOST_SENT:
@@ -167,7 +195,8 @@ class EvmLedger(NetworkLog):
         fees = await usual_fees(self._node, self._settings.price)
         data = call_data(event, self._account.address)
         sent = _Sent(wanted, nonce, data, gas_of(data), fees, asyncio.get_running_loop().time())
-        self._remember(sent)  # before it is sent: a process that is killed now goes on with it
+        # Stored before it is sent, so that another process continues with it if this one dies now.
+        self._remember(sent)
         self._sent[wanted] = sent
         try:
             await self._node.send(self._signed(sent))
@@ -176,7 +205,8 @@ class EvmLedger(NetworkLog):
                 self._forget(sent)
                 raise
         except ClientError as error:
-            self._say(str(error))  # it may have arrived
+            # There was no answer, but the transaction may have arrived.
+            self._say(str(error))
         return sent
 
     def _signed(self, sent: _Sent) -> bytes:
@@ -194,7 +224,7 @@ class EvmLedger(NetworkLog):
     # looking after what was sent
 
     async def _keep(self) -> None:
-        """Read new blocks, and look after transactions, until it is cancelled."""
+        """Read new blocks and look after the transactions, until the task is cancelled."""
         wait = HEADS_SECONDS if self._node.url.startswith("ws") else POLL_SECONDS
         while True:
             try:
@@ -208,7 +238,7 @@ class EvmLedger(NetworkLog):
             self._head.clear()
 
     async def _follow(self) -> None:
-        """Wake `_keep` at each new block; after a lost connection subscribe again."""
+        """Wake `_keep` at each new block, and subscribe again after a lost connection."""
         while True:
             try:
                 async with self._node.rpc.subscribe("eth_subscribe", "eth_unsubscribe", "newHeads") as heads:
@@ -219,7 +249,11 @@ class EvmLedger(NetworkLog):
             await asyncio.sleep(POLL_SECONDS)
 
     async def _look_after(self) -> None:
-        """End what is over, and send again what the node does not know, and the first of the others for more."""
+        """Forget transactions that are over, and send stuck ones again.
+
+        Transactions are included in the order of their nonces. So only the first one can be stuck,
+        and it is sent with higher fees. Others are sent again only if the node no longer has them.
+        """
         if not self._sent:
             return
         used = await self._node.nonce(self._account.address, self._readings[-1].number) if self._readings else 0
@@ -235,7 +269,7 @@ class EvmLedger(NetworkLog):
             for sent in stuck:
                 if sent is left[0] and self._settings.price is None:
                     sent.fees = sent.fees.raised(fees)
-                if sent is left[0] or sent.nonce >= known:  # what waits behind the first is not stuck itself
+                if sent is left[0] or sent.nonce >= known:
                     sent.at = now
                     self._remember(sent)
                     try:
@@ -245,7 +279,7 @@ class EvmLedger(NetworkLog):
                             self._say(f"transaction {sent.nonce} sent again: {error}")
 
     def _say(self, what: str) -> None:
-        """Log what is wrong with the node, once."""
+        """Log an error of the node, unless it is the one that was logged last."""
         if what != self._said:
             self._said = what
             log.warning("the node fails", extra={"fields": {"error": what[:300]}})
@@ -253,7 +287,7 @@ class EvmLedger(NetworkLog):
     # reading
 
     async def _update(self) -> None:
-        """Read final blocks that were not read yet. Raises `ClientError`."""
+        """Read the final blocks that have not been read. Raises `ClientError`."""
         async with self._reading:
             head = await self._node.final(self._settings.finality)
             if head is None:
@@ -266,22 +300,27 @@ class EvmLedger(NetworkLog):
                     begin = last + 1
 
     async def _drop_what_left(self, head: Block) -> None:
-        """Forget what was read of blocks that the chain no longer has."""
+        """Forget the readings of blocks that the chain no longer has, and their notices."""
         while self._readings:
             last = self._readings[-1]
             found = head if head.number == last.number else await self._node.block(last.number)
             if found is not None and found.hash == last.hash:
                 return
             if await self._node.chain_id() != self.chain_id:
+                # A node of another chain is a mistake of configuration and not a rewind.
                 raise BadAnswer(f"{self._node.url}: the node is of another chain than {self.chain_id} now")
             self._unread()
 
     def _unread(self) -> None:
+        """Forget the last reading and its notices."""
         self._readings.pop()
         self._shrink(self._readings[-1].length if self._readings else 0)
 
     async def _take(self, begin: int, block: Block | None) -> bool:
-        """Read the entries up to a block. Returns whether the node gave them; else fewer blocks are asked for."""
+        """Read the entries up to a block. Returns whether the node gave them.
+
+        If it refused, the next question is for fewer blocks.
+        """
         if block is None:
             raise BadAnswer(f"{self._node.url}: a block below the final one is missing")
         try:
@@ -291,18 +330,21 @@ class EvmLedger(NetworkLog):
                 raise
             self._span //= 2
             return False
+        # The entries belong to this block's branch only if the block has not changed meanwhile.
         after = await self._node.block(block.number)
         if after is None or after.hash != block.hash:
             raise BadAnswer(f"{self._node.url}: block {block.number} changed while it was read")
         appended = "" if self._settings.unique else str(self.chain_id)
         fresh = [read_entry(each, self.contract, f"{self._node.url}: eth_getLogs", appended) for each in entries]
         for number, notice in enumerate(fresh, len(self._log) + 1):
-            if notice.number != number:  # nodes leave out entries; a part that was read before may lack some, too
+            # Some nodes leave entries out. The part that was read before may lack some, too.
+            if notice.number != number:
                 if self._readings:
                     self._unread()
                 raise BadAnswer(f"{self._node.url}: event {notice.number - 1} of the contract, not event {number - 1}")
         self._readings.append(_Reading(block.number, block.hash, len(self._log) + len(fresh)))
         if len(self._readings) > MOST_READINGS:
+            # A rewind to between two readings is read again from the earlier one.
             del self._readings[: MOST_READINGS // 2 : 2]
         self._span = min(self._span * 2, MOST_SPAN)
         if fresh:
@@ -310,7 +352,7 @@ class EvmLedger(NetworkLog):
         return True
 
     async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number."""
+        """Return notices after a number, `None` if the node does not answer."""
         try:
             await self._update()
         except ClientError as error:
@@ -319,7 +361,7 @@ class EvmLedger(NetworkLog):
         return await super().read(after, limit)
 
     async def close(self) -> None:
-        """End the work in progress, and close the connection."""
+        """End the tasks and close the connection."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -328,9 +370,12 @@ class EvmLedger(NetworkLog):
 
 
 async def open_ledger(network: str, node: EvmNode, account: Account, settings: EvmSettings, store: Store) -> EvmLedger:
-    """The ledger of a network, whose contract is given, known to the store, or made now.
+    """Return the ledger of a network.
 
-    Raises `ClientError` where the chain, the contract or the final blocks are not what the settings name.
+    The contract is the one of the settings, or the one that the store knows for the network, or a
+    new one.
+
+    Raises `ClientError` if the chain, the contract or the final blocks are not as the settings say.
     """
     chain_id = await node.chain_id()
     if settings.chain_id is not None and chain_id != settings.chain_id:
@@ -349,7 +394,8 @@ async def open_ledger(network: str, node: EvmNode, account: Account, settings: E
     try:
         unique = any(await node.call(contract, IS_UNIQUE))
     except NodeRefused:
-        unique = False  # the public contract does not know the question
+        # The public contract does not have this function.
+        unique = False
     if unique != settings.unique:
         said = "takes each id once" if unique else "takes an id twice"
         raise ClientError(f"{node.url}: the contract at {contract} {said}; the settings say otherwise (--not-unique)")
@@ -358,7 +404,7 @@ async def open_ledger(network: str, node: EvmNode, account: Account, settings: E
 
 
 async def _create(node: EvmNode, account: Account, settings: EvmSettings, chain_id: int) -> tuple[str, int]:
-    """Make a contract, and wait until it is in a block. Returns its address and its block."""
+    """Create a contract, and wait until it is in a block. Returns its address and block number."""
     data = creation(unique=settings.unique)
     gas = await node.gas(account.address, data)
     fees = await usual_fees(node, settings.price)
