@@ -1,1 +1,1 @@
-"""Relay chain, parachains and collators as one network."""
+"""The emulated network of relay chain, parachains and collators, and scenarios that drive it."""

@@ -1,7 +1,7 @@
 """Chains that continue from the state of another chain.
 
-Pallets of a chain's own blocks, collators and messages start as at any genesis. Accounts, balances, what was published
-and pallets that are not emulated stay as they are.
+Pallets that describe a chain's own blocks, collators and messages start as at any genesis.
+Accounts, balances, published entries, and pallets that are not emulated stay as they are.
 """
 
 from collections.abc import Mapping
@@ -19,40 +19,44 @@ from pubsub_emulator.runtime.framework.system import NUMBER
 
 
 class BadFork(PubsubError):
-    """A state that no chain here can go on from."""
+    """A state that an emulated chain cannot continue from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
-    """The state after a block of another chain, which has 32 zeros where it is not known; `source` is for people."""
+    """The state after a block of another chain."""
 
     state: State
     number: int
+    """The height of the block."""
     block: Hash
+    """The hash of the block, or 32 zero bytes if it is unknown."""
     source: str
+    """Where the state comes from, for messages."""
 
     @property
     def root(self) -> Hash:
-        """The root of the state as it was taken over."""
+        """Return the root of the original state."""
         return self.state.root()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forks:
-    """The states that a network's chains continue from, those of parachains by id."""
+    """The states that the chains of a network continue from."""
 
     relay: Fork | None = None
     parachains: Mapping[int, Fork] = field(default_factory=dict)
+    """The forks of parachains by id."""
 
     def __bool__(self) -> bool:
         return self.relay is not None or bool(self.parachains)
 
     def roots(self) -> dict[str, str]:
-        """The root of each state in hex, by chain."""
+        """Return the root of each state in hexadecimal digits, by chain."""
         return {chain: hexed(fork.root) for chain, fork in self.by_chain().items()}
 
     def by_chain(self) -> dict[str, Fork]:
-        """The forks by chain, `relay` or a parachain's id."""
+        """Return the forks by chain: `relay`, or a parachain's id as text."""
         relay = {} if self.relay is None else {"relay": self.relay}
         return relay | {str(para): self.parachains[para] for para in sorted(self.parachains)}
 
@@ -63,16 +67,22 @@ OWN_SYSTEM_ITEMS: Final = (
     *("Number", "ParentHash", "BlockHash", "Digest", "ExtrinsicCount", "Events", "EventCount", "EventTopics"),
     *("BlockWeight", "BlockSize", "ExecutionPhase", "ExtrinsicData", "AllExtrinsicsLen"),
 )
-"""What of `System` is of a chain's blocks; its accounts are not."""
+"""The items of `System` that describe a chain's own blocks. Its accounts are not among them."""
 _KEPT: Final = frozenset({"System", "Balances", "Broadcaster", "DomeEvents"})
-"""The emulated pallets with items that a fork keeps; of `System`, all but `OWN_SYSTEM_ITEMS`."""
+"""The emulated pallets with items that a fork preserves. Of `System`, these are all but
+`OWN_SYSTEM_ITEMS`.
+"""
 _NOT_EMULATED: Final = ("ParaInclusion", "ParaInherent", "ParaScheduler", "ParasShared", "ParaSessionInfo", "AuraExt")
-"""Pallets with items on other chains that describe a chain's own blocks."""
+"""Pallets of other chains that are not emulated and describe the chain's own blocks."""
 _OWN_KEYS: Final = (b":relay_dispatch_queue_remaining_capacity", CODE)
 
 
 def base(fork: Fork, runtime: Runtime) -> State:
-    """The state that the genesis of a chain with this runtime is written over. Raises `StateUnavailable`."""
+    """Return the state that the genesis of a chain with this runtime is written to.
+
+    It is a copy without the storage that describes the other chain's own blocks. Raises
+    `StateUnavailable`.
+    """
     state = fork.state.fork()
     emulated = (pallet.name for pallet in runtime.pallets.values() if pallet.items and pallet.name not in _KEPT)
     prefixes = [item_prefix("System", item) for item in OWN_SYSTEM_ITEMS]
@@ -83,7 +93,10 @@ def base(fork: Fork, runtime: Runtime) -> State:
 
 
 def state_number(state: State, source: str) -> int:
-    """The number of the block that a state is of, as the state itself says. Raises `BadFork`, `StateUnavailable`."""
+    """Return the number of a state's block, as `System.Number` of the state says.
+
+    `source` is named in errors. Raises `BadFork` or `StateUnavailable`.
+    """
     raw = state.top.get(NUMBER.key)
     if raw is None or not 4 <= len(raw) <= 8 or int.from_bytes(raw, "little") >= U32_MAX:
         raise BadFork(f"{source}: the state's block is unknown: System.Number is missing or not a number")

@@ -1,4 +1,8 @@
-"""The difference of two states: the first storage key, and the first differing trie node on the way to it."""
+"""The difference between two states, for people.
+
+It consists of the first storage key with different values, and the deepest trie node on the way to
+it that differs. The node shows whether two implementations disagree about values or about the trie.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,31 +33,39 @@ _CAPACITY: Final = relay_dispatch_queue_remaining_capacity(ParaId(0))[:-4]
 
 @dataclass(frozen=True, slots=True)
 class NodeDifference:
-    """Two nodes at the same nibble path; `None` if a trie has no node there."""
+    """Two trie nodes at the same place."""
 
     path: str
+    """The place as hexadecimal nibbles."""
     a: bytes | None
+    """The bytes of the first node, or `None` if that trie has no node there."""
     b: bytes | None
+    """The same of the second trie."""
 
     def lines(self) -> list[str]:
-        """The parts of both nodes, line by line."""
+        """Return the parts of both nodes as lines of text."""
         here = self.path or "the root"
         return [f"trie node at {here}", *_describe("A", self.a, self.b), *_describe("B", self.b, self.a)]
 
 
 @dataclass(frozen=True, slots=True)
 class StateDifference:
-    """The first key, in byte order, whose values differ in two states, and the number of such keys."""
+    """The first key, in byte order, whose values differ in two states."""
 
     key: bytes
     name: str
+    """The pallet and item of the key."""
     a: bytes | None
+    """The value in the first state, or `None`."""
     b: bytes | None
+    """The value in the second state, or `None`."""
     count: int
+    """The number of all keys with different values."""
     node: NodeDifference
+    """The deepest differing trie node on the way to the key."""
 
     def lines(self) -> list[str]:
-        """The difference as text."""
+        """Return the difference as lines of text."""
         more = f" ({self.count} keys differ in all)" if self.count > 1 else ""
         return [
             f"storage key 0x{self.key.hex()}, {self.name}{more}",
@@ -64,7 +76,7 @@ class StateDifference:
 
 
 def shown(value: bytes | None, most: int = 96) -> str:
-    """Bytes as text for one line."""
+    """Return bytes as text for one line. Bytes beyond `most` are replaced by length and hash."""
     if value is None:
         return "nothing"
     text = f"0x{value[:most].hex()}"
@@ -72,7 +84,10 @@ def shown(value: bytes | None, most: int = 96) -> str:
 
 
 def diff_states(a: State, b: State) -> StateDifference | None:
-    """The first difference between the top tries of two parachain states, `None` if they are equal."""
+    """Return the first difference between the top tries of two parachain states.
+
+    Returns `None` if they are equal.
+    """
     found = list(a.top.differences(b.top))
     if not found:
         return None
@@ -81,7 +96,10 @@ def diff_states(a: State, b: State) -> StateDifference | None:
 
 
 def diff_nodes(a: StateTrie, b: StateTrie, key: bytes) -> NodeDifference:
-    """The deepest node on the way to `key` that both tries have at the same place with different bytes."""
+    """Return the deepest differing nodes on the way to `key`.
+
+    Only places are compared where both tries have a node.
+    """
     mine, theirs = dict(_path(a, key)), dict(_path(b, key))
     shared = [depth for depth in sorted(mine.keys() & theirs.keys()) if mine[depth] != theirs[depth]]
     depth = shared[-1] if shared else 0
@@ -89,8 +107,9 @@ def diff_nodes(a: StateTrie, b: StateTrie, key: bytes) -> NodeDifference:
 
 
 def _path(trie: StateTrie, key: bytes) -> Iterator[tuple[int, bytes]]:
-    """The nodes on the way to `key` and the nibble depths at which they start."""
+    """Yield the nodes on the way to `key`, each after the nibble depth at which it starts."""
     nodes: dict[Hash, bytes] = {}
+    # A proof of the key consists of exactly the nodes on the way to it.
     trie.prove((key,), nodes)
     node, depth = nodes.get(trie.root(), b"\x00"), 0
     while True:
@@ -105,6 +124,7 @@ def _path(trie: StateTrie, key: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _describe(label: str, node: bytes | None, other: bytes | None) -> Iterator[str]:
+    """Yield a node as lines of text. References that the other node does not have are marked."""
     if node is None:
         yield f"  {label}: no node"
         return
@@ -127,7 +147,7 @@ UNKNOWN_KEY: Final = "a key of no known pallet"
 
 
 def key_name(key: bytes) -> str:
-    """A storage key of any chain in words: pallet, item, and the rest of the key."""
+    """Return the name of a storage key of any chain: pallet, item, and the rest of the key."""
     if key == CODE:
         return ":code"
     if key.startswith(CHILD_STORAGE_PREFIX):
@@ -142,7 +162,7 @@ def key_name(key: bytes) -> str:
 
 
 def child_name(child_storage_key: bytes) -> str:
-    """A child trie in words: its publisher's id, or its storage key if it is not a publisher's."""
+    """Return the name of a child trie with its publisher's id, or with its storage key."""
     prefix = derive_child_key(ParaId(0))[:-4]
     if child_storage_key.startswith(prefix) and len(child_storage_key) == len(prefix) + 4:
         return f"child trie {int.from_bytes(child_storage_key[-4:], 'little')}"
@@ -150,5 +170,5 @@ def child_name(child_storage_key: bytes) -> str:
 
 
 def differing_fields(a: dict[str, object], b: dict[str, object]) -> list[tuple[str, object, object]]:
-    """The fields of two records that differ, in their order."""
+    """Return the names and both values of the fields in which two records differ."""
     return [(name, a.get(name), b.get(name)) for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name)]

@@ -1,4 +1,8 @@
-"""Reading untrusted files: bounded in bytes before they are read, and in depth before they are parsed."""
+"""Reads untrusted files.
+
+Their size is limited before they are read, and the depth and number of values before they are
+parsed. Parsers would otherwise need much more memory than the file, or exceed the recursion limit.
+"""
 
 import json
 import re
@@ -11,27 +15,34 @@ from pubsub_emulator.primitives.errors import PubsubError
 MEBIBYTE: Final = 1_048_576
 
 MOST_BYTES: Final = 64 * MEBIBYTE
-"""The most bytes of a file of evidence: a fixture, a case, a finding, answers of a node."""
+"""The maximum size of a file of evidence, such as a fixture, a finding or a node's answers, in
+bytes.
+"""
 
 MOST_TEXT: Final = MEBIBYTE
-"""The most bytes of a file that people write by hand."""
+"""The maximum size of a file that people write by hand, in bytes."""
 
 MOST_DEPTH: Final = 64
-"""The most levels of nested lists and tables; no format here has more than ten."""
+"""The maximum nesting of lists and tables. All formats of this project need at most ten levels."""
 
 MOST_VALUES: Final = 4 * MEBIBYTE
-"""The most values of a JSON document, counted as commas and opening brackets: each is an object of Python."""
+"""The maximum number of values of a JSON document, counted as commas and opening brackets. Each
+value becomes a Python object.
+"""
 
 _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 _TOML_TOKEN: Final = re.compile(r"[\[{]|[\]}]")
 
 
 class Unreadable(PubsubError):
-    """A file cannot be read; the message names file and reason."""
+    """A file that cannot be read. The message names the file and the reason."""
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> bytes:
-    """The bytes of a file. Reads at most `most` + 1 bytes. Raises `error`."""
+    """Return the content of a file of at most `most` bytes.
+
+    Raises `error`. At most one byte beyond the limit is read.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(most + 1)
@@ -43,15 +54,22 @@ def read_bytes(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Un
 
 
 def read_json(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> object:
-    """The JSON document in a file. Raises `error` if it is too long, too deep, or not JSON."""
+    """Return the JSON document in a file.
+
+    Raises `error` if it is too long, too deep, or not JSON.
+    """
     return parse_json(read_bytes(path, most, error), str(path), error)
 
 
 def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -> object:
-    """The JSON document in `data`, UTF-8. Raises `error`, whose message begins with `place`."""
+    """Return the JSON document in UTF-8 bytes.
+
+    Raises `error`, whose message begins with `place`.
+    """
     if sum(data.count(each) for each in (b",", b"[", b"{")) > MOST_VALUES:
         raise error(f"{place}: more than {MOST_VALUES:,} values")
     depth = 0
+    # The expression also matches whole strings, so that brackets inside strings are not counted.
     for token in _JSON_TOKEN.finditer(data):
         first = data[token.start()]
         if first in b"[{":
@@ -70,7 +88,11 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
 
 
 def parse_toml(text: str) -> dict[str, object]:
-    """The TOML document in `text`. Raises `Unreadable`, the reason alone; brackets in strings count as levels too."""
+    """Return the TOML document in a text.
+
+    Raises `Unreadable` with the reason alone. Brackets inside strings count as levels, too: TOML
+    has too many kinds of strings to skip them.
+    """
     depth = 0
     for token in _TOML_TOKEN.finditer(text):
         depth += 1 if token.group() in "[{" else -1 if depth else 0

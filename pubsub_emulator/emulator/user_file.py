@@ -1,4 +1,4 @@
-"""Executes a user's Python file, and reads the rules in one."""
+"""Executes a user's Python file, and reads the rules defined in one."""
 
 import sys
 import traceback
@@ -12,15 +12,21 @@ from pubsub_emulator.runtime.rules import MARK, Rules, RulesError, make_rules
 
 
 def execute(path: Path, prefix: str, error: type[PubsubError], source: bytes | None = None) -> ModuleType:
-    """The module that a file makes. Raises `error`, whose message names file, line and reason."""
+    """Execute a Python file and return it as a module.
+
+    `prefix` begins the module's name. `source` replaces the content of the file. Raises `error`,
+    whose message names the file, the line and the reason.
+    """
     place = str(path.absolute())
     module = ModuleType(f"{prefix}_{path.stem}")
     module.__file__ = place
-    sys.modules[module.__name__] = module  # as an import does: what is defined in it may ask for its module
+    # As with an import: dataclasses and others look up the module of a class by its name.
+    sys.modules[module.__name__] = module
     try:
         code = compile(path.read_bytes() if source is None else source, place, "exec")
         exec(code, module.__dict__)  # noqa: S102  # the user names the file to be executed
-    except (Exception, SystemExit) as failure:  # a stranger's code: whatever it raises is told with the place
+    except (Exception, SystemExit) as failure:
+        # The file can raise anything, and even exit. All of it is reported with the line.
         places = [frame.lineno for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == place]
         line = failure.lineno if isinstance(failure, SyntaxError) else places[-1] if places else None
         where = f", line {line}" if line is not None else ""
@@ -30,7 +36,11 @@ def execute(path: Path, prefix: str, error: type[PubsubError], source: bytes | N
 
 
 def read_rules(path: Path, digest: bytes | None = None) -> Rules:
-    """The rules in a file; what is executed are the bytes of its `digest`, if given. Raises `RulesError`."""
+    """Return the rules in a file.
+
+    If `digest` is given, the file's content must have that BLAKE2 hash. Raises `RulesError`.
+    """
+    # The file is read once, so that the executed bytes are those of the digest.
     source = read_bytes(path, MOST_TEXT, RulesError)
     found = blake2_256(source)
     if digest is not None and found != digest:

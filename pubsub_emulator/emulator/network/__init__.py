@@ -1,4 +1,4 @@
-"""One network: relay chain, parachains and collators, stepped relay block by relay block."""
+"""A network of relay chain, parachains and collators, which is stepped by relay blocks."""
 
 from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.network import Network, UnknownCall

@@ -1,4 +1,4 @@
-"""Does an action on a network; it shows with the next step."""
+"""Applies actions to a network. They take effect with the next step."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -22,14 +22,21 @@ _keys = scale.vec(scale.bytes_)
 
 
 def newest_runtime(network: Network, para: int) -> RuntimeSpec:
-    """A parachain's newest runtime, which may not be in force yet. Raises `UnknownParachain`."""
+    """Return a parachain's newest runtime, including one that is not yet in force.
+
+    Raises `UnknownParachain`.
+    """
     chain = network.parachain(para)
     current, ordered = chain.spec(), network.ordered.get(chain.para)
     return ordered if ordered is not None and ordered.spec_version > current.spec_version else current
 
 
 def act(network: Network, action: actions.Action) -> int | None:
-    """Do it, or raise `PubsubError`; returns a new spec version, the cheating collator, or how many are honest."""
+    """Apply an action, or raise `PubsubError`.
+
+    Returns the new spec version if the action changes a runtime, the number of the chosen collator
+    for `Cheat`, the number of collators for `Honest`, and otherwise `None`.
+    """
     match action:
         case actions.Publish():
             network.publish(action.para, PubsubKey(action.key), action.value, action.ttl)
@@ -42,7 +49,8 @@ def act(network: Network, action: actions.Action) -> int | None:
         case actions.AddKeys() | actions.DropKeys():
             return _resubscribe(network, action)
         case actions.Limit():
-            value = action.value or (None if action.name == "max_trie_depth" else 0)  # a depth of 0 is none
+            # A depth of 0 means that there is no limit.
+            value = action.value or (None if action.name == "max_trie_depth" else 0)
             return _change(network, action.para, **{action.name: value})
         case actions.Cheat():
             return _cheat(network, action)
@@ -79,6 +87,7 @@ def act(network: Network, action: actions.Action) -> int | None:
 
 
 def _cheat(network: Network, cheat: actions.Cheat) -> int:
+    """Replace a collator by a cheating one and return its number, which counts from 1."""
     chain = network.parachain(cheat.para)
     if not cheat.strategies:
         refuse("no strategy is named")
@@ -97,7 +106,10 @@ def _cheat(network: Network, cheat: actions.Cheat) -> int:
 
 
 def _next_collator(network: Network, chain: Parachain) -> int:
-    """The index of the collator that authors first in the parachain's next turn: N mod n in relay block N."""
+    """Return the index of the collator that authors first in the parachain's next turn.
+
+    In relay block N, it is collator N mod n of n collators.
+    """
     block = network.number + 1
     while block % chain.pace.every:
         block += 1
@@ -105,6 +117,7 @@ def _next_collator(network: Network, chain: Parachain) -> int:
 
 
 def _subscribe(network: Network, action: actions.Subscribe) -> int:
+    """Replace a parachain's subscriptions and return its new spec version."""
     chain = network.parachain(action.para)
     for publisher, _ in action.items:
         network.parachain(publisher)
@@ -113,6 +126,10 @@ def _subscribe(network: Network, action: actions.Subscribe) -> int:
 
 
 def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -> int:
+    """Add or remove keys of one publisher and return the subscriber's new spec version.
+
+    Removing without keys removes all keys of the publisher.
+    """
     chain, publisher = network.parachain(action.para), ParaId(action.publisher)
     if chain.pace.on_demand:
         refuse(f"{chain.para} is a publisher only and cannot subscribe")
@@ -132,6 +149,7 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
 
 
 def _upgrade(network: Network, action: actions.Upgrade) -> int:
+    """Send a parachain a whole new runtime and return its spec version."""
     spec, current = decode_spec(action.code), newest_runtime(network, ParaId(action.para))
     if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
         refuse(f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their absence")
@@ -142,12 +160,13 @@ def _upgrade(network: Network, action: actions.Upgrade) -> int:
 
 
 def _change(network: Network, para: int, **changes: Any) -> int:
-    """Order a parachain's newest runtime with something changed."""
+    """Send a parachain its newest runtime with some fields changed and return its spec version."""
     current = newest_runtime(network, para)
     return _order(network, replace(current, **changes, spec_version=current.spec_version + 1))
 
 
 def _order(network: Network, spec: RuntimeSpec) -> int:
+    """Check a runtime, send it to its parachain, and remember it as the newest one."""
     check_runtime(spec)
     network.upgrade(spec)
     network.ordered[spec.para_id] = spec
@@ -155,6 +174,10 @@ def _order(network: Network, spec: RuntimeSpec) -> int:
 
 
 def _set_storage(network: Network, action: actions.SetStorage) -> None:
+    """Let root write and remove keys of a chain.
+
+    A parachain receives the calls as downward messages.
+    """
     put = [(key, value) for key, *rest in action.entries for value in rest if value is not None]
     killed = [each[0] for each in action.entries if each[1:] in {(), (None,)}]
     if action.chain is None:
@@ -170,6 +193,7 @@ def _set_storage(network: Network, action: actions.SetStorage) -> None:
 
 
 def _travel(network: Network, slot: int) -> None:
+    """Skip slots, so that the next relay block has the given one."""
     following = network.relay.slot(network.number + 1)
     if slot < following:
         refuse(f"the next block has slot {following} at least: time goes forward")

@@ -1,4 +1,4 @@
-"""Actions on a network beside a step, as data: scenarios and journals hold them."""
+"""Actions on a network between steps, as data. Scenarios and journals contain them."""
 
 import re
 from typing import Annotated, Final, Literal
@@ -34,26 +34,30 @@ def _from_name(value: object) -> object:
 
 
 LAST_SLOT: Final = 2**63 // 6_000
-"""The last slot that can be wished for: the milliseconds of blocks for ages after it fit 64 bits."""
+"""The latest slot that can be requested. The milliseconds of later blocks then still fit into 64
+bits.
+"""
 
 _WRITTEN: Final = (pydantic.PlainSerializer(hexed, when_used="json"), pydantic.WithJsonSchema({"type": "string"}))
 Hex = Annotated[bytes, pydantic.BeforeValidator(_from_hex), *_WRITTEN]
-"""Bytes as 0x and digits."""
+"""Bytes as `0x` and hexadecimal digits."""
 Data = Annotated[bytes, pydantic.BeforeValidator(_from_text), *_WRITTEN]
-"""Bytes as 0x and digits, or text."""
+"""Bytes as `0x` and hexadecimal digits, or text."""
 Key = Annotated[bytes, pydantic.BeforeValidator(_from_name), *_WRITTEN]
-"""A published key as 0x and digits, or the name that it is made from."""
+"""A published key as `0x` and hexadecimal digits, or the name that it is derived from."""
 Para = Annotated[int, pydantic.Field(strict=True, ge=0, le=U32_MAX)]
 
 
 class _Action(Model):
+    """The base of all actions. It writes `kind` even if defaults are omitted."""
+
     @pydantic.model_serializer(mode="wrap")
     def _with_kind(self, write: pydantic.SerializerFunctionWrapHandler) -> dict[str, object]:
         return {"kind": type(self).model_fields["kind"].default, **write(self)}
 
 
 class Publish(_Action):
-    """Have a parachain publish a key."""
+    """Let a parachain publish a value under a key."""
 
     kind: Literal["publish"] = "publish"
     para: Para
@@ -63,7 +67,7 @@ class Publish(_Action):
 
 
 class Delete(_Action):
-    """Have keys of a publisher deleted by its manager, or by root for a system para."""
+    """Let a publisher's manager delete keys; root does it for a system parachain."""
 
     kind: Literal["delete"] = "delete"
     para: Para
@@ -71,7 +75,7 @@ class Delete(_Action):
 
 
 class Subscribe(_Action):
-    """Give a parachain another set of subscriptions: (publisher, keys) pairs."""
+    """Replace a parachain's subscriptions by (publisher, keys) pairs."""
 
     kind: Literal["subscribe"] = "subscribe"
     para: Para
@@ -79,7 +83,7 @@ class Subscribe(_Action):
 
 
 class AddKeys(_Action):
-    """Have a subscriber subscribe to further keys of a publisher."""
+    """Let a subscriber subscribe to further keys of a publisher."""
 
     kind: Literal["add_keys"] = "add_keys"
     para: Para
@@ -97,7 +101,7 @@ class DropKeys(_Action):
 
 
 class Limit(_Action):
-    """Have governance change a limit of a subscriber's runtime, in bytes; a depth of 0 is none."""
+    """Let governance change a limit of a subscriber in bytes; a depth of 0 means no limit."""
 
     kind: Literal["limit"] = "limit"
     para: Para
@@ -106,7 +110,7 @@ class Limit(_Action):
 
 
 class Upgrade(_Action):
-    """Give a parachain another runtime; `code` is its spec as SCALE bytes."""
+    """Replace a parachain's runtime; `code` is its spec as SCALE bytes."""
 
     kind: Literal["upgrade"] = "upgrade"
     para: Para
@@ -114,7 +118,7 @@ class Upgrade(_Action):
 
 
 class Cheat(_Action):
-    """Have a collator cheat, the one whose turn is next unless given, in `rate` millionths of its turns."""
+    """Let a collator cheat in `rate` millionths of its turns; the default is the next author."""
 
     kind: Literal["cheat"] = "cheat"
     para: Para
@@ -131,7 +135,7 @@ class Honest(_Action):
 
 
 class Register(_Action):
-    """Have root register a publisher, with a deposit of its manager in plancks: the usual one unless given."""
+    """Let root register a publisher with a deposit in plancks, by default the usual one."""
 
     kind: Literal["register"] = "register"
     para: Para
@@ -139,14 +143,14 @@ class Register(_Action):
 
 
 class Deregister(_Action):
-    """Have root remove a publisher with all that it published."""
+    """Let root remove a publisher with everything that it published."""
 
     kind: Literal["deregister"] = "deregister"
     para: Para
 
 
 class Offline(_Action):
-    """Let a parachain's collators build nothing, or let them build again."""
+    """Stop a parachain's collators from building blocks, or let them build again."""
 
     kind: Literal["offline"] = "offline"
     para: Para
@@ -154,7 +158,7 @@ class Offline(_Action):
 
 
 class Upward(_Action):
-    """Have a parachain send a message to the relay chain."""
+    """Let a parachain send a message to the relay chain."""
 
     kind: Literal["upward"] = "upward"
     para: Para
@@ -162,7 +166,7 @@ class Upward(_Action):
 
 
 class Downward(_Action):
-    """Have the relay chain send a message to a parachain."""
+    """Let the relay chain send a message to a parachain."""
 
     kind: Literal["downward"] = "downward"
     para: Para
@@ -170,7 +174,7 @@ class Downward(_Action):
 
 
 class Horizontal(_Action):
-    """Have a parachain send a message to another one."""
+    """Let a parachain send a message to another one."""
 
     kind: Literal["horizontal"] = "horizontal"
     sender: Para
@@ -179,7 +183,7 @@ class Horizontal(_Action):
 
 
 class SetStorage(_Action):
-    """Have root write storage of a chain, the relay chain unless given; a key without a value is removed."""
+    """Let root write a chain's storage (default: relay chain); keys without a value are removed."""
 
     kind: Literal["set_storage"] = "set_storage"
     chain: Para | None = None
@@ -187,28 +191,28 @@ class SetStorage(_Action):
 
 
 class Travel(_Action):
-    """Give the relay chain's next block a slot further ahead."""
+    """Skip slots, so that the relay chain's next block has a given later slot."""
 
     kind: Literal["travel"] = "travel"
     slot: int
 
 
 class Turn(_Action):
-    """Let a parachain build in the next step, whatever its pace."""
+    """Let a parachain build in the next step, regardless of its pace."""
 
     kind: Literal["turn"] = "turn"
     para: Para
 
 
 class Rewind(_Action):
-    """Go back to a relay block."""
+    """Return to a relay block."""
 
     kind: Literal["rewind"] = "rewind"
     relay: Hex
 
 
 class Offer(_Action):
-    """Offer signed extrinsics to the next block of a chain, the relay chain unless given, in order."""
+    """Offer signed extrinsics in order to a chain's next block, by default the relay chain's."""
 
     kind: Literal["offer"] = "offer"
     chain: Para | None = None
@@ -217,8 +221,9 @@ class Offer(_Action):
 
 _Ordered = Publish | Delete | Subscribe | AddKeys | DropKeys | Limit | Upgrade | Cheat | Honest | Register | Deregister
 Act = _Ordered | Offline | Upward | Downward | Horizontal | SetStorage | Offer | Travel | Turn
-"""What a scenario can hold."""
+"""The actions that a scenario can contain."""
 Action = Act | Rewind
+"""The actions that a journal can contain."""
 _ByKind = Annotated[Action, pydantic.Field(discriminator="kind")]
 action_adapter: pydantic.TypeAdapter[Action] = pydantic.TypeAdapter(
     _ByKind, config=pydantic.ConfigDict(defer_build=True)

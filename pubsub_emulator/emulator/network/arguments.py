@@ -1,4 +1,4 @@
-"""Checks of the arguments of a network's methods, before anything is queued."""
+"""Checks of the arguments of a network's methods, made before anything is queued."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -12,16 +12,16 @@ E = TypeVar("E", bound=Enum)
 
 
 class BadRequest(PubsubError):
-    """An argument is not valid; the message names it."""
+    """An argument that is not valid. The message names it."""
 
 
 def refuse(reason: str) -> NoReturn:
-    """Raise `BadRequest`."""
+    """Raise `BadRequest` with this reason."""
     raise BadRequest(reason)
 
 
 def member(kind: type[E], value: object, argument: str) -> E:
-    """The member of an enumeration that has this value. Raises `BadRequest`."""
+    """Return the member of an enumeration with this value. Raises `BadRequest`."""
     for each in kind:
         if value == each.value:
             return each
@@ -36,7 +36,10 @@ def ensure_key(key: object) -> None:
 
 
 def ensure_keys(keys: object) -> list[PubsubKey]:
-    """The keys as a list. Raises `BadRequest` if there are none, and as `ensure_key`."""
+    """Return the keys as a list.
+
+    Raises `BadRequest` if there are none, or if one does not have 32 bytes.
+    """
     if isinstance(keys, bytes | str) or not isinstance(keys, Iterable):
         refuse("keys come as a list: [key]")
     listed = list(keys)
@@ -54,7 +57,7 @@ def ensure_ttl(ttl: object) -> None:
 
 
 def ensure_bytes(value: object, what: str) -> None:
-    """Raise `BadRequest`, which names the value `what`, unless it is bytes."""
+    """Raise `BadRequest` unless `value` is bytes. The message calls it `what`."""
     if not isinstance(value, bytes):
         refuse(f"a {what} is bytes, not {value!r}")
 

@@ -1,4 +1,4 @@
-"""The time of a block in milliseconds since 1970, from the chain alone and not from a clock."""
+"""The time of a block in milliseconds since 1970. It comes from the chain and not from a clock."""
 
 from typing import Final
 
@@ -7,18 +7,20 @@ from pubsub_emulator.primitives.storage_keys import item_prefix
 from pubsub_emulator.runtime.framework.storage import State
 
 SLOT_MS: Final = 6_000
+"""The length of a relay slot in milliseconds."""
 _NOW: Final = item_prefix("Timestamp", "Now")
-_SLOT_AT: Final = 5  # bytes before the slot in a BABE pre-runtime digest: variant, authority index
+_SLOT_AT: Final = 5
+"""The offset of the slot in a BABE pre-runtime digest, after variant (u8) and authority index (u32)."""
 
 
 def own_timestamp(state: State) -> int | None:
-    """`Timestamp.Now` of a chain's state, or `None`."""
+    """Return `Timestamp.Now` of a chain's state, or `None`."""
     now = state.top.get(_NOW)
     return None if now is None else int.from_bytes(now, "little")
 
 
 def relay_time(header: Header, state: State) -> int:
-    """A relay block's timestamp, else the start of the slot in its digest, else 0."""
+    """Return a relay block's timestamp, or else the start of the slot in its digest, or else 0."""
     now = own_timestamp(state)
     if now is not None:
         return now

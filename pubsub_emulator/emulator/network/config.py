@@ -12,39 +12,50 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 @dataclass(frozen=True, slots=True)
 class ParachainConfig:
-    """One parachain: its runtime, its collators, and when it builds blocks."""
+    """The configuration of one parachain: its runtime, collators and pace."""
 
     spec: RuntimeSpec
     collators: tuple[CollatorConfig, ...] = (HONEST, HONEST)
     pace: Pace = field(default_factory=Pace)
     fork: Fork | None = None
-    """What the chain's first state is written over."""
+    """The state that the genesis is written over, or `None` for an empty state."""
 
     @staticmethod
     def publisher(spec: RuntimeSpec) -> "ParachainConfig":
-        """A parachain with one honest collator that builds only when it has something to send."""
+        """Return a parachain with one honest collator that builds only when messages wait."""
         return ParachainConfig(spec, (HONEST,), Pace(on_demand=True))
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """A network at genesis: registered `publishers`, open `channels` (sender, recipient), and the `fork` below it."""
+    """The configuration of a network at genesis."""
 
     parachains: tuple[ParachainConfig, ...]
     relay: RelayConfig = field(default_factory=RelayConfig)
     publishers: tuple[ParaId, ...] = ()
+    """The parachains that are registered as publishers."""
     channels: tuple[tuple[ParaId, ParaId], ...] = ()
+    """Open message channels as (sender, recipient)."""
     seed: bytes = b"network"
+    """The seed of all draws and keys."""
     segment_length: int = 100
-    """Relay blocks between two checkpoints of all chains."""
+    """The number of relay blocks between two checkpoints of all chains."""
     fork: Fork | None = None
+    """The block that the relay chain continues from, if any."""
     unjudged: bool = False
-    """An honest author's own outcome counts as the verdict on its block: the same history, without the second walk and
-    execution. Verifiers are then tried by cheats alone, and by whoever audits the history."""
+    """Whether to accept honest blocks without verifying them.
+
+    The author's own outcome then counts as the verdict, which saves walking the proof and executing
+    the block a second time. The history is the same, but only cheating collators and later audits
+    exercise the verifier.
+    """
 
 
 def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:
-    """The same network on forked states. Raises `BadRequest` for a parachain that it does not have."""
+    """Return the same network on forked states.
+
+    Raises `BadRequest` if a fork belongs to a parachain that the network does not have.
+    """
     for para in forks.parachains.keys() - {each.spec.para_id for each in config.parachains}:
         refuse(f"a fork of parachain {para}, which is not of this network")
     chains = tuple(replace(each, fork=forks.parachains.get(each.spec.para_id)) for each in config.parachains)

@@ -1,13 +1,14 @@
-"""A network of relay chain, parachains and collators, stepped relay block by relay block, each in this order.
+"""A network of relay chain, parachains and collators.
 
-1. every parachain whose turn it is builds candidates on an existing relay parent (PS-31)
-2. each candidate is judged; a refused one changes nothing, and the next collator may try (PS-53, PS-79)
-3. the relay chain builds its next block: sessions, queues, accepted candidates, their messages, calls, expiry
-4. observers are told: the relay block, then every candidate with its verdict
+A step builds one relay block, in this order:
 
->>> network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}})
->>> network.publish(1000, key, b"value")
->>> network.step(3)[-1].deliveries(2000)
+1. every parachain whose turn it is builds candidates on an existing relay parent (PS-31) 2. each
+candidate is judged; an invalid one changes nothing, and the next collator may try (PS-53, PS-79) 3.
+the relay chain builds its block: sessions, queues, valid candidates, their messages, calls, expiry
+4. observers receive the relay block, then every candidate with its verdict
+
+>>> network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}}) >>>
+network.publish(1000, key, b"value") >>> network.step(3)[-1].deliveries(2000)
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,11 +43,14 @@ from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 
 
 class UnknownCall(PubsubError):
-    """The relay chain has no such call, or it takes other arguments."""
+    """A call that the relay chain does not have, or with the wrong arguments."""
 
 
 def _given(**given: object) -> dict[str, Any]:
-    """The arguments that are not `None`. Raises `BadRequest` for one that is not a positive integer."""
+    """Return the arguments that are not `None`.
+
+    Raises `BadRequest` if one is not a positive integer.
+    """
     for name, value in given.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             arguments.refuse(f"{name} is a whole number from 1 on, not {value!r}")
@@ -54,10 +58,14 @@ def _given(**given: object) -> dict[str, Any]:
 
 
 class Network:
-    """Relay chain and parachains. Everything follows from configuration, seed and calls (PS-90)."""
+    """A relay chain with its parachains.
+
+    Everything follows from configuration, seed and calls, so that the same calls build the same
+    blocks (PS-90).
+    """
 
     def __init__(self, config: NetworkConfig) -> None:
-        """The network at genesis. Raises `PubsubError` for a configuration that cannot work."""
+        """Build the network at genesis. Raises `PubsubError` if the configuration cannot work."""
         self.config = config
         self.parachains = {
             each.spec.para_id: Parachain.start(
@@ -80,7 +88,7 @@ class Network:
         self._turns: dict[ParaId, None] = {}
         self._offered: tuple[bytes, ...] = ()
         self.ordered: dict[ParaId, RuntimeSpec] = {}
-        """The newest runtime that an action sent each parachain, which may be on its way."""
+        """The newest runtime that an action sent to each parachain. It may not have arrived yet."""
         chains = self.parachains.values()
         slots = max((len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1)
         self._schedule = Schedule(slots, config.segment_length)
@@ -101,10 +109,12 @@ class Network:
         fork: Fork | None = None,
         parachain_forks: Mapping[int, Fork] | None = None,
     ) -> "Network":
-        """A small network; subscribers are `{subscriber: {publisher: keys}}`. Raises `BadRequest`.
+        """Return a small network. Raises `BadRequest`.
 
-        `collators` has the cheats of each author of a parachain, if it has any: `{2000: [(), ("omit-node",)]}`.
-        The other arguments are a scenario's, sizes in bytes. Chains continue from `fork` and `parachain_forks`.
+        `subscribers` are `{subscriber: {publisher: keys}}`. `collators` are the cheats of each
+        author of a parachain, for instance `{2000: [(), ("omit-node",)]}`. The arguments from
+        `cache` on are fields of a scenario, with sizes in bytes. Chains continue from `fork` and
+        `parachain_forks`, if given.
         """
         subscribed = {
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
@@ -137,18 +147,22 @@ class Network:
 
     @property
     def number(self) -> RelayBlockNumber:
-        """The newest relay block's height."""
+        """Return the newest relay block's height."""
         return self.relay.number
 
     def parachain(self, para: int) -> Parachain:
-        """A parachain by id. Raises `UnknownParachain`."""
+        """Return a parachain by its id. Raises `UnknownParachain`."""
         found = self.parachains.get(ParaId(para))
         if found is None:
             raise unknown_parachain(para, self.parachains)
         return found
 
     def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
-        """Have a parachain publish a key with its next block. Raises as `send`, and as `Parachain.publish`."""
+        """Let a parachain publish a key with its next block.
+
+        `ttl` is a lifetime in relay blocks, or 0 for an entry that does not expire. Raises
+        `UnknownParachain`, `BadRequest`, and the errors of `Parachain.publish`.
+        """
         chain = self.parachain(para)
         arguments.ensure_key(key)
         arguments.ensure_bytes(value, "value")
@@ -156,7 +170,11 @@ class Network:
         chain.publish(key, value, ttl)
 
     def delete(self, para: int, keys: Iterable[PubsubKey]) -> None:
-        """Delete keys in the next relay block, by root for a system para, else by the manager. Raises as `send`."""
+        """Delete keys of a publisher in the next relay block.
+
+        Root makes the call for a system parachain, and otherwise the publisher's manager. Raises
+        `UnknownParachain` or `BadRequest`.
+        """
         publisher = self.parachain(para).para
         listed = arguments.ensure_keys(keys)
         if self.config.relay.pubsub.is_system(publisher):
@@ -167,21 +185,34 @@ class Network:
             self.call(Signed(manager), "Broadcaster", "delete_keys", publisher, listed)
 
     def send(self, sender: int, recipient: int, data: bytes) -> None:
-        """Have a parachain send another a message over a channel. Raises `UnknownParachain`, `BadRequest`."""
+        """Let a parachain send a message to another one over a channel.
+
+        Raises `UnknownParachain` or `BadRequest`.
+        """
         arguments.ensure_bytes(data, "message")
         self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
 
     def send_downward(self, para: int, message: bytes) -> None:
-        """Make the relay chain send a message to a parachain in its next block. Raises as `send`."""
+        """Let the relay chain send a message to a parachain in its next block.
+
+        Raises `UnknownParachain` or `BadRequest`.
+        """
         arguments.ensure_bytes(message, "message")
         self.relay.send_downward(self.parachain(para).para, message)
 
     def upgrade(self, spec: RuntimeSpec) -> None:
-        """Change a parachain's runtime, for instance its subscriptions, by a downward message of governance."""
+        """Change a parachain's runtime by a downward message of governance.
+
+        Subscriptions are part of the runtime, so that this is also how they change.
+        """
         self.send_downward(spec.para_id, transact(set_code(spec)))
 
     def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
-        """Add a call to the next relay block. Raises `ScaleError`, `UnknownCall` where no extrinsic encodes it."""
+        """Add a call to the next relay block.
+
+        Raises `UnknownCall` if there is no such call or it takes other arguments, and `ScaleError`
+        if they cannot be encoded.
+        """
         executive = self.relay.runtime.executive
         info = getattr(getattr(executive.pallets.get(pallet), name, None), "call_info", None)
         if not isinstance(info, CallInfo):
@@ -189,7 +220,8 @@ class Network:
         if len(info.codecs) != len(args):
             takes = ", ".join(codec.name for codec in info.codecs) or "no arguments"
             raise UnknownCall(f"{pallet}::{name} takes {len(info.codecs)} ({takes}), not {len(args)}")
-        own = tuple(list(arg) if isinstance(arg, list) else arg for arg in args)  # what is checked is what is queued
+        # Lists are copied, so that the caller cannot change them between this check and the block.
+        own = tuple(list(arg) if isinstance(arg, list) else arg for arg in args)
         extrinsic = Extrinsic(origin, Call(pallet, name, own))
         try:
             executive.encode_extrinsic(extrinsic)
@@ -198,9 +230,10 @@ class Network:
         self._extrinsics.append(extrinsic)
 
     def offer(self, chain: int | None, extrinsics: Iterable[bytes]) -> None:
-        """Offer extrinsics, length first, to the next block of a chain or, with `None`, of the relay chain.
+        """Offer extrinsics, with length prefixes, to the next block of a chain.
 
-        Raises `UnknownParachain`, and `BadRequest` for a chain without accounts.
+        `None` is the relay chain. Offers are only valid for one step. Raises `UnknownParachain`,
+        and `BadRequest` if the chain has no accounts.
         """
         offered = tuple(extrinsics)
         if chain is None:
@@ -212,36 +245,51 @@ class Network:
             para.offered = offered
 
     def give_turn(self, para: int) -> None:
-        """Let a parachain build in the next step, regardless of its pace. Raises `UnknownParachain`."""
+        """Let a parachain build in the next step, regardless of its pace.
+
+        Raises `UnknownParachain`.
+        """
         self._turns[self.parachain(para).para] = None
 
     def travel(self, slots: int) -> None:
-        """Skip slots of the relay chain before its next block. Raises `BadRequest` for a negative number."""
+        """Skip slots of the relay chain before its next block.
+
+        Raises `BadRequest` if the number is negative.
+        """
         arguments.ensure_blocks(slots)
         self.relay.skipped_slots += slots
 
     def manager(self, para: int) -> AccountId:
-        """The account that owns a parachain on the relay chain."""
+        """Return the account that owns a parachain on the relay chain."""
         if self.config.relay.accounts:
             return ALICE
         return AccountId(secret(self.config.seed, f"manager/{para}"))
 
     def step(self, blocks: int = 1) -> list[Step]:
-        """Build relay blocks, each whole or not at all. Returns what each did. Raises `BadRequest` for negative ones.
+        """Build relay blocks and return the result of each.
 
-        A parachain that cannot build is `idle`, and a call or message that fails is an event: neither fails a step.
+        Each step is made completely or not at all. A parachain that cannot build is `idle`, and a
+        failed call or message is an event; neither makes the step fail. Raises `BadRequest` if
+        `blocks` is negative.
         """
         arguments.ensure_blocks(blocks)
         return [self._step() for _ in range(blocks)]
 
     def situation(self, para: int) -> Situation:
-        """What the author of a parachain's next block knows. Raises `UnknownParachain`, `CannotAuthor`."""
+        """Return the knowledge of the author of a parachain's next block, for an attack.
+
+        Raises `UnknownParachain` or `CannotAuthor`.
+        """
         return self._round().situation(self.parachain(para))
 
     # Observers, snapshots
 
     def observe(self, observer: Observer, *, past: bool = True) -> None:
-        """Tell an observer all blocks so far, if `past`, the present state of each chain, and all from now on."""
+        """Add an observer.
+
+        It first receives all relay blocks so far if `past` is set, and the present state of each
+        chain.
+        """
         self._observers.append(observer)
         for kept in self.relay.blocks if past else ():
             number = RelayBlockNumber(kept.header.number)
@@ -255,21 +303,24 @@ class Network:
         self._checkpoint(observer, self._schedule.segment(self.number + 1), self.parachains.values())
 
     def finish(self) -> None:
-        """Tell observers the final state of each chain, which ends the last segment."""
+        """Send observers the final state of each chain, which ends the last segment."""
         for observer in self._observers:
             self._checkpoint(observer, self._schedule.segment(self.number) + 1, self.parachains.values())
 
     def dismiss(self) -> None:
-        """Remove all observers. Register new ones after restoring a snapshot."""
+        """Remove all observers. Add new ones after restoring a snapshot."""
         self._observers = []
 
     def snapshot(self) -> Snapshot:
-        """A snapshot of this moment, for `restore`."""
+        """Return a snapshot of this moment for `restore`."""
         chains = tuple(chain.copy() for chain in self.parachains.values())
         return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics), self._offered, dict(self.ordered))
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot. Observers are not told: a restored network should have none, or new ones."""
+        """Return to a snapshot.
+
+        Observers are not notified, so that a restored network should have none, or new ones.
+        """
         self.relay.restore(snapshot.relay)
         self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
         self._extrinsics = list(snapshot.extrinsics)
@@ -278,7 +329,7 @@ class Network:
         self._turns = {}
 
     def fork(self) -> "Network":
-        """An independent copy without observers, which shares data, so that it is cheap."""
+        """Return an independent copy without observers. It is cheap, because it shares data."""
         fork = copy(self)
         fork.relay = self.relay.fork()
         fork.parachains = {para: chain.fork() for para, chain in self.parachains.items()}
@@ -291,10 +342,12 @@ class Network:
     # One step
 
     def _step(self) -> Step:
+        """Make one step, or restore the network if it fails."""
         before, turns = self.snapshot(), self._turns
         try:
             now, block = self._advance()
-        except BaseException:  # an incomplete step must not leave traces, for whatever reason it ended
+        except BaseException:
+            # Even an interrupt by the user must not leave a half-built block.
             self.restore(before)
             self._turns = turns
             raise
@@ -305,6 +358,7 @@ class Network:
         return Step(now.number, block, tuple(now.records), tuple(self.parachains), now.idle)
 
     def _advance(self) -> tuple[Round, Block]:
+        """Build the candidates of all parachains and the relay block."""
         now = self._round()
         turns, self._turns = self._turns, {}
         before = {
@@ -317,10 +371,13 @@ class Network:
         block = self.relay.build(now.backed, self._extrinsics, self._offered)
         self._extrinsics = list(block.left_out)
         for record in block.events:
-            if isinstance(record.event, CandidateRefused):  # a valid block that the relay chain did not include
+            # The block is valid, but the relay chain did not include it. The parachain returns to the
+            # moment before its turn, when its messages still waited.
+            if isinstance(record.event, CandidateRefused):
                 self.parachains[record.event.para] = before[record.event.para]
                 now.drop(record.event.para)
-        self._offered = ()  # an offer is for one step
+        # Offers are only valid for one step.
+        self._offered = ()
         for chain in self.parachains.values():
             chain.offered = ()
         return now, block
@@ -328,7 +385,7 @@ class Network:
     def _round(self) -> Round:
         return Round(self.relay, self._schedule, self.config.seed, unjudged=self.config.unjudged)
 
-    # What observers are told
+    # Observers
 
     @staticmethod
     def _checkpoint(observer: Observer, segment: int, chains: Iterable[Parachain]) -> None:
@@ -336,6 +393,7 @@ class Network:
             observer.checkpoint(CheckpointRecord(chain.para, segment, chain.header, chain.state))
 
     def _tell(self, now: Round, block: Block) -> None:
+        """Send observers the records of a step."""
         header = block.header
         events = tuple(record.event for record in block.events)
         slot = self._schedule.newest_slot(now.number)

@@ -1,4 +1,7 @@
-"""A parachain of the network; its `State` is never written, so that a snapshot copies a few references."""
+"""A parachain of a network: its newest block, its collators, and the messages that wait to be sent.
+
+Nothing writes to a parachain's `State`, so that a snapshot only copies references.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,30 +23,38 @@ from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
 from pubsub_emulator.xcm import Publish, decode, encode_instruction, message_of
 
 MESSAGE_BYTES: Final = 60_000
-"""The most bytes of one upward message of publishes, below the relay chain's 65,531."""
+"""The maximum size of an upward message of publishes. The relay chain accepts up to 65,531 bytes.
+"""
 
-_MESSAGE_HEAD: Final = 4  # bytes of a message before its instructions: the version, and their number
+_MESSAGE_HEAD: Final = 4
+"""The size reserved for a message's version and its number of instructions."""
 
 
 class Unsendable(PubsubError):
-    """The relay chain would never accept the message."""
+    """A message that the relay chain would never accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """One author: its Ed25519 seed and public key, and the `strategies` it tries in `rate` millionths of its turns."""
+    """An author of blocks."""
 
     seed: bytes
+    """Its Ed25519 seed."""
     key: bytes
+    """Its Ed25519 public key."""
     strategies: tuple[str, ...] = ()
+    """The strategies from which it draws when it cheats."""
     rate: int = MILLION
+    """The share of its turns in which it cheats, in millionths."""
 
 
 class CollatorConfig(NamedTuple):
-    """A collator before it has a key; `rate` is the share of its turns, in millionths, in which it tries a strategy."""
+    """A collator before it has keys."""
 
     strategies: tuple[str, ...] = ()
+    """The strategies from which it draws when it cheats."""
     rate: int = MILLION
+    """The share of its turns in which it cheats, in millionths."""
 
 
 HONEST: Final = CollatorConfig((), 0)
@@ -51,71 +62,84 @@ HONEST: Final = CollatorConfig((), 0)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When a parachain builds blocks, in relay blocks."""
+    """When a parachain builds blocks."""
 
     blocks: int = 1
-    """Blocks per turn, all on one relay parent."""
+    """The number of blocks per turn. They share a relay parent."""
     every: int = 1
-    """Relay blocks from one turn to the next."""
+    """The number of relay blocks from one turn to the next."""
     lag: int = 0
-    """Relay blocks by which the relay parent is older than the newest relay block."""
+    """The number of relay blocks by which the relay parent is older than the newest relay block."""
     on_demand: bool = False
-    """Whether to build only when there is something to send, as a publisher without subscriptions."""
+    """Whether to build only when there is something to send, as publishers without subscriptions
+    do.
+    """
 
 
 @dataclass(slots=True)
 class Parachain:
-    """One parachain, and what waits to be sent: `publishes` as encoded instructions, each with the bytes it counts."""
+    """One parachain, with the messages and extrinsics that wait."""
 
     para: ParaId
     head: ChainHead
+    """The header and state of the newest block."""
     collators: tuple[Collator, ...]
     pace: Pace
     publishes: list[tuple[bytes, int]] = field(default_factory=list)
+    """Encoded publish instructions that wait, each with the size that packing counts for it."""
     upward: list[bytes] = field(default_factory=list)
+    """Whole upward messages that wait."""
     horizontal: list[OutboundHrmpMessage] = field(default_factory=list)
+    """Messages to other parachains that wait."""
     offered: tuple[bytes, ...] = ()
-    """Signed extrinsics offered to its next block."""
+    """Signed extrinsics that are offered to the next block."""
     offline: bool = False
-    """Whether its collators build nothing, whatever its pace."""
+    """Whether the collators build no blocks, regardless of the pace."""
     known_subscriptions: Subscriptions = field(default_factory=dict)
-    """The subscriptions that observers were last told."""
+    """The subscriptions that observers were last notified of."""
 
     @staticmethod
     def start(spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace, fork: Fork | None = None) -> "Parachain":
-        """A parachain at its genesis, on the state of `fork` if there is one. Raises `ImpossibleConfig`."""
+        """Return a parachain at its genesis, on the state of `fork` if given.
+
+        Raises `ImpossibleConfig`.
+        """
         state = None if fork is None else base(fork, PARACHAIN)
         head = genesis(spec, tuple(collator.key for collator in collators), state)
         return Parachain(spec.para_id, head, collators, pace, known_subscriptions=spec.subscriptions)
 
     @property
     def header(self) -> Header:
-        """The newest block's header."""
+        """Return the newest block's header."""
         return self.head.header
 
     @property
     def state(self) -> State:
-        """The state after the newest block."""
+        """Return the state after the newest block."""
         return self.head.state
 
     def spec(self) -> RuntimeSpec:
-        """The runtime that executes the next block."""
+        """Return the runtime that executes the next block."""
         return runtime_spec(self.state.top)
 
     def author_of(self, slot: int) -> Collator:
-        """The collator whose turn `slot` is (PS-80)."""
+        """Return the collator whose turn `slot` is (PS-80)."""
         return turn_of(slot, self.collators)
 
     def has_turn(self, block: RelayBlockNumber) -> bool:
-        """Whether candidates are built for relay block `block`."""
+        """Return whether candidates are built for relay block `block`."""
         return block % self.pace.every == 0 and (not self.pace.on_demand or bool(self.offered) or self.has_messages())
 
     def has_messages(self) -> bool:
-        """Whether anything waits to be sent."""
+        """Return whether any message waits to be sent."""
         return bool(self.publishes or self.upward or self.horizontal)
 
     def publish(self, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Queue a key to be published. Raises `ScaleError` if no instruction holds it, `Unsendable` if no message."""
+        """Queue a key to be published.
+
+        Raises `ScaleError` if the instruction cannot be encoded, and `Unsendable` if its message
+        would be too long.
+        """
         waiting = encoded(Publish(key, value, ttl))
         size = len(message_of(waiting[:1]))
         if size > MESSAGE_BYTES:
@@ -123,42 +147,48 @@ class Parachain:
         self.publishes.append(waiting)
 
     def send_upward(self, message: bytes) -> None:
-        """Queue a whole upward message after everything that waits."""
+        """Queue a whole upward message behind everything that waits."""
         self.pack()
         self.upward.append(message)
 
     def pack(self) -> None:
-        """Pack the waiting publishes into as few upward messages as instruction count and size allow."""
+        """Pack the waiting publishes into as few upward messages as possible.
+
+        The number of instructions and the size of a message are limited.
+        """
         self.upward.extend(_packed(self.publishes, MESSAGE_BYTES))
         self.publishes.clear()
 
     def fit(self, longest: int) -> None:
-        """Split waiting messages of publishes that are longer than `longest` bytes, if possible."""
+        """Split waiting messages of publishes that are longer than `longest` bytes."""
         self.upward = [part for message in self.upward for part in split(message, longest)]
 
     def abandon(self) -> None:
-        """Drop everything that waits to be sent, since the parachain has left the relay chain."""
+        """Drop everything that waits to be sent, because the parachain has left the relay chain."""
         for queue in (self.publishes, self.upward, self.horizontal):
             queue.clear()
 
     def copy(self) -> "Parachain":
-        """An independent copy that shares the state."""
+        """Return an independent copy that shares the state."""
         return replace(self, publishes=list(self.publishes), upward=list(self.upward), horizontal=list(self.horizontal))
 
     def fork(self) -> "Parachain":
-        """An independent copy with a fork of the state."""
+        """Return an independent copy with a fork of the state."""
         copied = self.copy()
         copied.head = self.head.fork()
         return copied
 
 
 def pack(publishes: Iterable[Publish], longest: int = MESSAGE_BYTES) -> list[bytes]:
-    """Messages of at most `longest` bytes with these publishes in order; one that is longer has its own."""
+    """Return messages with these publishes in order, of at most `longest` bytes each.
+
+    A publish that is longer gets a message of its own.
+    """
     return _packed(map(encoded, publishes), longest)
 
 
 def encoded(publish: Publish) -> tuple[bytes, int]:
-    """The encoded instruction of a publish, and the bytes that packing counts for it."""
+    """Return the encoded instruction of a publish, and the size that packing counts for it."""
     return encode_instruction(publish), 32 + len(publish.value) + 10
 
 
@@ -179,7 +209,10 @@ def _packed(publishes: Iterable[tuple[bytes, int]], longest: int) -> list[bytes]
 
 
 def split(message: bytes, longest: int) -> list[bytes]:
-    """Split a message of publishes into messages of at most `longest` bytes; returns any other message unchanged."""
+    """Split a message of publishes into messages of at most `longest` bytes.
+
+    Any other message is returned unchanged.
+    """
     if len(message) <= longest:
         return [message]
     try:
@@ -191,7 +224,7 @@ def split(message: bytes, longest: int) -> list[bytes]:
 
 
 def make_collators(seed: bytes, para: ParaId, settings: Sequence[CollatorConfig]) -> tuple[Collator, ...]:
-    """Collators with keys derived from the network's seed, one for each setting."""
+    """Return one collator for each setting, with keys derived from the network's seed."""
     out = []
     for at, (strategies, rate) in enumerate(settings):
         own = secret(seed, f"collator/{para}/{at}")

@@ -1,4 +1,7 @@
-"""The records that a network sends to observers, who only read: ordered, gap-free, and enough to verify all again."""
+"""The records that a network sends to its observers.
+
+They are in order and without gaps, and sufficient to verify everything again.
+"""
 
 from dataclasses import dataclass
 
@@ -14,76 +17,93 @@ from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
 @dataclass(frozen=True, slots=True)
 class RelayRecord:
-    """A relay block; candidates may claim `slot` at most. Blocks older than the observer have no events."""
+    """A relay block. Blocks from before the observer was added have no events."""
 
     number: RelayBlockNumber
     hash: Hash
     storage_root: Hash
     slot: Slot
+    """The newest parachain slot that candidates judged in the block may claim."""
     events: tuple[Event, ...] = ()
     executions: tuple[MessageExecution, ...] = ()
+    """The messages that were executed in the block."""
     lost_downward: int = 0
-    """Downward messages lost to a full queue."""
+    """The number of downward messages that were lost because a queue was full."""
     parent: Hash | None = None
-    """The parent block; `None` for blocks before the observer was added."""
+    """The hash of the parent, or `None` for blocks from before the observer was added."""
     time: int = 0
-    """Milliseconds since 1970, by timestamp or slot."""
+    """The time in milliseconds since 1970, by timestamp or slot."""
     weight: Weight = WEIGHT_ZERO
-    """What calls and hooks of the block used."""
+    """The weight that calls and hooks used."""
     lags: tuple[int, ...] = ()
-    """Blocks since the expiry of each entry that the block removed as expired."""
+    """For each expired entry that the block removed, the number of blocks since its expiry."""
     clock: int = 0
-    """The time that entries published in it are stored with: `number`, unless a rule counts otherwise."""
+    """The time that entries published in the block are stored with: its number, unless the rules
+    differ.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityRecord:
-    """A chain's collators in turn order, valid from a block on."""
+    """The collators of a chain in the order of their turns."""
 
     chain: ParaId
     from_block: ParaBlockNumber
+    """The first parachain block that they build."""
     keys: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRecord:
-    """A chain's state after block `header.number`, with which a segment of its history starts."""
+    """The state of a chain at the beginning of a segment of its history."""
 
     chain: ParaId
     segment: int
     header: Header
+    """The header of the block whose state it is."""
     state: State
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRecord:
-    """A chain's subscriptions, valid from a block on: publishers ascending, each with ascending keys."""
+    """The subscriptions of a chain."""
 
     chain: ParaId
     from_block: ParaBlockNumber
+    """The first parachain block that uses them."""
     items: tuple[tuple[ParaId, tuple[bytes, ...]], ...]
+    """Publishers in ascending order, each with its keys in ascending order."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRecord:
-    """A judged candidate; `unpruned` is what its author's full proof cost by publisher, which is not proven later."""
+    """A judged candidate."""
 
     chain: ParaId
     segment: int
     candidate: Candidate
     included_at: RelayBlockNumber
+    """The relay block for which it was judged."""
     slot_now: Slot
+    """The newest slot that it may claim."""
     relay_storage_root: Hash | None
-    """The root that the relay chain attests; `None` if the candidate names an unknown relay block."""
+    """The storage root of its relay parent, or `None` if it names an unknown relay block."""
     unpruned: tuple[tuple[ParaId, int], ...]
+    """The size of the full proof that its author started from, by publisher. It cannot be verified
+    later.
+    """
     outcome: BlockOutcome | None
+    """The result of its execution, or `None` if it is invalid."""
     refusal: InvalidBlock | None
+    """The reason why it is invalid, or `None`."""
     strategy: str | None = None
-    """The strategy that the author used, if any: the ground truth for audits."""
+    """The strategy with which its author cheated, if any. Audits are measured by it."""
     due: tuple[Verdict, ...] = ()
-    """Every verdict that the cheat must meet, in order, computed from what its author knew and not by judging it."""
+    """All verdicts that the cheat must meet, in order. They are computed from the author's
+    knowledge and not by judging the candidate.
+    """
     idle: str | None = None
-    """The strategy that the author tried and whose steps led to the honest block."""
+    """The strategy that its author tried if the result was the honest block."""
 
     def __repr__(self) -> str:
         verdict = "valid" if self.refusal is None else self.refusal.verdict.value
@@ -92,19 +112,22 @@ class BlockRecord:
 
 
 class Observer:
-    """Base of observers, which a network calls in order after each step. The methods do nothing."""
+    """The base class of observers, whose methods do nothing.
+
+    A network calls them in order after each step. Observers must only read.
+    """
 
     def relay_block(self, record: RelayRecord) -> None:
-        """A relay block was built."""
+        """Handle a new relay block."""
 
     def authorities(self, record: AuthorityRecord) -> None:
-        """A chain has new collators."""
+        """Handle new collators of a chain."""
 
     def subscriptions(self, record: SubscriptionRecord) -> None:
-        """A chain's subscriptions changed."""
+        """Handle new subscriptions of a chain."""
 
     def checkpoint(self, record: CheckpointRecord) -> None:
-        """A segment of a chain's history starts, or the last one ends."""
+        """Handle the state at the start of a segment, or at the end of the last one."""
 
     def candidate(self, record: BlockRecord) -> None:
-        """A candidate was judged."""
+        """Handle a judged candidate."""

@@ -1,10 +1,10 @@
-"""The round of candidates for one relay block: building, judging and enacting them.
+"""The round of candidates for one relay block.
 
-turn    each block of a parachain's pace; after a refused one the next collator tries again
+turn    each block of a parachain's pace; after an invalid one the next collator tries
 author  the honest block, or the block of a cheating collator
-judge   `validate_block` on the parachain's newest block; a refused one changes nothing (PS-53, PS-79); where honest
-        blocks are `unjudged`, their author's own outcome counts
-enact   the valid block becomes the parachain's newest; the relay chain gets its commitments
+judge   `validate_block` on the parachain's newest block; an invalid block changes nothing
+        (PS-53, PS-79); if honest blocks are `unjudged`, their author's own outcome counts
+enact   a valid block becomes the parachain's newest; the relay chain gets its commitments
 """
 
 from dataclasses import dataclass
@@ -30,63 +30,77 @@ from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCo
 from pubsub_emulator.xcm import Publish
 
 REMEMBERED: Final = 8
-"""The number of older relay blocks available to a cheating collator."""
+"""The number of older relay blocks that a cheating collator knows."""
 
 EQUIVOCATION: Final = "equivocation"
+"""The name of the strategy of a second block for the same slot."""
 
 ATTEMPTS: Final = 2
-"""How many candidates may be tried for one block: after a refused one, the next collator's."""
+"""The maximum number of candidates for one block. After an invalid one, the next collator tries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Parachain slots per relay block, enough for all collators and tries, and relay blocks between checkpoints."""
+    """The slots of parachain blocks and the segments of histories, by relay block."""
 
     slots: int
+    """Parachain slots per relay block, sufficient for all collators and attempts."""
     segment_length: int
+    """Relay blocks between two checkpoints."""
 
     def newest_slot(self, number: int) -> Slot:
-        """The newest slot that a candidate judged in relay block `number` may claim."""
+        """Return the newest slot that a candidate judged in relay block `number` may claim."""
         return Slot((number + 1) * self.slots - 1)
 
     def first_slot(self, number: int, collators: int) -> Slot:
-        """The first slot of candidates for relay block `number`, which is collator `number mod collators`'s."""
+        """Return the first slot of candidates for relay block `number`.
+
+        It belongs to collator `number mod collators`.
+        """
         start = number * self.slots
         return Slot(start + (number - start) % collators)
 
     def segment(self, number: int) -> int:
-        """The segment of relay block `number`; genesis and the first block are in the first one."""
+        """Return the segment of relay block `number`.
+
+        Genesis and the first block are both in the first segment.
+        """
         return (number - 1) // self.segment_length if number else 0
 
     def begins_segment(self, number: int) -> bool:
-        """Whether relay block `number` is the first of a segment other than the first."""
+        """Return whether relay block `number` is the first of a segment other than the first."""
         return number > 1 and number % self.segment_length == 1 % self.segment_length
 
 
 @value_type
 class _Tried:
-    """A candidate that is not judged yet."""
+    """A candidate that has not been judged yet."""
 
     candidate: Candidate
     unpruned: tuple[tuple[ParaId, int], ...]
+    """The size of the author's full proof, by publisher."""
     strategy: str | None = None
+    """The strategy with which its author cheated."""
     due: tuple[Verdict, ...] = ()
-    twin: Candidate | None = None  # a second block of this author for the same slot
-    idle: str | None = None  # a strategy whose steps led to the honest block
-    outcome: BlockOutcome | None = None  # what executing the block gave its honest author
+    """The verdicts that the cheat must meet."""
+    twin: Candidate | None = None
+    """A second block of the same author for the same slot."""
+    idle: str | None = None
+    """The strategy that was tried if it led to the honest block."""
+    outcome: BlockOutcome | None = None
+    """The result that an honest author got when it executed its block."""
 
 
 class Round:
     """The candidates for one relay block.
 
-    records  all judged candidates, in order
-    backed   the valid ones, as the relay chain includes them
-    idle     the reasons why parachains could not build in their turn
-    changes  new subscriptions of parachains, valid from their new block on
+    records  all judged candidates, in order backed   the valid ones, in the form in which the relay
+    chain includes them idle     the reasons why parachains could not build in their turn changes
+    new subscriptions of parachains, valid from their new block on
     """
 
     def __init__(self, relay: RelayChain, schedule: Schedule, seed: bytes, *, unjudged: bool) -> None:
-        """The round for the block after the relay chain's newest one."""
+        """Begin the round for the block after the relay chain's newest one."""
         self.number = RelayBlockNumber(relay.number + 1)
         self.records: list[BlockRecord] = []
         self.backed: list[BackedCandidate] = []
@@ -98,7 +112,7 @@ class Round:
         self._unjudged = unjudged
 
     def turn(self, chain: Parachain) -> None:
-        """One parachain's turn: the blocks of its pace, all on one relay parent."""
+        """Give a parachain its turn: the blocks of its pace, all on one relay parent."""
         if not self._relay.runtime.paras.is_parachain(self._relay.storage(), chain.para):
             chain.abandon()
             return
@@ -115,7 +129,10 @@ class Round:
                     break
 
     def drop(self, para: ParaId) -> None:
-        """Undo this parachain's blocks, which the relay chain did not include."""
+        """Undo a parachain's valid blocks of this round, which the relay chain did not include.
+
+        Candidates after the first of them are dropped as well, since they were built on it.
+        """
         records = list(enumerate(self.records))
         built = (at for at, each in records if each.chain == para and each.outcome is not None)
         first = next(built, len(records))
@@ -123,25 +140,33 @@ class Round:
         self.changes = [each for each in self.changes if each.chain != para]
 
     def situation(self, chain: Parachain) -> Situation:
-        """The knowledge of the author of a parachain's first block of this round. Raises `CannotAuthor`."""
+        """Return the knowledge of the author of a parachain's first block of this round.
+
+        Raises `CannotAuthor`.
+        """
         relay, last = self._relay_parent(chain)
         messages = self._inbound(chain, relay, last)
         return self._situation(chain, relay, messages, self._schedule.first_slot(self.number, len(chain.collators)))
 
     def _try(self, chain: Parachain, slot: Slot, *, first: bool) -> BlockRecord:
-        """Have the slot's author build a candidate, judge it, enact it if valid. Raises `CannotAuthor`."""
+        """Let the author of a slot build a candidate, judge it, and enact it if it is valid.
+
+        Raises `CannotAuthor`.
+        """
         relay, last = self._relay_parent(chain)
         tried = self._author(chain, relay, last, slot)
         record = self._judge(chain, tried)
         if record.outcome is not None:
             self._enact(chain, record.candidate, record.outcome, first=first)
-        if tried.twin is not None:  # a second block for the same slot
+        if tried.twin is not None:
+            # The second block for the same slot is judged on the first one, which was just enacted.
             last = LAST_RELAY_PARENT.get(Storage(chain.state))
             situation = self._situation(chain, relay, self._relay.inbound(relay.number, chain.para, last), slot)
             self._judge(chain, _Tried(tried.twin, tried.unpruned, EQUIVOCATION, expected(situation, tried.twin)))
         return record
 
     def _judge(self, chain: Parachain, tried: _Tried) -> BlockRecord:
+        """Judge a candidate and record the result."""
         claimed = self._relay.block(tried.candidate.inherent.relay_parent_number)
         root = None if claimed is None else claimed.header.state_root
         slot_now = self._schedule.newest_slot(self.number)
@@ -166,7 +191,7 @@ class Round:
         return record
 
     def _author(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot) -> _Tried:
-        """The block of the slot's author: the honest one, or another one if it cheats."""
+        """Return the block of the slot's author: the honest one, or another one if it cheats."""
         collator = chain.author_of(slot)
         messages = self._inbound(chain, relay, last)
         stream = Draws(self._seed, f"cheat/{chain.para}/{slot}")
@@ -178,7 +203,7 @@ class Round:
                 keys = tuple(each.key for each in chain.collators)
                 two = not attempted.expected and equivocates(attempted.candidate, situation.honest, keys) is not None
                 twin = situation.honest if two else None
-                # a strategy that leads to a valid block is not a cheat (PS-52)
+                # A strategy that leads to a valid block is not a cheat (PS-52).
                 cheat = name if attempted.expected else None
                 idle = name if attempted.candidate == situation.honest else None
                 return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin, idle)
@@ -187,7 +212,10 @@ class Round:
         return _Tried(authored.candidate, authored.unpruned, outcome=authored.outcome)
 
     def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock, RelayBlockNumber | None]:
-        """The relay parent of a parachain's next block, and the last block's. Raises `CannotAuthor` without one."""
+        """Return the relay parent of a parachain's next block, and that of its last block.
+
+        Raises `CannotAuthor` if the relay block is no longer stored.
+        """
         last = LAST_RELAY_PARENT.get(Storage(chain.state))
         wanted = max(self._relay.number - chain.pace.lag, self._relay.first, last or 0)
         relay = self._relay.access(wanted)
@@ -196,13 +224,19 @@ class Round:
         return relay, last
 
     def _inbound(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None) -> InboundMessages:
-        """The messages for the next block. Raises `CannotAuthor` if no block can hold them."""
+        """Return the messages for the next block.
+
+        Raises `CannotAuthor` if they exceed the size of a block.
+        """
         messages = self._relay.inbound(relay.number, chain.para, last)
         ensure_room(chain.spec(), messages)
         return messages
 
     def _situation(self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot) -> Situation:
-        """The knowledge of a collator that may cheat: older relay blocks, newest first, and a state of no block."""
+        """Return the knowledge of a collator that may cheat.
+
+        It includes older relay blocks, the newest first, and a state that belongs to no block.
+        """
         numbers = range(relay.number - 1, max(relay.number - 1 - REMEMBERED, -1), -1)
         foreign = relay.state.fork()
         foreign.apply({b"foreign": b"state"}, {})
@@ -220,7 +254,10 @@ class Round:
         )
 
     def _enact(self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, *, first: bool) -> None:
-        """Make a valid block the parachain's newest; the first one of a turn sends the waiting messages."""
+        """Make a valid block the parachain's newest one.
+
+        The first block of a turn also takes the waiting messages along.
+        """
         inherent = candidate.inherent
         chain.head = ChainHead(candidate.header, outcome.state)
         included = frozenset(candidate.extrinsics)
@@ -239,7 +276,10 @@ class Round:
         self.backed.append(BackedCandidate(chain.para, parent, commitments))
 
     def _outbound(self, chain: Parachain) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
-        """Take from the parachain's queues what the relay chain has room for. The rest waits (PS-23)."""
+        """Take the messages from the parachain's queues that the relay chain has room for.
+
+        The others wait for the next block (PS-23).
+        """
         storage, runtime = self._relay.storage(), self._relay.runtime
         if runtime.paras.is_offboarding(storage, chain.para):
             return (), ()
@@ -268,6 +308,6 @@ class Round:
 
 
 def subscriptions(chain: Parachain) -> SubscriptionRecord:
-    """The subscriptions of a parachain from its next block on."""
+    """Return the subscriptions of a parachain from its next block on."""
     items = tuple((para, tuple(keys)) for para, keys in chain.spec().subscriptions.items())
     return SubscriptionRecord(chain.para, ParaBlockNumber(chain.header.number + 1), items)

@@ -1,4 +1,4 @@
-"""The result of a network's step, and what is kept to undo it."""
+"""The result of a step of a network, and the snapshot that can undo it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,25 +15,28 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 
 class UnknownParachain(PubsubError):
-    """The network has no parachain with this id."""
+    """An id that no parachain of the network has."""
 
 
 def unknown_parachain(para: int, known: Iterable[ParaId]) -> UnknownParachain:
-    """The error for `para` in a network of the `known` parachains."""
+    """Return the error for `para` in a network with the parachains `known`."""
     return UnknownParachain(f"there is no parachain {para}; there are {', '.join(map(str, known)) or 'none'}")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The result of one step: the relay block, and every candidate judged for it, in order."""
+    """The result of one step."""
 
     number: RelayBlockNumber
+    """The height of the relay block."""
     block: Block
+    """The relay block."""
     records: tuple[BlockRecord, ...]
+    """All candidates judged for the relay block, in order."""
     parachains: tuple[ParaId, ...]
     """All parachains of the network."""
     idle: Mapping[ParaId, str] = field(default_factory=dict)
-    """Parachains that could not build in their turn, each with the reason."""
+    """Parachains that could not build a block in their turn, with the reason."""
 
     def __repr__(self) -> str:
         refused = f", {len(self.refused)} refused" if self.refused else ""
@@ -41,11 +44,11 @@ class Step:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The relay block's events."""
+        """Return the relay block's events."""
         return tuple(record.event for record in self.block.events)
 
     def deliveries(self, para: int) -> tuple[Delivery, ...]:
-        """The deliveries to a parachain in this step. Raises `UnknownParachain`."""
+        """Return the deliveries to a parachain in this step. Raises `UnknownParachain`."""
         if para not in self.parachains:
             raise unknown_parachain(para, self.parachains)
         outcomes = (record.outcome for record in self.records if record.chain == para)
@@ -53,16 +56,19 @@ class Step:
 
     @property
     def refused(self) -> tuple[BlockRecord, ...]:
-        """The invalid candidates."""
+        """Return the invalid candidates."""
         return tuple(record for record in self.records if record.refusal is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A network at one moment. It shares its data with the network, so it is cheap."""
+    """A network at one moment. It is cheap, because it shares its data with the network."""
 
     relay: RelaySnapshot
     parachains: tuple[Parachain, ...]
     extrinsics: tuple[Extrinsic, ...]
+    """Calls for the next relay block."""
     offered: tuple[bytes, ...] = ()
+    """Signed extrinsics for the next relay block."""
     ordered: Mapping[ParaId, RuntimeSpec] = field(default_factory=dict)
+    """The newest runtime that was sent to each parachain."""

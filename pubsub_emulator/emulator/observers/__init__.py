@@ -1,1 +1,1 @@
-"""Observers that count and digest what happens in a network."""
+"""Observers that measure what happens in a network."""

@@ -1,9 +1,10 @@
-"""One hash over everything that happened in a run: equal for equal runs on any machine (PS-90).
+"""One hash of everything that happened in a run, equal for equal runs on any machine (PS-90).
 
 digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      from 32 zero bytes on
 
 0 relay block   hash ++ storage root
-1 candidate     u32 chain ++ block hash ++ Vec<Vec<u8>> proof ++ Option<post-state root> ++ Vec<u8> verdict
+1 candidate     u32 chain ++ block hash ++ Vec<Vec<u8>> proof ++ Option<post-state root>
+                ++ Vec<u8> verdict
 2 delivery      u32 publisher ++ key ++ entry hash ++ bool removed
 3 checkpoint    u32 chain ++ u32 segment ++ state root
 """
@@ -27,7 +28,7 @@ class RunDigest(Observer):
         self.value = blake2_256(b"".join((self.value, bytes((kind,)), *content)))
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Add a relay block, including genesis."""
+        """Add a relay block. Genesis is included."""
         self._add(0, record.hash, record.storage_root)
 
     def checkpoint(self, record: CheckpointRecord) -> None:
@@ -36,7 +37,7 @@ class RunDigest(Observer):
         self._add(3, place, record.header.state_root)
 
     def candidate(self, record: BlockRecord) -> None:
-        """Add a candidate with its proof and its verdict or post-state."""
+        """Add a candidate with its proof and its verdict or post-state, and its deliveries."""
         outcome, refusal = record.outcome, record.refusal
         proof = encode_bytes_list(record.candidate.inherent.proof)
         root = b"\x00" if outcome is None else b"\x01" + outcome.state_root
@@ -47,5 +48,5 @@ class RunDigest(Observer):
 
 
 def combine(*digests: bytes) -> Hash:
-    """One digest of several, in order."""
+    """Return one digest of several digests, in order."""
     return blake2_256(b"".join(digests))

@@ -1,6 +1,8 @@
-"""Counters of a running network (PS-71): `Metrics().note(network, network.step()[0])` after each step.
+"""Counters of a running network (PS-71).
 
-Its memory grows only with the number of reasons. Times are in relay blocks, ages of cursors in the parachain's.
+Call `metrics.note(network, step)` after each step. Memory grows only with the number of distinct
+reasons and delays. Times are in relay blocks, except for the ages of cursors, which are in blocks
+of the parachain.
 """
 
 from collections import Counter
@@ -24,30 +26,36 @@ from pubsub_emulator.runtime.rules import rules_of
 
 @dataclass(slots=True)
 class SubscriberMetrics:
-    """One subscriber, after its newest block."""
+    """The counters of one subscriber after its newest block."""
 
     pending: int = 0
-    """Items whose publisher is not resolved under its newest root, without those of disabled publishers."""
+    """Items of publishers whose newest root has not been processed. Disabled publishers are not
+    counted.
+    """
     cursor_age: int = 0
-    """The number of latest blocks in a row whose walk ended with a cursor."""
+    """The number of most recent blocks in a row whose walk stopped before its end."""
     cache_nodes: int = 0
+    """Cached nodes or rows of slots."""
     cache_bytes: int = 0
-    """Bytes of cached nodes or, with policy `slots`, of the rows of slots."""
+    """The size of cached nodes or, with policy `slots`, of the rows of slots, in bytes."""
     latency: Counter[int] = field(default_factory=Counter)
-    """Callbacks by relay blocks since the publish."""
+    """Deliveries by the number of relay blocks since the publication."""
 
 
 @dataclass(slots=True)
 class Metrics:
-    """The whole network."""
+    """The counters of a whole network."""
 
     published: int = 0
+    """Publications."""
     failures: Counter[str] = field(default_factory=Counter)
     """Publishes, messages and parachain blocks that failed, by reason."""
     verdicts: Counter[str] = field(default_factory=Counter)
+    """Invalid candidates by verdict."""
     ttl_rows: int = 0
+    """Entries with a lifetime."""
     expiry_lag: Counter[int] = field(default_factory=Counter)
-    """Removed entries by blocks since their expiry."""
+    """Removed entries by the number of blocks since their expiry."""
     subscribers: dict[ParaId, SubscriberMetrics] = field(default_factory=dict)
 
     def note(self, network: Network, step: Step) -> None:
@@ -61,10 +69,11 @@ class Metrics:
                 self._subscriber(network, step, chain)
 
     def json(self) -> dict[str, object]:
-        """All of it as plain values, in a fixed order."""
+        """Return all counters as plain values in a fixed order."""
         return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
 
     def _relay(self, network: Network, step: Step) -> None:
+        """Count the events and failures of the relay block."""
         before = network.relay.block(step.number - 1)
         for event in step.events:
             match event:
@@ -77,6 +86,7 @@ class Metrics:
                 case CandidateRefused():
                     self.failures[str(event.error)] += 1
                 case KeyExpired() if before is not None:
+                    # The block has removed the entry, so that its lifetime is in the state before.
                     lifetime = TtlData.get(Storage(before.state), event.publisher, event.key)
                     if lifetime is not None:
                         self.expiry_lag[step.number - sum(lifetime)] += 1
@@ -86,6 +96,7 @@ class Metrics:
         self.ttl_rows = sum(1 for _ in TtlData.rows(network.relay.storage()))
 
     def _subscriber(self, network: Network, step: Step, chain: Parachain) -> None:
+        """Update the counters of a subscriber."""
         mine = self.subscribers.setdefault(chain.para, SubscriberMetrics())
         storage = Storage(chain.state)
         spec = runtime_spec(storage)

@@ -1,4 +1,4 @@
-"""The results of a run in figures: an observer that counts in constant memory."""
+"""A summary of a run in figures, counted by an observer in constant memory."""
 
 from collections import Counter
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -17,71 +17,82 @@ from pubsub_emulator.xcm import Incomplete
 
 @dataclass(slots=True)
 class ChainSummary:
-    """One parachain; sizes in bytes."""
+    """The figures of one parachain, with sizes in bytes."""
 
     blocks: int = 0
+    """Valid blocks."""
     refused: int = 0
+    """Invalid candidates."""
     delivered: int = 0
+    """Delivered values."""
     removed: int = 0
+    """Delivered removals."""
     messages_bytes: int = 0
     proof_bytes: int = 0
     unpruned_bytes: int = 0
+    """The size that proofs had before pruning."""
     budget_bytes: int = 0
     used_bytes: int = 0
     own_state_bytes: int = 0
     cache_state_bytes: int = 0
     stops: int = 0
-    """Blocks in which the walk stopped at the budget."""
+    """Blocks in which the walk stopped because the budget was used up."""
     unchanged: int = 0
-    """Visits of publishers whose root was processed before."""
+    """Visits of publishers whose root had been processed before."""
     largest_proof: int = 0
     latency: int = 0
-    """Relay blocks from publish to callback, of all updates delivered."""
+    """The sum of relay blocks from publication to delivery, for all updates."""
     latest: int = 0
-    """The most of one."""
+    """The maximum of relay blocks from publication to delivery."""
     ref_time: int = 0
+    """The reference time of all blocks (`BlockLedger.weight`)."""
     proof_size: int = 0
-    """The weight of all blocks (`BlockLedger.weight`)."""
+    """The proof size of all blocks (`BlockLedger.weight`)."""
 
 
 @dataclass(slots=True)
 class PublisherSummary:
-    """The results of one parachain's publishes in numbers of keys; `failed` by error."""
+    """The figures of one publisher, in numbers of keys."""
 
     published: int = 0
     expired: int = 0
     deleted: int = 0
     failed: Counter[str] = field(default_factory=Counter)
+    """Failed publishes by error."""
     cut_short: int = 0
-    """Messages that ended at a failed instruction, whose later instructions were lost (PS-21)."""
+    """Messages that ended at a failed instruction, so that later instructions were lost (PS-21)."""
 
 
 @dataclass(slots=True)
 class Summary(Observer):
-    """All figures by chain; `verdicts` by verdict, `cheats` by (strategy, verdict)."""
+    """All figures of a run."""
 
     relay_blocks: int = 0
+    """The height of the newest relay block."""
     relay_root: bytes = b""
+    """The storage root of the newest relay block."""
     chains: dict[ParaId, ChainSummary] = field(default_factory=dict)
     verdicts: Counter[str] = field(default_factory=Counter)
+    """Invalid candidates by verdict."""
     cheats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Invalid candidates by strategy and verdict."""
     idle: Counter[str] = field(default_factory=Counter)
-    """Blocks by the strategy that was tried on them and changed nothing."""
+    """Blocks on which a strategy was tried without changing them, by strategy."""
     publishers: dict[ParaId, PublisherSummary] = field(default_factory=dict)
     failed_calls: Counter[str] = field(default_factory=Counter)
     """Failed calls on the relay chain, by error."""
     lost_downward: int = 0
-    """Downward messages lost to full queues."""
+    """Downward messages that were lost because a queue was full."""
     weight: Weight = WEIGHT_ZERO
-    """What calls and hooks of all relay blocks used."""
+    """The weight that calls and hooks of all relay blocks used."""
     heaviest: Weight = WEIGHT_ZERO
-    """The most of one block, by dimension."""
+    """The maximum weight of one block, separately for each dimension."""
     lags: Counter[int] = field(default_factory=Counter)
-    """Entries removed as expired, by relay blocks since their expiry."""
+    """Entries removed as expired, by the number of relay blocks since their expiry."""
     blocks: dict[int, int] = field(default_factory=dict)
     """Relay blocks by the time that entries published in them are stored with."""
     undetected: int = 0
-    """Valid blocks of collators told to cheat; 0 if the verifier is right."""
+    """Valid blocks of collators that cheated. It is 0 if the verifier is right."""
 
     def relay_block(self, record: RelayRecord) -> None:
         """Count a relay block and its events."""
@@ -142,6 +153,8 @@ class Summary(Observer):
         called = {(each.publisher, each.key) for each in record.outcome.deliveries}
         for change in record.outcome.plan.changes:
             if change.entry is not None and (change.para, change.key) in called:
+                # With some rules, entries are stored with a time that is not the number of the
+                # relay block.
                 inserted = change.entry.when_inserted
                 late = record.included_at - self.blocks.get(inserted, inserted)
                 chain.latency += late
@@ -160,7 +173,7 @@ class Summary(Observer):
         chain.largest_proof = max(chain.largest_proof, ledger.proof_bytes)
 
     def json(self) -> dict[str, object]:
-        """These figures as a part of `summary.json`."""
+        """Return the figures as they are in `summary.json`."""
         cheats = sorted(self.cheats.items())
         return {
             "relay_blocks": self.relay_blocks,
@@ -179,7 +192,7 @@ class Summary(Observer):
 
 
 def plain(value: object) -> object:
-    """Figures as JSON has them: fields in their order, tables by ascending key."""
+    """Return figures as JSON values, with tables in ascending order of keys."""
     if isinstance(value, dict):
         return {str(key): plain(each) for key, each in sorted(value.items())}
     if is_dataclass(value):

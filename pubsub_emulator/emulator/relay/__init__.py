@@ -1,1 +1,1 @@
-"""The relay chain: the assembly of its pallets, the binding of queue and XCM, and its chain of blocks."""
+"""The relay chain: its blocks, its runtime, and the execution of XCM messages."""

@@ -1,4 +1,4 @@
-"""The relay chain: its blocks, and what parachains can read of the newest ones."""
+"""The relay chain: its newest blocks with their states, and the building of the next one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,40 +28,49 @@ from pubsub_emulator.trie import ordered_root
 
 _ZERO: Final = RelayBlockNumber(0)
 KEPT_BLOCKS: Final = 256
-"""The number of newest states that can be proven; older ones are pruned, as by a node."""
+"""The number of newest blocks whose states are stored. Older ones are pruned, as by a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Genesis:
-    """The content of the first block: parachains with heads and managers, publishers, (sender, recipient) pairs."""
+    """The content of the first block."""
 
     heads: dict[ParaId, bytes]
+    """The encoded header of each parachain's genesis."""
     managers: dict[ParaId, AccountId]
+    """The account that manages each parachain."""
     publishers: tuple[ParaId, ...] = ()
+    """Parachains to register as publishers."""
     channels: tuple[tuple[ParaId, ParaId], ...] = ()
+    """Channels to open, as (sender, recipient)."""
     fork: Fork | None = None
-    """The block on which the first one is built, its state being written over."""
+    """The block that the first one is built on, if any. Its state is then overwritten in part."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptBlock:
-    """A relay block on which candidates can be built, and the messages that ran in it. Its state never changes."""
+    """A relay block that candidates can be built on. Its state never changes."""
 
     header: Header
     state: State
     executions: tuple[MessageExecution, ...] = ()
+    """The messages that were executed in the block."""
     lost_downward: int = 0
-    """Downward messages lost to a full queue."""
+    """The number of downward messages that were lost because a queue was full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The limits of a parachain block: upward messages, their bytes in all and each, and horizontal messages."""
+    """The messages that the relay chain accepts from the next block of a parachain."""
 
     messages: int
+    """The maximum number of upward messages."""
     size: int
+    """The maximum size of all upward messages in bytes."""
     longest: int
+    """The maximum size of one upward message in bytes."""
     horizontal: int
+    """The maximum number of horizontal messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +84,25 @@ class RelaySnapshot:
 
 @dataclass(slots=True)
 class RelayChain:
-    """The blocks so far, newest last, and downward messages for the next one."""
+    """The relay chain."""
 
     runtime: RelayRuntime
     blocks: list[KeptBlock]
+    """The stored blocks, the newest last."""
     downward: list[tuple[ParaId, bytes]] = field(default_factory=list)
+    """Downward messages for the next block."""
     skipped_slots: int = 0
-    """Slots since block 0 without a block."""
+    """The number of slots since the first block that passed without a block."""
     first: RelayBlockNumber = _ZERO
-    """The number of the chain's first block."""
+    """The height of the chain's first block."""
 
     @staticmethod
     def start(config: RelayConfig, genesis: Genesis) -> "RelayChain":
-        """A relay chain at its first block, 0 or that after the fork's. Raises `IntegrityError`, `DispatchError`."""
+        """Return a relay chain at its first block.
+
+        The first block has height 0, or follows that of the fork. Raises `IntegrityError` or
+        `DispatchError`.
+        """
         runtime = RelayRuntime(config)
         fork = genesis.fork
         storage = Storage(State() if fork is None else base(fork, RELAY))
@@ -102,43 +117,46 @@ class RelayChain:
 
     @property
     def number(self) -> RelayBlockNumber:
-        """The newest block's height."""
+        """Return the newest block's height."""
         return RelayBlockNumber(self.blocks[-1].header.number)
 
     @property
     def header(self) -> Header:
-        """The newest block's header."""
+        """Return the newest block's header."""
         return self.blocks[-1].header
 
     @property
     def state(self) -> State:
-        """The newest block's state, for reading."""
+        """Return the newest block's state. It must only be read."""
         return self.blocks[-1].state
 
     def slot(self, number: int) -> Slot:
-        """The slot of the block with that number, if it is the next one."""
+        """Return the slot of the next block, whose height is `number`."""
         return Slot(self.runtime.config.genesis_slot + number + self.skipped_slots)
 
     @property
     def executions(self) -> tuple[MessageExecution, ...]:
-        """The messages that ran in the newest block, in order."""
+        """Return the messages that were executed in the newest block, in order."""
         return self.blocks[-1].executions
 
     @property
     def lost_downward(self) -> int:
-        """Downward messages lost in the newest block."""
+        """Return the number of downward messages lost in the newest block."""
         return self.blocks[-1].lost_downward
 
     def storage(self) -> Storage:
-        """A storage over the newest state for reading with the pallets; writes to it are discarded."""
+        """Return a storage for reading the newest state with the pallets. Writes are discarded."""
         return Storage(self.state)
 
     def weight(self) -> Weight:
-        """The weight that calls and hooks of the newest block used."""
+        """Return the weight that calls and hooks of the newest block used."""
         return BLOCK_WEIGHT.get(self.storage()).total()
 
     def lags(self, events: Iterable[Event]) -> tuple[int, ...]:
-        """Blocks since the expiry of each entry that `events`, those of the newest block, report as expired."""
+        """Return the number of blocks since the expiry of each entry that was removed as expired.
+
+        `events` are those of the newest block.
+        """
         before = self.block(self.number - 1)
         if before is None:
             return ()
@@ -148,25 +166,31 @@ class RelayChain:
         return tuple(now - sum(lifetime) for lifetime in lifetimes if lifetime is not None)
 
     def clock(self) -> RelayBlockNumber:
-        """The time in which lifetimes are counted, at the newest block."""
+        """Return the time at the newest block in which lifetimes are counted.
+
+        It is the block's number, unless the rules use another time.
+        """
         return self.runtime.config.pubsub.rules.time(self.number, self.storage().get(CURRENT_SLOT))
 
     def deposits(self) -> int:
-        """Plancks held for publishers."""
+        """Return the sum of publishers' deposits in plancks."""
         return sum(info.deposit for _, info in RegisteredPublishers.items(self.storage()))
 
     def block(self, number: int) -> KeptBlock | None:
-        """A block that is still kept, or `None`."""
+        """Return a stored block by its height, or `None`."""
         at = number - self.blocks[0].header.number
         return self.blocks[at] if 0 <= at < len(self.blocks) else None
 
     def access(self, number: int) -> RelayBlock | None:
-        """A block's state for a collator, or `None` if the block is not kept."""
+        """Return a block's state for a collator, or `None` if it is not stored."""
         kept = self.block(number)
         return None if kept is None else RelayBlock(RelayBlockNumber(number), kept.state)
 
     def inbound(self, number: int, para: ParaId, since: RelayBlockNumber | None) -> InboundMessages:
-        """The messages for a block of `para` on relay block `number`: those sent after its last relay parent."""
+        """Return the messages for a block of `para` on relay block `number`.
+
+        They were sent after the relay parent of its last block, `since`.
+        """
         kept = self.block(number)
         if kept is None:
             return NO_MESSAGES
@@ -178,7 +202,7 @@ class RelayChain:
         return InboundMessages(downward, tuple((sender, messages) for sender, messages in channels if messages))
 
     def capacity(self, para: ParaId) -> Capacity:
-        """The limits of the newest state for the next block of a parachain."""
+        """Return the messages that the newest state accepts from a parachain's next block."""
         storage = self.storage()
         count, size = self.runtime.message_queue.remaining(storage, para)
         host = active_config(storage)
@@ -190,17 +214,22 @@ class RelayChain:
         )
 
     def send_downward(self, para: ParaId, message: bytes) -> None:
-        """Send a message to a parachain in the next block, unless its queue is full."""
+        """Queue a message to a parachain for the next block.
+
+        The message is lost if the parachain's queue is full by then.
+        """
         self.downward.append((para, message))
 
     def build(
         self, candidates: Sequence[BackedCandidate], extrinsics: Iterable[Extrinsic], signed: Iterable[bytes] = ()
     ) -> Block:
-        """Build the next block with these parachain blocks, calls and signed extrinsics, and keep its state."""
+        """Build the next block with these parachain blocks, calls and signed extrinsics."""
         parent = self.blocks[-1]
         number = parent.header.number + 1
         storage = Storage(parent.state.fork())
-        if self.first == parent.header.number > 0:  # extrinsics are signed for the chain that begins there
+        # Extrinsics are signed for block 0. A fork begins later, so that its first block takes that
+        # place.
+        if self.first == parent.header.number > 0:
             BLOCK_HASH.insert(storage, 0, parent.header.hash())
         lost = 0
         for para, message in self.downward:
@@ -223,16 +252,16 @@ class RelayChain:
         return block
 
     def fork(self) -> "RelayChain":
-        """An independent copy with forks of the states."""
+        """Return an independent copy with forks of the states."""
         blocks = [replace(kept, state=kept.state.fork()) for kept in self.blocks]
         return replace(self, blocks=blocks, downward=list(self.downward))
 
     def snapshot(self) -> RelaySnapshot:
-        """A snapshot of the newest block, for `restore`."""
+        """Return a snapshot of the newest block for `restore`."""
         return RelaySnapshot(tuple(self.blocks), tuple(self.downward), self.skipped_slots)
 
     def restore(self, snapshot: RelaySnapshot) -> None:
-        """Go back to a snapshot."""
+        """Return to a snapshot."""
         self.blocks = list(snapshot.blocks)
         self.downward = list(snapshot.downward)
         self.skipped_slots = snapshot.skipped_slots

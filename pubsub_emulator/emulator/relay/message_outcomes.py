@@ -1,7 +1,8 @@
-"""Outcomes of upward messages: an event on chain for each that did not run to its end, all details off chain.
+"""The outcomes of upward messages, on chain as events and off chain with all details.
 
-`XcmPallet::Attempted`, before `MessageQueue::Processed`, says which instruction failed. The pallet's error behind a
-`PublishFailed` has no place in XCM's encoding; observers find it in the block's record (PS-21, PS-71).
+`XcmPallet::Attempted`, which precedes `MessageQueue::Processed`, says which instruction failed.
+XCM's encoding has no place for the pallet's error behind a `PublishFailed`. Observers find it in
+the block's record (PS-21, PS-71).
 """
 
 from functools import partial
@@ -23,7 +24,7 @@ PALLET: Final = Pallet("XcmPallet", 99, "pallet_xcm", "Messages to parachains.")
 
 
 def read_xcm(codec: XcmCodec[T], reader: Reader) -> T:
-    """The next value of a type of XCM, which may nest as deep as one of its own reader."""
+    """Read the next value of an XCM type, with the nesting limits of XCM."""
     inner = XcmReader(reader.data, reader.pos)
     value = codec.read(inner)
     reader.pos = inner.pos
@@ -44,20 +45,23 @@ class Attempted(Event):
 
 @value_type
 class MessageExecution:
-    """A message that ran in this block: its sender, its blake2b-256, and its outcome with the causes of failures."""
+    """A message that was executed in a block."""
 
     para: ParaId
+    """The parachain that sent it."""
     id: Hash
+    """The BLAKE2-256 hash of the message."""
     execution: Execution
+    """The outcome, with the causes of failures."""
 
 
 def note_execution(storage: Storage, para: ParaId, message: Hash, execution: Execution) -> None:
-    """Record the outcome of a message. Emits `Attempted` if it did not run to its end."""
+    """Record the outcome of a message. Emits `Attempted` if it did not complete."""
     storage.log.append(MessageExecution(para, message, execution))
     if isinstance(execution.outcome, Incomplete):
         deposit(storage, Attempted(execution.outcome))
 
 
 def executions(storage: Storage) -> tuple[MessageExecution, ...]:
-    """The messages that ran in this block so far, in order."""
+    """Return the messages executed in this block so far, in order."""
     return tuple(entry for entry in storage.log if isinstance(entry, MessageExecution))

@@ -1,4 +1,4 @@
-"""The pallets of a relay chain, the optional ones included."""
+"""The pallets of a relay chain, including optional ones."""
 
 from typing import Final
 

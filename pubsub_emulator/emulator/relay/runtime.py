@@ -52,40 +52,48 @@ SPEC_NAME: Final = "pubsub-relay"
 SPEC_VERSION: Final = 1
 CRATE: Final = "pubsub_relay_runtime"
 BLOCK_LENGTH: Final = 5 * 1024 * 1024
+"""The maximum size of a block's extrinsics in bytes."""
 NORMAL_LENGTH: Final = BLOCK_LENGTH * 3 // 4
-"""Bytes of signed extrinsics in one block."""
+"""The maximum size of the signed extrinsics of a block in bytes."""
 _VERSION: Final = RuntimeVersion(SPEC_NAME, SPEC_VERSION, API_VERSIONS)
 
 GENESIS_SLOT: Final = 1_000_000
-"""The relay chain's slot at block 0, unless its configuration gives another."""
+"""The default slot of the relay chain's block 0."""
 
 CHANNEL_CAPACITY: Final = 64
-"""The capacity in messages of a channel opened at genesis."""
+"""The capacity of a channel opened at genesis, in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelayConfig:
-    """A relay chain: length in blocks, `session_delay` in sessions, the slot of block 0, `accounts` for clients."""
+    """The configuration of a relay chain."""
 
     session_length: int = 50
+    """Relay blocks per session."""
     session_delay: int = 2
+    """Sessions until a scheduled change takes effect."""
     genesis_slot: int = GENESIS_SLOT
+    """The slot of block 0."""
     pubsub: PubsubConfig = field(default_factory=PubsubConfig)
     host: HostConfiguration = field(default_factory=HostConfiguration)
     bounds: MessageBounds = field(default_factory=MessageBounds)
+    """The maximum size of messages that wait for one parachain."""
     queue: QueueConfig = field(default_factory=QueueConfig)
     weights: BlockWeights = field(default_factory=BlockWeights)
     accounts: bool = False
+    """Whether the chain has accounts and accepts signed extrinsics."""
     dome_events: str = ""
-    """The network's name in pallet `DomeEvents`; if empty, the chain does not have the pallet."""
+    """The network's name in pallet `DomeEvents`. If it is empty, the chain does not have the
+    pallet.
+    """
     dome_unique: bool = True
-    """Whether that pallet accepts an id only once."""
+    """Whether that pallet accepts each id only once."""
     prism: bool = False
-    """Whether the chain has pallet `Prism`."""
+    """Whether the chain has the pallet `Prism`."""
 
 
 class RelayAccounts:
-    """The profile `accounts`: its additional pallets, its signed extrinsics, and its `:code`."""
+    """The profile `accounts`: its additional pallets, signed extrinsics, and `:code`."""
 
     definition: RuntimeDefinition
     calls: CallTable
@@ -107,21 +115,29 @@ class RelayAccounts:
         self.made: tuple[Hooks, ...] = (calls, Timestamp(current_slot), self._utility, XcmPallet(send), self._sudo)
 
     def bind(self, pallets: tuple[Hooks, ...]) -> None:
-        """Set all pallets of the chain, once, so that their calls can be decoded."""
+        """Set all pallets of the chain, so that calls can be decoded.
+
+        This is called once, after all pallets were created: `Utility` and `Sudo` contain calls of
+        any pallet, also of pallets created after them.
+        """
         self.definition = RuntimeDefinition(CRATE, _VERSION, pallets, APIS, parachain_origins=True)
         self.calls = self._utility.calls = self._sudo.calls = CallTable(pallets)
         self.signing = Signing(self.calls, self._balances, SPEC_VERSION)
 
     def apply(self, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
-        """Run a signed extrinsic. Raises as `apply_signed`."""
+        """Execute a signed extrinsic. Raises the errors of `apply_signed`."""
         return apply_signed(self.signing, storage, index, raw, room)
 
     def room(self, storage: Storage) -> NormalRoom:
-        """The room that is left in the block begun in `storage`."""
+        """Return the room that is left in the block begun in `storage`."""
         return NormalRoom(storage, self._weights, NORMAL_LENGTH)
 
     def code(self) -> bytes:
-        """The value of `:code`, whose hash clients compare: spec name, version u32, blake2b-256 of metadata 16."""
+        """Return the value of `:code`.
+
+        It has the spec name, the spec version as u32, and the BLAKE2-256 hash of metadata 16.
+        Clients compare its hash to notice a new runtime.
+        """
         of_metadata = blake2_256(metadata(16, self.definition, type_names))
         return encode_bytes(SPEC_NAME.encode()) + u32.encode(SPEC_VERSION) + of_metadata
 
@@ -136,7 +152,7 @@ class RelayRuntime:
     """All pallets of the relay chain and the executive that runs them."""
 
     def __init__(self, config: RelayConfig) -> None:
-        """Raises `IntegrityError` if the configuration cannot work."""
+        """Create the pallets. Raises `IntegrityError` if the configuration cannot work."""
         config = replace(config, pubsub=config.pubsub.ruled())
         self.config = config
         self.balances = Balances()
@@ -154,7 +170,8 @@ class RelayRuntime:
         self.session = Session(
             config.session_length,
             self.paras,
-            # the queue first: a message that ran after its para's data was removed would publish it again (PS-11)
+            # The queue is first. A message executed after the parachain's data was removed would
+            # publish data again (PS-11).
             offboarding=(queue.on_offboard, self.broadcaster.on_offboard, self.dmp.on_offboard, self.hrmp.on_offboard),
             on_new_session=(self.configuration.on_new_session, *babe),
             delay=config.session_delay,
@@ -170,7 +187,10 @@ class RelayRuntime:
         self.executive.integrity_test()
 
     def _pallets(self) -> tuple[Hooks, ...]:
-        """The chain's pallets in the order of their hooks; their number determines the rotation of idle."""
+        """Return the chain's pallets in the order of their hooks.
+
+        Their number determines the rotation of `on_idle`.
+        """
         config = self.config
         left_out = {
             *(() if config.accounts else ACCOUNTS),
@@ -186,10 +206,15 @@ class RelayRuntime:
         return self.session.scheduled_session(storage)
 
     def take_over(self, storage: Storage, source: str) -> None:
-        """Go on from what was published before block 0, under another TTL policy too. Raises `BadFork`."""
+        """Check and migrate the published entries of a fork's state.
+
+        The state may come from a chain with another TTL policy. Raises `BadFork` if entries do not
+        decode.
+        """
         try:
             for _ in RegisteredPublishers.items(storage):
-                pass  # decodes every row
+                # Iterating decodes every row.
+                pass
             self.broadcaster.on_runtime_upgrade(storage)
         except ScaleError as error:
             why = f"{self.broadcaster.pallet} does not have the storage items of this program's pallet"
@@ -203,7 +228,10 @@ class RelayRuntime:
         publishers: tuple[ParaId, ...],
         channels: tuple[tuple[ParaId, ParaId], ...],
     ) -> None:
-        """Write block 0, registered publishers and open channels too. Raises `DispatchError`, `IntegrityError`."""
+        """Write block 0, with registered publishers and open channels.
+
+        Raises `DispatchError` or `IntegrityError`.
+        """
         self.configuration.genesis(storage)
         if self.dome is not None:
             self.dome.genesis(storage)
@@ -214,10 +242,12 @@ class RelayRuntime:
             endowment = 2 * deposit + 100 * self.balances.existential_deposit
             self.balances.genesis(storage, dict.fromkeys(managers.values(), endowment))
         else:
-            self.accounts.genesis(storage)  # one of its accounts manages every para
+            # One of the profile's accounts manages every parachain, so that no others are endowed.
+            self.accounts.genesis(storage)
         self.inclusion.check_bounds(storage)
         for para in publishers:
-            if RegisteredPublishers.contains(storage, para):  # a fork's, with its manager and deposit
+            # A publisher of the fork stays registered with its manager and deposit.
+            if RegisteredPublishers.contains(storage, para):
                 continue
             call = Call(self.broadcaster.pallet.name, "register_publisher", (para,))
             outcome = dispatch(self.broadcaster, storage, Signed(managers[para]), call)

@@ -1,4 +1,8 @@
-"""Executes upward messages as XCM: the message queue's are decoded, weighed, and published behind a barrier."""
+"""Executes upward messages as XCM.
+
+Messages from the queue are decoded, weighed, checked by a barrier, and executed. Only messages that
+publish pass the barrier.
+"""
 
 from contextlib import AbstractContextManager
 from typing import Final
@@ -17,22 +21,25 @@ from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
 from pubsub_emulator.runtime.relay.message_queue import MessageError, MessageErrorKind, MessageResult
 
 PUBLISHES_PER_MESSAGE: Final = 64
-"""The most instructions of a message that the barrier admits."""
+"""The maximum number of instructions in a message that the barrier admits."""
 
 _INSTRUCTION: Final = Weight(10_000_000, 0)
-_UNDECODABLE: Final = Weight(10_000_000, 0)  # the weight of failing to decode a message
+"""The weight of an instruction other than `Publish`."""
+_UNDECODABLE: Final = Weight(10_000_000, 0)
+"""The weight of a failed attempt to decode a message."""
 
 
 @value_type
 class NeverRun:
-    """A message that cannot be decoded or weighed; `weight` is what finding that out takes."""
+    """A message that cannot be decoded or weighed."""
 
     error: xcm.ProcessMessageError
     weight: Weight = _UNDECODABLE
+    """The weight of finding that out."""
 
 
 class XcmMessages:
-    """The message queue's processor: executes upward messages as XCM."""
+    """The processor of the message queue, which executes upward messages as XCM."""
 
     def __init__(self, pubsub: PubsubConfig, broadcaster: Broadcaster) -> None:
         publish = pubsub_weights.publish(pubsub, 0)
@@ -49,7 +56,10 @@ class XcmMessages:
     def process(
         self, storage: Storage, para: ParaId, prepared: xcm.WeighedMessage | NeverRun, message_id: Hash
     ) -> MessageResult:
-        """Execute a message of `para`; a refused one costs its whole weight. Emits `Attempted` if it fails midway."""
+        """Execute a message of `para`.
+
+        A rejected message costs its whole weight. Emits `Attempted` if an instruction fails.
+        """
         if isinstance(prepared, NeverRun):
             return _failed(prepared.error, WEIGHT_ZERO)
         chain = PublishingChain(storage, self._broadcaster)
@@ -71,7 +81,7 @@ class PublishingChain:
     broadcaster: Broadcaster
 
     def transaction(self) -> AbstractContextManager[object]:
-        """A layer of the storage."""
+        """Return a context that rolls back writes to the storage if it ends with an error."""
         return self.storage.transaction()
 
     def publish(self, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:

@@ -1,4 +1,7 @@
-"""The part of the `XcmPallet` that sends messages to parachains; it needs both XCM and the downward queue."""
+"""The part of `XcmPallet` that sends messages to parachains.
+
+It is here because it needs both XCM and the downward queue.
+"""
 
 from collections.abc import Callable
 from typing import Annotated, Final
@@ -24,7 +27,7 @@ VERSION: Final = 5
 _WEIGHT: Final = Weight(150_000_000, 3_610)
 
 Send = Callable[[Storage, ParaId, bytes], None]
-"""Queues a downward message. Raises `DispatchError`."""
+"""Queues a downward message. Raises `DispatchError` if the queue does not accept it."""
 
 
 @pallet_errors(PALLET)
@@ -56,7 +59,7 @@ Message = Annotated[Xcm, versioned_xcm]
 
 
 class XcmPallet(Hooks):
-    """`pallet_xcm`; `send_downward` is the relay chain's queue."""
+    """The pallet `pallet_xcm`. `send_downward` queues messages to parachains."""
 
     pallet = PALLET
 

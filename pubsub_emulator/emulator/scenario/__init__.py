@@ -1,1 +1,1 @@
-"""Scenarios: publishers, subscribers and cheats; read from TOML and run as a simulation."""
+"""Scenarios: files that describe a network and what happens in it."""

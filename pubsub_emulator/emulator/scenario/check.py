@@ -1,4 +1,7 @@
-"""Checks between the fields of a scenario, all faults at once; settings without an effect are refused, too."""
+"""Checks between the fields of a scenario.
+
+All faults are reported at once. Settings without an effect are faults, too.
+"""
 
 import re
 from collections import Counter
@@ -17,42 +20,48 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 
-_PUBLISH_OVERHEAD: Final = 64  # an upper bound on the bytes of a message with one publish, without the value
+_PUBLISH_OVERHEAD: Final = 64
+"""An upper bound on the bytes that a message with one publish has besides the value."""
 
 MOST_CHAINS: Final = 4096
-"""The most parachains of a scenario."""
+"""The maximum number of parachains of a scenario."""
 
 MOST_KEYS: Final = 1_000_000
-"""The most keys of all publishers of a scenario together, and of one subscriber."""
+"""The maximum number of keys of all publishers together, and of one subscriber."""
 
 MOST_MESSAGES: Final = 10_000
-"""The most downward messages of a load in a relay block."""
+"""The maximum number of downward messages of a load per relay block."""
 
 MOST_ACTS: Final = 100_000
-"""The most acts of a scenario."""
+"""The maximum number of acts of a scenario."""
 
 MOST_BLOCKS: Final = 64
-"""The most blocks of a parachain per turn."""
+"""The maximum number of blocks of a parachain per turn."""
 
 _SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes")
+"""Fields of a subscriber that errors of runtimes can name."""
 
 
 def check(scenario: model.Scenario) -> list[Misplaced]:
-    """All contradictions, in the order of the file; empty if the scenario can run."""
+    """Return all contradictions of a scenario in the order of the file.
+
+    The list is empty if the scenario can run.
+    """
     found = [*_sizes(scenario)]
-    if found:  # with numbers as large as these, nothing may be built, not even for checks
+    # The other checks build lists and runtimes, which would need too much memory with such numbers.
+    if found:
         return found
     found = [*_listed_once(scenario), *_publishers(scenario)]
     for at, subscriber in enumerate(scenario.subscribers):
         found += _subscriber(scenario, ("subscribers", at), subscriber)
     for at, acts in enumerate(scenario.acts):
         found += _acts(scenario, ("acts", at), acts)
-    # runtimes are built from subscriptions, and subscriptions only from existing publishers
+    # Runtimes are built from subscriptions, which need existing publishers.
     return found or [*_runtimes(scenario)]
 
 
 def _sizes(scenario: model.Scenario) -> Iterator[Misplaced]:
-    """Numbers with which a short file could use much memory."""
+    """Yield numbers with which a short file could use much memory."""
     chains = len(scenario.publisher_ids()) + len(scenario.subscribers)
     if chains > MOST_CHAINS:
         yield Misplaced(("publishers",), f"{chains:,} parachains, and a scenario has at most {MOST_CHAINS:,}")
@@ -82,11 +91,13 @@ def _sizes(scenario: model.Scenario) -> Iterator[Misplaced]:
 
 
 def _most_items(scenario: model.Scenario, wanted: model.SubscriptionSettings) -> int:
+    """Return an upper bound on the number of keys of a subscription."""
     groups = (scenario.group_of(para) for para in scenario.select(wanted.publishers))
     return sum(wanted.missing_keys + (0 if group is None else group.keys) for group in groups)
 
 
 def _listed_once(scenario: model.Scenario) -> Iterator[Misplaced]:
+    """Yield parachains and names that occur more than once."""
     seen: set[ParaId] = set()
     for at, group in enumerate(scenario.publishers):
         for para in group.paras:
@@ -104,6 +115,7 @@ def _listed_once(scenario: model.Scenario) -> Iterator[Misplaced]:
 
 
 def _publishers(scenario: model.Scenario) -> Iterator[Misplaced]:
+    """Yield faults of the publishers."""
     limit = network.pubsub_config(scenario.relay).max_value_length
     for at, group in enumerate(scenario.publishers):
         place = ("publishers", at)
@@ -124,12 +136,14 @@ def _publishers(scenario: model.Scenario) -> Iterator[Misplaced]:
 
 
 def _in_time(scenario: model.Scenario, place: Location, block: int | None) -> Iterator[Misplaced]:
+    """Yield a fault if `block` is after the end of the scenario."""
     if block is not None and block > scenario.relay_blocks:
         last = scenario.relay_blocks
         yield Misplaced(place, f"relay block {block} never comes: the scenario ends with {last} (relay_blocks)")
 
 
 def _subscriber(scenario: model.Scenario, place: Location, subscriber: model.Subscriber) -> Iterator[Misplaced]:
+    """Yield faults of a subscriber."""
     yield from _subscriptions(scenario, (*place, "subscribe"), subscriber.subscribe)
     for number, change in enumerate(subscriber.changes):
         here = (*place, "changes", number)
@@ -157,6 +171,7 @@ def _subscriber(scenario: model.Scenario, place: Location, subscriber: model.Sub
 
 
 def _acts(scenario: model.Scenario, place: Location, acts: model.Acts) -> Iterator[Misplaced]:
+    """Yield acts after the end of the scenario or on unknown parachains."""
     yield from _in_time(scenario, (*place, "at_block"), acts.at_block)
     known = {*scenario.publisher_ids(), *(each.para for each in scenario.subscribers)}
     for at, action in enumerate(acts.do):
@@ -167,6 +182,7 @@ def _acts(scenario: model.Scenario, place: Location, acts: model.Acts) -> Iterat
 
 
 def _known(scenario: model.Scenario, place: Location, paras: Iterable[ParaId]) -> Iterator[Misplaced]:
+    """Yield a fault for each parachain that is not a publisher of the scenario."""
     known = scenario.publisher_ids()
     for para in paras:
         if para not in known:
@@ -177,6 +193,7 @@ def _known(scenario: model.Scenario, place: Location, paras: Iterable[ParaId]) -
 def _subscriptions(
     scenario: model.Scenario, place: Location, subscriptions: tuple[model.SubscriptionSettings, ...]
 ) -> Iterator[Misplaced]:
+    """Yield subscriptions to publishers or keys that do not exist."""
     for number, wanted in enumerate(subscriptions):
         here = (*place, number)
         if isinstance(wanted.publishers, tuple):
@@ -194,7 +211,11 @@ def _subscriptions(
 def _keys(
     place: Location, wanted: model.SubscriptionSettings, groups: dict[ParaId, model.PublisherGroup]
 ) -> Iterator[Misplaced]:
-    """Keys that do not exist. With `all`, `system` and `public`, publishers with fewer keys give all they have."""
+    """Yield a fault if a subscription selects keys that do not exist.
+
+    With `all`, `system` and `public`, publishers with fewer keys are allowed, as long as one has
+    enough.
+    """
     each = isinstance(wanted.publishers, tuple)
     last = wanted.first_key + (1 if wanted.keys == "all" else wanted.keys)
     short = {para: group.keys for para, group in groups.items() if group.keys < last}
@@ -205,7 +226,7 @@ def _keys(
 
 
 def _runtimes(scenario: model.Scenario) -> Iterator[Misplaced]:
-    """Configurations that the runtimes themselves refuse."""
+    """Yield configurations that the runtimes themselves refuse."""
     try:
         check_runtime(network.with_relay_limits(scenario.relay, RuntimeSpec(ParaId(0), {})))
     except ImpossibleConfig as error:
@@ -229,7 +250,10 @@ def _runtimes(scenario: model.Scenario) -> Iterator[Misplaced]:
 
 
 def _relay_field(message: str) -> Location:
-    """The field that a runtime's error message names first, in Rust's or in Python's spelling."""
+    """Return the field of the relay chain that an error message of a runtime names first.
+
+    The message can spell it as in Rust (`MaxValueLength`) or as in Python.
+    """
     for word in re.findall(r"[A-Za-z_]+", message):
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", word).lower()
         if name in model.RelaySettings.model_fields:

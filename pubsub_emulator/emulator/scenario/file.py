@@ -1,4 +1,7 @@
-"""Reads scenario files (TOML), whose errors name file, line and field, and makes the JSON Schema for their editors."""
+"""Reads scenario files and writes their JSON Schema.
+
+Files are TOML. Errors name file, line and field. Editors use the schema for completion and checks.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -10,33 +13,40 @@ from pubsub_emulator.emulator.settings import Bundle, parse, read, validated
 from pubsub_emulator.emulator.settings.fields import add_meanings
 
 BUNDLE: Final = Bundle("pubsub_emulator.emulator")
-"""The scenarios that come with the project."""
+"""The scenarios that are part of the package."""
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+"""The version of JSON Schema."""
 
 
 def load_scenario(path: Path) -> Scenario:
-    """The scenario in a file. Raises `SettingsError`, also if the file cannot be read."""
+    """Return the scenario in a file. Raises `SettingsError`, also if the file cannot be read."""
     return read(path, Scenario, check)
 
 
 def parse_scenario(text: str, file: str) -> Scenario:
-    """The scenario that TOML text describes; `file` is its name in errors. Raises `SettingsError`."""
+    """Return the scenario in a TOML text. Raises `SettingsError`, which calls the text `file`."""
     return parse(text, file, Scenario, check)
 
 
 def parse_document(document: object, file: str) -> Scenario:
-    """The scenario of a parsed document; the inverse of `Scenario.document`. Raises `SettingsError`."""
+    """Return the scenario of a parsed document, as written by `Scenario.document`.
+
+    Raises `SettingsError`.
+    """
     return validated(document, file, Scenario, check)
 
 
 def load_bundled(name: str) -> Scenario:
-    """A scenario that comes with the project. Raises `SettingsError`."""
+    """Return a scenario of the package by its name. Raises `SettingsError`."""
     return parse_scenario(BUNDLE.text(name), f"{name}.toml")
 
 
 def scenario_schema() -> dict[str, object]:
-    """The schema, made from the models. A document that it accepts can still have contradicting fields."""
+    """Return the JSON Schema of scenario files, made from the models.
+
+    A document that the schema accepts can still have contradicting fields.
+    """
     add_meanings(Scenario)
     made = Scenario.model_json_schema(mode="validation")
     schema = {"$schema": DIALECT, **made, "title": "Scenario of pubsub-emulator"}
@@ -45,7 +55,10 @@ def scenario_schema() -> dict[str, object]:
 
 
 def _as_written(value: object) -> None:
-    """Change defaults to their form in files: shares from 0 to 1, and none for whole tables."""
+    """Change the defaults in a schema to their form in files.
+
+    Shares are numbers from 0 to 1 there, and whole tables have no default.
+    """
     if isinstance(value, list):
         for each in value:
             _as_written(each)

@@ -1,6 +1,7 @@
-"""The models of scenarios, frozen and checked on construction; the docstring of each field says what it means.
+"""The models of scenarios, which are immutable and checked when they are created.
 
-Sizes are bytes, times are relay blocks, shares are kept as millionths, so that no rounding depends on a machine.
+The string below each field is its documentation. Sizes are in bytes and times in relay blocks.
+Shares are stored as millionths, so that rounding does not depend on the machine.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 
 SYSTEM_PARA_THRESHOLD: Final = 2000
-"""Ids below it are system parachains unless the scenario says otherwise (PS-7)."""
+"""Lower ids are system parachains, unless the scenario sets another threshold (PS-7)."""
 
 
 def _millionths(value: object) -> object:
@@ -62,12 +63,12 @@ Name = Annotated[Text, AfterValidator(_network_name)]
 
 
 class Span(Model):
-    """A range of sizes in bytes, both ends included."""
+    """A range of sizes in bytes, including both ends."""
 
     min: Count
-    """Bytes of the smallest."""
+    """The smallest size in bytes."""
     max: Count
-    """Bytes of the largest."""
+    """The largest size in bytes."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Span":
@@ -82,78 +83,83 @@ class RelaySettings(Model):
     session_length: Positive = 50
     """Relay blocks per session."""
     system_para_threshold: Count = SYSTEM_PARA_THRESHOLD
-    """Ids below it are system parachains, which need no registration (PS-7)."""
+    """Parachains with lower ids are system parachains, which need no registration (PS-7)."""
     ttl_policy: Literal["scan", "expiry_index"] = "scan"
     """How expired entries are found: by a scan of all entries, or with an index (PS-19)."""
     max_value_length: Positive | None = None
-    """Most bytes of a value; 2,048 by default (PS-8)."""
+    """The maximum size of a value in bytes; 2,048 by default (PS-8)."""
     max_stored_keys: Positive | None = None
-    """Most keys of a publisher; 1,024 by default (PS-8)."""
+    """The maximum number of keys of a publisher; 1,024 by default (PS-8)."""
     max_total_storage_size: Positive | None = None
-    """Most bytes of a publisher, 32 + value per key; 1,048,576 by default (PS-8)."""
+    """The maximum size of a publisher in bytes, 32 + value per key; 1,048,576 by default (PS-8)."""
     max_publishers: Positive | None = None
-    """Most registered publishers; 1,000 by default."""
+    """The maximum number of registered publishers; 1,000 by default."""
     publisher_deposit: Count | None = None
-    """Deposit of a registration in plancks; 1,000,000,000,000 by default."""
+    """The deposit of a registration in plancks; 1,000,000,000,000 by default."""
     max_ttl_scans_per_idle: Positive | None = None
-    """Most entries examined for expiry in a block; 500 by default (PS-19)."""
+    """The maximum number of entries examined for expiry in a block; 500 by default (PS-19)."""
     missed_slots: Share = 0
-    """Share of relay blocks before which a slot passes without a block."""
+    """The share of relay blocks before which a slot passes without a block."""
 
 
 class PublisherGroup(Model):
     """Parachains that publish in the same way, each with its own keys."""
 
     paras: Annotated[tuple[Para, ...], Field(min_length=1)]
-    """Their ids, each in one group only."""
+    """Their ids; a parachain can be in one group only."""
     keys: Positive
-    """Number of keys of each; key i of para p is `key_from_data(b"p/i")`."""
+    """The number of keys of each publisher; key i of para p is `key_from_data(b"p/i")`."""
     value_size: Span | Count = 64
-    """Bytes of each value, or a range from which each publish draws."""
+    """The size of each value in bytes, or a range from which each publish draws."""
     update_rate: Share = 0
-    """Share of the keys updated in each relay block."""
+    """The share of the keys updated in each relay block."""
     delete_rate: Share = 0
-    """Share of the keys deleted in each relay block; the next update publishes a deleted key again."""
+    """The share of the keys deleted in each relay block; the next update publishes a deleted key
+    again.
+    """
     ttl: Count | Annotated[tuple[Count, ...], Field(min_length=1)] = 0
-    """Relay blocks for which an entry is valid, 0 forever; from several, each publish draws one."""
+    """The relay blocks for which an entry is valid, or 0 for ever; each publish draws one from a
+    list.
+    """
     first_block: Block = RelayBlockNumber(1)
-    """The first relay block in which it publishes."""
+    """The first relay block in which the group publishes."""
     last_block: Block | None = None
-    """The last relay block in which it publishes."""
+    """The last relay block in which the group publishes."""
     fill_per_block: Positive = 50
-    """New keys published in each relay block, from `first_block` on."""
+    """The number of new keys published in each relay block from `first_block` on."""
     offboard_at: Block | None = None
-    """The relay block that schedules its offboarding, for the next session change (PS-11)."""
+    """The relay block that schedules the offboarding, for the next session change (PS-11)."""
 
     def sizes(self) -> Span:
-        """The value sizes as a range."""
+        """Return the value sizes as a range."""
         return self.value_size if isinstance(self.value_size, Span) else Span(min=self.value_size, max=self.value_size)
 
     def ttls(self) -> tuple[int, ...]:
-        """The lifetimes to draw from."""
+        """Return the lifetimes to draw from."""
         return self.ttl if isinstance(self.ttl, tuple) else (self.ttl,)
 
 
 class SubscriptionSettings(Model):
-    """Keys of some publishers."""
+    """A selection of keys of some publishers."""
 
     publishers: Annotated[tuple[Para, ...], Field(min_length=1)] | Literal["all", "system", "public"]
-    """Whose keys: ids, or all publishers, system parachains, or the others."""
+    """The publishers: ids, or `all`, `system` parachains, or all others (`public`)."""
     keys: Positive | Literal["all"] = "all"
-    """Number of keys of each publisher. With `all`, `system` and `public`, those with fewer keys give all."""
+    """The number of keys of each; with `all`, `system` and `public`, publishers may have fewer."""
     first_key: Count = 0
-    """Index of the first key."""
+    """The index of the first key."""
     missing_keys: Count = 0
-    """Additional keys that nobody publishes, whose absence must be proven."""
+    """The number of additional keys that are never published, whose absence must be proven."""
 
 
 class CollatorSettings(Model):
-    """A collator; honest unless it has strategies."""
+    """A collator, which is honest unless it has strategies."""
 
     strategies: tuple[Text, ...] = ()
-    """Strategies from which it draws when it cheats; `pubsub fuzz --list` has the names."""
+    """The strategies from which it draws when it cheats; `pubsub fuzz --list` prints their names.
+    """
     rate: Share = MILLION
-    """Share of its turns in which it cheats."""
+    """The share of its turns in which it cheats."""
 
     @field_validator("strategies")
     @classmethod
@@ -172,13 +178,13 @@ class Load(Model):
     last_block: Block
     """The last relay block of the period."""
     downward_messages: Count = 0
-    """Downward messages in each relay block."""
+    """The number of downward messages in each relay block."""
     downward_size: Count = 1024
-    """Bytes of each downward message."""
+    """The size of each downward message in bytes."""
     senders: tuple[Para, ...] = ()
-    """Publishers that send one horizontal message each, the most of a parachain block."""
+    """Publishers that send one horizontal message each per relay block, which is the maximum."""
     horizontal_size: Count = 1024
-    """Bytes of each horizontal message."""
+    """The size of each horizontal message in bytes."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Load":
@@ -188,64 +194,67 @@ class Load(Model):
 
 
 class SubscriptionChange(Model):
-    """New subscriptions in place of the old ones, from a relay block on (PS-63)."""
+    """New subscriptions that replace the old ones from a relay block on (PS-63)."""
 
     at_block: Block
     """The relay block that sends the change."""
     subscribe: tuple[SubscriptionSettings, ...]
-    """Its subscriptions from then on."""
+    """The subscriptions from then on."""
 
 
 class Order(Model):
-    """A root call that governance sends a subscriber, about one publisher (PS-67)."""
+    """A root call about one publisher that governance sends to a subscriber (PS-67)."""
 
     at_block: Block
-    """The relay block that sends it."""
+    """The relay block that sends the call."""
     call: Literal["clear_publisher_cache", "redeliver", "enable_publisher"]
     """The call."""
     publisher: Para
-    """The publisher that it is about."""
+    """The publisher."""
 
 
 class Subscriber(Model):
-    """A parachain that reads what others publish."""
+    """A parachain that reads published keys."""
 
     para: Para
-    """Its id."""
+    """The parachain's id."""
     name: Text = "subscriber"
-    """Its name in tables; names must differ."""
+    """The name in tables, which must be unique."""
     subscribe: tuple[SubscriptionSettings, ...]
-    """Its first subscriptions."""
+    """The first subscriptions."""
     changes: tuple[SubscriptionChange, ...] = ()
-    """Later subscriptions, ascending by `at_block`."""
+    """Later subscriptions, in ascending order of `at_block`."""
     collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = Field(
         default_factory=lambda: (CollatorSettings(), CollatorSettings())
     )
-    """Authors of its blocks in turn; two honest ones by default."""
+    """The authors of blocks in the order of their turns; two honest ones by default."""
     load: tuple[Load, ...] = ()
-    """Messages that it receives, which leave less room for proofs."""
+    """Messages that the parachain receives, which leave less room for proofs."""
     orders: tuple[Order, ...] = ()
-    """Calls that governance sends it."""
+    """Calls that governance sends to the parachain."""
     cache: Literal["nodes", "none", "slots"] = "slots"
     """The cache policy (PS-69)."""
     handler: Literal["observe", "store"] = "observe"
     """The handler of deliveries: `store` writes the newest value to storage."""
     max_pov_size: Positive = 10 * 1024 * 1024
-    """Bytes of the largest block, of which 85 % are for messages and proofs (PS-50)."""
+    """The size of the largest block in bytes, of which 85 % are for messages and proofs (PS-50)."""
     reserve_minimum: Flag = False
     """Whether messages leave 1 MiB of that for proofs, which small blocks need (PS-50)."""
     max_cache_bytes: Positive | None = None
-    """Most bytes that policy `nodes` caches of a publisher; 4,194,304 by default (PS-62)."""
+    """The maximum of cached bytes per publisher with policy `nodes`; 4,194,304 by default (PS-62).
+    """
     meter_cache_reads: Flag = True
     """Whether reading cached nodes is charged (PS-45)."""
     max_trie_depth: Count | None = 16
-    """Most child nodes on a path, beyond which a publisher is disabled; 0 for no limit (PS-68)."""
+    """The maximum number of child nodes on a path; deeper publishers are disabled; 0 is no limit
+    (PS-68).
+    """
     blocks_per_relay_block: Positive = 1
-    """Parachain blocks per relay block, which share their relay parent."""
+    """The number of parachain blocks per turn, which share their relay parent."""
     every: Positive = 1
-    """Relay blocks between its turns."""
+    """The number of relay blocks between turns."""
     relay_parent_lag: Count = 0
-    """Relay blocks by which its relay parent is older than the newest."""
+    """The number of relay blocks by which the relay parent is older than the newest one."""
 
     @model_validator(mode="after")
     def _changes_ascend(self) -> "Subscriber":
@@ -256,56 +265,61 @@ class Subscriber(Model):
 
 
 class Acts(Model):
-    """What is done before the traffic of a relay block."""
+    """Actions before the traffic of a relay block."""
 
     at_block: Block
-    """The first relay block that is built after it."""
+    """The first relay block after the acts."""
     do: Annotated[tuple[Annotated[Act, Field(discriminator="kind")], ...], Field(min_length=1)]
     """The acts, in order."""
 
 
 class Scenario(Model):
-    """A whole network and what happens in it."""
+    """A network and what happens in it."""
 
     name: Name
     """The network's name in its history: letters, digits, `-`, `_` and `.`."""
     description: str = ""
-    """For readers."""
+    """A description for readers."""
     seed: Text
-    """Every draw follows from it."""
+    """The seed of all draws."""
     relay_blocks: Positive
-    """The length of the run."""
+    """The length of the run in relay blocks."""
     segment_length: Positive = 100
-    """Relay blocks per segment of the history, which can be verified alone."""
+    """The number of relay blocks per segment of the history; segments can be verified separately.
+    """
     accounts: Flag = False
-    """Whether all chains have accounts and take signed extrinsics, as those of `pubsub serve`."""
+    """Whether all chains have accounts and accept signed extrinsics, like those of `pubsub serve`.
+    """
     relay: RelaySettings = Field(default_factory=RelaySettings)
     """The relay chain."""
     publishers: tuple[PublisherGroup, ...] = ()
-    """Who publishes."""
+    """The groups of publishers."""
     subscribers: tuple[Subscriber, ...] = ()
-    """Who reads."""
+    """The subscribers."""
     acts: tuple[Acts, ...] = ()
-    """Single acts at their blocks, beside the traffic."""
+    """Single acts at their blocks, in addition to the traffic."""
 
     def document(self) -> dict[str, object]:
-        """The content of a file with this scenario, without defaults."""
+        """Return the content of a file with this scenario, without defaults."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def group_of(self, para: ParaId) -> PublisherGroup | None:
-        """The group that a publisher belongs to."""
+        """Return the group that a publisher belongs to, or `None`."""
         return next((group for group in self.publishers if para in group.paras), None)
 
     def names(self) -> dict[ParaId, str]:
-        """The names of the chains in the file."""
+        """Return the names that the file gives to chains."""
         return {each.para: each.name for each in self.subscribers if "name" in each.model_fields_set}
 
     def publisher_ids(self) -> tuple[ParaId, ...]:
-        """Every publisher, ascending."""
+        """Return the ids of all publishers in ascending order."""
         return tuple(sorted(para for group in self.publishers for para in group.paras))
 
     def items(self, subscriptions: Iterable[SubscriptionSettings]) -> dict[ParaId, tuple[PubsubKey, ...]]:
-        """The items of subscriptions: publishers ascending, keys ascending and distinct (PS-30)."""
+        """Return the keys that subscriptions select, by publisher.
+
+        Publishers and keys are in ascending order and distinct (PS-30).
+        """
         found: dict[ParaId, set[PubsubKey]] = {}
         for subscription in subscriptions:
             for para in self.select(subscription.publishers):
@@ -319,7 +333,7 @@ class Scenario(Model):
         return {para: tuple(sorted(found[para])) for para in sorted(found)}
 
     def select(self, publishers: tuple[ParaId, ...] | str) -> tuple[ParaId, ...]:
-        """The publishers that a subscription names."""
+        """Return the publishers that a subscription names."""
         if isinstance(publishers, tuple):
             return publishers
         threshold = self.relay.system_para_threshold
@@ -328,10 +342,10 @@ class Scenario(Model):
 
 
 def published_key(para: ParaId, index: int) -> PubsubKey:
-    """Key `index` of a scenario's publisher."""
+    """Return key `index` of a scenario's publisher."""
     return key_from_data(b"%d/%d" % (para, index))
 
 
 def missing_key(para: ParaId, index: int) -> PubsubKey:
-    """A key that no publisher of a scenario ever writes."""
+    """Return a key that no publisher of a scenario ever writes."""
     return key_from_data(b"%d/never/%d" % (para, index))

@@ -1,4 +1,4 @@
-"""The network of a scenario: configurations of the relay chain and of every parachain."""
+"""The network of a scenario: the configurations of the relay chain and of all parachains."""
 
 from dataclasses import replace
 from typing import Final
@@ -16,13 +16,15 @@ from pubsub_emulator.runtime.relay.hrmp import channel_weight
 
 _MEBIBYTE: Final = 1_048_576
 MORE_CHANNELS: Final = 8
-"""Channels to one parachain that can be opened in addition to the scenario's, if its blocks have room for them."""
+"""The number of channels to one parachain that can be opened in addition to the scenario's, if
+blocks have room for their messages.
+"""
 HOST: Final = HostConfiguration(max_downward_message_size=256 * 1024)
 """The host configuration of a scenario's relay chain."""
 
 
 def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> NetworkConfig:
-    """The network of a scenario; `specs` are its subscribers' runtimes."""
+    """Return the network of a scenario. `specs` are the runtimes of its subscribers."""
     relay = relay_config(scenario, specs)
     chains = [
         ParachainConfig(
@@ -49,8 +51,13 @@ def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> Netw
 
 
 def with_accounts(config: NetworkConfig) -> NetworkConfig:
-    """The same network with the profile `accounts`, and with room for a few more channels to each parachain."""
+    """Return the same network with the profile `accounts`.
+
+    It also has room for a few more channels to each parachain, because accounts can open channels.
+    """
     bounds = config.relay.bounds
+    # All messages to a parachain must fit into the smallest block. 8 bytes are the encoded list
+    # lengths.
     smallest = min((each.spec.allowed_pov for each in config.parachains), default=HOST.max_pov_size)
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
     more = min(MORE_CHANNELS, max((smallest - bounds.downward - bounds.horizontal - 8) // channel, 0))
@@ -63,13 +70,16 @@ def with_accounts(config: NetworkConfig) -> NetworkConfig:
 
 
 def channels(scenario: Scenario) -> tuple[tuple[ParaId, ParaId], ...]:
-    """Every channel that the scenario's loads need, as (sender, recipient)."""
+    """Return all channels that the scenario's loads need, as (sender, recipient)."""
     loads = ((subscriber.para, load.senders) for subscriber in scenario.subscribers for load in subscriber.load)
     return tuple(sorted({(sender, recipient) for recipient, senders in loads for sender in senders}))
 
 
 def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayConfig:
-    """The relay chain of a scenario, whose bounds of messages fit into the smallest parachain block (PS-50)."""
+    """Return the relay chain of a scenario.
+
+    The bounds of messages are chosen such that they fit into the smallest parachain block (PS-50).
+    """
     smallest = min((spec.allowed_pov for spec in specs.values()), default=HOST.max_pov_size)
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
     recipients = [recipient for _, recipient in channels(scenario)]
@@ -80,7 +90,7 @@ def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayC
 
 
 def pubsub_config(settings: RelaySettings) -> PubsubConfig:
-    """The constants of `Broadcaster`, with the runtime's defaults unless the scenario sets them."""
+    """Return the constants of `Broadcaster`, from the scenario or else the runtime's defaults."""
     others = {"session_length", "system_para_threshold", "ttl_policy", "missed_slots"}
     limits = settings.model_dump(exclude=others, exclude_none=True)
     threshold = ParaId(settings.system_para_threshold)
@@ -90,7 +100,7 @@ def pubsub_config(settings: RelaySettings) -> PubsubConfig:
 def subscriber_spec(
     scenario: Scenario, subscriber: Subscriber, items: Subscriptions | None = None, version: int = 1
 ) -> RuntimeSpec:
-    """A subscriber's runtime; `items` are its subscriptions, by default its first ones."""
+    """Return a subscriber's runtime. `items` are its subscriptions, by default the first ones."""
     spec = RuntimeSpec(
         subscriber.para,
         scenario.items(subscriber.subscribe) if items is None else items,
@@ -106,7 +116,7 @@ def subscriber_spec(
 
 
 def with_relay_limits(settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None) -> RuntimeSpec:
-    """`spec` with the limits that the scenario sets for the relay chain, and with its limit of the cache."""
+    """Return `spec` with the scenario's limits of the relay chain and of the cache."""
     return replace(
         spec,
         max_value_length=settings.max_value_length or spec.max_value_length,

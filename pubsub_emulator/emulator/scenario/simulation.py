@@ -1,4 +1,4 @@
-"""Runs a scenario: builds its network, adds its acts and traffic, steps to its end."""
+"""Runs a scenario: builds its network, applies its acts and traffic, and steps to its end."""
 
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -23,7 +23,10 @@ from pubsub_emulator.runtime.parachain.governance import subscriber_call, transa
 
 
 class Simulation:
-    """A scenario's network. Each step first adds the scenario's acts and traffic of that relay block."""
+    """The network of a scenario, with its acts and traffic.
+
+    Each step applies the acts and traffic of a relay block and then builds it.
+    """
 
     def __init__(
         self,
@@ -36,9 +39,11 @@ class Simulation:
         prism: bool = False,
         forks: Forks = NO_FORKS,
     ) -> None:
-        """The network at genesis, with `accounts`, and pallets `DomeEvents` of a network's name and `Prism` if wanted.
+        """Build the network at genesis.
 
-        Chains continue from the states in `forks`; blocks then count from there. Raises `SettingsError`.
+        `accounts` adds the profile of that name. `dome_events`, a network's name, and `prism` add
+        the pallets `DomeEvents` and `Prism`. Chains continue from the states in `forks`, and blocks
+        of the scenario then count from there. Raises `SettingsError`.
         """
         self.scenario = scenario
         found = check(scenario)
@@ -62,7 +67,10 @@ class Simulation:
             self.network.observe(observer)
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
-        """Step to the scenario's end, then call `Network.finish`."""
+        """Step to the scenario's end, then finish the network's observers.
+
+        `progress` receives the height after each step.
+        """
         while self.network.number - self.network.relay.first < self.scenario.relay_blocks:
             self.step()
             if progress is not None:
@@ -70,7 +78,10 @@ class Simulation:
         self.network.finish()
 
     def step(self) -> Step:
-        """Do the next block's acts, send its traffic, build it. Raises `SettingsError` for an act that cannot be."""
+        """Apply the next block's acts and traffic, and build the block.
+
+        Raises `SettingsError` if an act is refused.
+        """
         block = RelayBlockNumber(self.network.number + 1 - self.network.relay.first)
         self._act(block)
         self._publish(block)
@@ -82,12 +93,13 @@ class Simulation:
         return self.network.step()[0]
 
     def fork(self) -> "Simulation":
-        """An independent copy without observers, as `Network.fork`."""
+        """Return an independent copy without observers, like `Network.fork`."""
         fork = copy(self)
         fork.network = self.network.fork()
         return fork
 
     def _act(self, block: RelayBlockNumber) -> None:
+        """Apply the acts before a block."""
         for place, action in self._acts.get(block, ()):
             try:
                 act(self.network, action)
@@ -95,6 +107,7 @@ class Simulation:
                 raise SettingsError(self.scenario.name, Problem(None, place, str(error))) from error
 
     def _publish(self, block: RelayBlockNumber) -> None:
+        """Send publications, deletions and offboardings of a block."""
         network, scenario = self.network, self.scenario
         for group in scenario.publishers:
             for para in group.paras:
@@ -107,6 +120,7 @@ class Simulation:
                     network.call(Root(), "Registrar", "deregister", para)
 
     def _load(self, block: RelayBlockNumber) -> None:
+        """Send the messages of loads in a block."""
         for subscriber in self.scenario.subscribers:
             for load in (each for each in subscriber.load if each.first_block <= block <= each.last_block):
                 for at in range(load.downward_messages):
@@ -118,6 +132,7 @@ class Simulation:
                     self.network.send(sender, subscriber.para, body)
 
     def _govern(self, block: RelayBlockNumber) -> None:
+        """Send governance's calls and new subscriptions in a block."""
         for subscriber in self.scenario.subscribers:
             for order in subscriber.orders:
                 if order.at_block == block:
@@ -130,13 +145,17 @@ class Simulation:
                     self.network.upgrade(replace(spec, accounts=self.accounts))
 
 
-# Traffic: a pure function of scenario and block, so that a network restored from a snapshot gets the same again
+# Traffic is a pure function of scenario and block. A network that was restored from a snapshot
+# therefore gets the same traffic again.
 
 
 def _publications(
     scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber
 ) -> list[tuple[PubsubKey, bytes, int]]:
-    """The keys that a publisher sends while `block` is built, with values and lifetimes: new keys, then updates."""
+    """Return the keys that a publisher sends while `block` is built, with values and lifetimes.
+
+    New keys come first, then updates of random keys.
+    """
     if not _active(group, block):
         return []
     stream = Draws(scenario.seed.encode(), f"publisher/{para}/block/{block}")
@@ -151,7 +170,7 @@ def _publications(
 
 
 def _deletions(scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber) -> list[PubsubKey]:
-    """Keys that a publisher deletes in `block`."""
+    """Return the keys that a publisher deletes in `block`."""
     filled = _filled(group, block)
     if not _active(group, block) or not group.delete_rate:
         return []
@@ -160,7 +179,7 @@ def _deletions(scenario: Scenario, group: PublisherGroup, para: ParaId, block: R
 
 
 def _message(scenario: Scenario, label: str, size: int) -> bytes:
-    """A meaningless message of `size` bytes: one hash, repeated."""
+    """Return a meaningless message of `size` bytes, which repeats one hash."""
     word = Draws(scenario.seed.encode(), label).take(32)
     return (word * (size // 32 + 1))[:size]
 
@@ -170,5 +189,5 @@ def _active(group: PublisherGroup, block: RelayBlockNumber) -> bool:
 
 
 def _filled(group: PublisherGroup, block: RelayBlockNumber) -> int:
-    """The number of keys published before `block`."""
+    """Return the number of keys published before `block`."""
     return min(max(block - group.first_block, 0) * group.fill_per_block, group.keys)

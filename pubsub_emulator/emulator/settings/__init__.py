@@ -1,4 +1,7 @@
-"""Settings files: TOML that people write, read into checked models. Errors name file, line and field."""
+"""Settings files: TOML that people write, read into checked models.
+
+Errors name file, line and field.
+"""
 
 from pubsub_emulator.emulator.settings.fields import Location, Misplaced, Model, StrictModel
 from pubsub_emulator.emulator.settings.reading import Bundle, Problem, SettingsError, parse, read, validated

@@ -1,4 +1,4 @@
-"""The base of all models of settings, and the values that each field may have, for errors and documentation."""
+"""The base class of settings, and descriptions of fields for errors and documentation."""
 
 import ast
 import inspect
@@ -15,53 +15,64 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 Location = tuple[str | int, ...]
-"""The names of tables and fields and the numbers of list elements, from 0, that lead to a value of a document."""
+"""The way to a value of a document: names of tables and fields, and indices of lists from 0."""
 
 
 class Model(BaseModel):
-    """Frozen, and without unknown fields; `add_meanings` reads the string below a field where it is wanted."""
+    """The base class of settings: immutable and without unknown fields.
+
+    `add_meanings` reads the strings below the fields where descriptions are needed.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class StrictModel(Model):
-    """A model that takes no value of another type: no text for a number, no number for a flag."""
+    """A model that does not convert values, such as a text to a number or a number to a flag."""
 
     model_config = ConfigDict(strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A field whose value is not allowed, or contradicts another part of the file."""
+    """A field whose value is not allowed or contradicts another part of the file."""
 
     location: Location
     reason: str
 
     def field(self) -> str:
-        """The location in words; elements of lists count from 1."""
+        """Return the location as text, in which elements of lists count from 1."""
         return ".".join(str(part + 1) if isinstance(part, int) else part for part in self.location)
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One field: its table (`subscribers.load`), name, allowed values, default, and meaning."""
+    """A field for the documentation."""
 
     table: str
+    """The table that it belongs to, such as `subscribers.load`."""
     name: str
     holds: str
+    """The allowed values in words."""
     default: str
     meaning: str
+    """The string below the field."""
 
 
 def described(root: type[Model]) -> Iterator[Described]:
-    """Every field of every table of a file, tables in the order of first use."""
+    """Yield every field of every table of a file, with tables in the order of first use."""
     add_meanings(root)
     yield from _table("", root)
 
 
 def add_meanings(root: type[Model]) -> None:
-    """Give each field of a model and of the models in it its description: the string below it in the source."""
-    for model in reversed((root, *models_of(root))):  # a model takes over what those in it have
+    """Give each field of a model and of the models in it its description.
+
+    The description is the string below the field in the source. Reading sources takes time, so that
+    this is only done for the schema and the documentation.
+    """
+    # Inner models come first, because a model copies their descriptions when it is rebuilt.
+    for model in reversed((root, *models_of(root))):
         for home in model.__mro__:
             if not issubclass(home, Model):
                 continue
@@ -79,7 +90,8 @@ def _table(place: str, model: type[Model]) -> Iterator[Described]:
         yield Described(place, name, holds(field), _default(field), meaning)
     for name, field in model.model_fields.items():
         inner = models_in(field.annotation)
-        for each in inner if len(inner) == 1 else ():  # kinds of tables have a list of their own
+        # If a field has several kinds of tables, the documentation lists them elsewhere.
+        for each in inner if len(inner) == 1 else ():
             yield from _table(f"{place}.{name}" if place else name, each)
 
 
@@ -101,7 +113,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def models_of(root: type[Model]) -> Iterator[type[Model]]:
-    """The models of the tables of a model, at any depth."""
+    """Yield the models of the tables of a model, at any depth."""
     for field in root.model_fields.values():
         for inner in models_in(field.annotation):
             yield inner
@@ -109,18 +121,19 @@ def models_of(root: type[Model]) -> Iterator[type[Model]]:
 
 
 def models_in(annotation: object) -> tuple[type[Model], ...]:
-    """The tables in a type, at any depth of lists and alternatives."""
+    """Return the models in a type, at any depth of lists and alternatives."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return (annotation,)
     return tuple(model for inner in get_args(annotation) for model in models_in(inner))
 
 
 def holds(field: FieldInfo) -> str:
-    """The values that a field may have, as in `a whole number from 1 to 4,294,967,295`."""
+    """Return the allowed values of a field, as in `a whole number from 1 to 4,294,967,295`."""
     return _says(field.annotation, tuple(field.metadata))
 
 
 def _says(annotation: object, metadata: tuple[Any, ...]) -> str:
+    """Return the allowed values of a type with these constraints in words."""
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *more = get_args(annotation)
@@ -150,7 +163,7 @@ def _says(annotation: object, metadata: tuple[Any, ...]) -> str:
 
 
 def _opened(metadata: list[object]) -> Iterator[object]:
-    """The metadata with pydantic's `Field` replaced by the bounds inside of it."""
+    """Yield the metadata with pydantic's `Field` replaced by the bounds inside it."""
     for each in metadata:
         yield from each.metadata if isinstance(each, FieldInfo) else (each,)
 
@@ -170,13 +183,17 @@ def _number(kind: str, metadata: tuple[object, ...]) -> str:
 
 
 def faults(document: object, error: ValidationError, root: type[Model]) -> list[Misplaced]:
-    """The faults of a document, each field once, with the allowed values instead of pydantic's message."""
+    """Return the faults of a document, each field once.
+
+    The reasons name the allowed values, because pydantic's messages name Python's types.
+    """
     found: dict[Location, str] = {}
     for details in error.errors():
         location, reason = _fault(document, details, root)
         found.setdefault(location, reason)
     inside = {location[:depth] for location in found for depth in range(len(location))}
-    # the alternative that was meant has findings inside of it; findings of others about the whole are dropped
+    # For a value with alternatives, pydantic reports findings of each. If one of them has findings
+    # inside the value, it is the one that was meant, and findings about the whole value are dropped.
     return [Misplaced(at, why) for at, why in found.items() if at not in inside or not why.startswith(_WANTED)]
 
 
@@ -185,7 +202,11 @@ _LISTS: Final = (tuple, list)
 
 
 def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[Location, str]:
-    """The place of pydantic's finding in the document, without the alternative that pydantic tried."""
+    """Return the place of pydantic's finding in the document, and the reason.
+
+    pydantic's own place also contains the names of alternatives and tags, which are not in the
+    document.
+    """
     location: list[str | int] = []
     value: object = document
     kind: object = root
@@ -227,7 +248,7 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
 
 
 def _alternatives(kind: object) -> tuple[object, ...]:
-    """The types that a value may have, without what they are annotated with."""
+    """Return the types that a value may have, without annotations."""
     origin = get_origin(kind)
     if origin is Annotated:
         return _alternatives(get_args(kind)[0])
@@ -235,13 +256,13 @@ def _alternatives(kind: object) -> tuple[object, ...]:
 
 
 def _inner(kind: object, containers: tuple[type, ...], at: int) -> object:
-    """The type of the elements of a list or table; `None` if it is none."""
+    """Return the type of the elements of a list or table, or `None` for any other type."""
     found = (get_args(each)[at] for each in _alternatives(kind) if get_origin(each) in containers)
     return next(found, None)
 
 
 def _tagged(options: tuple[type[Model], ...], tag: str, value: dict[str, object]) -> type[Model] | None:
-    """Of several tables, the one whose constant field has this value in the document."""
+    """Return the model among several whose constant field has this value in the document."""
     for model in options if len(options) > 1 else ():
         for name, field in _written(model).items():
             if get_origin(field.annotation) is Literal and tag in get_args(field.annotation) and value.get(name) == tag:
@@ -250,11 +271,12 @@ def _tagged(options: tuple[type[Model], ...], tag: str, value: dict[str, object]
 
 
 def _written(model: type[Model]) -> dict[str, FieldInfo]:
-    """The fields of a table under the names that they have in a file."""
+    """Return the fields of a table by the names that they have in a file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _reason(details: ErrorDetails, location: Location, value: object, kind: object, model: type[Model]) -> str:
+    """Return the reason of a finding in words."""
     if details["type"] == "extra_forbidden":
         return f"no such field; {_hint(str(location[-1]), list(_written(model)))}"
     if details["type"] == "value_error" or kind is None:
@@ -273,6 +295,6 @@ def _hint(name: str, known: list[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as in a file, cut short."""
+    """Return a value as in a file, shortened if it is long."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -24,15 +24,19 @@ _PLACE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault of a file; `line` counts from 1, `None` if the field is not in the file."""
+    """One fault of a file."""
 
     line: int | None
+    """The line, which counts from 1, or `None` if the field is not in the file."""
     field: str
     reason: str
 
 
 class SettingsError(PubsubError):
-    """A settings file cannot be read or has faults; the message has a line for each problem."""
+    """A settings file that cannot be read or has faults.
+
+    The message has a line for each problem.
+    """
 
     def __init__(self, file: str, *problems: Problem) -> None:
         self.file = file
@@ -49,7 +53,10 @@ def _no_check(_model: Model) -> Iterable[Misplaced]:
 
 
 def read(path: Path, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check) -> M:
-    """The settings in a file. Raises `SettingsError`, also if the file cannot be read."""
+    """Return the settings in a file. Raises `SettingsError`, also if the file cannot be read.
+
+    `check` returns contradictions between fields.
+    """
     if path.is_dir():
         raise SettingsError(str(path), Problem(None, "", "a folder, and no TOML file"))
     try:
@@ -60,7 +67,7 @@ def read(path: Path, root: type[M], check: Callable[[M], Iterable[Misplaced]] = 
 
 
 def parse(data: bytes | str, file: str, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check) -> M:
-    """The settings that TOML describes; `file` is its name in errors. Raises `SettingsError`."""
+    """Return the settings in TOML. Raises `SettingsError`, which calls the text `file`."""
     try:
         text = data if isinstance(data, str) else data.decode()
         document = parse_toml(text)
@@ -75,7 +82,11 @@ def parse(data: bytes | str, file: str, root: type[M], check: Callable[[M], Iter
 def validated(
     document: object, file: str, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check, text: str = ""
 ) -> M:
-    """The settings of a document that is `text`, if that is given. Raises `SettingsError`."""
+    """Return the settings of a parsed document.
+
+    `text` is the document's source, if there is one, to find the lines of faults. Raises
+    `SettingsError`.
+    """
     try:
         model = root.model_validate(document)
     except ValidationError as error:
@@ -87,7 +98,10 @@ def validated(
 
 
 def _refused(misplaced: Iterable[Misplaced], file: str, text: str) -> SettingsError:
-    """The problems in the order of the file, those without a line first; each has the nearest line of the file."""
+    """Return the error for some faults, each with the nearest line of the file.
+
+    Problems are in the order of the file, with those without a line first.
+    """
     lines = field_lines(text)
     problems = []
     for found in misplaced:
@@ -100,7 +114,7 @@ def _refused(misplaced: Iterable[Misplaced], file: str, text: str) -> SettingsEr
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The scenarios that a package has in its folder `scenarios`."""
+    """The scenarios in a package's folder `scenarios`."""
 
     package: str
 
@@ -108,12 +122,15 @@ class Bundle:
         return files(self.package).joinpath("scenarios")
 
     def names(self) -> tuple[str, ...]:
-        """The names of all."""
+        """Return the names of all scenarios."""
         found = (entry.name for entry in self._folder().iterdir())
         return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
 
     def text(self, name: str) -> str:
-        """The file of one. Raises `SettingsError`."""
+        """Return the content of a scenario's file.
+
+        Raises `SettingsError` if there is no scenario of this name.
+        """
         if name not in self.names():
             hint = near_to(name, self.names(), f"there are {', '.join(self.names())}, or name a TOML file")
             raise SettingsError(name, Problem(None, "", f"no such scenario; {hint}"))
@@ -121,7 +138,11 @@ class Bundle:
 
 
 def field_lines(text: str) -> dict[Location, int]:
-    """The line of each table and key of a TOML text, from 1; keys of an inline table have the table's line."""
+    """Return the line of each table and key of a TOML text. Lines count from 1.
+
+    Keys of an inline table have the table's line. This is not a TOML parser: it only reads headers
+    and the beginnings of lines.
+    """
     lines: dict[Location, int] = {}
     counts: dict[Location, int] = {}
     table: Location = ()
@@ -137,7 +158,10 @@ def field_lines(text: str) -> dict[Location, int]:
 
 
 def _resolve(names: list[str], counts: dict[Location, int], *, append: bool) -> Location:
-    """The location of a header, with the last element of each array of tables on the way."""
+    """Return the location of a header, with the last element of each array of tables on the way.
+
+    `counts` has the number of elements so far of each array. `append` adds one.
+    """
     location: Location = ()
     for depth, name in enumerate(names):
         location = (*location, name)

@@ -113,6 +113,7 @@ def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
 
 
 def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[bytes, ...]) -> Run:
+    """Run a relay block: initialization, inherents, signed extrinsics and finalization."""
     executive, runtime = relay.executive, parent.runtime
     storage = Storage(parent.state.fork())
     phases = _Phases(parent.state)

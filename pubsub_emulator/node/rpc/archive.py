@@ -129,6 +129,7 @@ def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous
 
 
 def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes | None) -> Events:
+    """Yield the events of a storage difference, after checking that the blocks are comparable."""
     block = call.find(name)
     before = None if block is None else call.find(block.header.parent_hash if previous is None else previous)
     if block is None or before is None:

@@ -245,7 +245,7 @@ def of_follow(name: str, *params: Param, without: Json = None) -> Callable[[Hand
 
 @method("chainHead_v1_follow", Param("withRuntime", boolean), live=True)
 def begin_follow(call: Call, with_runtime: bool) -> Json:
-    """Follow the chain."""
+    """Open a follow and return its id. Its events report the blocks of the chain."""
     if call.session is not None:
         open_follows = [each for each in call.session.subscriptions.values() if isinstance(each, Follow)]
         if len(open_follows) >= MOST_FOLLOWS:
@@ -258,7 +258,7 @@ def begin_follow(call: Call, with_runtime: bool) -> Json:
 
 @method("chainHead_v1_unfollow", FOLLOW, live=True)
 def unfollow(call: Call, name: str) -> None:
-    """End a follow."""
+    """End a follow and unpin its blocks."""
     if call.session is not None:
         call.session.remove(name, Follow.group)
 
@@ -356,7 +356,7 @@ def go_on(_call: Call, follow: Follow, name: str) -> None:
 
 @of_follow("chainHead_v1_stopOperation", OPERATION)
 def stop_operation(_call: Call, follow: Follow, name: str) -> None:
-    """End an operation."""
+    """Stop an operation. It sends no more events."""
     follow.operations.pop(name, None)
 
 

@@ -190,6 +190,7 @@ class Dispatcher:
         return self._call(name, request.get("params"), shown, Call(self._node, chain, session))
 
     def _call(self, name: str, params: object, shown: str, call: Call) -> Answer | Later:
+        """Call a method by its name and return the answer, at once or as a `Later`."""
         method = self._node.methods.get(name)
         if method is None:
             # Metrics count all unknown names as one, so that a client cannot create any number of

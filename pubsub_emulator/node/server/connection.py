@@ -240,6 +240,10 @@ class Connection:
             self._taken.set()
 
     async def _write_all(self) -> None:
+        """Send the messages of the outbox until the connection ends.
+
+        Each time that the outbox becomes half empty, reading resumes and subscriptions catch up.
+        """
         socket, queue = self.socket, self._queue
         while True:
             await self._ready.wait()

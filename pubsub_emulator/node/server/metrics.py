@@ -145,6 +145,7 @@ class NodeMetrics:
         return "\n".join(lines) + "\n"
 
     def _series(self, node: Node) -> Iterator[Series]:
+        """Yield all metrics, those of this project and those with the names of a Substrate node."""
         yield from self._counters()
         yield from _states(node)
         yield from self._ages(node)

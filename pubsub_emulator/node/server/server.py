@@ -285,7 +285,8 @@ class Server:
         """Serve a WebSocket connection."""
         if self._is_full():
             return web.Response(status=503, text="too many connections\n")
-        # Twice the limit: a message that is slightly too big gets an answer instead of a disconnection.
+        # With twice the limit, a message that is slightly too big is answered with an error. Beyond
+        # that, the connection is closed.
         socket = web.WebSocketResponse(compress=False, max_msg_size=2 * self.options.serving.request.bytes)
         self._joining += 1
         try:

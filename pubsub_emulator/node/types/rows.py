@@ -113,7 +113,7 @@ def names_of(at: At) -> Names:
 
 
 def storage_entry(at: At, pallet: str, item: str) -> StorageEntry | None:
-    """A storage item by its names, in whatever case; `None` when the chain has none of that name."""
+    """Return a storage item by the names of its pallet and item, in any case, or `None`."""
     return _storage(at.runtime.definition).get((folded(pallet), folded(item)))
 
 

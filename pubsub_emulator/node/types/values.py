@@ -270,6 +270,10 @@ def _write_fields(fields: tuple[kinds.Field, ...], value: object, names: Names, 
 
 
 def _write_variant(info: kinds.Variants, value: object, names: Names, place: str, depth: int) -> bytes:
+    """Encode a variant of an enum from `"Name"` or `{"Name": value}`.
+
+    `null` means `None` of an `Option`, and the first variant of any other enum.
+    """
     if info.path == ("Option",) and value is None:
         return b"\x00"
     if info.path == ("Option",):
