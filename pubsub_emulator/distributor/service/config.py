@@ -116,7 +116,7 @@ class AccessConfig(StrictModel):
 
 
 class WishConfig(StrictModel):
-    """The subscription that is requested if an adapter offers neither all events nor the type `*`."""
+    """The subscription that is requested if an adapter offers neither all events nor type `*`."""
 
     types: list[str] = Field(default_factory=list)
     metadata: list[str] = Field(default_factory=list)
@@ -130,7 +130,8 @@ class Config(StrictModel):
     public_url: Url
     """The URL of this distributor's webhooks. Adapters must be able to reach it."""
     store: str = "sqlite:distributor.db"
-    """The address of the store, which replicas share, see `open_store`."""
+    """The address of the store, which replicas share: `sqlite:PATH`, `postgresql://…`, `redis://…`
+    or `memory:`."""
     call_timeout: Annotated[float, Field(gt=0, le=300)] = 10
     """The longest time of a call of an adapter, which is half the lease of a claim."""
     replication_delay: Seconds | None = None

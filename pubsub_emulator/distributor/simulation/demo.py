@@ -1,4 +1,4 @@
-"""The demonstration: three networks, two distributors with different subsets of them, and faults of every kind."""
+"""The demonstration: three networks, two distributors with two networks each, and many faults."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,20 +16,30 @@ from pubsub_emulator.primitives.hashing import blake2_256
 FAULTS: Final = Faults(
     lost=200, doubled=150, late=60, call_fails=100, answer_lost=100, lie=40, read_fails=100, post_fails=150, killed=8
 )
+"""The rates of the random faults."""
 ROUNDS: Final = 600
+"""The number of random occurrences."""
 SETTLE: Final = 6 * 3_600_000
+"""The longest time in ms until all work is done after the faults have ended."""
 SUBSCRIBERS: Final = ("https://desmos.example/everything", "https://desmos.example/production")
+"""The endpoints of the subscribers, one of each distributor."""
 
 
 class Demonstration(NamedTuple):
     """The result of the demonstration."""
 
     events: int
+    """The number of different events."""
     on_networks: dict[str, int]
+    """The number of events in each network's log."""
     happened: dict[str, int]
+    """The number of faults by kind."""
     acknowledged: dict[str, int]
+    """The number of acknowledged notifications by endpoint."""
     settled: bool
+    """Whether all work was done in time."""
     surprises: list[str]
+    """The violated invariants."""
     digest: str
 
 
@@ -47,13 +57,14 @@ class _Play:
         )
 
     def fresh(self) -> tuple[str, Event]:
+        """Return a new event."""
         number = len(self.originals) + 1
         name, event = event_of(number, number % 7, environment=self.random.choice(("sbx", "prd")))
         self.originals[name] = [event]
         return name, event
 
     def round(self) -> None:
-        """One thing happens somewhere, then some time passes."""
+        """Let one random thing happen in one world, and let some time pass."""
         world = self.random.choice(self.worlds)
         name = self.random.choice(sorted(world.networks))
         kind = self.random.randrange(12)
@@ -71,7 +82,7 @@ class _Play:
 
 
 def demonstrate(seed: int = 0) -> Demonstration:
-    """Run the demonstration; the seed determines everything in it."""
+    """Run the demonstration. Everything in it follows from the seed."""
     play = _Play(seed)
     operator, node = play.worlds
     for world in play.worlds:

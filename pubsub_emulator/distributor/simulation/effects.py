@@ -1,4 +1,4 @@
-"""Carrying out effects in a story: calls, probes, reads and notifications, as well or badly as they go."""
+"""The effects of a distributor's processes in a story, with the faults that they meet."""
 
 from abc import ABC, abstractmethod
 
@@ -8,22 +8,31 @@ from pubsub_emulator.distributor.simulation.scenery import Process, Scenery
 
 
 class Hands(Scenery, ABC):
-    """What processes do outside of their store."""
+    """The carrying out of effects: calls, probes, reads and notifications."""
 
     @abstractmethod
     def tell(self, process: Process | None, *inputs: messages.Input) -> list[messages.Effects] | None:
-        """Have a process take inputs in, as one transaction; `None` where it or the store is down."""
+        """Apply inputs in a process, as one transaction.
+
+        Returns their effects, or `None` if the process or the store is down.
+        """
 
     @abstractmethod
     def kill(self, process: Process, *, back: bool = True) -> None:
-        """End a process at once; what it was about to do does not happen."""
+        """Kill a process. Its effects that have not begun are lost."""
 
     @abstractmethod
     def publish_on(self, name: str, event: Event, *, by: Scenery | None = None) -> None:
-        """An event enters a network's log, because a distributor called or a stranger did."""
+        """Append an event to a network's log, and notify its subscriptions.
+
+        `by` is the distributor that has called, `None` for a stranger.
+        """
 
     def perform(self, process: Process, run: int, effect: messages.Effect) -> None:
-        """Carry an effect out, if the process that asked for it still runs; it may die of it."""
+        """Carry an effect out, if the process that emitted it is still running.
+
+        The process may be killed instead.
+        """
         if not process.alive or process.run != run:
             return
         self.performed += 1
@@ -43,7 +52,10 @@ class Hands(Scenery, ABC):
                     network.hooks.pop(effect.subscription, None)
 
     def _answer(self, process: Process, run: int, message: messages.Input, delay: int | None = None) -> None:
-        """An answer reaches the process that asked, if it still runs."""
+        """Deliver a result to the process that asked, if it is still running.
+
+        `delay` is in ms, by default a random latency.
+        """
 
         def arrive() -> None:
             if process.run != run or self.tell(process, message) is None:
@@ -56,7 +68,10 @@ class Hands(Scenery, ABC):
         self.later(self.latency() if delay is None else delay, arrive)
 
     def _call(self, process: Process, run: int, effect: messages.Call) -> None:
+        """Publish on a network, as well as the network and the faults allow."""
+
         def answer(what: messages.Answer, delay: int) -> None:
+            # The caller stops waiting at its timeout, whatever happens later.
             if delay > self.rules.call_timeout:
                 what, delay = messages.Unknown("timeout"), self.rules.call_timeout
             self._answer(process, run, messages.Answered(effect.network, effect.id, what), delay)
@@ -81,6 +96,7 @@ class Hands(Scenery, ABC):
             self.record("lie", effect.network, effect.id)
             answer(messages.Yes(self.now // 1000), delay)
             return
+        # The event is published even if the caller has stopped waiting: this makes a call doubtful.
         self.later(delay, lambda: self.publish_on(effect.network, effect.event, by=self))
         silent = network.mute or self.chance(self.faults.answer_lost)
         self.happened["deeds without an answer"] += silent
@@ -89,7 +105,7 @@ class Hands(Scenery, ABC):
         )
 
     def _told(self, effect: messages.Probe | messages.Read | messages.List | messages.MakeHook) -> messages.Input:
-        """What an adapter says that is asked for something else than a publication."""
+        """Return the result of a probe, of a read, or of a request about subscriptions."""
         network = self.networks[effect.network]
         fails = self.faults.call_fails if isinstance(effect, messages.MakeHook) else self.faults.read_fails
         answers = network.up and not self.chance(fails)
@@ -114,6 +130,7 @@ class Hands(Scenery, ABC):
                 return messages.Hooked(effect.network, effect.form, None if lost else accepted)
 
     def _post(self, process: Process, run: int, effect: messages.Post) -> None:
+        """Notify a subscriber, as well as the subscriber and the faults allow."""
         posted = messages.Posted(effect.subscription, effect.id, None)
         if self.now > effect.before:
             self._answer(process, run, posted, 0)

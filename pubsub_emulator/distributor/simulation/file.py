@@ -1,4 +1,7 @@
-"""Scenario files of the distributor: TOML in, a checked `ScenarioFile` out, errors that name file, line and field."""
+"""The scenario files of the distributor: TOML that is parsed into a checked `ScenarioFile`.
+
+Errors name the file, the line and the field.
+"""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -10,28 +13,34 @@ from pubsub_emulator.distributor.simulation.scenery import Faults
 from pubsub_emulator.emulator.settings import Location, Misplaced, StrictModel, parse, read
 
 MOST_STEPS: Final = 1_000
+"""The greatest number of steps."""
 MOST_EVENTS: Final = 10_000
+"""The greatest number of an event."""
 MOST_SECONDS: Final = 30 * 86_400
+"""The greatest time, 30 days."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
 Text = Annotated[str, Field(min_length=1, max_length=255)]
 Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 Number = Annotated[int, Field(ge=1, le=MOST_EVENTS)]
 Form = Literal["all", "star", "types"]
+"""A form of subscription to everything, see `rules.FORMS`."""
 
 
 class NetworkTable(StrictModel):
-    """A network; `legacy` is the profile of public adapters, which show the newest event of each entity."""
+    """A network of the scenario. The fields are those of `SimulatedNetwork`."""
 
     unique: bool = True
     legacy: bool = False
+    """Whether its adapter is a public one, which shows only the newest event of each entity."""
     tells_blocks: bool = True
     up: bool = True
     offers: list[Form] = Field(default_factory=lambda: list[Form](get_args(Form)))
+    """The forms of subscription to everything that its adapter offers."""
 
 
 class SubscriptionTable(StrictModel):
-    """A subscriber, subscribed from the start."""
+    """A subscriber, which is subscribed from the start."""
 
     types: Annotated[list[Text], Field(min_length=1, max_length=64)] = Field(default_factory=lambda: ["*"])
     metadata: Annotated[list[Text], Field(max_length=16)] = Field(default_factory=list)
@@ -49,14 +58,14 @@ class _OnEvent(_Step):
 
 
 class PublishStep(_OnEvent):
-    """A client publishes; `status` is what it must be answered within 30 seconds."""
+    """A client publishes an event. `status` is the answer that it must get within 30 seconds."""
 
     do: Literal["publish"]
     status: Literal[200, 201, 202, 409, 422, 503] | None = None
 
 
 class StrangerStep(_OnEvent):
-    """Somebody else publishes on one network; `notified = false` loses the notification."""
+    """Somebody else publishes on one network. With `notified = false` the notification is lost."""
 
     do: Literal["stranger"]
     network: Name
@@ -64,14 +73,14 @@ class StrangerStep(_OnEvent):
 
 
 class NetworkStep(_Step):
-    """An adapter is down, up, refuses, accepts, lies (a yes, no deed), is mute (a deed, no answer) or honest."""
+    """An adapter changes. `lie` accepts without publishing, `mute` publishes without an answer."""
 
     do: Literal["down", "up", "refuse", "accept", "lie", "mute", "honest"]
     network: Name
 
 
 class SlowStep(_Step):
-    """Publications on a network take so long from now on."""
+    """Publications on a network take this long from now on."""
 
     do: Literal["slow"]
     network: Name
@@ -95,13 +104,13 @@ class KillStep(_Step):
 
 
 class StoreStep(_Step):
-    """The store does not answer, or does again."""
+    """The store stops or starts to answer."""
 
     do: Literal["store-down", "store-up"]
 
 
 class SubscriberStep(_Step):
-    """A subscriber answers with another status; 0 is no answer."""
+    """A subscriber answers with another status from now on; 0 stands for no answer."""
 
     do: Literal["subscriber"]
     subscription: Name
@@ -109,20 +118,20 @@ class SubscriberStep(_Step):
 
 
 class FaultsStep(_Step):
-    """Other faults from now on."""
+    """The rates of faults change."""
 
     do: Literal["faults"]
     faults: Faults
 
 
 class RedriveStep(_Step):
-    """An operator has every dead letter tried again."""
+    """An operator tries every dead letter again."""
 
     do: Literal["redrive"]
 
 
 class ExpectStep(_Step):
-    """Expectations at a time: how often an event is on networks and was acknowledged, how many calls and letters."""
+    """Checks how often an event is on networks and acknowledged, and counts calls and letters."""
 
     do: Literal["expect"]
     event: Number | None = None
@@ -136,32 +145,38 @@ _OnNetworks = PublishStep | StrangerStep | NetworkStep | SlowStep | CutStep
 Steps = _OnNetworks | KillStep | StoreStep | SubscriberStep | FaultsStep | RedriveStep | ExpectStep
 Step = Annotated[Steps, Field(discriminator="do")]
 STEPS: Final[tuple[type[_Step], ...]] = get_args(Steps)
+"""The classes of all steps."""
 
 
 class ScenarioFile(StrictModel):
-    """A scenario: networks, subscribers, and what happens when, in order of time."""
+    """A scenario: its networks, its subscribers, and its steps in order of time."""
 
     title: Text
     replicas: Annotated[int, Field(ge=1, le=9)] = 1
+    """The number of processes of the distributor."""
     replication_delay: Seconds = 0.0
     networks: Annotated[dict[Name, NetworkTable], Field(min_length=1, max_length=16)]
     subscriptions: Annotated[dict[Name, SubscriptionTable], Field(max_length=64)] = Field(default_factory=dict)
     faults: Faults = Faults()
+    """The faults from the start on."""
     steps: Annotated[list[Step], Field(min_length=1, max_length=MOST_STEPS)]
 
 
 def read_scenario(path: Path) -> ScenarioFile:
-    """The scenario in a file. Raises `SettingsError`, also where it cannot be read."""
+    """Return the scenario in a file.
+
+    Raises `SettingsError` if the file cannot be read or is not a valid scenario.
+    """
     return read(path, ScenarioFile, _misplaced)
 
 
 def parse_scenario(text: str, file: str) -> ScenarioFile:
-    """The scenario of a text; `file` is its name in errors. Raises `SettingsError`."""
+    """Return the scenario in a text. `file` names it in errors. Raises `SettingsError`."""
     return parse(text, file, ScenarioFile, _misplaced)
 
 
 def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
-    """The first step that is well formed and makes no sense."""
+    """Yield the errors of steps that are well formed but make no sense."""
     before = 0.0
     for number, step in enumerate(scenario.steps):
         here: Location = ("steps", number)
@@ -180,6 +195,7 @@ def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
 
 
 def _expected(here: Location, step: ExpectStep, scenario: ScenarioFile) -> Iterator[Misplaced]:
+    """Yield the errors of an expectation."""
     if step.event is None and (step.on or step.acknowledged):
         yield Misplaced(here, "on and acknowledged need an event")
     elif step.event is None and step.calls is None and step.dead_letters is None:
@@ -191,5 +207,6 @@ def _expected(here: Location, step: ExpectStep, scenario: ScenarioFile) -> Itera
 
 
 def _unknown(here: Location, kind: str, name: str | None, names: Collection[str]) -> Iterator[Misplaced]:
+    """Yield an error if a step names a network or subscription that the scenario does not have."""
     if name is not None and name not in names:
         yield Misplaced(here, f"no {kind} is called {name!r}; there are: {', '.join(names) or 'none'}")

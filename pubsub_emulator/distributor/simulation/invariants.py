@@ -1,4 +1,8 @@
-"""The invariants of a world after its faults have ended and it has settled."""
+"""The invariants of a world that must hold when its faults have ended and its work is done.
+
+Each violation is a sentence that begins with the invariant's number. Legacy adapters hide events
+and are believed in some cases, so some invariants have exceptions for them.
+"""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +14,10 @@ from pubsub_emulator.distributor.simulation.world import World
 
 
 def surprises(world: World, originals: dict[str, list[Event]]) -> list[str]:
-    """The violated invariants, one sentence each. `originals` has every content that was ever published."""
+    """Return the violated invariants of a world.
+
+    `originals` has every content that was ever published, by id.
+    """
     found = list(world.watch.surprises)
     if not world.quiet():
         found.append("4: there is still work to do")
@@ -20,12 +27,15 @@ def surprises(world: World, originals: dict[str, list[Event]]) -> list[str]:
 
 
 def ids(world: World) -> list[str]:
-    """Every id on any network."""
+    """Return every id that is on any network."""
     return sorted({notice.id for network in world.networks.values() for notice in network.log if notice.id})
 
 
 def _untold(world: World, name: str, event_id: str) -> bool:
-    """Whether an id of a legacy log was never shown: it is not the newest of its entity, and its notice was lost."""
+    """Return whether a legacy adapter never showed an id.
+
+    The id is then not the newest of its entity, and its notification was lost.
+    """
     network = world.networks[name]
     if not network.legacy:
         return False
@@ -36,22 +46,31 @@ def _untold(world: World, name: str, event_id: str) -> bool:
 
 
 def _believed(world: World, name: str, event_id: str) -> bool:
-    """Whether a legacy adapter lied of an id: its yes is believed where a newer event of the entity hides the truth."""
+    """Return whether a legacy adapter has lied about an id.
+
+    Its acceptance is believed if a newer event of the entity hides that the event is missing.
+    """
     return world.networks[name].legacy and (name, event_id) in world.lied
 
 
 def _unknown(world: World, event_id: str) -> bool:
-    """Whether an id is only where it was never shown, and no client published it; hearsay does not count."""
+    """Return whether the distributor cannot know an id.
+
+    The id is only on networks that never showed it, and clients have not published it. A
+    notification for an interest does not count.
+    """
     homes = [name for name, network in world.networks.items() if network.has(event_id)]
     stored = rows.get_event(world.look(), event_id)
     return (stored is None or bool(stored.hearsay)) and all(_untold(world, name, event_id) for name in homes)
 
 
 def _is_dead(world: World, target: str, event_id: str) -> bool:
+    """Return whether a target has a dead letter for an event."""
     return rows.get_dead(world.look(), rows.letter_of(target, event_id)) is not None
 
 
 def _everywhere(world: World) -> Iterator[str]:
+    """Yield violations of invariant 1: every event is on every network."""
     for event_id in ids(world):
         for name, network in world.networks.items():
             lacking = not network.has(event_id) and not _is_dead(world, rows.on_network(name), event_id)
@@ -60,11 +79,15 @@ def _everywhere(world: World) -> Iterator[str]:
 
 
 def doubts(world: World, name: str, event_id: str) -> int:
-    """The number of calls of an id that ended without a yes or no."""
+    """Return the number of an id's calls that ended without a clear answer."""
     return world.calls[name, event_id] - world.timely[name, event_id]
 
 
 def _once(world: World) -> Iterator[str]:
+    """Yield violations of invariant 2: an event is on each network once.
+
+    A network that accepts ids twice may have one more for each doubt and each stranger.
+    """
     for name, network in world.networks.items():
         for event_id in ids(world):
             most = 1 if network.unique else 1 + doubts(world, name, event_id) + world.strangers[name, event_id]
@@ -73,7 +96,10 @@ def _once(world: World) -> Iterator[str]:
 
 
 def _effects(world: World) -> Iterator[str]:
-    """Publications: one for an id and network, more only after a doubt, a revocation or a dead letter."""
+    """Yield violations of invariant 4: an id is published once on each network.
+
+    Further publications need a doubt, a revocation or a dead letter.
+    """
     for (name, event_id), calls in world.calls.items():
         again = world.watch.revoked[name, event_id]
         again += world.watch.buried[rows.DEAD, rows.letter_of(rows.on_network(name), event_id)]
@@ -82,7 +108,11 @@ def _effects(world: World) -> Iterator[str]:
 
 
 def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[str]:
-    """Of several contents of one id any may be told, as an interest hears of one that later counts for nothing."""
+    """Yield violations of invariant 5: each subscriber gets each matching event once.
+
+    If an id has several contents, any may be delivered: an interest can be notified of a content
+    that later does not count.
+    """
     for subscription, endpoint in world.subscriptions.items():
         interest = rows.Interest(*json.loads(world.watch.read_row(rows.SUBSCRIPTIONS, subscription)))
         subscriber = world.endpoints[endpoint]
@@ -97,6 +127,7 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
             count = subscriber.acknowledged(event_id)
             key = subscription, event_id
             allowed = any(matches(interest.types, interest.metadata, each) for each in originals.get(event_id, ()))
+            # A POST whose answer was lost may be repeated.
             most = int(allowed) + world.posts[key] - world.answered_posts[key]
             if count > most:
                 yield f"5: {subscription} acknowledged {event_id} {count} times, at most {most} are allowed"
@@ -108,7 +139,11 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
 
 
 def _ordered(world: World) -> Iterator[str]:
-    """First deeds and first acknowledgements follow the order in which jobs were stored, where every yes was true."""
+    """Yield violations of invariant 8: the events of an entity stay in order.
+
+    The order is that in which their jobs were stored. Events with an untrue acceptance or a rewind
+    are published again and do not count. Neither do targets with a dead letter.
+    """
     for (target, entity), order in world.watch.order.items():
         kind, _, name = target.partition(":")
         if kind == "n":
@@ -128,7 +163,7 @@ def _ordered(world: World) -> Iterator[str]:
 
 
 def _published_sets(world: World) -> Iterator[str]:
-    """Once all is quiet, a published set is what is on the network."""
+    """Yield violations of invariant 7: the published set of a network has the ids of its log."""
     for name, network in world.networks.items():
         on_it = {notice.id for notice in network.log if notice.id}
         marked = set(world.store.members(rows.published(name), limit=1_000_000))
@@ -138,6 +173,7 @@ def _published_sets(world: World) -> Iterator[str]:
 
 
 def _content(world: World, originals: dict[str, list[Event]]) -> Iterator[str]:
+    """Yield violations of invariant 3: an event on a network has a published content."""
     for name, network in world.networks.items():
         for notice in network.log:
             if notice.id and notice.event.digest() not in {event.digest() for event in originals[notice.id]}:

@@ -1,4 +1,4 @@
-"""The surroundings of a distributor in a story: virtual time, networks, faults, and counts of what happened."""
+"""The surroundings of a distributor in a story: virtual time, networks, faults and counters."""
 
 import heapq
 from collections import Counter
@@ -15,43 +15,52 @@ from pubsub_emulator.emulator.settings import StrictModel
 from pubsub_emulator.primitives.hashing import new_blake2_256
 
 BEGIN: Final = 1_700_000_000_000
-"""When every story begins, ms since 1970."""
+"""The time at which every story begins, in ms since 1970."""
 Thousandths = Annotated[int, Field(ge=0, le=1000)]
+"""A rate in thousandths."""
 
 
 class Faults(StrictModel):
-    """Rates of faults, in thousandths of the occasions."""
+    """The rates of faults, in thousandths of the occasions."""
 
     lost: Thousandths = 0
-    """A notification is lost."""
+    """A notification from an adapter is lost."""
     doubled: Thousandths = 0
+    """A notification from an adapter arrives twice."""
     late: Thousandths = 0
     """A notification, a call or an answer takes up to a minute."""
     call_fails: Thousandths = 0
+    """A call does not reach the adapter."""
     answer_lost: Thousandths = 0
-    """The deed is done, its answer lost."""
+    """The call takes effect, but its answer is lost."""
     lie: Thousandths = 0
+    """An adapter accepts an event and does not publish it."""
     read_fails: Thousandths = 0
+    """A read of a log fails."""
     post_fails: Thousandths = 0
+    """A notification does not reach the subscriber."""
     killed: Thousandths = 0
     """A process dies before an effect."""
 
 
 @dataclass
 class Process:
-    """One process of the distributor; each run of it is an owner of its own."""
+    """A process of the distributor."""
 
     name: str
     run: int = 0
+    """How often it was started. Each run claims under a name of its own."""
     alive: bool = False
     rules: Rules = field(default_factory=lambda: Rules((), ""))
 
 
 @dataclass(eq=False)
 class Scenery:
-    """Networks, subscribers, faults, and counts of what happened. Times are ms.
+    """Networks, subscribers, faults, and counts of what has happened. Times are in ms.
 
-    Actions happen in order of time, then of asking. Every draw is from one generator; what happened is in one digest.
+    Actions run in the order of their times, and at the same time in the order in which they were
+    scheduled. All random numbers come from one generator, and everything that happens goes into one
+    digest.
     """
 
     seed: int = 0
@@ -63,7 +72,7 @@ class Scenery:
     down_for: int = 3_000
     """How long a killed process is away."""
     kill_at: int = -1
-    """Before which effect, counted from 0, a process is killed; negative for none."""
+    """The number of the effect, counted from 0, before which a process is killed. -1 for none."""
 
     def __post_init__(self) -> None:
         if not self.networks:
@@ -77,24 +86,37 @@ class Scenery:
         self.random = Random(self.seed)  # noqa: S311  # a story is a function of its seed
         self.now = BEGIN
         self._events: list[tuple[int, int, Callable[[], object]]] = []
+        """A heap of scheduled actions: time, sequence number and function."""
         self._sequence = 0
         self._hash = new_blake2_256()
         self.processes = [Process(f"p{number}") for number in range(self.replicas)]
         self.store_up = True
         self.endpoints: dict[str, Subscriber] = {}
-        self.subscriptions: dict[str, str] = {}  # endpoints of subscriptions
-        self.happened: Counter[str] = Counter()  # faults by kind
+        """The emulated subscribers by URL."""
+        self.subscriptions: dict[str, str] = {}
+        """The endpoint of each subscription, by its name."""
+        self.happened: Counter[str] = Counter()
+        """The number of faults by kind."""
         self.calls: Counter[tuple[str, str]] = Counter()
-        self.timely: Counter[tuple[str, str]] = Counter()  # calls that ended with a yes or no taken in by who made them
-        self.strangers: Counter[tuple[str, str]] = Counter()  # publications by others
-        self.taken_back: set[tuple[str, str]] = set()  # what was in a log when it was taken back
-        self.lied: set[tuple[str, str]] = set()  # calls that were answered with a yes without a deed
+        """The number of publications that processes began, by network and id."""
+        self.timely: Counter[tuple[str, str]] = Counter()
+        """The number of calls whose caller has applied a clear answer, by network and id."""
+        self.strangers: Counter[tuple[str, str]] = Counter()
+        """The number of publications by others, by network and id."""
+        self.taken_back: set[tuple[str, str]] = set()
+        """The network and id of each event that a rewind removed from a log."""
+        self.lied: set[tuple[str, str]] = set()
+        """The network and id of each event that was accepted and not published."""
         self.posts: Counter[tuple[str, str]] = Counter()
+        """The number of notifications that processes began, by subscription and id."""
         self.answered_posts: Counter[tuple[str, str]] = Counter()
-        self.performed = 0  # effects begun
+        """The number of notifications whose status the process has applied, by subscription and
+        id."""
+        self.performed = 0
+        """The number of effects begun."""
 
     def latency(self) -> int:
-        """A random latency in ms."""
+        """Return a random latency in ms."""
         return self.random.randrange(5_000, 60_000) if self.chance(self.faults.late) else self.random.randrange(1, 50)
 
     def later(self, delay: int, what: Callable[[], object]) -> None:
@@ -103,7 +125,7 @@ class Scenery:
         heapq.heappush(self._events, (self.now + delay, self._sequence, what))
 
     def run(self, duration: int) -> None:
-        """Run for `duration` ms."""
+        """Run the actions of the next `duration` ms."""
         self.run_until(lambda: False, duration)
 
     def run_until(self, enough: Callable[[], bool], most: int) -> bool:
@@ -117,23 +139,24 @@ class Scenery:
         return True
 
     def next(self) -> None:
-        """Run the next action."""
+        """Advance the time to the next action and run it."""
         self.now, _, what = heapq.heappop(self._events)
         what()
 
     @property
     def next_at(self) -> int | None:
-        """The time of the next action, or `None` if there is none."""
+        """Return the time of the next action, `None` if there is none."""
         return self._events[0][0] if self._events else None
 
     def chance(self, thousandths: int) -> bool:
         """Draw whether something happens, at a rate in thousandths."""
+        # Without a rate no number is drawn, so that other faults of a story do not depend on it.
         return bool(thousandths) and self.random.randrange(1000) < thousandths
 
     def record(self, *words: object) -> None:
-        """Add what happened to the digest."""
+        """Add an occurrence to the digest."""
         self._hash.update(f"{self.now} {words!r}\n".encode())
 
     def digest(self) -> str:
-        """One hash over all that happened; equal stories have equal digests."""
+        """Return a hash over all occurrences. Equal stories have equal digests."""
         return "0x" + self._hash.hexdigest()

@@ -1,4 +1,4 @@
-"""Playing a scenario file in virtual time: its steps, its expectations, then every invariant."""
+"""Plays a scenario file in virtual time: its steps, its expectations, and then every invariant."""
 
 from typing import Final
 
@@ -10,12 +10,13 @@ from pubsub_emulator.distributor.simulation.stage import Stage
 from pubsub_emulator.distributor.simulation.stories import event_of
 
 ENDPOINT: Final = "https://{}.example/dlt"
+"""The endpoint of a subscription, by its name."""
 ANSWERED: Final = 31_000
-"""After so many ms a publication has its answer."""
+"""Milliseconds after which a publication has been answered."""
 
 
 def play_file(scenario: files.ScenarioFile, seed: int = 0) -> Stage:
-    """Play a scenario to its end; its failures are in the stage."""
+    """Play a scenario to its end. The stage that is returned has the failures."""
     stage = Stage(seed)
     _Play(scenario, stage).run()
     stage.end()
@@ -31,12 +32,13 @@ class _Play:
         self._scenario = scenario
         self._stage = stage
         self._until = 0
+        """The time up to which the scenario must run so that all answers have been checked."""
         networks = [SimulatedNetwork(name, **table.model_dump()) for name, table in scenario.networks.items()]
         rules = Rules((), "", replication_delay=_ms(scenario.replication_delay))
         self._world = stage.set(*networks, replicas=scenario.replicas, start=False, rules=rules)
 
     def run(self) -> None:
-        """Begin, and take the steps at their times."""
+        """Start the world, and take each step at its time."""
         world = self._world
         world.start()
         for name, table in self._scenario.subscriptions.items():
@@ -48,6 +50,7 @@ class _Play:
         world.run(max(self._until - world.now, 0))
 
     def _take(self, step: files.Step, number: int) -> None:
+        """Carry out one step. `number` names it in failures."""
         world = self._world
         match step:
             case files.PublishStep():
@@ -84,7 +87,10 @@ class _Play:
                 self._expect(step, number)
 
     def _publish(self, step: files.PublishStep, number: int) -> None:
-        """Publish, and look at the answer once there must be one; what the scenario goes on with is not held up."""
+        """Publish an event, and check the answer when it must be there.
+
+        The scenario continues meanwhile.
+        """
         request = self._stage.publish(step.event, step.entity, environment=step.environment, kind=step.type)
 
         def look() -> None:
@@ -96,6 +102,7 @@ class _Play:
             self._until = self._world.now + ANSWERED
 
     def _expect(self, step: files.ExpectStep, number: int) -> None:
+        """Compare the counts that a step expects with those of the world."""
         world, found = self._world, dict[str, tuple[object, object]]()
         if step.event is not None:
             event_id = event_of(step.event)[0]
@@ -113,6 +120,7 @@ class _Play:
 
 
 def _change(network: SimulatedNetwork, what: str) -> None:
+    """Change how a network's adapter behaves."""
     if what in {"down", "up"}:
         network.up = what == "up"
     elif what in {"refuse", "accept"}:

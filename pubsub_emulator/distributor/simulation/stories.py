@@ -1,4 +1,7 @@
-"""Stories: a seed picks networks, faults and traffic; the invariants are checked once all has settled."""
+"""Stories: random networks, faults and traffic, all from a seed.
+
+The invariants are checked at the end.
+"""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -12,51 +15,61 @@ from pubsub_emulator.distributor.simulation.scenery import Faults
 from pubsub_emulator.distributor.simulation.world import World
 
 ENTITIES: Final = 3
+"""The number of entities."""
 MOST_FAULTS: Final = Faults(
     lost=400, doubled=300, late=200, call_fails=300, answer_lost=300, lie=200, read_fails=300, post_fails=300, killed=80
 )
+"""The greatest rates of faults."""
 
 
 def event_of(
     number: int, entity: int = 0, *, environment: str = "sbx", kind: str = "ProductOffering"
 ) -> tuple[str, Event]:
-    """An event for tests and stories, with its id."""
+    """Return the id and the event with a number, for tests and stories."""
     name = f"0x{number:064x}"
     location = f"https://node.example/entities/urn:ngsi-ld:{kind.lower()}:{entity}?hl={name}"
+    # One hash is in upper case, because hashes must be compared without regard to case.
     entity_hash, previous = f"0x{entity:064x}", f"0x{number:064X}".replace("X", "x")
     return name, Event(kind, location, (environment,), entity_hash, previous, "0x" + "5c" * 32)
 
 
 class Outcome(NamedTuple):
-    """The end of a story."""
+    """The result of a story."""
 
     seed: int
     surprises: list[str]
+    """The violated invariants."""
     digest: str
     steps: int
+    """The number of transactions."""
     events: int
+    """The number of different events."""
 
 
 @dataclass
 class DistributorStory:
-    """One story; everything in it follows from the seed."""
+    """One story."""
 
     seed: int
     originals: dict[str, list[Event]] = field(default_factory=dict)
+    """Every content that was published, by id."""
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)  # noqa: S311  # a story is a function of its seed
         self.calm = self.random.randrange(8) == 0
+        """Whether all random rates of faults are 0."""
         self.world = self._world()
         self._number = 0
 
     def _rate(self, most: int) -> int:
+        """Return a random rate of one fault. In every third case it is 0."""
         return 0 if self.calm or self.random.randrange(3) == 0 else self.random.randrange(most)
 
     def _faults(self) -> Faults:
         return Faults(**{name: self._rate(most) for name, most in MOST_FAULTS})
 
     def _world(self) -> World:
+        """Return a world with random networks and settings."""
         names = "abc"[: self.random.choice((2, 2, 3))]
         offers = (("all", "star", "types"), ("star", "types"), ("types",), ())
         networks = {
@@ -68,6 +81,7 @@ class DistributorStory:
             )
             for name in names
         }
+        # A generator of its own, so that these draws do not change the rest of the story.
         others = Random(f"{self.seed}/networks")  # noqa: S311  # a story is a function of its seed
         for network in networks.values():
             network.tells_blocks = others.randrange(3) > 0
@@ -81,6 +95,7 @@ class DistributorStory:
         return world
 
     def _fresh(self) -> tuple[str, Event]:
+        """Return a new event of a random entity."""
         self._number += 1
         chosen = self.random.randrange(ENTITIES)
         environment, kind = self.random.choice(("sbx", "prd")), self.random.choice(("ProductOffering", "Catalog"))
@@ -89,7 +104,7 @@ class DistributorStory:
         return name, event
 
     def tell(self) -> Outcome:
-        """Run it to its end."""
+        """Run the story to its end and check the invariants."""
         world = self.world
         for name in world.networks:
             for _ in range(self.random.choice((0, 0, 0, 2, 5))):
@@ -125,6 +140,7 @@ class DistributorStory:
             self.world.subscribe(f"https://desmos.example/{number}", types, metadata)
 
     def _something(self) -> None:
+        """Let one random thing happen."""
         world, name = self.world, self.random.choice(sorted(self.world.networks))
         network = world.networks[name]
         kind = self.random.randrange(20)
@@ -162,6 +178,7 @@ class DistributorStory:
                 self.world.publish(name, event)
 
     def _quarantined_or_conflicting(self, name: str) -> None:
+        """Publish an event without a global id, or another content of a known id."""
         _, event = self._fresh()
         if self.random.randrange(2):
             self.world.publish_on(name, event._replace(data_location="https://node.example/without-id"))
@@ -173,5 +190,5 @@ class DistributorStory:
 
 
 def tell(seed: int) -> Outcome:
-    """The story of a seed."""
+    """Run the story of a seed."""
     return DistributorStory(seed).tell()

@@ -1,4 +1,7 @@
-"""The world of a story, a function of its seed: virtual time, a distributor on one store, networks, subscribers."""
+"""The world of a story: a distributor over one store, its networks and its subscribers.
+
+A world is a function of its seed. It runs in virtual time.
+"""
 
 import json
 from collections import Counter, defaultdict
@@ -18,26 +21,35 @@ from pubsub_emulator.distributor.simulation.network import Subscriber
 from pubsub_emulator.distributor.simulation.scenery import Faults, Process, Scenery
 
 ANSWER_WITHIN: Final = 30_000
+"""The greatest time in ms after which a client gets an answer."""
 MOST_STEPS: Final = 200_000
+"""The number of steps after which a story counts as endless."""
 MAY_REVOKE: Final = (messages.Probed, messages.Paged, messages.Due)
+"""The inputs that may remove an id from a published set (invariant 7)."""
 
 
 @dataclass
 class Request:
-    """A client's call; `status` is `None` until it is answered, 0 where it never will be."""
+    """A client's publication."""
 
     event_id: str
     process: Process
+    """The process that got it."""
     run: int
+    """The run of that process. A later run knows nothing of the request."""
     since: int
+    """The time of the request in ms."""
     new: bool = True
+    """Whether a network lacked the event."""
     status: int | None = None
+    """The status of the answer, `None` before it, and 0 if the process died."""
 
 
 class CheckedStore(MemoryStore):
-    """The store of a world; `surprises` are sentences, one for each write that breaks an invariant of every step.
+    """The store of a world, which checks invariants at every write.
 
-    `acknowledged` says how often the endpoint of a subscription acknowledged an id; `record` takes what happened.
+    `acknowledged` returns how often the endpoint of a subscription has acknowledged an id. `record`
+    takes an occurrence for the digest.
     """
 
     def __init__(
@@ -47,20 +59,27 @@ class CheckedStore(MemoryStore):
         self._acknowledged = acknowledged
         self._record = record
         self.inputs: tuple[messages.Input, ...] = ()
-        self.touched: set[str] = set()  # ids of which something was written, and names of networks whose state was
+        """The inputs of the current step."""
+        self.touched: set[str] = set()
+        """The last part of each key that was written: ids, and names of networks whose state has
+        changed."""
         self.surprises: list[str] = []
+        """A sentence for each write that broke an invariant."""
         self.open_jobs = 0
+        """The number of jobs and of ids that have not been seen."""
         self.revoked: Counter[tuple[str, str]] = Counter()
+        """How often an id left the published set, by network and id."""
         self.buried: Counter[tuple[str, str]] = Counter()
+        """How often a dead letter was written, by table and key."""
         self.order: dict[tuple[str, str], list[str]] = defaultdict(list)
-        """Ids in the order in which their jobs were stored, by target and entity."""
+        """The ids in the order in which their jobs were stored, by target and entity."""
 
     def read_row(self, table: str, key: str) -> str:
-        """The text of a row that is there, `[]` where there is none."""
+        """Return the text of a row, `[]` if there is none."""
         return self.reader(ROW, table)(key) or "[]"
 
     def empty(self) -> None:
-        """Lose everything."""
+        """Lose all rows."""
         self.parts.clear()
         self._lanes.clear()
         self.open_jobs = 0
@@ -80,6 +99,7 @@ class CheckedStore(MemoryStore):
         super()._apply(kind, table, key, row)
 
     def _member(self, table: str, member: str, *, added: bool, removed: bool) -> None:
+        """Check a change of a set."""
         kind, _, name = table.partition(":")
         if kind == "publishedEvents" and removed:
             self.revoked[name, member] += 1
@@ -92,17 +112,20 @@ class CheckedStore(MemoryStore):
 
 
 class World(Hands):
-    """Networks, subscribers and the processes of one distributor. Times are ms."""
+    """The networks, the subscribers and the processes of one distributor. Times are in ms."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.watch = CheckedStore(lambda: self.now, self._acknowledged, self.record)
         self.store: MemoryStore = self.watch
         self.requests: list[Request] = []
+        """The requests that have not been answered."""
         self.notes: Counter[str] = Counter()
         self.trace: list[tuple[int, messages.Input]] | None = None
+        """The inputs with their times, if a test sets it to a list."""
         self.steps = 0
         self._poll_at = 0
+        """The time of the next scheduled poll."""
         for network in self.networks.values():
             network.strangers.append(self.strangers)
 
@@ -112,13 +135,13 @@ class World(Hands):
     # processes
 
     def start(self) -> None:
-        """Start every process."""
+        """Start all processes that are not running."""
         for process in self.processes:
             if not process.alive:
                 self.begin(process)
 
     def begin(self, process: Process) -> None:
-        """Start a process, if it is not running."""
+        """Start a process that is not running."""
         if process.alive:
             return
         process.alive, process.run = True, process.run + 1
@@ -127,7 +150,10 @@ class World(Hands):
         self.tell(process, messages.Start({name: self._fresh() for name in self.networks}))
 
     def kill(self, process: Process, *, back: bool = True) -> None:
-        """End a process at once; what it was about to do does not happen."""
+        """Kill a process. Its effects that have not begun are lost.
+
+        With `back`, it starts again after `down_for` ms.
+        """
         self.record("kill", process.name)
         self.happened["processes killed"] += 1
         process.alive = False
@@ -135,15 +161,19 @@ class World(Hands):
             self.later(self.down_for, lambda: self.begin(process))
 
     def _fresh(self) -> str:
+        """Return a random text of 128 bits."""
         return f"{self.random.getrandbits(128):032x}"
 
     def any_process(self) -> Process | None:
-        """A running process, drawn where there are several."""
+        """Return a random running process, `None` if all are down."""
         alive = [process for process in self.processes if process.alive]
         return self.random.choice(alive) if alive else None
 
     def tell(self, process: Process | None, *inputs: messages.Input) -> list[messages.Effects] | None:
-        """Have a process take inputs in, as one transaction; `None` where it or the store is down."""
+        """Apply inputs in a process, as one transaction, and schedule their effects.
+
+        Returns the effects, or `None` if the process or the store is down.
+        """
         if process is None or not process.alive or not self.store_up:
             return None
         self.steps += 1
@@ -165,12 +195,15 @@ class World(Hands):
         return found
 
     def _plan_poll(self) -> None:
+        """Schedule a poll at the time of the next due row, unless an earlier one is scheduled."""
         due = self.store.next_due()
         if due is not None and (due < self._poll_at or self._poll_at <= self.now):
             self._poll_at = max(due, self.now + 1)
             self.later(self._poll_at - self.now, self._poll)
 
     def _poll(self) -> None:
+        """Apply due rows in a random process."""
+        # Meanwhile the next poll has been scheduled for a later time.
         if self.now < self._poll_at:
             return
         process = self.any_process()
@@ -186,7 +219,10 @@ class World(Hands):
     # networks
 
     def publish_on(self, name: str, event: Event, *, by: Scenery | None = None) -> None:
-        """An event enters a network's log, because a distributor called or a stranger did."""
+        """Append an event to a network's log, and notify its subscriptions.
+
+        `by` is the distributor that has called, `None` for a stranger.
+        """
         network = self.networks[name]
         notice = network.append(event, self.now)
         if notice is None:
@@ -198,7 +234,10 @@ class World(Hands):
             self.notify(endpoint, notice)
 
     def notify(self, endpoint: str, notice: Notice) -> None:
-        """Send a notification to this distributor, as well as it goes; what is addressed to others is theirs."""
+        """Send a notification to this distributor, which may be lost or doubled.
+
+        Notifications to other distributors are ignored.
+        """
         if not endpoint.startswith(f"{self.rules.public_url}/"):
             return
         if self.chance(self.faults.lost):
@@ -210,7 +249,10 @@ class World(Hands):
             self.later(self.latency(), lambda: self.deliver(endpoint, notice))
 
     def deliver(self, endpoint: str, notice: Notice) -> str | None:
-        """A notification arrives at any process; returns the code of its answer, `None` where nobody answers."""
+        """Deliver a notification to a random process.
+
+        Returns the code of the reply, `None` without an answer.
+        """
         kind, network, *rest = endpoint.removeprefix(f"{self.rules.public_url}/internal/").split("/")
         subscription = rest[0] if kind == "desmosNotification" else None
         found = self.tell(self.any_process(), messages.Noticed(network, rest[-1], notice, subscription))
@@ -219,7 +261,7 @@ class World(Hands):
     # clients
 
     def publish(self, event_id: str, event: Event) -> Request:
-        """A client publishes through any process."""
+        """Publish an event as a client, through a random process."""
         process = self.any_process()
         if process is None or not self.store_up:
             return Request(event_id, process or self.processes[0], 0, self.now, status=503)
@@ -236,7 +278,11 @@ class World(Hands):
         return request
 
     def _look_at_requests(self, *, late: bool = False) -> None:
-        """Answer requests about which something was written, or whose time is over."""
+        """Answer requests that can be answered now.
+
+        Only requests for which something was written are looked at. With `late`, all are, because
+        the time of one may be over.
+        """
         touched, self.watch.touched = self.watch.touched, set()
         everything = late or bool(touched.intersection(self.networks))
         for request in self.requests:
@@ -252,17 +298,17 @@ class World(Hands):
             self.requests = [request for request in self.requests if request.status is None]
 
     def where(self, event_id: str) -> Whereabouts:
-        """The states of an id on all networks."""
+        """Return the states of an id on all networks."""
         return whereabouts(self.rules, self.look(), event_id)
 
     def look(self) -> Transaction:
-        """What is stored now."""
+        """Return a transaction that reads the current state."""
         return Transaction(self.watch.reader, self.now)
 
     def subscribe(
         self, endpoint: str, types: tuple[str, ...] = ("*",), metadata: tuple[str, ...] = ()
     ) -> tuple[str, bool]:
-        """Subscribe as a client. Returns the name of the subscription and whether it is new."""
+        """Subscribe as a client. Returns the subscription's name and whether it is new."""
         self.endpoints.setdefault(endpoint, Subscriber())
         request = messages.Subscribe(types, metadata, endpoint, None, self._fresh()[:12], self._fresh())
         found = self.tell(self.any_process(), request)
@@ -273,25 +319,25 @@ class World(Hands):
         return reply.value, reply.new
 
     def dead_letters(self) -> dict[str, rows.Dead]:
-        """Dead letters by name."""
+        """Return the dead letters by name."""
         return {name: rows.Dead(*json.loads(text)) for name, text in self.store.rows(rows.DEAD)}
 
     def redrive(self, letter: str) -> str:
-        """Redrive a dead letter. Returns the code of the answer."""
+        """Try a dead letter again. Returns the code of the reply."""
         found = self.tell(self.any_process(), messages.Redrive(letter)) or [[]]
         return messages.reply_of(found[0]).code
 
     # the end
 
     def cut(self, name: str, to: int) -> None:
-        """A network's log is taken back."""
+        """Rewind a network's log to its first `to` events."""
         self.record("cut", name, to)
         self.happened["logs taken back"] += 1
         self.taken_back |= {(name, notice.id or "") for notice in self.networks[name].log[to:]}
         self.networks[name].cut(to)
 
     def heal(self) -> None:
-        """Faults end: everything works from now on."""
+        """End all faults, and start all processes."""
         self.faults, self.store_up = Faults(), True
         for network in self.networks.values():
             network.up, network.lies, network.mute, network.refuses, network.delay = True, False, False, "", 0
@@ -301,7 +347,7 @@ class World(Hands):
         self.start()
 
     def quiet(self) -> bool:
-        """Whether only periodic work is left."""
+        """Return whether only periodic work is left."""
         if self.watch.open_jobs:
             return False
         cursors = [(network, rows.get_cursor(self.look(), name)) for name, network in self.networks.items()]
@@ -309,12 +355,16 @@ class World(Hands):
 
     def settle(self, most: int = 6 * 3_600_000) -> bool:
         """Run until only periodic work is left. Returns whether that was reached."""
+        # Each log is read and each adapter compared once before the world can count as quiet.
         self.run(2 * self.rules.silence)
         return self.run_until(self.quiet, most)
 
 
 def run_together(worlds: Sequence[World], duration: int, enough: Callable[[], bool] = lambda: False) -> bool:
-    """Run worlds that share networks in one order of time. Returns whether `enough()` holds."""
+    """Run worlds that share networks, in one order of time.
+
+    Runs for at most `duration` ms. Returns whether `enough()` holds.
+    """
     end = max(world.now for world in worlds) + duration
     while not enough():
         ahead = min(worlds, key=lambda world: end + 1 if world.next_at is None else world.next_at)

@@ -1,4 +1,4 @@
-"""Scenarios of publications: answers, adapters that fail, doubts, deaths."""
+"""Scenarios of publications: answers, adapters that fail, unclear calls, and killed processes."""
 
 from pubsub_emulator.distributor.core import rows
 from pubsub_emulator.distributor.event import parse_publication
@@ -126,7 +126,8 @@ def _killed(stage: Stage) -> None:
 
 @scenario(18, "the deed is done, the answer is lost", "30")
 def _answer_lost(stage: Stage) -> None:
-    silent = SimulatedNetwork("a", unique=False, offers=())  # no notification tells of it
+    # Without a subscription, no notification reports the event, so it must be probed.
+    silent = SimulatedNetwork("a", unique=False, offers=())
     world = stage.set(silent, SimulatedNetwork("b", unique=False))
     world.networks["a"].mute = True
     stage.status(stage.publish(), 201)

@@ -1,4 +1,4 @@
-"""Scenarios of what networks tell: copies, gaps, late and emptied parties, other distributors."""
+"""Scenarios of networks' logs: replication, gaps, new and emptied parties, other distributors."""
 
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.event import Notice, legacy_notice, parse_notification
@@ -43,6 +43,7 @@ def _crossing(stage: Stage) -> None:
 
 
 def _without_notifying(stage: Stage, network: str, number: int) -> None:
+    """Append an event to a network's log whose notification is lost."""
     stage.world.networks[network].append(stage.event(number, 0)[1], stage.world.now)
 
 

@@ -1,4 +1,4 @@
-"""Scenarios of subscribers: notifications, dead letters, interests, keys."""
+"""Scenarios of subscribers: notifications, dead letters, interests and keys."""
 
 from pubsub_emulator.distributor.core import rows
 from pubsub_emulator.distributor.simulation.stage import DESMOS, Stage, scenario
