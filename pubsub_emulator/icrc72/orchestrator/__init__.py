@@ -1,1 +1,1 @@
-"""The orchestrator: registers publications and subscriptions, assigns broadcasters, coordinates replays."""
+"""The orchestrator: registrations, assignment of broadcasters, system events and replays."""

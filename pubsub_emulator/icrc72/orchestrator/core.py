@@ -1,4 +1,9 @@
-"""The orchestrator: its methods by name, batches, waking and the list of broadcasters (IC-30, IC-34)."""
+"""The core of the orchestrator: its methods, batches and the list of broadcasters (IC-30, IC-34).
+
+`Orchestrator` puts together the parts that do the work and share one `Registry`: publications,
+subscriptions, access by lists, the planner of assignments, the messenger that sends system events,
+moves of publishers, replays and queries.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
@@ -25,11 +30,19 @@ from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 I = TypeVar("I")  # noqa: E741 — an item of a batch
 T = TypeVar("T")
 Judge = Callable[[Context, I, set[Question]], Result[T]]
+"""Judges one item of a batch, given the questions that list canisters did not answer."""
 Ask = Callable[[Context, I], list[Question]]
+"""Returns the questions to list canisters without whose answers an item cannot be judged."""
 
 
 class Orchestrator(Core):
-    """The role of the orchestrator."""
+    """The role of the orchestrator.
+
+    `broadcasters` are the canisters that may register as broadcasters. `may_publish` is an
+    additional check of publishers. With `everywhere`, broadcasters serve all subnets and not only
+    their own. `valid` is a list canister and a list that clients are referred to when they ask for
+    the broadcasters.
+    """
 
     name = "orchestrator"
     state: Registry
@@ -48,12 +61,13 @@ class Orchestrator(Core):
         self._may_publish = may_publish or (lambda _caller, _namespace: True)
 
     def attach(self, role: RoleCanister) -> None:
-        """Confirm the canister's notifications, too."""
+        """Become a part of a canister, and take confirmations of system events."""
         super().attach(role)
         role.confirmer(self._confirmed, self.settings.batch_items)
         self._wire()
 
     def _wire(self) -> None:
+        """Make the parts, which all work on the current state. `resume` replaces the state."""
         part = self.state, self.settings, self.role
         self.lookups = Queries(self.state, self.settings)
         self.planner = Planner(self.state, everywhere=self._everywhere)
@@ -67,7 +81,7 @@ class Orchestrator(Core):
         self.subscriptions = Subscriptions(*judging, replays=self.replays, met=self.publications.match, died=self._died)
 
     def updates(self) -> Mapping[str, Handler]:
-        """Methods by name."""
+        """Return the update methods by name."""
         publications, subscriptions = self.publications, self.subscriptions
         return {
             **self._batch(methods.REGISTER_PUBLICATION, publications.register, publications.ask),
@@ -84,17 +98,21 @@ class Orchestrator(Core):
         }
 
     def queries(self) -> Mapping[str, Query]:
-        """Queries by name."""
+        """Return the queries by name."""
         return self.lookups.queries()
 
     def begin(self, ctx: Context) -> None:
-        """Know the broadcasters of the list."""
+        """Put the broadcasters that were given on the list."""
         self.state.last_wake = ctx.now
         for each in self._listed:
             self.add_broadcaster(each)
 
     def resume(self, state: object) -> None:
-        """Go on with what was remembered; calls under way have ended before the upgrade."""
+        """Continue with a saved state.
+
+        A canister is upgraded only when its calls have ended, so no alert and no payment is under
+        way.
+        """
         self.state = restored(state, Registry)
         for member in self.state.members.values():
             if member.alert is not None:
@@ -104,11 +122,17 @@ class Orchestrator(Core):
         self._wire()
 
     def add_broadcaster(self, broadcaster: Principal) -> None:
-        """Put a broadcaster on the list; it may register from now on."""
+        """Put a broadcaster on the list, so that it may register."""
         self.state.brokers.setdefault(broadcaster, Broker(broadcaster, subnet_of(broadcaster) or 0))
 
     def wake(self, ctx: Context) -> None:
-        """Send what is due, ask what must be asked again."""
+        """Send due system events, and let every part do its due work.
+
+        Broadcasters found dead are handled at once, and the messenger runs again: the members that
+        they served must be informed about other broadcasters.
+        """
+        # Alerts age by the rounds in which the orchestrator ran. It must not take broadcasters for
+        # dead because it was stopped itself.
         elapsed = max(1, min(ctx.now - self.state.last_wake, self.settings.system_repeat))
         self.state.last_wake = ctx.now
         dead = self.messenger.wake(ctx, elapsed)
@@ -122,7 +146,7 @@ class Orchestrator(Core):
         self.replays.wake(ctx)
 
     def due(self, now: int) -> int | None:
-        """The next round in which there is something to do."""
+        """Return the next round in which a part has work to do."""
         every = (self.messenger.due(now), self.replays.due(now), self.lookups.due(), self.moves.due(now))
         found = [each for each in every if each is not None]
         if any(each.config.canisters for each in self.state.publications.values()):
@@ -130,12 +154,14 @@ class Orchestrator(Core):
         return min(found, default=None)
 
     def _died(self, broadcaster: Principal) -> None:
+        """Take a broadcaster for dead, and give the members that it served to others (IC-47c)."""
         self.state.brokers[broadcaster].dead = True
         self.replays.broadcaster_died(broadcaster)
         self.moves.broadcaster_died(broadcaster)
         self.planner.move_all()
 
     def _check_lists(self, ctx: Context) -> None:
+        """Ask list canisters again where their answers are old, and judge by the new answers."""
         if ctx.now < self.state.last_check + self.settings.list_retry:
             return
         self.state.last_check = ctx.now
@@ -145,13 +171,20 @@ class Orchestrator(Core):
     def _batch(
         self, method: methods.Method[tuple[I, ...], Results[T]], judge: Judge[I, T], ask: Ask[I] | None = None
     ) -> Mapping[str, Handler]:
-        """A method over items that are independent; what list canisters must say is asked first (IC-30)."""
+        """Return a method that judges the items of a batch independently (IC-30).
+
+        Questions of all items to list canisters are asked first, each once. An item whose
+        configuration or namespace is malformed is answered with ImproperConfig. Items beyond the
+        limit are not judged: one error at the end stands for them.
+        """
 
         def run(ctx: Context, items: tuple[I, ...]) -> None:
             caller = ctx.caller
             taken = items[: self.settings.batch_items]
 
             def judged(ctx: Context, silent: set[Question]) -> None:
+                # This may run in the execution of a list canister's answer, whose caller is not
+                # ours.
                 ctx.caller = caller
                 results: list[Result[T]] = []
                 for item in taken:
@@ -169,6 +202,8 @@ class Orchestrator(Core):
         return {method.name: run}
 
     def _valid(self, method: methods.Method[None, Valid]) -> Callable[[Context], None]:
+        """Return a method that names the broadcasters of the caller's subnet (IC-35)."""
+
         def run(ctx: Context) -> None:
             if self._valid_list is not None:
                 elsewhere: Variant[Literal["icrc75"], tuple[Principal, str]] = Variant("icrc75", self._valid_list)
@@ -183,6 +218,7 @@ class Orchestrator(Core):
         return run
 
     def _confirmed(self, ctx: Context, number: int) -> Confirmed:
+        """Take the confirmation of a system event by a broadcaster or a member."""
         broker = self.state.brokers.get(ctx.caller)
         if broker is not None and self.messenger.confirmed(broker, number):
             return "Ok"

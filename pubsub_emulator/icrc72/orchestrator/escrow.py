@@ -1,4 +1,9 @@
-"""Payment of replays: into escrow when they are registered, out when they have ended (RP-4, R4)."""
+"""Payment of replays: into escrow when they are registered, out when they have ended (RP-4, R4).
+
+A publication charges a price for each event, in cycles or in tokens of an ICRC-2 ledger. The
+subscriber pays for the whole range in advance. At the end the publisher gets the price of the
+events that it has delivered, and the subscriber the rest.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,13 +21,18 @@ from pubsub_emulator.icrc72.settings import Settings
 
 @dataclass(slots=True)
 class Escrow:
-    """The money of an orchestrator's replays, in the ledgers that publications name."""
+    """The payments of an orchestrator's replays."""
 
     settings: Settings
     role: RoleCanister
 
     def pay(self, ctx: Context, replay: Replay, paid: Callable[[Context, Replay, Err | None], None]) -> None:
-        """Take the price of a replay; `paid` is told of it, or of the refusal."""
+        """Take the price of a replay from its payer.
+
+        `paid` is called with `None` when the price was taken or none is due, otherwise with the
+        error, whose text states the terms. For cycles this happens at once, from the cycles that
+        came with the call, and for tokens after the ledger has answered.
+        """
         ledger, payer = replay.ledger, replay.payer
         if payer is None:
             paid(ctx, replay, None)
@@ -44,7 +54,11 @@ class Escrow:
         self.role.ask(ctx, ledger, TRANSFER_FROM, order, moved, kind=GUARANTEED)
 
     def settle(self, ctx: Context, replay: Replay, count: int) -> None:
-        """Owe the publisher for `count` events and the payer the rest, and begin to pay."""
+        """Divide the price of a replay that has ended, and begin to pay out.
+
+        `count` is how many events the last publisher earned. Publishers that finished their parts
+        before are paid for these, unless the replay failed. The payer gets the rest.
+        """
         replay.settled = True
         left = replay.paid
         if replay.payer is not None:
@@ -57,7 +71,11 @@ class Escrow:
         self.transfer(ctx, replay)
 
     def transfer(self, ctx: Context, replay: Replay) -> None:
-        """Pay what is owed less the ledger's fee, one transfer after the other; a failed one is tried again later."""
+        """Make the transfers that are owed, one after the other.
+
+        The receiver bears the ledger's fee. A failed transfer is tried again after `transfer_retry`
+        rounds.
+        """
         if not replay.owed or replay.paying or ctx.now < replay.next_pay:
             return
         to, amount = replay.owed[0]
@@ -67,7 +85,8 @@ class Escrow:
             if fee is None or replay.ledger is None:
                 moved(ctx, None)
             elif amount <= fee:
-                moved(ctx, ok(0))  # nothing would arrive
+                # Nothing would arrive, so the amount stays here and the debt is dropped.
+                moved(ctx, ok(0))
             else:
                 order = TransferArg(None, Account(to), amount - fee)
                 self.role.ask(ctx, replay.ledger, TRANSFER, order, moved, kind=GUARANTEED)

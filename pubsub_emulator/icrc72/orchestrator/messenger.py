@@ -1,7 +1,11 @@
 """The system events of the orchestrator and their confirmation (IC-38, IC-47c).
 
-To a broadcaster one system event is under way, which is repeated until confirmed; after 50 rounds the broadcaster is
-taken for dead. Members are told at their exit, once: the event counts as known when it was handed over.
+A broadcaster has at most one system event under way. It is repeated until it is confirmed; after
+50 rounds without confirmation the broadcaster is taken for dead.
+
+Members get their system events through their exit like other events. The orchestrator publishes
+such an event once at the exit and takes it for delivered as soon as the exit has accepted it. A
+member without an exit is notified directly, until it confirms.
 """
 
 import heapq
@@ -23,26 +27,34 @@ from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.values import Value
 
 MemberKey = tuple[str, Principal]
+"""Role (`publisher` or `subscriber`) and id of a member."""
 
-_CALLS: Final = 20  # how many calls with members' system events may be under way to one exit
+_CALLS: Final = 20
+"""How many calls with members' system events may be under way to one exit."""
 
 
 @dataclass
 class Messenger(Part):
-    """Sends system events and hears of their confirmation."""
+    """The part that sends system events and takes their confirmations."""
 
     planner: Planner
-    _later: list[tuple[int, MemberKey]] = field(default_factory=list)  # members that are told again, by round
+    _later: list[tuple[int, MemberKey]] = field(default_factory=list)
+    """A heap of members and the rounds in which they are informed again."""
     _outbox: dict[Principal, dict[MemberKey, None]] = field(default_factory=dict)
-    """Members whose system event is to be published at an exit."""
-    _calls: dict[Principal, int] = field(default_factory=dict)  # how many calls to each exit are under way
+    """For each exit, the members whose system event has to be published there."""
+    _calls: dict[Principal, int] = field(default_factory=dict)
+    """For each exit, how many calls with such events are under way."""
 
     def __post_init__(self) -> None:
+        # After an upgrade, members with an unfinished system event are looked at again.
         members = self.state.members.items()
         self.state.restless.update({key: None for key, each in members if each.alert is not None})
 
     def wake(self, ctx: Context, elapsed: int) -> list[Principal]:
-        """Send what is due; returns the broadcasters that are taken for dead now."""
+        """Send due system events, and return the broadcasters that are now taken for dead.
+
+        `elapsed` is how many rounds alerts have aged since the last call.
+        """
         dead = [each.id for each in self.state.brokers.values() if self._tell_broker(ctx, each, elapsed)]
         while self._later and self._later[0][0] <= ctx.now:
             self.state.restless[heapq.heappop(self._later)[1]] = None
@@ -55,7 +67,7 @@ class Messenger(Part):
         return dead
 
     def due(self, now: int) -> int | None:
-        """The next round in which something may have to be sent."""
+        """Return the next round in which a system event may have to be sent."""
         found = [self._later[0][0]] if self._later else []
         found += [now + 1] if self.state.restless else []
         for broker in self.state.brokers.values():
@@ -66,6 +78,10 @@ class Messenger(Part):
         return min(found, default=None)
 
     def _tell_broker(self, ctx: Context, broker: Broker, elapsed: int) -> bool:
+        """Send or repeat a broadcaster's system event. Return whether it is now taken for dead.
+
+        A dead broadcaster still gets the event, ever less often, because it may come back.
+        """
         settings, alert = self.settings, broker.alert
         if alert is None:
             if broker.registered and not broker.dead:
@@ -84,6 +100,12 @@ class Messenger(Part):
         return False
 
     def _compose(self, ctx: Context, broker: Broker) -> None:
+        """Make a system event of the changes for which the broadcaster is ready, and send it.
+
+        Changes that depend on others stay dirty until the planner permits them (IC-40). Without
+        changes, an empty event is sent every `ping` rounds, because its confirmation shows that the
+        broadcaster lives. A sick broadcaster is only made to drop everything.
+        """
         adds: dict[Fact, FactValue] = {}
         removes: list[Fact] = []
         want = {} if broker.sick else broker.want
@@ -118,7 +140,12 @@ class Messenger(Part):
         return HANDLE.argument((made,))
 
     def confirmed(self, broker: Broker, notification: int) -> bool:
-        """A broadcaster confirms: what it was told is now held. False when nothing of that id is under way."""
+        """Take a broadcaster's confirmation of its system event.
+
+        Returns false if no event with this notification id is under way. The facts of the event are
+        now held, so plans that waited for them go on. A broadcaster that was taken for dead and
+        confirms is sick: it first has to drop all facts, and then gets those that it should have.
+        """
         alert = broker.alert
         if alert is None or alert.notification != notification:
             return False
@@ -145,11 +172,18 @@ class Messenger(Part):
 
     @staticmethod
     def _check(broker: Broker, fact: Fact) -> None:
+        """Mark a fact as dirty if it changed again while the system event was under way."""
         wanted = broker.want.get(fact)
         if (wanted is None) != (fact not in broker.held) or (wanted is not None and broker.held[fact] != wanted[0]):
             broker.dirty[fact] = None
 
     def _tell_member(self, ctx: Context, member: Member) -> None:
+        """Make or repeat a member's system event if there is something to say.
+
+        Nothing is sent before the exit has confirmed that it serves the member's system namespace.
+        A member that is fresh, or whose event was meant for another exit, is informed about
+        everything again, because it is unknown what has reached it.
+        """
         exit_ = self.state.exits.get(member.id)
         namespace = system_namespace(member.role, member.id)
         if exit_ is not None and not self.planner.sure(exit_, ("sub", namespace, member.id)):
@@ -169,10 +203,12 @@ class Messenger(Part):
             heapq.heappush(self._later, (member.next, key))
             return
         if not alert.sent:
+            # The member counts as informed from the first sending on.
             alert.sent = True
             member.holds.update(alert.adds)
             for fact in alert.removes:
                 member.holds.pop(fact, None)
+                # A publisher that was informed of the end of a replay allows its facts to go.
                 if fact[0] == "rp":
                     self.planner.plan_replay(fact[1])
         if exit_ is None:
@@ -186,11 +222,16 @@ class Messenger(Part):
             self._outbox.setdefault(exit_, {})[key] = None
 
     def _publish(self, ctx: Context, exit_: Principal, waiting: dict[MemberKey, None]) -> None:
+        """Publish the waiting members' system events at an exit, in batches of bounded size.
+
+        Events that do not fit into the allowed calls wait until one of these is answered.
+        """
         while waiting and self._calls.get(exit_, 0) < _CALLS:
             batch: list[tuple[MemberKey, Event]] = []
             size = 0
             for key in list(waiting):
                 alert = self.state.members[key].alert
+                # The event may have been dropped or replaced while it waited.
                 if alert is None or alert.event is None or alert.exit != exit_ or alert.busy:
                     del waiting[key]
                     continue
@@ -206,6 +247,7 @@ class Messenger(Part):
             del self._outbox[exit_]
 
     def _publish_batch(self, ctx: Context, exit_: Principal, batch: list[tuple[MemberKey, Event]]) -> None:
+        """Publish one batch, and go on with what waits when it is answered."""
         self._calls[exit_] = self._calls.get(exit_, 0) + 1
 
         def published(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
@@ -218,6 +260,7 @@ class Messenger(Part):
         self.role.ask(ctx, exit_, PUBLISH, tuple(event for _, event in batch), published)
 
     def _published(self, ctx: Context, key: MemberKey, number: int, *, taken: bool) -> None:
+        """Note whether an exit accepted a member's system event; if not, it is sent again later."""
         member = self.state.members.get(key)
         if member is None or member.alert is None or member.alert.id != number:
             return
@@ -231,7 +274,12 @@ class Messenger(Part):
         self.state.restless[key] = None
 
     def _compose_member(self, ctx: Context, member: Member, exit_: Principal | None) -> bool:
-        most = self.settings.alert_entries  # removals go first; what is left goes with the next one
+        """Make a member's system event of the differences between what it should and does know.
+
+        Returns false if there are none. At most `alert_entries` fit: removals first, then
+        additions, then errors. The rest goes into the next event.
+        """
+        most = self.settings.alert_entries
         removes = tuple(fact for fact in {**member.holds, **member.may} if fact not in member.want)[:most]
         lacks = ((fact, value) for fact, (value, _) in member.want.items() if member.holds.get(fact) != value)
         ready = (each for each in lacks if self.planner.member_ready(member, *each))
@@ -256,6 +304,10 @@ class Messenger(Part):
         return True
 
     def _drop(self, member: Member) -> None:
+        """Give up a member's system event.
+
+        Its errors will be sent again. Its facts become uncertain.
+        """
         if member.alert is not None:
             self.state.direct.pop(member.alert.notification, None)
             member.errors.update(dict.fromkeys(member.alert.errors))
@@ -263,7 +315,10 @@ class Messenger(Part):
             member.alert = None
 
     def direct_confirmed(self, caller: Principal, notification: int) -> Confirmed:
-        """A member that was notified from here confirms: Ok, Unauthorized or NotFound."""
+        """Take a confirmation by a member that was notified directly.
+
+        Returns `Ok`, `Unauthorized` if the notification was for another one, or `NotFound`.
+        """
         key = self.state.direct.get(notification)
         if key is None:
             return "NotFound"

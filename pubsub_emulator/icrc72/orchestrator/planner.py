@@ -1,8 +1,15 @@
-"""The assignment of broadcasters, and the order in which members are told of it (IC-37 to IC-40).
+"""The assignment of broadcasters, and the order in which it takes effect (IC-37 to IC-40).
 
-What a broadcaster should know is a set of facts, each with its causes; what it has confirmed is another. A fact is sent
-when what it rests on is confirmed: relayer, relay, subscriber, publisher, then the members themselves; removals go the
-other way. A relay is never narrower than what its exit may still serve.
+A publisher gives its events to its entries, and a subscriber gets events from its exit. Both are
+broadcasters, usually on the member's subnet. An entry that is not the exit relays events to it.
+
+For each broadcaster there is a set of facts that it should have, each with one or more causes, and
+a set of facts that it has confirmed. The planner keeps the first set. The messenger sends the
+difference, but asks the planner whether a change is safe yet: a fact is added only when the facts
+on which it depends are confirmed. The order is relayer, relay, subscriber, publisher and finally
+the members themselves. Removals go the other way. In this way no event is accepted that cannot
+reach its subscribers. A relay is never narrower than the subscriptions that its exit may still
+serve.
 """
 
 from collections.abc import Iterable
@@ -15,31 +22,43 @@ from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Member, Publication, Registry
 
-WIDE: Final[f.Width] = (None, None)  # filter and skip of a relay that passes everything
+WIDE: Final[f.Width] = (None, None)
+"""Filter and skip of a relay that passes everything."""
 
 
-_Fact = tuple[Principal, f.Fact, f.FactValue]  # which broadcaster is to be told what
+_Fact = tuple[Principal, f.Fact, f.FactValue]
+"""A broadcaster, a fact that it should have, and its value."""
 
-_Told = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]  # which member is to be told what
+_Told = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]
+"""A member (role and id), a fact that it should know, and its value."""
 
 
 @dataclass(slots=True)
 class Planner:
-    """Decides on assignments, and keeps the facts that each member should know."""
+    """The part that assigns broadcasters and keeps the facts that each canister should have."""
 
     state: Registry
     _: KW_ONLY
     everywhere: bool
+    """Whether broadcasters serve members of all subnets."""
 
     def choose(self, subnet: int | None, avoid: Iterable[Principal] = ()) -> Principal | None:
-        """The broadcaster of a subnet with the fewest assigned pairs, then the smallest (IC-37)."""
+        """Return the broadcaster of a subnet with the least load, then the smallest id (IC-37).
+
+        The load is the number of namespaces with a subscriber or publisher that it serves. Returns
+        `None` if the subnet has no usable broadcaster outside of `avoid`.
+        """
         avoided = set(avoid)
         near = [each for each in self.state.brokers.values() if self.everywhere or each.subnet == subnet]
         sound = [each for each in near if each.registered and not (each.dead or each.sick or each.retiring)]
         return min(((each.load, each.id) for each in sound if each.id not in avoided), default=(0, None))[1]
 
     def assign_exit(self, who: Principal) -> None:
-        """Choose an exit for a principal that has none; members are told everything again."""
+        """Give an exit to a principal that has none, or whose exit is dead or retires.
+
+        The principal is then informed about everything again, in each of its roles. If its subnet
+        has no broadcaster, it gets an error.
+        """
         current = self.state.exits.get(who)
         if current is not None and not (self.state.brokers[current].dead or self.state.brokers[current].retiring):
             return
@@ -61,7 +80,12 @@ class Planner:
             self.plan_pair(publication, who)
 
     def assign_entries(self, publication: Publication, who: Principal) -> None:
-        """Choose entries for a publisher that has none, or some that are dead."""
+        """Give entries to a publisher that has none, or some of whose entries are dead.
+
+        There is one entry for each partition of the publication. Living entries stay at their
+        positions, because a position decides which events go there. If there are fewer broadcasters
+        than partitions, an entry takes several. A publisher that is being moved is left alone.
+        """
         had = publication.entries.get(who, ())
         alive = [each for each in had if not self.state.brokers[each].dead]
         if who in publication.draining or (had and len(alive) == len(had)):
@@ -86,7 +110,7 @@ class Planner:
         self.plan_all_pairs(publication)
 
     def move_all(self) -> None:
-        """Give everybody who has no living broadcaster another one."""
+        """Give other broadcasters to all members whose broadcaster is dead or missing."""
         for who in list(self.state.exits):
             self.assign_exit(who)
         for publication in list(self.state.publications.values()):
@@ -95,7 +119,7 @@ class Planner:
                     self.assign_entries(publication, who)
 
     def plan_member_exit(self, who: Principal) -> None:
-        """The exit serves the system namespaces of the principal."""
+        """Plan that the exit of a principal delivers its system events."""
         exit_ = self.state.exits.get(who)
         roles = [role for role in ("publisher", "subscriber") if (role, who) in self.state.members]
         facts: list[_Fact] = []
@@ -104,7 +128,7 @@ class Planner:
         self._because(("member", who), facts)
 
     def plan_publisher(self, publication: Publication, who: Principal) -> None:
-        """The entries of a publisher accept its events, and it is told of them."""
+        """Plan that the entries of a publisher accept its events, and that it is informed."""
         cause: f.Cause = ("publisher", publication.id, who)
         serves = publication.publishers.get(who) and who not in publication.draining
         entries = publication.entries.get(who, ()) if serves else ()
@@ -118,7 +142,12 @@ class Planner:
             self.plan_pair(publication, who)
 
     def plan_pair(self, publication: Publication, who: Principal) -> None:
-        """A subscriber of a publication: its exit notifies it, every entry elsewhere relays to that exit."""
+        """Plan how the events of a publication reach a subscriber.
+
+        Its exit notifies it, and every other broadcaster that is an entry of the publication relays
+        to this exit. A relay has the filter and skip of the subscriptions if they all have the
+        same, and otherwise passes everything.
+        """
         cause: f.Cause = ("pair", publication.id, who)
         publication.unserved[who] = None
         namespace = publication.namespace
@@ -132,9 +161,12 @@ class Planner:
             facts.append((exit_, fact, value))
             alerts = [(("subscriber", who), ("sb", each[0], exit_), True) for each in value]
             cover = {(each[1], each[2]) for each in value}
+            # While the exit may still serve former values of the subscriptions, the relay must let
+            # their events through, too.
             for old in self._served_by(exit_, fact):
                 cover |= {(each[1], each[2]) for each in old}
             width = next(iter(cover)) if len(cover) == 1 else WIDE
+            # Relays that pass everything are shared by all subscribers of the exit.
             key = f.EVERYBODY if cover == {WIDE} else who
             for entry in entries:
                 if entry != exit_:
@@ -144,16 +176,17 @@ class Planner:
         self._tell_because(cause, alerts)
 
     def forget_pair(self, publication: Publication, who: Principal) -> None:
-        """Remove a subscriber that no longer has a subscription to the publication."""
+        """Withdraw the plan for a subscriber of a publication."""
         self._because(("pair", publication.id, who), [])
         self._tell_because(("pair", publication.id, who), [])
 
     def entries(self, publication: Publication) -> tuple[Principal, ...]:
-        """Every broadcaster that serves a publisher of the publication, or still drains one that it served."""
+        """Return all entries of a publication, also those of publishers that are being moved."""
         every = (*publication.entries.values(), *publication.draining.values())
         return tuple(dict.fromkeys(each for entries in every for each in entries))
 
     def _wanted(self, publication: Publication, who: Principal) -> tuple[f.Wanted, ...]:
+        """Return the subscriptions of a subscriber that are authorised and not stopped."""
         numbers = [number for number, may in sorted(publication.subscribers.get(who, {}).items()) if may]
         mine = [each for each in map(self.state.subscriptions.__getitem__, numbers) if not each.config.stopped]
         return tuple((each.id, each.config.filter, each.config.skip, each.version) for each in mine)
@@ -162,6 +195,11 @@ class Planner:
         return [each for each in self.state.publications.values() if who in each.subscribers]
 
     def _because(self, cause: f.Cause, facts: list[_Fact]) -> None:
+        """Replace the facts that a cause makes broadcasters want.
+
+        Facts are counted, since several causes may want the same one. New facts are counted before
+        former ones are released, so a fact that stays is never wanted by nobody in between.
+        """
         had = self.state.reasons.pop(cause, [])
         for broker_id, fact, value in facts:
             broker = self.state.brokers[broker_id]
@@ -190,6 +228,7 @@ class Planner:
             self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]
 
     def _tell_because(self, cause: f.Cause, facts: list[_Told]) -> None:
+        """Replace the facts that a cause makes members want, counted like those of broadcasters."""
         had = self.state.member_reasons.pop(cause, [])
         kept: list[tuple[tuple[str, Principal], f.MemberFact]] = []
         for key, fact, value in facts:
@@ -210,7 +249,7 @@ class Planner:
             self.state.member_reasons[cause] = kept
 
     def settled(self, fact: f.Fact) -> None:
-        """A broadcaster holds a fact as it should be, or has dropped it: whoever waits for that is told."""
+        """Wake the members that may have waited for a broadcaster to get or drop a fact."""
         match fact:
             case ("sub" | "pub", _, who):
                 keys_ = [("publisher", who), ("subscriber", who)]
@@ -221,14 +260,14 @@ class Planner:
         self.state.restless.update({key: None for key in keys_ if key in self.state.members})
 
     def maybe(self, broker_id: Principal, fact: f.Fact) -> bool:
-        """True when a living broadcaster may act on the fact."""
+        """Return whether a living broadcaster may act on a fact: it was sent, confirmed or not."""
         broker = self.state.brokers.get(broker_id)
         if broker is None or broker.dead:
             return False
         return fact in broker.held or (broker.alert is not None and fact in broker.alert.adds)
 
     def sure(self, broker_id: Principal, fact: f.Fact) -> bool:
-        """True when a living broadcaster has confirmed the fact as it should be now."""
+        """Return whether a living broadcaster has confirmed a fact with its present value."""
         broker = self.state.brokers.get(broker_id)
         if broker is None or broker.dead or fact not in broker.want:
             return False
@@ -236,20 +275,25 @@ class Planner:
 
     @staticmethod
     def _settled(broker: Broker, fact: f.Fact) -> f.FactValue | None:
-        """The confirmed value of a fact about which nothing is under way."""
+        """Return the confirmed value of a fact, or `None` while a change of it is under way."""
         alert = broker.alert
         if alert is not None and (fact in alert.adds or fact in alert.removes):
             return None
         return broker.held.get(fact)
 
     def _served_by(self, exit_: Principal, fact: f.Fact) -> list[tuple[f.Wanted, ...]]:
-        """The subscriptions that an exit may serve, by each value of the fact that it may act on."""
+        """Return the values of a `sub` fact on which an exit may act: confirmed, and under way."""
         broker = self.state.brokers[exit_]
         known = (broker.held, {} if broker.alert is None else broker.alert.adds)
         return [] if broker.dead else [cast("tuple[f.Wanted, ...]", facts[fact]) for facts in known if fact in facts]
 
     def ready(self, broker: Broker, fact: f.Fact, value: f.FactValue) -> bool:
-        """True when what an addition rests on is confirmed (IC-40a)."""
+        """Return whether the facts on which an addition depends are confirmed (IC-40a).
+
+        A relay needs an exit that accepts from it. A subscriber needs relays from all entries that
+        let its events through. A publisher needs the relays of its entry, and exits that serve all
+        subscribers. The forwarding of a replay needs an exit that accepts and delivers it.
+        """
         match fact:
             case ("relay", namespace, target, _):
                 return self.sure(target, ("relayer", namespace, broker.id))
@@ -271,7 +315,11 @@ class Planner:
                 return True
 
     def _all_served(self, publication: Publication) -> bool:
-        """True when every subscriber's exit serves it; who was found served is not looked at again."""
+        """Return whether the exits of all subscribers serve them.
+
+        Subscribers that were found served leave `unserved`, so they are not checked again before
+        their plan changes.
+        """
         while publication.unserved:
             who = next(iter(publication.unserved))
             if who in publication.subscribers and not self._served(publication, who):
@@ -286,7 +334,10 @@ class Planner:
     def _covers(
         self, entry: Principal, namespace: str, exit_: Principal, who: Principal, value: tuple[f.Wanted, ...]
     ) -> bool:
-        """True when the entry surely relays to the exit all that the subscriptions let through."""
+        """Return whether an entry surely relays all events of a subscriber's subscriptions.
+
+        A dead entry relays nothing, and nobody need wait for it.
+        """
         broker = self.state.brokers[entry]
         if broker.dead:
             return True
@@ -294,7 +345,10 @@ class Planner:
         return WIDE in widths or all((each[1], each[2]) in widths for each in value)
 
     def removable(self, broker: Broker, fact: f.Fact) -> bool:
-        """True when nothing rests on a fact any more (IC-40a)."""
+        """Return whether nothing depends on a fact any more, so that it may be removed (IC-40a).
+
+        A sick broadcaster drops everything at once, because its state is lost anyway.
+        """
         if broker.sick:
             return True
         match fact:
@@ -315,13 +369,20 @@ class Planner:
                 return self._replay_over(broker, kind, number)
 
     def _unneeded(self, broker: Broker, namespace: str, target: Principal, who: Principal) -> bool:
-        """A relay is needed while its exit may serve somebody for whom nothing else is as wide."""
+        """Return whether a relay may go.
+
+        It is needed while its exit may serve a subscriber whose events no other relay of this entry
+        lets through. The other relay is that for everybody, or if this is the one for everybody,
+        the subscriber's own.
+        """
         exit_ = self.state.brokers.get(target)
         if exit_ is None or exit_.dead:
             return True
+        # Without publishers, no events of the namespace enter here.
         if not broker.listed("pub", namespace):
-            return True  # nothing enters here
-        if exit_.retiring and exit_.leaves is not None:  # its subscribers are served elsewhere
+            return True
+        # Other exits serve the subscribers of a retiring one, since `leaves` is set.
+        if exit_.retiring and exit_.leaves is not None:
             return self.state.last_wake >= exit_.leaves
         served = [who] if who != f.EVERYBODY else exit_.listed("sub", namespace)
         for each in served:
@@ -333,6 +394,11 @@ class Planner:
         return True
 
     def _replay_over(self, broker: Broker, kind: str, number: int) -> bool:
+        """Return whether a fact of a replay may go.
+
+        The publisher must first be informed that the replay has ended, then the entry stops to
+        forward it, and the exit goes last.
+        """
         replay = self.state.replays.get(number)
         if replay is None or replay.path is None:
             return True
@@ -345,7 +411,7 @@ class Planner:
         return entry == broker.id or not self.maybe(entry, ("rr", number))
 
     def member_ready(self, member: Member, fact: f.MemberFact, value: f.MemberValue) -> bool:
-        """True when what a member is to be told rests on confirmed facts."""
+        """Return whether the broadcasters' facts on which a member's fact depends are confirmed."""
         match fact:
             case ("bc", number):
                 namespace = self.state.publications[number].namespace
@@ -368,7 +434,11 @@ class Planner:
                 return self.sure(exit_, ("rp", number)) if entry == exit_ else self.sure(entry, ("rr", number))
 
     def plan_replay(self, number: int) -> None:
-        """The facts of a replay for entry, exit and publisher (RP-6)."""
+        """Plan the facts of a replay for its entry, exit and publisher (RP-6).
+
+        After the end of a replay, the exit keeps its facts while `exit_kept` is set, because events
+        may still be queued at the entry.
+        """
         cause: f.Cause = ("replay", number)
         replay = self.state.replays.get(number)
         facts: list[_Fact] = []
@@ -377,7 +447,8 @@ class Planner:
             entry, exit_ = replay.path
             live = replay.ended is None
             if live or replay.exit_kept:
-                hands = entry  # the exit itself where nobody relays
+                # If the entry is also the exit, this names the exit itself.
+                hands = entry
                 what = (replay.namespace, hands, replay.subscriber, replay.filter, replay.skip, replay.publisher)
                 facts.append((exit_, ("rp", number), what))
                 if entry != exit_:

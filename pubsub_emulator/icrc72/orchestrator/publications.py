@@ -1,4 +1,4 @@
-"""Publications: registered, changed, deleted, and who may publish and subscribe (IC-31, IC-33)."""
+"""Registration, change and deletion of publications, and access to them (IC-31, IC-33)."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -16,12 +16,17 @@ from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Part, Publication, SubscriptionRecord
 
-Hook = Callable[[Principal, str], bool]  # whether a caller may publish in a namespace
+Hook = Callable[[Principal, str], bool]
+"""Returns whether a caller may publish in a namespace."""
 
 
 @dataclass
 class Publications(Part):
-    """The publications of an orchestrator. What judges an item raises `ConfigError` and `NamespaceError`."""
+    """The part that manages publications.
+
+    The methods that judge an item of a batch return its result, and raise `ConfigError` or
+    `NamespaceError` if it is malformed.
+    """
 
     planner: Planner
     access: Access
@@ -30,14 +35,19 @@ class Publications(Part):
     may_publish: Hook
 
     def ask(self, ctx: Context, item: m.PublicationRegistration) -> list[Question]:
-        """The questions to list canisters before a registration is judged."""
+        """Return the questions to list canisters without which a registration cannot be judged."""
         number = self.state.by_namespace.get(item.namespace)
         if number is None:
             return []
         return self.access.questions(self.state.publications[number], "publishers", ctx.caller)
 
     def register(self, ctx: Context, item: m.PublicationRegistration, silent: set[Question]) -> m.Result[int]:
-        """Register the caller as a publisher; the first one creates the publication (IC-31)."""
+        """Register the caller as a publisher of a namespace (IC-31).
+
+        The first publisher creates the publication, with its configuration. Later ones join if the
+        lists permit, and their configuration is only checked. Registering again returns the same
+        id; the creator must then give the same configuration, or none.
+        """
         who = ctx.caller
         if is_system(item.namespace) or not self.may_publish(who, item.namespace):
             return err("Unauthorized")
@@ -65,6 +75,7 @@ class Publications(Part):
         return ok(publication.id)
 
     def _create(self, namespace: str, config: c.PublicationConfig) -> Publication:
+        """Create a publication, and match the existing subscriptions to it."""
         state = self.state
         state.last_publication += 1
         made = Publication(state.last_publication, namespace, config, {})
@@ -77,7 +88,7 @@ class Publications(Part):
         return made
 
     def match(self, publication: Publication, subscription: SubscriptionRecord) -> None:
-        """A subscription meets a publication: it is authorised now (IC-32a)."""
+        """Attach a subscription to a publication that matches it, and decide on access (IC-32a)."""
         who = subscription.subscriber
         may = self.access.may(publication, "subscribers", who)
         publication.subscribers.setdefault(who, {})[subscription.id] = may
@@ -86,7 +97,10 @@ class Publications(Part):
         self.planner.plan_pair(publication, who)
 
     def _refused(self, publication: Publication, role: str, who: Principal, number: int) -> None:
-        """Tell somebody that it may not: code 6 where a list canister does not say so (IC-33b)."""
+        """Have a member informed that it has no access.
+
+        The error has code 6 if this is only because a list canister did not answer (IC-33b).
+        """
         code = keys.LIST_SILENT if self.access.is_unheard(publication, f"{role}s", who) else 0
         member = self.state.members.get((role, who))
         if member is not None:
@@ -99,17 +113,18 @@ class Publications(Part):
         return self.state.publications.get(number)
 
     def ask_update(self, ctx: Context, item: m.PublicationUpdate) -> list[Question]:
-        """The questions to list canisters before a change is judged."""
+        """Return the questions that a change raises, if the caller may make it."""
         publication = self._find(item.publication)
         if publication is None or ctx.caller not in publication.config.controllers:
             return []
         try:
             return self.access.questions_of_change(publication, _changed(publication.config, item))
         except ConfigError:
-            return []  # it is answered when the item is judged
+            # The caller gets this error when the item is judged.
+            return []
 
     def update(self, ctx: Context, item: m.PublicationUpdate, _silent: set[Question]) -> m.Result[bool]:
-        """Change a publication, and judge everybody by it."""
+        """Change the configuration of a publication, and decide on access of its members again."""
         c.check_memo(item.memo, self.settings.config_bytes)
         publication = self._find(item.publication)
         if publication is None:
@@ -126,6 +141,7 @@ class Publications(Part):
         publication.version += 1
         self.judge(publication)
         if config.canisters:
+            # Have unanswered questions asked again in the next wake.
             self.state.last_check = ctx.now - self.settings.list_retry
         for who in publication.publishers:
             self.planner.plan_publisher(publication, who)
@@ -135,7 +151,11 @@ class Publications(Part):
         return ok(True)
 
     def judge(self, publication: Publication) -> None:
-        """Judge everybody of a publication again (IC-33c)."""
+        """Decide again on access of all members of a publication (IC-33c).
+
+        Members that lose access get an error, and their replays are canceled. They stay registered
+        and may regain access.
+        """
         for who, had in list(publication.publishers.items()):
             may = self.access.may(publication, "publishers", who)
             if may != had:
@@ -159,7 +179,7 @@ class Publications(Part):
                 self.planner.plan_pair(publication, who)
 
     def delete(self, ctx: Context, item: m.PublicationDelete, _silent: set[Question]) -> m.Result[bool]:
-        """Delete a publication; its replays are canceled."""
+        """Delete a publication and cancel its replays."""
         if item.memo is not None and len(item.memo) > self.settings.config_bytes:
             return generic(keys.TOO_LARGE)
         publication = self._find(item.publication)
@@ -179,13 +199,17 @@ class Publications(Part):
         return ok(True)
 
     def judge_listed(self) -> None:
-        """Only what list canisters say changes without a call."""
+        """Decide again on access where list canisters have a say.
+
+        Access of other publications changes only by an update, which judges at once.
+        """
         for publication in self.state.publications.values():
             if publication.config.canisters:
                 self.judge(publication)
 
 
 def _changed(config: c.PublicationConfig, item: m.PublicationUpdate) -> c.PublicationConfig:
+    """Return the configuration after an update. Raises `ConfigError`."""
     for key, value in m.changes(item.config):
         config = c.changed_publication(config, key, value)
     return config

@@ -1,7 +1,10 @@
-"""The queries of the orchestrator: one relation, projected and paged (IC-35, I11, I15), and its replays (RP-12).
+"""The queries of the orchestrator (IC-35, I11, I15), and the list of replays (RP-12).
 
-A row is a publication, a publisher of it with one entry, a subscription that matches it, with its subscriber and exit.
-Parts may be empty. Something is listed when a row that contains it satisfies every slice.
+The queries for publishers, publications, subscribers, subscriptions and broadcasters are
+projections of one relation. A row of it combines a publication, one of its publishers with one
+entry, and one subscription that matches, with the subscriber's exit. Parts are empty if there are
+no such. A query lists an item if a row that contains it satisfies all slices (conditions) of the
+query.
 """
 
 from collections import Counter
@@ -30,10 +33,13 @@ E = TypeVar("E")
 K = TypeVar("K", bytes, int)
 P = TypeVar("P")
 _Subside = tuple[SubscriptionRecord | None, Principal | None]
+"""The part of a row about subscribers: a subscription and its exit."""
 
 
 MOST_SLICES: Final = 32
-MOST_STEPS: Final = 400_000  # rows and slices that one query may compare
+"""How many different slices a query may have."""
+MOST_STEPS: Final = 400_000
+"""How often a query may compare a row with a slice."""
 
 
 class Row(NamedTuple):
@@ -47,19 +53,19 @@ class Row(NamedTuple):
 
     @property
     def met(self) -> tuple[SubscriptionRecord, ...]:
-        """The subscription, if there is one."""
+        """Return the subscription, if there is one, for projections."""
         return () if self.subscription is None else (self.subscription,)
 
 
 @dataclass(slots=True)
 class Queries:
-    """The six queries, and the statistics that they show."""
+    """The part that answers the six queries, and collects the statistics that they show."""
 
     state: Registry
     settings: Settings
 
     def queries(self) -> Mapping[str, Query]:
-        """Queries by name."""
+        """Return the queries by name."""
         return {
             "icrc72_get_publishers": self._publishers,
             "icrc72_get_publications": self._publications,
@@ -70,7 +76,11 @@ class Queries:
         }
 
     def rows(self, slices: Iterable[m.Slice]) -> Iterator[Row]:
-        """The rows that satisfy every slice. Raises `Trap` for a query that would take long."""
+        """Yield the rows that satisfy all slices.
+
+        Raises `Trap` if this would need more than `MOST_STEPS` comparisons. Slices by exact
+        namespace and by subscriber limit which rows are made at all.
+        """
         wanted = different(slices)
         left = MOST_STEPS // max(1, len(wanted))
         for publication in self._met(wanted):
@@ -89,11 +99,13 @@ class Queries:
                 yield row
 
     def _met(self, slices: tuple[m.Slice, ...]) -> Iterable[Publication]:
+        """Return the publications that may satisfy the slices: one if a slice names it exactly."""
         names = [each.value for each in slices if each.tag == "ByNamespace" and not has_wildcard(each.value)]
         return self._might_match(names[0] if names else "**")
 
     @staticmethod
     def _pubside(publication: Publication) -> list[tuple[Principal | None, Principal | None]]:
+        """Return the part of rows about publishers: each publisher with each of its entries."""
         found: list[tuple[Principal | None, Principal | None]] = []
         for publisher in publication.publishers:
             entries: Iterable[Principal | None] = dict.fromkeys(publication.entries.get(publisher, ())) or (None,)
@@ -101,6 +113,7 @@ class Queries:
         return found or [(None, None)]
 
     def _subside(self, publication: Publication, slices: tuple[m.Slice, ...]) -> list[_Subside]:
+        """Return the part of rows about subscribers, only of that subscriber whom a slice names."""
         whose = [each.value for each in slices if each.tag == "BySubscriber"]
         found: list[_Subside] = []
         for who in whose[:1] or publication.subscribers:
@@ -109,6 +122,10 @@ class Queries:
         return found or [(None, None)]
 
     def _unmatched(self, slices: tuple[m.Slice, ...]) -> Iterator[SubscriptionRecord]:
+        """Yield the subscriptions that match no publication, which have rows of their own.
+
+        Registrations for system namespaces are listed only if a slice names them exactly.
+        """
         whose = [each.value for each in slices if each.tag == "BySubscriber"]
         candidates: Iterable[SubscriptionRecord] = self.state.subscriptions.values()
         if whose:
@@ -122,6 +139,7 @@ class Queries:
                 yield each
 
     def _might_match(self, pattern: str) -> Iterable[Publication]:
+        """Return all publications for a pattern with wildcards, otherwise only the one named."""
         if has_wildcard(pattern):
             return self.state.publications.values()
         number = self.state.by_namespace.get(pattern)
@@ -131,13 +149,17 @@ class Queries:
         return (each for each in self.state.subscriptions.values() if not is_system(each.pattern))
 
     def _fitting(self, infos: Iterable[E], name: str) -> tuple[E, ...]:
+        """Return as many infos (of the Candid type `name`) as fit into an answer."""
         whole = replace(self.settings, batch_notifications=self.settings.page_most)
         return tuple(fitting(infos, type_codec("orchestrator", name).size, whole))
 
     def _found(
         self, page: m.Page[P], of_row: Callable[[Row], Iterable[E | None]], every: Iterable[E]
     ) -> tuple[set[E], m.OrchestrationFilter]:
-        """What rows that satisfy the slices of a page contain, or everything; and the page's filter."""
+        """Return the items of the rows that satisfy a page's slices, and the page's filter.
+
+        Without slices these are the items of `every`, and no rows are made.
+        """
         filter_ = page.filter or _ALL
         if not filter_.slice:
             return set(every), filter_
@@ -151,7 +173,8 @@ class Queries:
 
     def _publications(self, _caller: Principal, _time: int, page: m.ByText) -> tuple[m.PublicationInfo, ...]:
         filter_ = page.filter or _ALL
-        if all(each.tag == "ByNamespace" for each in filter_.slice):  # every publication has a row
+        # Every publication has a row, so no rows need be made for conditions on its name alone.
+        if all(each.tag == "ByNamespace" for each in filter_.slice):
             wanted = different(each.value for each in filter_.slice if each.tag == "ByNamespace")
             met = (each.namespace for each in self._met(filter_.slice))
             found = {name for name in met if all(matches(pattern, name) for pattern in wanted)}
@@ -187,7 +210,12 @@ class Queries:
         return m.SubscriptionInfo(number, each.pattern, each.config.pairs(), stats)
 
     def _shown(self, broker: Broker, filter_: m.OrchestrationFilter) -> tuple[m.SubscriptionInfo, ...] | None:
-        """To a broadcaster: the subscriptions that go with the alerts already sent to it (IC-38c)."""
+        """Return what a broadcaster sees when it asks for a subscriber's subscriptions (IC-38c).
+
+        These are the subscriptions in the system events that it was sent, and not the present ones:
+        the broadcaster must not act on a change before its turn. Returns `None` if it asks for
+        something else, which is answered like anybody's query.
+        """
         whose = [each.value for each in filter_.slice if each.tag == "BySubscriber"]
         names = [each.value for each in filter_.slice if each.tag == "ByNamespace"]
         if len(whose) != 1 or len(names) != 1:
@@ -228,6 +256,7 @@ class Queries:
         return tuple(made)
 
     def _page(self, found: Iterable[E], page: m.Page[E], key: Callable[[E], K]) -> list[E]:
+        """Return one page of items, in the order of their keys, after the one named by `prev`."""
         take = self.settings.page if page.take is None else min(page.take, self.settings.page_most)
         ordered = sorted(found, key=key)
         if page.prev is not None:
@@ -236,6 +265,7 @@ class Queries:
 
     @staticmethod
     def _stats(filter_: m.OrchestrationFilter, of: str, numbers: Mapping[str, int]) -> Pairs:
+        """Return the statistics that the filter asks for, with the prefix of their kind."""
         pairs = [(f"{of}:stats:{name}", nat(number)) for name, number in numbers.items()]
         match filter_.statistics:
             case ("None", _):
@@ -246,6 +276,7 @@ class Queries:
                 return tuple(each for each in pairs if each[0] in names)
 
     def _sum(self, name: str) -> int:
+        """Return the sum of a statistic over all broadcasters."""
         return sum(each.stats.get(name, 0) for each in self.state.brokers.values())
 
     def _publication_stats(self, publication: Publication) -> dict[str, int]:
@@ -271,13 +302,13 @@ class Queries:
         return {"subscriptions": len(mine), **sums, "unconfirmed": unconfirmed}
 
     def refresh(self, ctx: Context, role: RoleCanister) -> None:
-        """Ask broadcasters for their statistics when it is time (IC-35d)."""
+        """Ask broadcasters for their statistics, each every `stats_check` rounds (IC-35d)."""
         for broker in self.state.brokers.values():
             if broker.registered and not broker.dead and ctx.now >= broker.asked_stats + self.settings.stats_check:
                 self.ask_stats(ctx, role, broker)
 
     def due(self) -> int | None:
-        """The next round in which somebody is to be asked."""
+        """Return the next round in which a broadcaster has to be asked."""
         alive = [each for each in self.state.brokers.values() if each.registered and not each.dead]
         return min((each.asked_stats + self.settings.stats_check for each in alive), default=None)
 
@@ -286,6 +317,7 @@ class Queries:
         at = broker.asked_stats = ctx.now
 
         def got(_ctx: Context, stats: Pairs | None) -> None:
+            # Answers may arrive out of order: keep the one that was asked for last.
             if stats is not None and at >= broker.told_stats:
                 broker.told_stats = at
                 broker.stats = {name: as_nat(value) or 0 for name, value in stats}
@@ -294,7 +326,7 @@ class Queries:
 
 
 def different(slices: Iterable[E]) -> tuple[E, ...]:
-    """The slices of a query, each once. Raises `Trap` for too many."""
+    """Return the slices of a query, each once. Raises `Trap` if there are more than 32."""
     found = tuple(dict.fromkeys(slices))
     if len(found) > MOST_SLICES:
         raise Trap(f"a query has at most {MOST_SLICES} different slices, not {len(found)}")
@@ -302,6 +334,7 @@ def different(slices: Iterable[E]) -> tuple[E, ...]:
 
 
 def _concerns(replay: Replay, slice_: m.Slice) -> bool:
+    """Return whether a replay satisfies a slice."""
     match slice_:
         case ("BySubscriber", who):
             return replay.subscriber == who
@@ -314,7 +347,11 @@ def _concerns(replay: Replay, slice_: m.Slice) -> bool:
 
 
 def satisfies(row: Row, slice_: m.Slice) -> bool:
-    """True when a row satisfies a slice."""
+    """Return whether a row satisfies a slice.
+
+    A subscription without a publication satisfies a slice by namespace that is its own pattern, or
+    matches it.
+    """
     match slice_:
         case ("BySubscriber", who):
             return row.subscription is not None and row.subscription.subscriber == who

@@ -1,4 +1,11 @@
-"""Replays: requests, states, alerts and what happens when somebody fails (RP-1, RP-5, RP-13)."""
+"""Replays: requests, states, and recovery from failures (RP-1, RP-5, RP-13).
+
+A subscriber asks for a range of past events. The orchestrator checks the request, takes the price,
+and plans a path: the publisher sends its events again to the entry, which forwards them to the
+subscriber's exit. If the publication has several publishers, they replay one after the other. The
+publisher reports its progress; when it is done, the orchestrator polls the entry until this has
+handed over everything.
+"""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -20,11 +27,12 @@ from pubsub_emulator.icrc72.orchestrator.state import Part, Replay
 from pubsub_emulator.icrc72.values import Pairs, as_nat
 
 LIVE: Final = frozenset(["pending", "running"])
+"""The states of replays that have not ended."""
 
 
 @dataclass
 class Replays(Part):
-    """The replays of an orchestrator."""
+    """The part that manages replays."""
 
     planner: Planner
     access: Access
@@ -33,7 +41,10 @@ class Replays(Part):
         self.escrow = Escrow(self.settings, self.role)
 
     def register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
-        """Register replays in turn: each is paid before the next is looked at."""
+        """Register replays one after the other.
+
+        Each is paid before the next one is checked, because it counts for the quotas of the next.
+        """
         caller = ctx.caller
         taken = items[: self.settings.batch_items]
         results: list[Result[int]] = []
@@ -55,6 +66,7 @@ class Replays(Part):
 
         def paid(ctx: Context, replay: Replay, refusal: Err | None) -> None:
             ctx.caller = caller
+            # Access and quotas may have changed while the ledger worked.
             again = refusal or self._checked(ctx, taken[len(results)])
             if isinstance(again, Replay):
                 results.append(self._accept(ctx, replay))
@@ -67,7 +79,7 @@ class Replays(Part):
         step(ctx)
 
     def _checked(self, ctx: Context, item: ReplayRegistration) -> Replay | Err:
-        """The checks of RP-3 in order: a replay that could be accepted, or the answer."""
+        """Make the checks of RP-3 in order. Return the replay with its price, or the error."""
         who, state = ctx.caller, self.state
         if is_system(item.namespace):
             return err("Unauthorized")
@@ -91,6 +103,9 @@ class Replays(Part):
             return refused("ImproperConfig", str(error))
         config = publication.config
         most = config.max_range or self.settings.max_range
+        # The ids of each publisher have their own part of the numbers, of size `OWN`. An open
+        # range, or one over several parts, is paid for as the longest one and ends when the logs
+        # do.
         count = most if end is None or start // OWN != (end - 1) // OWN else end - start
         if end is not None and count > most:
             return refused("RangeTooLarge", f"at most {shown(most)} ids, not {shown(count)}")
@@ -109,8 +124,10 @@ class Replays(Part):
         return made
 
     def _within_quota(self, ctx: Context, who: Principal) -> bool:
+        """Return whether a subscriber may have another replay, and forget old requests."""
         settings, requests = self.settings, self.state.requests
         old = ctx.now - settings.replay_window
+        # Those who asked longest ago come first, see `_accept`.
         while requests and requests[first := next(iter(requests))][-1] <= old:
             del requests[first]
         live = sum(1 for each in self.state.replays.values() if each.subscriber == who and each.state in LIVE)
@@ -118,18 +135,23 @@ class Replays(Part):
         return live < settings.live_replays and recent < settings.replay_requests
 
     def _accept(self, ctx: Context, replay: Replay) -> Ok[int]:
+        """Give a checked and paid replay its id, and start it if possible."""
         self.state.last_replay += 1
         replay.id = self.state.last_replay
         replay.settled = replay.payer is None
         replay.heard = ctx.now
         self.state.replays[replay.id] = replay
         old, times = ctx.now - self.settings.replay_window, self.state.requests.pop(replay.subscriber, ())
-        self.state.requests[replay.subscriber] = [*(at for at in times if at > old), ctx.now]  # who asked last is last
+        # Removed and inserted again, so that the dict is ordered by each subscriber's last request.
+        self.state.requests[replay.subscriber] = [*(at for at in times if at > old), ctx.now]
         self._start_waiting(ctx)
         return ok(replay.id)
 
     def _refund(self, ctx: Context, replay: Replay) -> None:
-        """The whole amount goes back, although there is no replay: kept as one that ended."""
+        """Pay the whole price back for a replay that was refused after its payment.
+
+        It is recorded as a replay that failed, so that the transfer is repeated until it succeeds.
+        """
         self.state.last_replay += 1
         replay.id = self.state.last_replay
         replay.state, replay.text, replay.ended = "errored", "refused", ctx.now
@@ -139,7 +161,7 @@ class Replays(Part):
         self.escrow.transfer(ctx, replay)
 
     def wake(self, ctx: Context) -> None:
-        """Start what waits, ask entries, end what is silent or stalled, settle and forget."""
+        """Do the due work on each replay: start, poll, end if silent or stalled, settle, forget."""
         self._start_waiting(ctx)
         for replay in list(self.state.replays.values()):
             if replay.state in LIVE:
@@ -148,7 +170,7 @@ class Replays(Part):
                 self._finish(ctx, replay)
 
     def due(self, now: int) -> int | None:
-        """The next round in which a replay needs attention."""
+        """Return the next round in which a replay needs work."""
         every = self.state.replays.values()
         if any(each.state in LIVE or not each.settled or each.owed or each.exit_kept for each in every):
             return now + 1
@@ -156,6 +178,10 @@ class Replays(Part):
         return min(ends) + self.settings.replay_forgotten if ends else None
 
     def _start_waiting(self, ctx: Context) -> None:
+        """Start replays that wait, as many as may run at once for each publication.
+
+        A replay needs an entry of its publisher and an exit of its subscriber.
+        """
         live = [each for each in self.state.replays.values() if each.state in LIVE]
         running = Counter(each.publication for each in live if each.path is not None)
         for replay in live:
@@ -171,6 +197,7 @@ class Replays(Part):
                 self.planner.plan_replay(replay.id)
 
     def _watch(self, ctx: Context, replay: Replay) -> None:
+        """End a live replay if its publisher or entry fails, or poll the entry (RP-13)."""
         settings, member = self.settings, self.state.members.get(("publisher", replay.publisher))
         if replay.path is None:
             if replay.state == "running" and ctx.now - replay.since > settings.replay_silence:
@@ -187,6 +214,12 @@ class Replays(Part):
                 self._ask_entry(ctx, replay)
 
     def _finish(self, ctx: Context, replay: Replay) -> None:
+        """Do what is left after the end of a replay.
+
+        Release the exit when the entry has no more events, settle the payment, and forget the
+        replay later. For a canceled replay, the publisher has some time to report how many events
+        it sent.
+        """
         settings, ended = self.settings, ctx.now if replay.ended is None else replay.ended
         if replay.exit_kept:
             if ctx.now - ended > settings.replay_stalled or replay.path is None or replay.path[0] == replay.path[1]:
@@ -206,6 +239,10 @@ class Replays(Part):
         self.planner.plan_replay(replay.id)
 
     def _ask_entry(self, ctx: Context, replay: Replay) -> None:
+        """Ask the entry how many events of a replay it has accepted, and whether any are queued.
+
+        When none are queued, the replay goes on to the next publisher or ends.
+        """
         if replay.path is None:
             return
         replay.polled_at = ctx.now
@@ -216,8 +253,11 @@ class Replays(Part):
             if pairs is None:
                 return
             stats = {name: as_nat(value) for name, value in pairs}
-            if reported == (replay.done, replay.reported):  # otherwise it may have accepted more by then
+            # If the publisher has reported in the meantime, the entry may have accepted more events
+            # than this answer counts.
+            if reported == (replay.done, replay.reported):
                 said = stats.get(f"icrc77:replay:{replay.id}:accepted")
+                # An entry that keeps no such count is trusted to have accepted what was reported.
                 replay.accepted = before + self._reported(replay) if said is None else said
             if stats.get(f"icrc77:replay:{replay.id}:queued"):
                 return
@@ -229,7 +269,7 @@ class Replays(Part):
         self.role.ask(ctx, entry, methods.GET_BROADCASTER_STATS, None, got)
 
     def _part_ended(self, ctx: Context, replay: Replay, done: int) -> None:
-        """One publisher has sent all that it has in the range: the next one goes on, or the replay is completed."""
+        """Go on with the next publisher when one is done, or complete the replay."""
         if not replay.rest:
             self._end(ctx, replay, "completed", done)
             return
@@ -244,6 +284,7 @@ class Replays(Part):
         self._start_waiting(ctx)
 
     def _end(self, ctx: Context, replay: Replay, state: StateName, count: int = 0, *, text: str = "") -> None:
+        """Put a replay into a final state, with the number of events or the text of an error."""
         replay.state, replay.count, replay.text, replay.ended = state, count, text, ctx.now
         if state == "completed":
             replay.reported = count
@@ -255,11 +296,15 @@ class Replays(Part):
 
     @staticmethod
     def _reported(replay: Replay) -> int:
-        """How many events the publisher says it sent: none before it was told to."""
+        """Return how many events the publisher reported; 0 if it was never asked to replay."""
         return 0 if replay.alerted is None else replay.done or replay.reported or 0
 
     def _count_out(self, ctx: Context, replay: Replay, ended: int) -> None:
-        """Settle with n; what the publisher reports counts as far as the entry says that it accepted it (RP-4)."""
+        """Settle the payment by the number of events that were delivered (RP-4).
+
+        The publisher's report counts up to the number that the entry accepted. Settling waits for
+        the entry's answer, unless the entry is dead or does not answer for too long.
+        """
         count = 0 if replay.state == "errored" else self._reported(replay)
         entry = None if replay.path is None else self.state.brokers.get(replay.path[0])
         if count and entry is not None and not entry.dead and ctx.now - ended <= self.settings.replay_stalled:
@@ -271,7 +316,11 @@ class Replays(Part):
         self.escrow.settle(ctx, replay, count)
 
     def report(self, ctx: Context, item: ReplayStatusUpdate, _silent: object) -> Result[int]:
-        """Take a publisher's report (RP-5)."""
+        """Take a publisher's report on a replay (RP-5).
+
+        A report of the present state only shows that the publisher lives. After a cancellation, the
+        first report of `canceled` tells how many events were sent.
+        """
         replay = self.state.replays.get(item.replayId)
         if replay is None:
             return err("NotFound")
@@ -296,7 +345,7 @@ class Replays(Part):
         return ok(replay.id)
 
     def cancel(self, ctx: Context, number: int, _silent: object) -> Result[int]:
-        """Cancel a replay (RP-11)."""
+        """Cancel a replay, for its subscriber or a controller of the publication (RP-11)."""
         replay = self.state.replays.get(number)
         if replay is None:
             return err("NotFound")
@@ -310,7 +359,7 @@ class Replays(Part):
         return ok(number)
 
     def broadcaster_died(self, broadcaster: Principal) -> None:
-        """End with an error the replays that went through a broadcaster that is taken for dead."""
+        """End the replays whose path contains a dead broadcaster with an error (RP-13)."""
         for replay in self.state.replays.values():
             if replay.path is None or broadcaster not in replay.path:
                 continue
@@ -323,7 +372,10 @@ class Replays(Part):
     def cancel_of(
         self, publication: int, *, subscriber: Principal | None = None, publisher: Principal | None = None
     ) -> None:
-        """Cancel the replays of a publication that is gone, or of it for or by somebody who may no more."""
+        """Cancel replays of a publication: all, or those of one subscriber or one publisher.
+
+        Called when the publication is deleted or the member loses access.
+        """
         for replay in self.state.replays.values():
             concerned = subscriber in {None, replay.subscriber} and publisher in {None, replay.publisher}
             if concerned and replay.state in LIVE and replay.publication == publication:
@@ -332,4 +384,8 @@ class Replays(Part):
 
 
 def _accepted_before(replay: Replay, entry: Principal) -> int:
+    """Return how many events an entry accepted from publishers that are done with their parts.
+
+    The entry counts all events of a replay together, whichever publisher sent them.
+    """
     return sum(count for _, at, count in replay.parts if at == entry)

@@ -1,4 +1,4 @@
-"""Subscriptions of subscribers, and of members to what concerns them (IC-32)."""
+"""Subscriptions, and the registration of members for their system events (IC-32)."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -18,21 +18,24 @@ from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Member, Part, Publication, SubscriptionRecord
 
 _SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])
+"""Keys that a subscription to a system namespace may not have: no system event may be missed."""
 
 
 @dataclass
 class Subscriptions(Part):
-    """The subscriptions of an orchestrator, and `died`, which is told of a broadcaster that has lost its state."""
+    """The part that manages subscriptions."""
 
     planner: Planner
     access: Access
     _: KW_ONLY
     replays: Replays
     met: Callable[[Publication, SubscriptionRecord], None]
+    """Called for each publication that a new subscription matches."""
     died: Callable[[Principal], None]
+    """Called with a broadcaster that registers again, because it has lost its state."""
 
     def ask(self, ctx: Context, item: m.SubscriptionRegistration) -> list[Question]:
-        """The questions to list canisters before a registration is judged."""
+        """Return the questions to list canisters without which a registration cannot be judged."""
         if is_system(item.namespace):
             return []
         if not has_wildcard(item.namespace):
@@ -43,7 +46,13 @@ class Subscriptions(Part):
         return [each for one in met for each in self.access.questions(one, "subscribers", ctx.caller)]
 
     def register(self, ctx: Context, item: m.SubscriptionRegistration, silent: set[Question]) -> m.Result[int]:
-        """Register a subscription of the caller, or the caller for system events (IC-32)."""
+        """Register a subscription of the caller, or the caller for its system events (IC-32).
+
+        Registering a pattern again returns the same id, if the configuration is the same or empty.
+        Access is decided now only for an exact namespace; a pattern may also match publications
+        that the subscriber cannot read. Raises `ConfigError` or `NamespaceError` if the item is
+        malformed.
+        """
         who, state = ctx.caller, self.state
         system = is_system(item.namespace)
         owner = system_owner(item.namespace)
@@ -76,6 +85,7 @@ class Subscriptions(Part):
         return ok(self._subscribe(who, item.namespace, config))
 
     def _subscribe(self, who: Principal, pattern: str, config: c.SubscriptionConfig) -> int:
+        """Create a subscription, match it to the publications, and return its id."""
         state = self.state
         state.last_subscription += 1
         made = SubscriptionRecord(state.last_subscription, pattern, who, config)
@@ -95,6 +105,12 @@ class Subscriptions(Part):
         return made.id
 
     def _register_system(self, role: str, who: Principal, namespace: str, known: int | None) -> int:
+        """Register a canister in a role, for its system events, and return the subscription's id.
+
+        `known` is the id if it is registered already. A canister that registers again has lost its
+        state: a broadcaster is treated like a dead one that comes back, and a member is informed
+        about everything again.
+        """
         state, again = self.state, known is not None
         if known is None:
             state.last_subscription += 1
@@ -104,7 +120,7 @@ class Subscriptions(Part):
             broker = state.brokers[who]
             broker.registered = True
             if again and (broker.held or broker.alert is not None):
-                self.died(who)  # it has lost its state
+                self.died(who)
             self.planner.move_all()
             return known
         if again:
@@ -121,6 +137,7 @@ class Subscriptions(Part):
         return known
 
     def _plan_member(self, role: str, who: Principal) -> None:
+        """Plan the publications in which a new member already takes part."""
         for publication in self.state.publications.values():
             if role == "publisher" and who in publication.publishers:
                 self.planner.assign_entries(publication, who)
@@ -129,6 +146,7 @@ class Subscriptions(Part):
                 self.planner.plan_pair(publication, who)
 
     def _find(self, ctx: Context, identifier: m.Identifier, whose: Principal | None) -> SubscriptionRecord | None:
+        """Return a subscription by its id, or by its pattern and the subscriber (or the caller)."""
         name = m.named(identifier)
         mine = self.state.by_subscriber.get(whose or ctx.caller, {})
         number = mine.get(name, 0) if isinstance(name, str) else name
@@ -139,7 +157,11 @@ class Subscriptions(Part):
         return ctx.caller == subscription.subscriber or ctx.caller in subscription.config.controllers
 
     def update(self, ctx: Context, item: m.SubscriptionUpdate, _silent: set[Question]) -> m.Result[bool]:
-        """Change a subscription; setting `stopped` to false ends a suspension."""
+        """Change the configuration of a subscription.
+
+        Setting `stopped` to false has an effect even if it was not set: the new version of the
+        subscription ends a suspension at the exit.
+        """
         c.check_memo(item.memo)
         subscription = self._find(ctx, item.subscription, item.subscriber)
         if subscription is None:
@@ -165,7 +187,10 @@ class Subscriptions(Part):
         return [each for each in self.state.publications.values() if subscription.id in each.subscribers.get(who, ())]
 
     def delete(self, ctx: Context, item: m.SubscriptionDelete, _silent: set[Question]) -> m.Result[bool]:
-        """Delete a subscription."""
+        """Delete a subscription.
+
+        Replays of publications to which the subscriber has no other subscription are canceled.
+        """
         if item.memo is not None and len(item.memo) > c.MEMO_BYTES:
             return generic(keys.TOO_LARGE)
         subscription = self._find(ctx, item.subscription, item.subscriber)

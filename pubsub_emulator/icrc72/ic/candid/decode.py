@@ -41,7 +41,7 @@ KEPT_BYTES: Final = 1 << 16
 
 
 class _Mismatch(CandidError):
-    """A well-formed value does not fit the expected type: the nearest `opt` around it becomes null."""
+    """A well-formed value does not fit the expected type. The `opt` around it becomes null."""
 
 
 class Decoder:
@@ -52,8 +52,8 @@ class Decoder:
     def __init__(self, types: Sequence[t.Type], *, strict: bool = False) -> None:
         """Expect values of `types`.
 
-        `strict` refuses a value under `opt` that does not fit. Candid would read it as null, and some
-        methods would then do something other than the caller wants (see `services.STRICT`).
+        `strict` refuses a value under `opt` that does not fit. Candid would read it as null, and
+        some methods would then do something other than the caller wants (see `services.STRICT`).
         """
         self._types = tuple(types)
         self._strict = strict
@@ -102,7 +102,8 @@ class Decoder:
     def _prepare(self, reader: Reader) -> list[Read]:
         """Read the header of a message, and make and cache the readers for its values.
 
-        Missing arguments get a reader that reads no bytes. Additional ones get readers that skip them.
+        Missing arguments get a reader that reads no bytes. Additional ones get readers that skip
+        them.
         """
         wire = read_header(reader)
         plans = _Plans(strict=self._strict)
@@ -144,8 +145,8 @@ class _Plans:
     def _make(self, wire: t.Type, wanted: t.Type) -> Read:
         """Make the reader for a pair of resolved types.
 
-        Types that do not fit get a reader that raises `_Mismatch`, because the value may be under an
-        `opt`, which then becomes null, or in a case that never occurs.
+        Types that do not fit get a reader that raises `_Mismatch`, because the value may be under
+        an `opt`, which then becomes null, or in a case that never occurs.
         """
         if isinstance(wire, t.Prim) and (wire is wanted or wire.name == "empty"):
             return _PRIMITIVE_READERS[wire.name]
@@ -175,8 +176,8 @@ class _Plans:
     def _lazy(self, wire: t.Type, wanted: t.Type) -> Read:
         """Return a reader that makes the real reader when it is first called.
 
-        Types may contain themselves, so readers of inner types cannot be made at once. Primitive types
-        and blobs cannot, and get their readers directly for speed.
+        Types may contain themselves, so readers of inner types cannot be made at once. Primitive
+        types and blobs cannot, and get their readers directly for speed.
         """
         made: list[Read] = []
 
@@ -191,8 +192,8 @@ class _Plans:
     def _opt(self, wire: t.Type, wanted: t.Opt) -> Read:
         """Make the reader that reads any type as an optional type.
 
-        A value of a type that is not `opt` is read as if it were inside one, unless the inner type has
-        null among its values: then it is skipped and the result is null.
+        A value of a type that is not `opt` is read as if it were inside one, unless the inner type
+        has null among its values: then it is skipped and the result is null.
         """
         wrapped, nothing = t.may_be_null(wanted.inner), _nothing_of(wanted)
         if isinstance(wire, t.Prim) and wire.name in {"null", "reserved"}:
@@ -242,8 +243,8 @@ class _Plans:
         """Make the reader of a record.
 
         Fields come in the order of the message and are put where `wanted` has them. Additional
-        fields are skipped. Missing fields are null if their types permit it; otherwise the records do
-        not fit.
+        fields are skipped. Missing fields are null if their types permit it; otherwise the records
+        do not fit.
         """
         places = {each.id: at for at, each in enumerate(wanted.fields)}
         steps: list[tuple[int, Read]] = []
