@@ -1,1 +1,1 @@
-"""The broadcaster: takes events from publishers and relays, notifies subscribers, relays to other broadcasters."""
+"""The broadcaster: accepts events, notifies subscribers, and relays to other broadcasters."""

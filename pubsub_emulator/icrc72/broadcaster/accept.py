@@ -1,4 +1,9 @@
-"""Acceptance by a broadcaster: who may bring an event, chains, room (IC-41, IC-42, RP-8, R6)."""
+"""Acceptance of events by a broadcaster: authority, chains and room (IC-41, IC-42, RP-8, R6).
+
+An event comes from its publisher, from another broadcaster that relays it, or from the orchestrator
+as a system event. It is checked, stored once, and queued for the subscribers served here and, if
+the publisher brought it, for the relays to other broadcasters.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -19,39 +24,53 @@ from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.values import Skip, blob, nat, value_hash
 
 Answer = Result[tuple[int, ...]]
+"""The answer to one event: the ids of the notifications that were made, or an error."""
 BUSY: Final = err("Busy")
 UNAUTHORIZED: Final = err("Unauthorized")
-AGAIN: Final[Ok[tuple[int, ...]]] = ok(())  # for an event that was accepted before
+AGAIN: Final[Ok[tuple[int, ...]]] = ok(())
+"""The answer to an event that was accepted before, or leads to no notification here."""
 
-SHARE: Final = 4  # a source holds at most so many times the bytes that are left in the store
+SHARE: Final = 4
+"""A source may hold at most this many times the bytes that are left in the store."""
 
-Full = set[tuple[s.ChainKey, Principal] | int]  # what takes nothing more in this call
+Full = set[tuple[s.ChainKey, Principal] | int]
+"""Chains (with the caller) and replays that accept nothing more in this call.
+
+After an event was refused as Busy, later ones of its chain must be refused, too, even if they are
+smaller and would fit.
+"""
 
 Match = tuple[int, int, Principal, str | None]
+"""A subscriber to notify: negative priority, subscription, subscriber and filter."""
 
 
 def improper(detail: str) -> Err:
-    """ImproperId with its reason."""
+    """Return an error ImproperId with its reason."""
     return refused("ImproperId", detail)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An event that somebody brings; `direct` where its publisher does, and not a relay."""
+    """An event that a caller brings."""
 
     ctx: Context
     event: Event
     headers: Headers
     direct: bool
+    """Whether its publisher brings it, and not a relay."""
 
     def fits(self) -> bool:
-        """Whether its headers are such as its caller brings."""
+        """Return whether the event has only headers that its caller may bring (IC-41).
+
+        A publisher may not bring headers that broadcasters append. A relay must name itself as the
+        first broadcaster, and the event must not have been relayed before.
+        """
         if self.direct:
             return not self.headers.planted
         return not self.headers.relayed and self.headers.broadcaster in {None, self.ctx.caller}
 
     def stamped(self) -> "Arrival":
-        """The event with the headers of this broadcaster."""
+        """Return the arrival with this broadcaster's headers appended to the event (IC-23)."""
         names = (keys.RECEIVED, keys.BROADCASTER) if self.direct else (keys.RELAY_RECEIVED, keys.RELAY)
         mine = ((names[0], nat(self.ctx.time)), (names[1], blob(self.ctx.me)))
         return replace(self, event=self.event._replace(headers=(*(self.event.headers or ()), *mine)))
@@ -59,13 +78,17 @@ class Arrival:
 
 @dataclass
 class Acceptance(s.Part):
-    """Judges events and hands them on."""
+    """The part that judges events and hands them on."""
 
     delivery: Delivery
     orchestrator: Principal
 
     def publish(self, ctx: Context, events: tuple[Event, ...]) -> tuple[Answer, ...]:
-        """The answers to a batch of events; Busy from where the ids of notifications would fill the response."""
+        """Return the answers to a batch of events.
+
+        An answer lists the ids of all notifications, so many subscribers make it long. Events are
+        answered with Busy when the response might become too large.
+        """
         full: Full = set()
         results: list[Answer] = []
         size = 0
@@ -81,6 +104,7 @@ class Acceptance(s.Part):
         return tuple(results)
 
     def _one(self, ctx: Context, event: Event, full: Full) -> Answer:
+        """Judge one event as a system event, a replayed event or a live event."""
         it = Arrival(ctx, event, read(event.headers), ctx.caller == event.source)
         if is_system(event.namespace):
             result = self._system(ctx, event)
@@ -93,6 +117,7 @@ class Acceptance(s.Part):
         return result
 
     def _system(self, ctx: Context, event: Event) -> Answer:
+        """Accept a system event of the orchestrator for a member that is served here."""
         served = self.state.subscribers.get(event.namespace)
         if not served or ctx.caller != self.orchestrator or event.source != ctx.caller:
             return UNAUTHORIZED
@@ -105,6 +130,11 @@ class Acceptance(s.Part):
         return ok((self.delivery.pass_on(ctx, who, event),))
 
     def _live(self, it: Arrival, full: Full) -> Answer:
+        """Accept a live event of a publisher or relay.
+
+        The checks come in the order of the rules: authority, size and hash, partition, uniqueness
+        of the id, chain and finally room.
+        """
         event, caller, namespace = it.event, it.ctx.caller, it.event.namespace
         publishes = it.direct and caller in self.state.publishers.get(namespace, ())
         relays = not it.direct and (namespace, caller) in self.state.relayers
@@ -132,6 +162,8 @@ class Acceptance(s.Part):
         if not self._fits(it):
             full.add((key, caller))
             return BUSY
+        # The subscribers' chains begin anew if the event does not continue the last one accepted
+        # here: a new chain, a relay that names no predecessor, or another caller.
         begins = chain is None or (prev is None and not it.direct) or self.state.callers.get(key, caller) != caller
         if chain is None:
             chain = self.state.chains[key, caller] = s.EventSequence(event.eventId)
@@ -140,6 +172,10 @@ class Acceptance(s.Part):
         return self._hand_on(it, key, view, begins=begins)
 
     def _content(self, it: Arrival) -> Err | None:
+        """Return an error if the event is too large or does not have the hash in its header.
+
+        Only the publisher's version is measured: headers of relays may make it longer.
+        """
         if it.direct and type_codec("broadcaster", "Event").size(it.event) > self.settings.event_bytes:
             return generic(keys.TOO_LARGE)
         if it.headers.hash is not None and it.headers.hash != value_hash(it.event.data):
@@ -147,7 +183,10 @@ class Acceptance(s.Part):
         return None
 
     def _other_source(self, event: Event, partition: int) -> Principal | None:
-        """Another source that published an event of this id here, as far back as repetition is recognised."""
+        """Return another source that has published an event with this id here, or `None`.
+
+        Only the last `repeated` events of each chain are known.
+        """
         for who in self.state.publishers[event.namespace]:
             chain = self.state.chains.get(((event.namespace, who, partition), who))
             if who != event.source and chain is not None and event.eventId in chain.seen:
@@ -156,7 +195,11 @@ class Acceptance(s.Part):
 
     @staticmethod
     def _chained(event: Event, chain: s.EventSequence | None, prev: int | None, mode: str) -> Answer | None:
-        """IC-42: `None` for the next event of a chain, otherwise the answer."""
+        """Return `None` if the event may follow in its chain, otherwise the answer (IC-42).
+
+        A repetition with the same data is answered with `AGAIN`. In mode unordered, only the id
+        must be new. Otherwise ids must ascend, and a named predecessor must be the last event.
+        """
         if chain is None:
             return None
         seen = chain.seen.get(event.eventId)
@@ -169,23 +212,31 @@ class Acceptance(s.Part):
         return None if prev in {None, chain.last} else improper(f"the former event was {shown(chain.last)}")
 
     def _remember(self, chain: s.EventSequence, event: Event) -> None:
+        """Record an accepted event in its chain, and forget the oldest beyond `repeated`."""
         chain.last = max(chain.last, event.eventId)
         chain.seen[event.eventId] = value_hash(event.data)
         while len(chain.seen) > self.settings.repeated:
             del chain.seen[next(iter(chain.seen))]
 
     def _fits(self, it: Arrival) -> bool:
+        """Return whether the store has room, if needed after dropping events of silent members."""
         if not self._has_room(it):
             self.delivery.relieve(it.ctx)
         return self._has_room(it)
 
     def _has_room(self, it: Arrival) -> bool:
+        """Return whether an event fits into the store (IC-45).
+
+        Events of publishers and of relays have separate room. The fuller the store is, the less a
+        single source may hold of it, so that one cannot block the others.
+        """
         size = type_codec("broadcaster", "Event").size(it.event)
         left = self.settings.store_bytes - (self.state.bytes_own if it.direct else self.state.bytes_relayed)
         mine = self.state.bytes_by.get((it.event.source, it.direct), 0)
         return size <= left and (not mine or mine + size <= SHARE * left)
 
     def _store(self, event: Event, *, own: bool) -> int:
+        """Store an event without references, and return its number."""
         state = self.state
         state.last_event += 1
         size = type_codec("broadcaster", "Event").size(event)
@@ -199,9 +250,15 @@ class Acceptance(s.Part):
         return state.last_event
 
     def _hand_on(self, it: Arrival, key: s.ChainKey, view: s.PublicationView, *, begins: bool) -> Answer:
+        """Store a live event, queue its notifications and, from a publisher, its relays.
+
+        A relayed event is never relayed again (I4).
+        """
         state, now = self.state, it.ctx.now
         it = it.stamped()
         number = self._store(it.event, own=it.direct)
+        # A reference of our own keeps the event while others come and go. `release` below drops it,
+        # and with it an event that nobody wants.
         state.events[number].refs += 1
         state.recent[now] = state.recent.get(now, 0) + 1
         self.delivery.count("events")
@@ -216,12 +273,20 @@ class Acceptance(s.Part):
         return ok(tuple(made))
 
     def _notify(self, it: Arrival, number: int, key: s.ChainKey, view: s.PublicationView, *, begins: bool) -> list[int]:
+        """Queue the notifications of a live event, and return their ids.
+
+        A subscriber gets one notification, for the first of its subscriptions that lets the event
+        pass. The order is by priority, in mode priority, and then by subscription. A subscriber
+        whose queue is full is suspended, and only informed of the first event that it misses.
+        """
         ctx, event, late = it.ctx, it.event, it.headers.late
         found: list[Match] = []
         for who, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
             queue = self.delivery.queue_of(ctx, who)
             if begins:
                 queue.prev.pop(key, None)
+            # Events before this one may be missing for a subscriber that is late. Its chain begins
+            # with the first event for which it is not.
             if late and key not in queue.prev and is_late(who, (each[1:] for each in subscriptions), late):
                 continue
             for subscription, filter_, skip in subscriptions:
@@ -252,7 +317,10 @@ class Acceptance(s.Part):
         return made
 
     def _passes(self, event: Event, filter_: str | None, skip: Skip | None) -> bool:
-        """Skip comes first, then the filter (IC-27)."""
+        """Return whether an event passes the skip and then the filter (IC-27).
+
+        An event for which the filter takes too many steps does not pass.
+        """
         try:
             let_in = skip is None or skip.passes(event.eventId)
             return let_in and (filter_ is None or evaluate(parse(filter_), event.data))
@@ -261,6 +329,7 @@ class Acceptance(s.Part):
             return False
 
     def _note(self, it: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)) -> s.Note:
+        """Make a notification of a stored event."""
         identifier = self.delivery.role.next_notification()
         size, order, event = self.state.events[number].size, (number, match[0], match[1]), it.event
         made = s.Note(identifier, order, event.namespace, event.eventId, it.ctx.time, number, size, match[1], match[3])
@@ -268,6 +337,7 @@ class Acceptance(s.Part):
         return made
 
     def _relay(self, number: int, event: Event, key: s.ChainKey) -> None:
+        """Queue an event for each relay that lets it pass, once."""
         for (namespace, _), relay in self.state.relays.items():
             if namespace != event.namespace:
                 continue
@@ -278,6 +348,11 @@ class Acceptance(s.Part):
                 self.state.events[number].refs += 1
 
     def _replayed(self, it: Arrival, replay: int, full: Full) -> Answer:
+        """Accept a replayed event as exit or entry of its replay (RP-8).
+
+        A canister may be both for different replays. For a replay that was removed recently, the
+        error tells the sender that it was canceled.
+        """
         delivered, forwarded = self.state.delivered.get(replay), self.state.forwarded.get(replay)
         if delivered is not None and self._may_deliver(it, delivered):
             return self._take(replace(it, direct=delivered.hands == it.ctx.me), replay, delivered, full)
@@ -291,6 +366,11 @@ class Acceptance(s.Part):
         return UNAUTHORIZED
 
     def _may_deliver(self, it: Arrival, delivered: s.Delivered) -> bool:
+        """Return whether the caller may bring events of a replay that is delivered here.
+
+        This is the publisher if the replay is not relayed, and otherwise only the broadcaster that
+        both the replay and the separate assignment of the relay name.
+        """
         caller, event = it.ctx.caller, it.event
         if event.namespace != delivered.namespace or delivered.publisher not in {None, event.source}:
             return False
@@ -300,6 +380,7 @@ class Acceptance(s.Part):
         return caller == delivered.hands == delivered.source and replace(it, direct=False).fits()
 
     def _again(self, event: Event, chain: s.EventSequence | None) -> Answer | None:
+        """Return `None` for the next event of a replay, otherwise the answer: ids must ascend."""
         if chain is None or event.eventId > chain.last:
             return None
         if chain.seen.get(event.eventId) == value_hash(event.data):
@@ -307,6 +388,11 @@ class Acceptance(s.Part):
         return improper(f"the last id of the replay was {shown(chain.last)}")
 
     def _take(self, it: Arrival, replay: int, way: s.Delivered | s.Forwarded, full: Full) -> Answer:
+        """Accept an event of a replay from the right caller, and deliver or forward it.
+
+        Events that the filter holds back are counted as accepted, because the publisher has sent
+        them.
+        """
         refused = self._content(it) or self._again(it.event, way.chain)
         if refused is not None:
             return refused
@@ -334,17 +420,21 @@ class Acceptance(s.Part):
         return ok((note.id,))
 
     def _is_full(self, ctx: Context, way: s.Delivered | s.Forwarded) -> bool:
+        """Return whether the lane or the subscriber's queue takes no further event of a replay."""
         if isinstance(way, s.Forwarded):
             return len(way.lane.queue) >= self.settings.batch_notifications
         return self.delivery.replay_full(ctx, self.delivery.queue_of(ctx, way.subscriber))
 
 
 def _bytes_of(result: Answer) -> int:
-    """Bytes of the ids of notifications in an answer, which ascend."""
+    """Return an upper bound of the bytes that an answer's ids take in Candid.
+
+    The ids ascend, so the last one is the longest.
+    """
     return len(result.value) * ((result.value[-1].bit_length() + 6) // 7) if result.tag == "Ok" and result.value else 0
 
 
 def _partition(event: Event, headers: Headers, view: s.PublicationView) -> int | None:
-    """The partition of an event; `None` when its header says another one."""
+    """Return the partition of an event, or `None` if its header names another one."""
     index = event.eventId % OWN % view.partitions
     return index if headers.partition in {None, (index, view.partitions)} else None

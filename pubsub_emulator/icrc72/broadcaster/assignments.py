@@ -1,4 +1,8 @@
-"""Assignments by the orchestrator: what they name is asked of it, then they are applied to the state (IC-38, IC-42)."""
+"""Assignments by the orchestrator (IC-38, IC-42).
+
+A system event names publications, subscribers and replays, but not their configurations. `Pulling`
+asks the orchestrator for these, and `Assignments` then applies the event as a whole.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,33 +21,42 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
 from pubsub_emulator.icrc72.values import first
 
-DRAIN_LOOK: Final = 10  # rounds between two looks at what a removed publisher has still queued
+DRAIN_LOOK: Final = 10
+"""How many rounds pass between two checks whether a removed publisher still has queued events."""
 
 
 @dataclass(slots=True, eq=False)
 class Pulled:
-    """A system event with what was looked up for its additions."""
+    """A system event with the configurations that were asked for."""
 
     id: int
     notification: int
     adds: list[tuple[Fact, FactValue]]
     removes: list[Fact]
     subscriptions: dict[tuple[str, Principal], s.Served] = field(default_factory=dict)
+    """The subscriptions of each namespace and subscriber."""
     publications: dict[str, s.PublicationView] = field(default_factory=dict)
     isolated: set[int] = field(default_factory=set)
-    left: int = 0  # questions that are not answered
-    again: list[Callable[[Context], None]] = field(default_factory=list)  # those of them that are asked again
+    """The replays that are isolated."""
+    left: int = 0
+    """How many questions are not answered."""
+    again: list[Callable[[Context], None]] = field(default_factory=list)
+    """The questions that have failed and will be asked again."""
 
 
 @dataclass
 class Assignments(s.Part):
-    """The publishers, subscribers, relays and replays of a broadcaster."""
+    """The part that applies changes of publishers, subscribers, relays and replays."""
 
     delivery: Delivery
-    drop: Callable[[s.Lane], None]  # gives up what waits in a lane
+    drop: Callable[[s.Lane], None]
+    """Gives up the events that wait in a lane."""
 
     def apply(self, ctx: Context, pulled: Pulled) -> None:
-        """Apply a system event as a whole, removals before additions."""
+        """Apply a system event as a whole, removals before additions.
+
+        A relay that is removed and added again, with another width, keeps its queued events.
+        """
         self.state.publications.update(pulled.publications)
         added = {fact for fact, _ in pulled.adds}
         kept_relays = {(fact[1], fact[2]) for fact in added if fact[0] == "relay"}
@@ -65,7 +78,8 @@ class Assignments(s.Part):
                 if who not in known:
                     state.served[who] = state.served.get(who, 0) + 1
                 known[who] = pulled.subscriptions.get((namespace, who), ())
-                if fact in state.facts and who in state.queues:  # adding what is there ends a suspension
+                # A fact that is sent again ends a suspension (IC-45).
+                if fact in state.facts and who in state.queues:
                     state.queues[who].suspended = False
                     state.queues[who].missed.clear()
             case ("relay", namespace, target, who):
@@ -86,6 +100,7 @@ class Assignments(s.Part):
 
     @staticmethod
     def _widen(relay: s.Relay, who: Principal, value: Width) -> None:
+        """Add a subscriber to a relay, and mark it as late on the events that wait already."""
         if who not in relay.entries:
             for lane in relay.lanes.values():
                 for forward in lane.queue:
@@ -93,20 +108,26 @@ class Assignments(s.Part):
         relay.entries[who] = value
 
     def _add_replay(self, ctx: Context, number: int, delivered: s.Delivered) -> None:
+        """Begin to deliver a replay, and announce it to the subscriber (RP-6).
+
+        If it is known already, the next publisher of its range follows.
+        """
         known = self.state.delivered.get(number)
-        if known is not None:  # the next publisher of the range goes on
+        if known is not None:
             if (known.publisher, known.hands) != (delivered.publisher, delivered.hands):
                 known.publisher, known.hands = delivered.publisher, delivered.hands
                 known.chain = known.source = None
             return
         self.state.delivered[number] = delivered
-        hands = self.state.facts.get(("rf", number))  # an orchestrator may name who hands it over before the replay
+        # An orchestrator may assign the relay of a replay before the replay itself.
+        hands = self.state.facts.get(("rf", number))
         if hands is not None:
             delivered.source = cast("Handing", hands)[1]
         alerted = self.delivery.tell(ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me))
         if delivered.isolated:
             queue = self.state.queues[delivered.subscriber]
             window = queue.own.setdefault(number, type(queue.main)())
+            # A window of its own could overtake the announcement, which is in the main one.
             window.waits = alerted
 
     def _remove(self, ctx: Context, fact: Fact, kept_relays: set[tuple[str, Principal]]) -> None:
@@ -135,12 +156,20 @@ class Assignments(s.Part):
                 state.forwarded[number].removed = state.removed[number] = ctx.now
 
     def _end_chains(self, namespace: str, caller: Principal) -> None:
+        """Forget the chains from a caller that was removed (IC-42).
+
+        If it returns, or another one follows, the subscribers' chains begin anew.
+        """
         for key in [key for key, brought_by in self.state.chains if key[0] == namespace and brought_by == caller]:
             del self.state.chains[key, caller]
             if self.state.callers.get(key) == caller:
                 self.state.callers[key] = Principal()
 
     def _remove_subscriber(self, namespace: str, who: Principal) -> None:
+        """Stop to notify a subscriber of a namespace, and drop its notifications.
+
+        Without its last system namespace, a subscriber that is served nothing else loses its queue.
+        """
         state = self.state
         served = state.subscribers.get(namespace, {})
         if who in served:
@@ -165,6 +194,11 @@ class Assignments(s.Part):
                 del chains[key]
 
     def _remove_replay(self, ctx: Context, number: int) -> None:
+        """Stop to deliver a replay, and inform the subscriber of its end (RP-6).
+
+        The subscriber is not informed if notifications of the replay were dropped: the end means
+        that all accepted events were delivered.
+        """
         delivered = self.state.delivered.pop(number, None)
         self.state.removed[number] = ctx.now
         if delivered is None or delivered.subscriber not in self.state.queues:
@@ -183,25 +217,31 @@ R = TypeVar("R")
 
 @dataclass
 class Pulling(s.Part):
-    """The system event that is being looked up, if there is one."""
+    """The part that takes system events and asks the orchestrator for their details."""
 
     orchestrator: Principal
     assignments: Assignments
     _pulling: Pulled | None = None
+    """The system event whose details are being asked for."""
 
     def waits(self) -> bool:
-        """Whether a question must be asked again."""
+        """Return whether a question must be asked again."""
         return self._pulling is not None and bool(self._pulling.again)
 
     def wake(self, ctx: Context) -> None:
-        """Ask again what was not answered."""
+        """Ask the failed questions again."""
         if self._pulling is not None:
             again, self._pulling.again = self._pulling.again, []
             for ask in again:
                 ask(ctx)
 
     def handle(self, ctx: Context, notifications: tuple[m.EventNotification, ...]) -> None:
-        """Take what the orchestrator notifies; an event that was applied is confirmed again."""
+        """Take system events from the orchestrator.
+
+        An event that was already applied is confirmed again. A newer event replaces one whose
+        details are not complete. Notifications from others are left to the other roles of the
+        canister.
+        """
         mine = system_namespace("broadcaster", ctx.me)
         taken = [each for each in notifications if each.namespace == mine and ctx.caller == self.orchestrator]
         for each in taken:
@@ -216,11 +256,15 @@ class Pulling(s.Part):
         self.role.ask(ctx, self.orchestrator, methods.CONFIRM, (notification,), kind=ONE_WAY)
 
     def _pull(self, ctx: Context, event: m.EventNotification) -> None:
+        """Begin with a system event: ask for the details of all of its additions.
+
+        An unreadable event is only counted. It is never confirmed, so the orchestrator notices.
+        """
         try:
             adds, removes = read_broker_alert(event.data)
         except ConfigError:
             self.assignments.delivery.count("unreadable")
-            return  # it is not confirmed
+            return
         pulling = self._pulling = Pulled(event.eventId, event.notificationId, adds, removes)
         names: dict[str, None] = {}
         for fact, _ in adds:
@@ -235,7 +279,10 @@ class Pulling(s.Part):
         self._ended(ctx, pulling)
 
     def _ask(self, ctx: Context, it: Pulled, method: methods.Method[A, R], page: A, then: Callable[[R], None]) -> None:
-        """A bounded call that is repeated until answered; the method for replays may be absent."""
+        """Ask a question by a bounded call, which is repeated until it is answered.
+
+        An orchestrator without ICRC-77 has no method for replays. This counts as an answer.
+        """
         it.left += 1
 
         def got(ctx: Context, found: R | None) -> None:
@@ -257,6 +304,7 @@ class Pulling(s.Part):
         ask(ctx)
 
     def _ask_subscriptions(self, ctx: Context, pulling: Pulled, namespace: str, who: Principal) -> None:
+        """Ask for a subscriber's subscriptions in a namespace; stopped ones do not count."""
         slices = (m.by_subscriber(who), m.by_namespace(namespace))
         page = m.ByNat(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
@@ -268,6 +316,7 @@ class Pulling(s.Part):
         self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
 
     def _ask_publication(self, ctx: Context, pulling: Pulled, namespace: str) -> None:
+        """Ask for the configuration of a publication."""
         page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),)))
 
         def got(infos: tuple[m.PublicationInfo, ...]) -> None:
@@ -280,6 +329,8 @@ class Pulling(s.Part):
         self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)
 
     def _ask_replay(self, ctx: Context, pulling: Pulled, number: int) -> None:
+        """Ask whether a replay is isolated."""
+
         def got(infos: tuple[m.ReplayStatus | None, ...]) -> None:
             for each in infos:
                 if each is not None and each.replayId == number:
@@ -287,10 +338,12 @@ class Pulling(s.Part):
                     if value is not None and value.value is True:
                         pulling.isolated.add(number)
 
+        # A page begins after `prev`, so this is the page of one replay.
         page = m.ByNat(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
         self._ask(ctx, pulling, methods.GET_REPLAYS, page, got)
 
     def _ended(self, ctx: Context, pulling: Pulled) -> None:
+        """Apply and confirm a system event if all questions about it are answered."""
         if pulling.left or self._pulling is not pulling:
             return
         self._pulling = None

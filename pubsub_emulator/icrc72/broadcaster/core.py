@@ -1,4 +1,9 @@
-"""The role of a broadcaster: its methods, waking, statistics, and relaying to others in order (IC-41 to IC-47)."""
+"""The core of a broadcaster: its methods, statistics, and relaying to others (IC-41 to IC-47).
+
+`Broadcaster` puts together the parts that share one `BroadcasterState`: `Acceptance` judges events,
+`Delivery` notifies subscribers, `Relaying` sends events to other broadcasters, and `Assignments`
+and `Pulling` apply the system events of the orchestrator.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,29 +23,35 @@ from pubsub_emulator.icrc72.role import Core, Handler, Query, RoleCanister, rest
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings, fitting
 from pubsub_emulator.icrc72.values import Pairs, nat
 
-_HEADERS_BYTES: Final = 200  # most bytes of what a relay adds to an event, without those who are late
+_HEADERS_BYTES: Final = 200
+"""The most bytes that headers add to a relayed event, apart from the list of late subscribers."""
 
-_LATE_BYTES: Final = 40  # bytes of a principal in the header of an event that waits for a relay
+_LATE_BYTES: Final = 40
+"""The most bytes that one late subscriber adds."""
 
 
 @dataclass
 class Relaying(Part):
-    """The lanes of a broadcaster."""
+    """The part that relays events to other broadcasters.
+
+    Events wait in lanes: one for each relay and chain, and one for each forwarded replay. A lane
+    has one call under way and so keeps its events in order.
+    """
 
     delivery: Delivery
 
     def lanes(self) -> list[Lane]:
-        """Every lane."""
+        """Return all lanes."""
         lanes = [lane for relay in self.state.relays.values() for lane in relay.lanes.values()]
         return lanes + [each.lane for each in self.state.forwarded.values()]
 
     def drop(self, lane: Lane) -> None:
-        """Give up what waits in a lane."""
+        """Give up the events that wait in a lane."""
         while lane.queue:
             self.delivery.release(lane.queue.popleft().stored)
 
     def pump(self, ctx: Context) -> None:
-        """Send what waits in each lane whose turn it is, one batch of a lane at a time."""
+        """Send one batch from each lane that has no call under way and need not wait."""
         for (_, target), relay in self.state.relays.items():
             for lane in relay.lanes.values():
                 self._pump_lane(ctx, target, lane)
@@ -51,6 +62,11 @@ class Relaying(Part):
         return self.state.events[forward.stored].size + _HEADERS_BYTES + _LATE_BYTES * len(forward.late)
 
     def _pump_lane(self, ctx: Context, target: Principal, lane: Lane) -> None:
+        """Send the next batch of a lane, and go on with the answer.
+
+        Events leave the lane up to the first one that is not accepted. That one is sent again,
+        after a wait that grows, because later events must not overtake it.
+        """
         if lane.busy or not lane.queue or ctx.now < lane.next:
             return
         batch: list[Event] = []
@@ -60,8 +76,9 @@ class Relaying(Part):
         lane.busy = True
 
         def answered(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
+            # The lane may have been given up in the meantime.
             if not any(each is lane for each in self.lanes()):
-                return  # it was given up
+                return
             lane.busy = False
             for result in (results or ())[: len(batch)] or (None,):
                 if result is None or result.tag != "Ok":
@@ -83,7 +100,9 @@ class Broadcaster(Core):
     name = "broadcaster"
     state: BroadcasterState
     accepts: type[Acceptance] = Acceptance
+    """The class that judges events. Cheats replace it."""
     delivers: type[Delivery] = Delivery
+    """The class that notifies subscribers. Cheats replace it."""
 
     def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
         self.state = BroadcasterState()
@@ -92,12 +111,13 @@ class Broadcaster(Core):
         self._registering = False
 
     def attach(self, role: RoleCanister) -> None:
-        """Confirm the canister's notifications, too."""
+        """Become a part of a canister, and take confirmations of notifications."""
         super().attach(role)
         role.confirmer(lambda ctx, number: self.delivery.confirm(ctx, ctx.caller, number), self.settings.batch_items)
         self._wire()
 
     def _wire(self) -> None:
+        """Make the parts, which all work on the current state. `resume` replaces the state."""
         part = self.state, self.settings, self.role
         self.delivery = self.delivers(*part)
         self.acceptance = self.accepts(*part, self.delivery, self.orchestrator)
@@ -107,20 +127,20 @@ class Broadcaster(Core):
         self.pulling = Pulling(*part, self.orchestrator, self.assignments)
 
     def updates(self) -> Mapping[str, Handler]:
-        """Methods by name."""
+        """Return the update methods by name."""
         return {"icrc72_publish": self._publish, "icrc72_handle_notification": self.pulling.handle}
 
     def queries(self) -> Mapping[str, Query]:
-        """Queries by name."""
+        """Return the queries by name."""
         return {"icrc72_get_broadcaster_stats": self._stats}
 
     def begin(self, ctx: Context) -> None:
-        """Register for alerts; nothing is done before the orchestrator says so."""
+        """Register at the orchestrator for system events, which assign all further work."""
         self.state.registered = False
         self._register(ctx)
 
     def resume(self, state: object) -> None:
-        """Go on: chains, queues and ids are kept (IC-47a)."""
+        """Continue with the saved chains, queues and ids (IC-47a)."""
         self.state = restored(state, BroadcasterState)
         self._registering = False
         self._wire()
@@ -138,7 +158,7 @@ class Broadcaster(Core):
         self.role.ask(ctx, self.orchestrator, REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED)
 
     def wake(self, ctx: Context) -> None:
-        """Send what is due."""
+        """Do the due work: register, ask, notify, relay and forget."""
         if not self.state.registered and not self._registering:
             self._register(ctx)
         self.pulling.wake(ctx)
@@ -147,7 +167,7 @@ class Broadcaster(Core):
         self._forget(ctx)
 
     def due(self, now: int) -> int | None:
-        """The next round in which something is to be sent."""
+        """Return the next round in which there is work to do."""
         found = [] if self.state.registered else [now + 5]
         if self.pulling.waits():
             found.append(now + 1)
@@ -158,11 +178,12 @@ class Broadcaster(Core):
         return min(found, default=None)
 
     def _publish(self, ctx: Context, events: tuple[Event, ...]) -> None:
+        """Answer `icrc72_publish`, and send the new notifications at once."""
         PUBLISH.reply(ctx, self.publish(ctx, events))
         self.delivery.wake(ctx)
 
     def _forget(self, ctx: Context) -> None:
-        """Replays that ended long ago, and the rounds before the last hundred."""
+        """Forget old replays, removed publishers without queued events, and old counts."""
         state, kept = self.state, self.settings.replay_stalled
         for number, each in list(state.forwarded.items()):
             if each.removed is not None and ctx.now - each.removed > kept:
@@ -181,6 +202,11 @@ class Broadcaster(Core):
             del state.recent[at]
 
     def _stats(self, _caller: Principal, time: int) -> Pairs:
+        """Answer `icrc72_get_broadcaster_stats` (IC-35).
+
+        Besides public statistics, the answer has figures for the orchestrator: by publication,
+        subscription and replay, and how many events of a removed publisher are still queued.
+        """
         state, prefix, now = self.state, "icrc72:broadcaster:stats:", time // SECOND
         numbers = dict.fromkeys(keys.STATISTICS[prefix], 0) | state.counts
         numbers["events_last_100_rounds"] = sum(count for at, count in state.recent.items() if at > now - 100)

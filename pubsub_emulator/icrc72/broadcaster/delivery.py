@@ -1,4 +1,9 @@
-"""Queues, batches, repeats, suspension and silence (IC-22, IC-43, IC-45, IC-46, RP-9)."""
+"""Notification of subscribers: queues, batches, repeats and suspension (IC-22, IC-43, IC-45, RP-9).
+
+Each subscriber has a queue with one window, and one more for each isolated replay. A window sends
+one batch at a time and repeats it until every notification in it is confirmed. Batches of trusted
+publications are sent by guaranteed calls, whose answers confirm them (IC-46).
+"""
 
 import heapq
 from collections import deque
@@ -18,17 +23,24 @@ from pubsub_emulator.icrc72.role import Confirmed
 from pubsub_emulator.icrc72.services import VALUE, type_codec
 from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
 
-Spot = tuple[Principal, int]  # a window: whose, and of which isolated replay (0: the common one)
+Spot = tuple[Principal, int]
+"""A window: the subscriber, and the isolated replay or 0 for the main window."""
 
-_OVERHEAD = 200  # bytes that a notification adds to its event besides a filter, at most
+_OVERHEAD = 200
+"""The most bytes that a notification adds to its event, apart from the filter."""
 
 
 @dataclass
 class Delivery(Part):
-    """Notifies subscribers."""
+    """The part that notifies subscribers."""
 
     _ready: list[tuple[tuple[int, int, int], Principal, int]] = field(default_factory=list)
+    """A heap of windows that can send a new batch, by the order of their first notification.
+
+    Entries that no longer apply are dropped when they are reached.
+    """
     _repeats: list[tuple[int, Principal, int]] = field(default_factory=list)
+    """A heap of windows with a batch under way, by the round in which it is sent again."""
 
     def __post_init__(self) -> None:
         for who, queue in self.state.queues.items():
@@ -42,25 +54,28 @@ class Delivery(Part):
         yield from list(queue.own.items())
 
     def queue_of(self, ctx: Context, who: Principal) -> Queue:
-        """The queue of a subscriber, made when it is first needed."""
+        """Return the queue of a subscriber, which is made when it is first needed."""
         found = self.state.queues.get(who)
         if found is None:
             found = self.state.queues[who] = Queue(heard=ctx.now)
         return found
 
     def count(self, name: str, more: int = 1) -> None:
-        """Add to a counter of the statistics."""
+        """Add to a counter of the broadcaster's statistics."""
         self.state.counts[name] = self.state.counts.get(name, 0) + more
 
     def figure(self, name: str, more: int = 1) -> None:
-        """Add to a figure of the orchestrator's statistics. Only the figures that changed last are kept."""
+        """Add to a figure for the orchestrator's statistics.
+
+        Only the `stats_kept` figures that changed last are kept.
+        """
         figures = self.state.figures
         figures[name] = figures.pop(name, 0) + more
         while len(figures) > self.settings.stats_kept:
             del figures[next(iter(figures))]
 
     def add(self, ctx: Context, who: Principal, note: Note, *, window: int = 0) -> None:
-        """Queue a notification."""
+        """Queue a notification in the main window, or in that of the isolated replay `window`."""
         queue = self.queue_of(ctx, who)
         place = queue.main if not window else queue.own.setdefault(window, Window())
         if not self._anything(queue):
@@ -74,13 +89,16 @@ class Delivery(Part):
             self._enlist((who, window), place)
 
     def tell(self, ctx: Context, who: Principal, data: Value, *, window: int = 0) -> int:
-        """Queue a notification that this broadcaster makes itself in the subscriber's system namespace (IC-38g)."""
+        """Queue a system event from this broadcaster itself (IC-38g), and return its id."""
         note = self._system(ctx, system_namespace("subscriber", who), self.state.last_event + 1, data)
         self.add(ctx, who, note, window=window)
         return note.id
 
     def pass_on(self, ctx: Context, who: Principal, event: Event) -> int:
-        """Queue a system event of the orchestrator; it is exempt from the store (IC-45a)."""
+        """Queue a system event of the orchestrator, and return the notification's id.
+
+        It does not take room in the store (IC-45a).
+        """
         note = self._system(ctx, event.namespace, event.eventId, event.data)
         note.source = event.source
         self.add(ctx, who, note)
@@ -93,11 +111,14 @@ class Delivery(Part):
         return Note(number, order, namespace, identifier, ctx.time, 0, size, data=data)
 
     def live_full(self, queue: Queue) -> bool:
-        """True when no further live event fits (IC-45b)."""
+        """Return whether a subscriber's queue takes no further live event (IC-45b)."""
         return queue.live >= self.settings.queue_notifications or queue.live_bytes >= self.settings.queue_bytes
 
     def replay_full(self, ctx: Context, queue: Queue) -> bool:
-        """True when no further replayed event fits (IC-45c)."""
+        """Return whether a subscriber's queue takes no further replayed event (IC-45c).
+
+        Replayed events may fill half of it. A subscriber that is silent gets none.
+        """
         settings, silent = self.settings, ctx.now - queue.heard > self.settings.silence
         full = queue.replayed_bytes >= settings.queue_bytes // 2 or queue.replayed >= settings.queue_notifications // 2
         return full or (silent and self._anything(queue))
@@ -105,7 +126,10 @@ class Delivery(Part):
     def miss(  # noqa: PLR0917 — all that a subscriber is told
         self, ctx: Context, who: Principal, queue: Queue, chain: ChainKey, event: int, subscription: int
     ) -> None:
-        """Note that a suspended subscriber misses an event. It is told once, of the first one (IC-45e)."""
+        """Note that a suspended subscriber misses an event of a chain (IC-45e).
+
+        It is informed only of the first one. Its chain begins anew after the suspension.
+        """
         queue.prev.pop(chain, None)
         if chain in queue.missed and queue.missed[chain] <= event:
             return
@@ -114,6 +138,7 @@ class Delivery(Part):
         self.tell(ctx, who, map_({keys.SUBSCRIBER_ERROR: array([entry])}))
 
     def _account(self, queue: Queue, note: Note, sign: int) -> None:
+        """Add a notification to the sizes of its queue, or take it out (`sign` is 1 or -1)."""
         if note.data is not None or not note.stored:
             queue.system += sign
         elif note.replay:
@@ -128,18 +153,24 @@ class Delivery(Part):
         return bool(queue.live or queue.replayed or queue.system)
 
     def _enlist(self, spot: Spot, window: Window) -> None:
+        """Put a window into the heap that it belongs to."""
         if window.out:
             heapq.heappush(self._repeats, (window.next, *spot))
         elif window.queue and not window.waits:
             heapq.heappush(self._ready, (window.queue[0].order, *spot))
 
     def wake(self, ctx: Context) -> None:
-        """Send what is due, within the limits of a round (IC-43c)."""
+        """Repeat due batches and send new ones, within the limit of a round (IC-43c).
+
+        Repeats may take the whole limit only if there is nothing new to send, and otherwise half of
+        it. Repeats that do not fit are due in the next round.
+        """
         left = self.settings.sends
         repeats: list[tuple[Spot, Window]] = []
         while self._repeats and self._repeats[0][0] <= ctx.now:
             due, who, number = heapq.heappop(self._repeats)
             window = self._window((who, number))
+            # An entry with another round is outdated: the window has a later one in the heap.
             if window is not None and window.out and not window.busy and window.next == due:
                 repeats.append(((who, number), window))
         self._check_ready()
@@ -158,12 +189,13 @@ class Delivery(Part):
             self._check_ready()
 
     def due(self, now: int) -> int | None:
-        """The next round in which something may have to be sent."""
+        """Return the next round in which a batch may have to be sent."""
         if self._ready:
             return now + 1
         return self._repeats[0][0] if self._repeats else None
 
     def _check_ready(self) -> None:
+        """Drop outdated entries from the top of the heap of ready windows."""
         while self._ready:
             order, who, number = self._ready[0]
             window = self._window((who, number))
@@ -178,6 +210,10 @@ class Delivery(Part):
         return queue.main if not spot[1] else queue.own.get(spot[1])
 
     def _send_new(self, ctx: Context, spot: Spot, left: int) -> int:
+        """Send a new batch of a window, and return how many notifications it has.
+
+        A batch has only trusted notifications, or only others, and is bounded in number and size.
+        """
         window = self._window(spot)
         if window is None or window.out or not window.queue or window.waits:
             return 0
@@ -201,6 +237,10 @@ class Delivery(Part):
         return len(batch)
 
     def _repeat(self, ctx: Context, spot: Spot) -> int:
+        """Send the batch of a window again, and return how many notifications it has.
+
+        The notifications of a silent subscriber are dropped first, and only system events are left.
+        """
         window = self._window(spot)
         queue = self.state.queues[spot[0]]
         if window is None or not window.out or self._taken_as_done(ctx, spot, queue, window):
@@ -214,6 +254,11 @@ class Delivery(Part):
         return len(window.out)
 
     def _dispatch(self, ctx: Context, spot: Spot, window: Window) -> None:
+        """Send the batch of a window, and set when it is repeated.
+
+        Trusted batches are sent by guaranteed calls, to subscribers that confirm by one-way calls,
+        and to others as a probe.
+        """
         settings = self.settings
         window.next = ctx.now + min(settings.repeat_first << min(window.tries, 20), settings.repeat_most)
         window.tries += 1
@@ -239,7 +284,7 @@ class Delivery(Part):
         self.role.send(ctx, spot[0], HANDLE_TRUSTED, window.message, answered, kind=GUARANTEED)
 
     def _probe(self, ctx: Context, spot: Spot, window: Window) -> None:
-        """Send to somebody who has confirmed nothing so far: an answer says that the batch came."""
+        """Send to a subscriber that never confirms, by a call whose answer shows the receipt."""
         sent = tuple(window.out)
 
         def answered(_ctx: Context, answer: Answer) -> None:
@@ -249,7 +294,11 @@ class Delivery(Part):
         ctx.call(spot[0], HANDLE.name, window.message, answered, kind=BOUNDED)
 
     def _taken_as_done(self, ctx: Context, spot: Spot, queue: Queue, window: Window) -> bool:
-        """True for a batch that came to a subscriber that confirms nothing: it is not sent again (one-shot)."""
+        """Finish a batch that a subscriber has received without ever confirming anything.
+
+        Such a subscriber may not implement confirmations, so each batch is sent only once. Returns
+        whether this applies. The notifications can still be confirmed later.
+        """
         if queue.confirms or not window.came:
             return False
         self.count("unconfirmed", len(window.out))
@@ -264,6 +313,7 @@ class Delivery(Part):
         return True
 
     def _notification(self, note: Note) -> EventNotification:
+        """Return a notification in the form in which it is sent, with its headers (IC-22)."""
         if note.data is not None:
             name, source = note.namespace, note.source or self.role.me
             return EventNotification(note.id, note.event_id, None, note.made, name, note.data, None, source, None)
@@ -276,7 +326,10 @@ class Delivery(Part):
         return EventNotification(note.id, number, prev, note.made, name, data, tuple(headers), source, note.filter)
 
     def confirm(self, ctx: Context, caller: Principal, number: int) -> Confirmed:
-        """Take a confirmation: Ok, Unauthorized or NotFound (IC-44)."""
+        """Take the confirmation of a notification by its subscriber (IC-44).
+
+        Returns `Ok`, `Unauthorized` if the notification is for another one, or `NotFound`.
+        """
         who = self.state.pending.get(number)
         if who is None:
             return "NotFound"
@@ -288,8 +341,9 @@ class Delivery(Part):
             del self.state.pending[number]
         else:
             note = self._finish(ctx, who, queue, number)
+        # It is queued but was never sent, so the caller has guessed its id.
         if note is None:
-            return "NotFound"  # queued, never sent: nobody can know of it
+            return "NotFound"
         queue.confirms = True
         self.count("confirmations")
         if note.subscription:
@@ -301,7 +355,10 @@ class Delivery(Part):
         return "Ok"
 
     def _finish(self, ctx: Context, who: Principal, queue: Queue, number: int) -> Note | None:
-        """A notification that was sent is done; `None` when there is none."""
+        """Take a notification out of the batch that is under way, and return it.
+
+        Returns `None` if it is in no batch. Windows that waited for it may send now.
+        """
         for spot, window in self._windows(queue):
             note = window.out.pop(number, None)
             if note is None:
@@ -317,6 +374,7 @@ class Delivery(Part):
         return None
 
     def _emptied(self, who: Principal, spot: int, window: Window) -> None:
+        """Go on with the next batch if the batch of a window is done."""
         if window.out:
             return
         window.tries, window.message = 0, b""
@@ -332,7 +390,7 @@ class Delivery(Part):
             self.release(note.stored)
 
     def release(self, number: int) -> None:
-        """One notification or relay of an event is done; without any the event is forgotten."""
+        """Drop one reference to a stored event. Without references the event is forgotten."""
         state, stored = self.state, self.state.events[number]
         stored.refs -= 1
         if stored.refs:
@@ -351,13 +409,18 @@ class Delivery(Part):
             state.bytes_relayed -= stored.size
 
     def drop_where(self, who: Principal, queue: Queue, namespace: str | None) -> None:
-        """Drop what is queued for a subscriber, of one namespace or all of it; replays of others stay."""
+        """Drop a subscriber's notifications: the live ones of a namespace, or all (`None`)."""
         for number in [n for n, note in queue.once.items() if namespace is None or _is_live(note, namespace)]:
             del queue.once[number], self.state.pending[number]
         for note in self._take_out(who, queue, lambda note: namespace is None or _is_live(note, namespace)):
             self._done(queue, note)
 
     def _take_out(self, who: Principal, queue: Queue, goes: Callable[[Note], bool]) -> list[Note]:
+        """Remove notifications from all windows of a queue, and return them.
+
+        The caller must account for each with `_done`. Batches under way are written again without
+        them.
+        """
         found: list[Note] = []
         for spot, window in self._windows(queue):
             found += [note for note in (*window.out.values(), *window.queue) if goes(note)]
@@ -373,7 +436,10 @@ class Delivery(Part):
         window.message = HANDLE.argument(tuple(self._notification(note) for note in window.out.values()))
 
     def drop_silent(self, ctx: Context, who: Principal, queue: Queue) -> None:
-        """The subscriber is silent: its live and replayed notifications go, it is suspended and told (IC-45d)."""
+        """Suspend a silent subscriber and drop its live and replayed notifications (IC-45d).
+
+        It is informed of the first missed event of each chain.
+        """
         lost = self._take_out(who, queue, lambda note: bool(note.stored))
         if not lost:
             return
@@ -386,7 +452,10 @@ class Delivery(Part):
                 self.miss(ctx, who, queue, note.chain, note.event_id, note.subscription)
 
     def relieve(self, ctx: Context) -> None:
-        """The store is full: whoever holds an event as old as silence lasts is silent (IC-45d)."""
+        """Make room in a full store (IC-45d).
+
+        Subscribers with a notification that is older than `silence` rounds are treated as silent.
+        """
         oldest = ctx.time - self.settings.silence * 10**9
         for who, queue in list(self.state.queues.items()):
             windows = [window for _, window in self._windows(queue)]
@@ -395,7 +464,7 @@ class Delivery(Part):
                 self.drop_silent(ctx, who, queue)
 
     def relayed(self, forward: Forward, event: Event) -> Event:
-        """An event as a relay gets it."""
+        """Return an event with the headers for a relay."""
         headers = [*(event.headers or ()), (keys.RELAY_SENT, nat(forward.sent))]
         if forward.prev is not None:
             headers.append((keys.RELAY_PREV, nat(forward.prev)))
@@ -405,4 +474,5 @@ class Delivery(Part):
 
 
 def _is_live(note: Note, namespace: str) -> bool:
+    """Return whether a notification is of a live event of a namespace."""
     return note.namespace == namespace and not note.replay and bool(note.stored)
