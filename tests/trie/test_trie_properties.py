@@ -10,6 +10,7 @@ from support.slow_trie import blake2, proof, root
 from support.tries import dense_keys, entries, keys, values, versions
 
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_compact as encode_number
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie import (
@@ -17,6 +18,7 @@ from pubsub_emulator.trie import (
     Trie,
     decode_compact,
     encode_compact,
+    ordered_root,
     read_child_proof,
     read_proof,
     state_root,
@@ -117,6 +119,19 @@ def test_bulk_roots_equal_incremental_roots_in_any_order(
     assert state_root(shuffled, version) == want
     assert state_root(iter(shuffled), version) == want
     assert Trie.from_entries(shuffled, version).root() == want
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 64, 65, 300])
+def test_the_root_of_a_list_is_that_of_a_trie_of_layout_0_under_compact_indices(count: int) -> None:
+    """Layout 0, as in headers: a value of more than 32 bytes stands in its node; the 65th index has two bytes."""
+    listed = [bytes([at % 251]) * (30 + at % 5) for at in range(count)]
+    assert ordered_root(listed) == root({encode_number(at): value for at, value in enumerate(listed)}, 0)
+    assert ordered_root(iter(listed)) == ordered_root(listed)
+
+
+@given(st.lists(values, max_size=3))
+def test_the_root_of_a_short_list_is_that_of_a_trie(listed: list[bytes]) -> None:
+    assert ordered_root(listed) == root({encode_number(at): value for at, value in enumerate(listed)}, 0)
 
 
 @given(entries, dense_keys, st.one_of(st.none(), keys))
