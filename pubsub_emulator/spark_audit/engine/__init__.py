@@ -1,1 +1,4 @@
-"""Units of work, and the engines that run them: this process, a pool of processes."""
+"""Units of work, and two of the engines that run them: this process, and a pool of processes.
+
+The third engine, Spark, is in the package `spark`.
+"""

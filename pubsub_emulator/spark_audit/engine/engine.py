@@ -1,7 +1,7 @@
-"""Units of work given out and their receipts collected: by this process, by processes beside it, or by Spark.
+"""The interface between an audit and the engines that run its units of work.
 
-A unit is a function of a module, which travels by name; its task is text, its receipt JSON. They know nothing of each
-other, so what comes out is the same whoever runs them.
+A unit is a function of a module, so that a worker can import it by name. Its task is a text, its
+receipt is JSON. Units are independent of each other, so the result is the same on every engine.
 """
 
 import json
@@ -15,15 +15,18 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.engine.pace import heard_by
 
 Answer = dict[str, Any]
-"""A receipt as it travels: JSON, which the caller of a unit knows the shape of."""
+"""A receipt. It is JSON, whose fields the caller of a unit knows."""
 
 Unit = Callable[[str, str], Answer]
-"""Does the task that the text describes; what it writes is below the address."""
+"""Does the task that a text describes, writes the result below an address, and returns the receipt.
+"""
 
 Report = Callable[[float], None]
-"""Called with the units done, shares of unfinished ones included where the engine knows them."""
+"""Called with the number of units done, including shares of unfinished ones if the engine knows
+them."""
 
 ENGINES: Final = ("auto", "python", "pool", "spark")
+"""Names of the engines. `auto` chooses one, see `choice`."""
 
 
 _MASTER: Final = re.compile(
@@ -36,17 +39,20 @@ _LAST_PORT: Final = 65_535
 
 
 class WrongMaster(PubsubError):
-    """A text that is no Spark master."""
+    """A text that is not the URL of a Spark master."""
 
 
 class EngineLost(PubsubError):
-    """The engine cannot be started, or was lost with work undone."""
+    """The engine cannot be started, or was lost before all units were done."""
 
     is_infrastructure = True
 
 
 def check_form(master: str) -> None:
-    """Raises `WrongMaster` for a text that is no master's URL."""
+    """Raise `WrongMaster` if a text does not look like the URL of a Spark master.
+
+    It is a quick check of arguments. Whether the master answers is checked later.
+    """
     if master.startswith("sc://"):
         raise WrongMaster(f"{master}: Spark Connect gives no units of an audit out; name the cluster's own master")
     ports = re.findall(r":(\d+)(?=,|$)", master) if master.startswith("spark://") else []
@@ -58,33 +64,37 @@ def check_form(master: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UnitTask:
-    """What a unit is to do; the unit knows how to read the text."""
+    """The base of tasks: dataclasses whose fields can be written as JSON."""
 
     def to_json(self) -> str:
-        """The task as text for a worker."""
+        """Return the task as text for a worker."""
         return json.dumps(asdict(self))
 
 
 class Mapper(Protocol):
-    """Runs units of work, here or on workers."""
+    """An engine: it runs units of work, here or on workers."""
 
     name: str
 
     @property
     def cores(self) -> int:
-        """How many units run at the same time."""
+        """How many units can run at the same time."""
 
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
-        """All receipts in the order of tasks, heavy ones first. Raises `EngineLost`, and what a unit here raises."""
+        """Run a unit on all tasks and return the receipts in the order of the tasks.
+
+        Tasks with a large weight are started first. Raises `EngineLost` if the engine fails. An
+        engine that runs units in this process also lets their exceptions through.
+        """
 
     def close(self) -> None:
         """Stop all workers."""
 
 
 class PythonMapper:
-    """Everything in this process, one unit after the other."""
+    """The engine that runs units one after another in this process."""
 
     name = "python"
     cores = 1
@@ -92,25 +102,30 @@ class PythonMapper:
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
-        """The receipts of all tasks, in their order."""
-        del weights  # all are done by one
+        """Run a unit on all tasks and return the receipts."""
+        # The order does not matter for a single worker.
+        del weights
         receipts: list[Answer] = []
         with heard_by(lambda share: report(len(receipts) + share)):
             for text in tasks:
-                receipts.append(unit(text, out))  # the listener counts them
+                # Not a comprehension: the listener above needs the number of receipts so far.
+                receipts.append(unit(text, out))
                 report(len(receipts))
         return receipts
 
     def close(self) -> None:
-        """Do nothing: no worker was started."""
+        """Do nothing, as there are no workers."""
 
 
 def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:
-    """The order in which to give out tasks: a long one that comes last is waited for by all."""
+    """Return the order in which to start tasks.
+
+    A long task that is started last would keep all other workers waiting.
+    """
     return list(range(count)) if weights is None else sorted(range(count), key=lambda at: (-weights[at], at))
 
 
 def usable_cores() -> int:
-    """The cores that this process may run on."""
+    """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

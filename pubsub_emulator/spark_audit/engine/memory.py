@@ -1,6 +1,7 @@
 """Settings that keep the memory of an audit's processes small.
 
-Arrow imports pandas, 26 MiB, at its first list; nothing here hands it pandas. Its usual allocator keeps what was freed.
+Arrow imports pandas, which takes 26 MiB, when it converts its first list. This program never passes
+pandas objects to Arrow. Arrow's default allocator also keeps freed memory.
 """
 
 import sys
@@ -12,26 +13,31 @@ import pyarrow as pa
 
 
 def spare() -> None:
-    """Have Arrow go without pandas and use the system's memory, in a process that is this program's own."""
+    """Make Arrow work without pandas and with the system's allocator.
+
+    Only call it in a process that runs nothing but this program, since it changes Arrow for the
+    whole process.
+    """
     without = _Without()
     sys.meta_path.insert(0, without)
     try:
-        pa.array([0])  # Arrow looks for pandas once
+        # Arrow looks for pandas once, here, and remembers that it is missing.
+        pa.array([0])
     finally:
         sys.meta_path.remove(without)
     pa.set_memory_pool(pa.system_memory_pool())
 
 
 def give_back() -> None:
-    """Return to the system what Arrow has freed."""
+    """Return memory that Arrow has freed to the system."""
     pa.default_memory_pool().release_unused()
 
 
 class _Without(MetaPathFinder):
-    """Says that there is no pandas."""
+    """An import hook that hides pandas."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        """Find nothing. Raises `ModuleNotFoundError` for pandas."""
+        """Raise `ModuleNotFoundError` for pandas, and leave other modules to the other finders."""
         del path, target
         if fullname == "pandas":
             raise ModuleNotFoundError(name=fullname)

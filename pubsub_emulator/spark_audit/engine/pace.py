@@ -1,21 +1,27 @@
-"""Progress within a unit: units report it, and engines that listen pass it on; on Spark nobody does."""
+"""Progress within a unit: a unit reports it with `told`, and an engine hears it with `heard_by`.
+
+On Spark, no engine listens, and reports are dropped.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
 Listener = Callable[[float], None]
-"""Called with a share from 0 to 1."""
+"""Called with the finished share of a unit, from 0 to 1."""
 
 TELL_EVERY = 0.5
-"""Seconds between two shares of a unit."""
+"""Seconds between two reports of a unit that are passed on."""
 
 _listeners: list[Listener] = []
 
 
 @contextmanager
 def heard_by(listener: Listener) -> Iterator[None]:
-    """Hand the shares of the unit that runs here to `listener`, one every `TELL_EVERY` seconds at most."""
+    """Pass the progress of the unit that runs in this block to `listener`.
+
+    It is called at most every `TELL_EVERY` seconds.
+    """
     last = monotonic()
 
     def hear(share: float) -> None:
@@ -33,6 +39,6 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 
 def told(done: int, total: int) -> None:
-    """Say that `done` of `total` parts of this unit are done."""
+    """Report that `done` of `total` parts of the running unit are done."""
     if _listeners and total > 0:
         _listeners[-1](min(done / total, 1.0))

@@ -1,7 +1,9 @@
-"""Units on processes of this machine: each is a Python of its own that reads tasks from a pipe and answers on another.
+"""The engine that runs units on a pool of processes on this machine.
 
-The workers import this program and nothing of the program that started them, so a script needs no main guard. One that
-dies is replaced and its unit given out again, up to `ATTEMPTS` times.
+Each worker is a Python process of its own that reads tasks from a pipe and answers on another one.
+It imports this program, but not the program that started it. So a script that uses an audit needs
+no `if __name__ == "__main__"`. A worker that dies is replaced, and its unit is given out again, up
+to `ATTEMPTS` times.
 """
 
 import json
@@ -20,11 +22,11 @@ from pubsub_emulator.spark_audit.engine.engine import Answer, EngineLost, Report
 from pubsub_emulator.spark_audit.engine.rules import named_rules
 
 ATTEMPTS: Final = 4
-"""As many as Spark makes by default."""
+"""How often a unit is tried if its workers die. Spark has the same default."""
 
 
 class PoolMapper:
-    """Units over processes; started with the first tasks and kept until `close`."""
+    """An engine whose workers are started with the first tasks and run until `close`."""
 
     name = "pool"
 
@@ -35,7 +37,7 @@ class PoolMapper:
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
-        """The receipts of all tasks, in their order. Raises `EngineLost`."""
+        """Run a unit on all tasks and return the receipts in their order. Raises `EngineLost`."""
         while len(self._workers) < min(self.cores, len(tasks)):
             self._workers.append(_Worker())
         batch = _Batch(f"{unit.__module__}:{unit.__qualname__}", tasks, out, heaviest_first(len(tasks), weights))
@@ -46,7 +48,8 @@ class PoolMapper:
             batch.wait(report)
         except BaseException as error:
             batch.stop(f"stopped by {type(error).__name__}")
-            self.close()  # what the workers are at is dropped with them
+            # The workers may be in the middle of tasks that are not wanted any more.
+            self.close()
             raise
         finally:
             for thread in threads:
@@ -61,7 +64,11 @@ class PoolMapper:
 
 
 class _Batch:
-    """The tasks of one call, and what came of them."""
+    """The tasks of one call of `map`, with their state.
+
+    One thread for each worker runs `serve`. The thread that called `map` runs `wait`. `_changed`
+    guards all state.
+    """
 
     def __init__(self, unit: str, tasks: Sequence[str], out: str, order: Sequence[int]) -> None:
         self._unit = unit
@@ -69,12 +76,15 @@ class _Batch:
         self._out = out
         self._rules = named_rules()
         self._waiting = deque((at, 1) for at in order)
+        """Numbers of tasks that no worker has, with the number of the next attempt."""
         self._done: dict[int, Answer] = {}
-        self._shares: dict[int, float] = {}  # of the tasks under way, how much of them is done
+        self._shares: dict[int, float] = {}
+        """The finished shares of running tasks, by number."""
         self._error: str | None = None
         self._changed = Condition()
 
     def serve(self, worker: "_Worker") -> None:
+        """Give tasks to a worker until there are no more."""
         while (taken := self._take()) is not None:
             at, attempt = taken
             try:
@@ -88,7 +98,7 @@ class _Batch:
             self._answered(at, answer)
 
     def wait(self, report: Report) -> None:
-        """Wait until all is done. Raises `EngineLost`."""
+        """Wait until all tasks are done and report the progress. Raises `EngineLost`."""
         reported = (0, 0.0)
         while True:
             with self._changed:
@@ -102,15 +112,17 @@ class _Batch:
                 return
 
     def _far(self) -> tuple[int, float]:
-        """The number of tasks done, with the shares of those under way: a task that ends changes it."""
+        """Return the number of finished tasks, and the sum of the shares of running ones."""
         return len(self._done), sum(self._shares.values())
 
     def _heard(self, at: int, share: float) -> None:
+        """Note the share of a task that its worker reports."""
         with self._changed:
             self._shares[at] = share
             self._changed.notify_all()
 
     def stop(self, why: str) -> None:
+        """End the batch with an error. The first error counts."""
         with self._changed:
             self._error = self._error or why
             self._changed.notify_all()
@@ -119,7 +131,10 @@ class _Batch:
         return [self._done[at] for at in range(len(self._tasks))]
 
     def _take(self) -> tuple[int, int] | None:
-        """A task that no worker has. Waits while a running one may still fail."""
+        """Return a task that no worker has, and the number of the attempt; `None` at the end.
+
+        Waits as long as a running task may still be lost and have to be done again.
+        """
         with self._changed:
             self._changed.wait_for(
                 lambda: self._waiting or self._error is not None or len(self._done) == len(self._tasks)
@@ -129,6 +144,7 @@ class _Batch:
             return self._waiting.popleft()
 
     def _answered(self, at: int, answer: Answer) -> None:
+        """Note a worker's answer: a receipt, or an error, which ends the batch."""
         with self._changed:
             self._shares.pop(at, None)
             if "error" in answer:
@@ -138,6 +154,7 @@ class _Batch:
             self._changed.notify_all()
 
     def _lost(self, at: int, attempt: int, code: int | None) -> None:
+        """Note that a task was lost with its worker, and let it be tried again."""
         with self._changed:
             self._shares.pop(at, None)
             if attempt >= ATTEMPTS:
@@ -148,13 +165,16 @@ class _Batch:
 
 
 class _Worker:
-    """One process and its two pipes."""
+    """A worker process with its two pipes."""
 
     def __init__(self) -> None:
         self._process = _start()
 
     def ask(self, request: Answer, heard: Callable[[float], None]) -> Answer:
-        """Have one task done; `heard` is told its shares. Raises `OSError`, `ValueError`, `EOFError` if it is gone."""
+        """Have a task done and return the answer. `heard` is called with the shares on the way.
+
+        Raises `OSError`, `ValueError` or `EOFError` if the process is gone.
+        """
         pipes = self._process.stdin, self._process.stdout
         if pipes[0] is None or pipes[1] is None:
             raise EOFError
@@ -162,6 +182,7 @@ class _Worker:
         pipes[0].flush()
         while True:
             line = pipes[1].readline()
+            # A line that is cut off means that the process died while writing it.
             if not line.endswith("\n"):
                 raise EOFError
             answer: Answer = json.loads(line)
@@ -170,13 +191,14 @@ class _Worker:
             heard(answer["share"])
 
     def restart(self) -> int | None:
-        """Start another process in its place, and give the exit code of the old one."""
+        """Replace the process and return the exit code of the old one."""
         self.stop()
         code = self._process.returncode
         self._process = _start()
         return code
 
     def stop(self) -> None:
+        """Kill the process and close its pipes."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -188,6 +210,7 @@ class _Worker:
 
 
 def _start() -> subprocess.Popen[str]:
+    """Start a worker process that can import this program, whether or not it is installed."""
     root = str(Path(pubsub_emulator.__file__).absolute().parents[1])
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

@@ -1,9 +1,14 @@
-"""A worker process of the pool: a task a line on its standard input, an answer a line on what was its standard output.
+"""A worker process of the pool.
 
-    {"unit": "module:function", "task": text, "out": address, "rules": as `engine.rules` names them}
-        ►   {"share": …} at times, how much is done, then {"receipt": …} or {"error": "…"}
+It reads a task from each line of its standard input and writes lines of answers to its original
+standard output:
 
-It ends when its input does, so it never outlives who started it. What a unit prints goes to standard error.
+    {"unit": "module:function", "task": text, "out": address, "rules": see `engine.rules`}
+        ►   {"share": …}, now and then: the finished share of the task;
+            then {"receipt": …} or {"error": "…"}
+
+It ends when its input ends, so it does not outlive the process that started it. Anything that a
+unit prints goes to standard error.
 """
 
 import json
@@ -19,9 +24,13 @@ from pubsub_emulator.spark_audit.engine.rules import choose_named
 
 
 def main() -> None:
-    """Answer until the input ends."""
+    """Answer tasks until the input ends."""
     spare()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it decides when it ends
+    # An interrupt from the terminal reaches all processes. The one that started the workers decides
+    # when they end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Answers go to a copy of standard output, and descriptor 1 becomes standard error, so that
+    # prints of a unit cannot get between the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -29,7 +38,9 @@ def main() -> None:
         try:
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
-        except BrokenPipeError:  # whoever started this process is gone; no unit may take that for an error of its own
+        # The process that started this one is gone. Without this, a unit that reports its progress
+        # would treat it as an error of its own and note it in its result.
+        except BrokenPipeError:
             os._exit(1)
 
     for line in sys.stdin:

@@ -1,1 +1,4 @@
-"""The audit as a Spark job: sessions, shipping, jobs. The only place that imports pyspark."""
+"""The audit on Spark: sessions, jobs, data sources, and the shipping of this program to workers.
+
+Only this package imports pyspark.
+"""

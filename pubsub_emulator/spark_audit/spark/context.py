@@ -1,4 +1,8 @@
-"""One way to a Spark context: quiet, local by default, with this interpreter and these sources in its workers."""
+"""The start of a Spark context, in one way for all purposes.
+
+It writes nothing to the terminal, runs on this machine unless there is a master, and its workers
+use this interpreter and this program.
+"""
 
 import atexit
 import logging
@@ -19,25 +23,35 @@ from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable, check_ma
 from pubsub_emulator.spark_audit.spark.ship import build_archive, source_root
 
 LOCAL: Final = "local[*]"
+"""The master if neither the caller nor the configuration names one."""
 LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For every JVM of an audit: no unit runs in it, and compiling for hours to come would double what it costs."""
+"""Options of every JVM of an audit. Units run in Python, so the JVM does little. Optimizing code
+for hours to come would double its cost."""
 
 ATTEMPTS: Final = 4
-"""Of a task, in local mode as on a cluster."""
+"""Attempts at a task, in local mode as on a cluster."""
 
 _LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LAST_WORDS: Final = 2000
+"""Bytes from the end of the JVM's output that an error message may have."""
 _CAUSE: Final = re.compile(r"(: )?(Caused by: )?[\w.$]*(Exception|Error): \S")
-_PY4J: Final = ("java_gateway", "clientserver")  # modules of py4j that log to the root logger
+"""A line of a Java or Python traceback that names an error."""
+_PY4J: Final = ("java_gateway", "clientserver")
+"""Modules of py4j that write to the root logger."""
 _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
-"""Settings by which whoever submits brings the packages; see `ship`."""
+"""Settings by which a user of `spark-submit` ships packages; see `ship`."""
 
 _jvm_log: list[IO[bytes]] = []
-"""What the JVM of this process writes to its standard error: kept for error messages, out of the user's sight."""
+"""The file with the standard error of this process's JVM. It is not shown to the user, but error
+messages quote it."""
 
 
 def start_context(master: str | None = None, name: str = "pubsub-audit") -> SparkContext:
-    """A new context (AU-8) that the caller stops. Raises `SparkUnavailable`, `JavaNotFound`."""
+    """Start a Spark context, which the caller must stop (AU-8).
+
+    Under `spark-submit`, the JVM runs already and the user's settings hold. Otherwise a JVM is
+    started with a Java of this machine. Raises `SparkUnavailable`, `JavaNotFound`.
+    """
     hush_py4j()
     if master is not None:
         check_form(master)
@@ -51,9 +65,11 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
         if submitted:
             SparkContext._ensure_initialized()  # noqa: SLF001  # a conf knows what was submitted once there is a gateway
         conf = SparkConf()
+        # The configuration may name a master, for example in `spark-defaults.conf`.
         url = _with_retries(master or conf.get("spark.master", LOCAL) or LOCAL)
         local = url.startswith("local")
         if local:
+            # The JVM and the workers inherit the environment, so it is set before the gateway starts.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             _share_sources()
         if not submitted:
@@ -65,7 +81,8 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
             conf.setIfMissing(key, value)
         context = SparkContext.getOrCreate(conf)
         context.setLogLevel("ERROR")
-        if not local and not any(conf.get(key, "") for key in _SHIPPED):  # a gateway may set them to nothing
+        # A gateway may set these to empty texts.
+        if not local and not any(conf.get(key, "") for key in _SHIPPED):
             context.addPyFile(str(build_archive()))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise SparkUnavailable(f"no Spark context on {master or 'the master'}: {one_line(str(error))}") from error
@@ -73,30 +90,34 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
 
 
 def forget_context() -> None:
-    """Have the next context start a JVM of its own: the one of this process is gone."""
+    """Make pyspark forget a context whose JVM is gone, so that the next one starts its own JVM."""
     SparkContext._active_spark_context = None  # noqa: SLF001  # stopping a context does this where its JVM answers
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # as above
 
 
 def hush_py4j() -> None:
-    """Keep traces of py4j from the user: its errors are raised too, and it writes some of them to the root logger."""
+    """Hide py4j's tracebacks.
+
+    Its errors are raised as well, and it writes some of them to the root logger.
+    """
     logging.getLogger("py4j").setLevel(logging.ERROR)
     logging.getLogger().addFilter(_is_not_py4js)
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:
+    """Filter records of py4j out of a log."""
     return record.module not in _PY4J
 
 
 def one_line(text: str) -> str:
-    """The cause of an error, of the page that Spark and its JVM write about it."""
+    """Return the cause of an error from the long texts that Spark and its JVM write."""
     lines = [line.strip() for line in (*text.splitlines(), *last_words().splitlines()) if line.strip()]
     causes = [line for line in lines if _CAUSE.match(line)]
     return (causes[-1] if causes else lines[0] if lines else "nothing was said")[:_LAST_WORDS]
 
 
 def last_words() -> str:
-    """The end of what the JVM wrote to its standard error, for error messages."""
+    """Return the end of the JVM's standard error."""
     if not _jvm_log:
         return ""
     log = _jvm_log[-1]
@@ -106,13 +127,17 @@ def last_words() -> str:
 
 
 def _with_retries(url: str) -> str:
-    """In local mode Spark gives a task one attempt unless the master says otherwise: a killed worker ends the job."""
+    """Return a master under which tasks are retried.
+
+    In local mode, Spark tries each task only once unless the master states a number, so that a
+    single killed worker would end the job.
+    """
     found = _LOCAL_MASTER.fullmatch(url)
     return url if found is None else f"local[{found.group(1) or '1'},{ATTEMPTS}]"
 
 
 def _settings(*, local: bool) -> dict[str, str]:
-    """The settings that hold unless whoever submits says otherwise."""
+    """Return default settings, which a user's configuration overrides."""
     settings = {"spark.ui.enabled": str(not local).lower(), "spark.ui.showConsoleProgress": "false"}
     settings |= {"spark.python.worker.reuse": "true", "spark.log.level": "ERROR"}
     if local:
@@ -121,7 +146,7 @@ def _settings(*, local: bool) -> dict[str, str]:
 
 
 def _share_sources() -> None:
-    """Let local workers import this program from where the driver did, installed or not."""
+    """Let local workers import this program from the driver's place, installed or not."""
     root = str(source_root())
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in paths:
@@ -129,7 +154,11 @@ def _share_sources() -> None:
 
 
 def _open_gateway() -> None:
-    """Start the JVM with its chatter in a file: whatever comes before a context can hush it."""
+    """Start the JVM with its standard error in a file.
+
+    Before there is a context, its log level cannot be set, so a redirected stream is the only way
+    to silence it.
+    """
     if SparkContext._gateway is not None:  # noqa: SLF001  # a JVM of this process is reused, as pyspark does
         return
     os.environ.setdefault("JDK_JAVA_OPTIONS", LIGHT_JVM)

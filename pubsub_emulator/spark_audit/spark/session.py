@@ -1,4 +1,7 @@
-"""A Spark session for users: one that starts without a Java of one's own, with an audit's tables as views."""
+"""A Spark session for users, with the tables of an audit as views.
+
+It starts even if no Java is installed, see `java`.
+"""
 
 import re
 
@@ -13,7 +16,10 @@ from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 
 
 def start_session(audit: Address | None = None, master: str | None = None) -> SparkSession:
-    """`spark_audit.session`. Raises `SparkUnavailable`, `JavaNotFound`, `ResultError`, `OSError`."""
+    """Start a session, as `spark_audit.session` does.
+
+    Raises `SparkUnavailable`, `JavaNotFound`, `ResultError`, `OSError`.
+    """
     results = None if audit is None else Results.open(audit)
     session = SparkSession(start_context(master, "pubsub-session"))
     session.conf.set("spark.sql.session.timeZone", "UTC")
@@ -23,7 +29,11 @@ def start_session(audit: Address | None = None, master: str | None = None) -> Sp
 
 
 def register(session: SparkSession, results: Results) -> None:
-    """Make temporary views of an audit's tables. Raises `ResultError`, `SparkUnavailable`, `OSError`."""
+    """Make temporary views of an audit's tables.
+
+    Raises `ResultError`, `SparkUnavailable` if the session cannot read the output's storage, and
+    `OSError`.
+    """
     store = results.store
     if store.uri.startswith(("s3://", "s3a://")) and not _has_class(session, "org.apache.hadoop.fs.s3a.S3AFileSystem"):
         raise SparkUnavailable(f"{store}: Spark here cannot read S3; start it with the package hadoop-aws")
@@ -33,11 +43,12 @@ def register(session: SparkSession, results: Results) -> None:
 
 
 def spark_path(path: str) -> str:
-    """A path as Spark takes it: the letters of its patterns stand for themselves."""
+    """Quote a path for Spark, so that it contains no patterns."""
     return re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", path)
 
 
 def _has_class(session: SparkSession, name: str) -> bool:
+    """Return whether the session's JVM has a class."""
     try:
         session._jvm.java.lang.Class.forName(name)  # type: ignore[union-attr]  # noqa: SLF001  # no other way to ask
     except Py4JError:

@@ -1,10 +1,13 @@
-"""Archives for the machines of a cluster: this program's sources alone, or everything that it imports.
+"""Archives with this program, for the machines of a cluster.
 
-sources       a zip of the project's packages, for `--py-files`; the workers have the third-party packages themselves
-environment   a tar of the project's packages and of all that they import, for `--archives …#pubsub` with PYTHONPATH
-              `pubsub`; the workers need a Python of the same version and platform, and nothing else
+    sources       a zip of the project's packages, for `--py-files`; the workers must have the
+                  third-party packages
+    environment   a tar of the project's packages and everything that they import, for
+                  `--archives …#pubsub` with PYTHONPATH `pubsub`; the workers need only a Python of
+                  the same version and platform
 
-Both hold sources of the project only, so they run whether or not the packages here are compiled.
+Of the project, both contain sources only, so they work whether or not its packages are compiled on
+this machine.
 """
 
 import gzip
@@ -23,11 +26,13 @@ import pubsub_emulator
 from pubsub_emulator.primitives.errors import PubsubError
 
 PACKAGE: Final = "pubsub_emulator"
+"""The package that contains all rooms."""
 REQUIRED: Final = ("click", "cryptography", "pyarrow", "pycryptodome", "pydantic", "rich", "sortedcontainers", "xxhash")
-"""Distributions that the packages import on a driver or a worker; Spark and its Java are the cluster's."""
+"""Distributions that the program imports on a driver or a worker. Spark and Java are part of the
+cluster."""
 
 MOUNT: Final = "pubsub"
-"""The name that an environment is unpacked under: what PYTHONPATH says on the workers."""
+"""The name under which an environment is unpacked, and so its PYTHONPATH on the workers."""
 
 LAUNCHER: Final = """# What spark-submit runs: the command line of pubsub-emulator.
 from pubsub_emulator.cli.main import main
@@ -36,22 +41,26 @@ main()
 """
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+"""The time of all files in a zip, so that equal sources give equal bytes."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "tests", "include"})
 _COMPILED: Final = frozenset({".pyc", ".so", ".pyd"})
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class ShipError(PubsubError):
-    """A distribution that belongs into the environment is not installed here."""
+    """A distribution that is needed in the environment is not installed on this machine."""
 
 
 def source_root() -> Path:
-    """The directory that holds the package `pubsub_emulator`."""
+    """Return the directory that contains the package `pubsub_emulator`."""
     return Path(pubsub_emulator.__file__).absolute().parents[1]
 
 
 def build_archive(target: Path | None = None) -> Path:
-    """A zip of the packages' sources, byte-identical for the same sources; in the temporary directory by default."""
+    """Write a zip of the sources and return its path, by default in the temporary directory.
+
+    Equal sources give equal bytes.
+    """
     if target is None:
         handle, name = tempfile.mkstemp(prefix="pubsub-emulator-", suffix=".zip")
         os.close(handle)
@@ -65,7 +74,10 @@ def build_archive(target: Path | None = None) -> Path:
 
 
 def build_environment(target: Path) -> Path:
-    """A tar of the packages and what they import, always the same bytes. Raises `ShipError`, `OSError`."""
+    """Write a tar of the packages and everything that they import.
+
+    Equal files give equal bytes. Raises `ShipError`, `OSError`.
+    """
     files = dict(_sources())
     for name in required_distributions():
         files |= _distribution_files(name)
@@ -84,7 +96,10 @@ def build_environment(target: Path) -> Path:
 
 
 def required_distributions() -> list[str]:
-    """`REQUIRED` and what they require in turn on this platform. Raises `ShipError` when one is not installed."""
+    """Return the names of `REQUIRED` and of everything that they require on this platform.
+
+    Raises `ShipError` if one of `REQUIRED` is not installed.
+    """
     found: dict[str, Distribution] = {}
     wanted = list(REQUIRED)
     while wanted:
@@ -94,7 +109,8 @@ def required_distributions() -> list[str]:
         except PackageNotFoundError:
             if name in REQUIRED:
                 raise ShipError(f"{name} is not installed here and cannot be shipped") from None
-            continue  # required on other platforms only
+            # A requirement that is not installed is one of other platforms.
+            continue
         for requirement in found[name].requires or ():
             required = _NAME.match(requirement)
             if required is not None and "extra ==" not in requirement:
@@ -104,7 +120,10 @@ def required_distributions() -> list[str]:
 
 
 def _sources() -> Iterator[tuple[str, Path]]:
-    """Files that are neither compiled nor hidden: what an editor or a tool keeps beside sources is nobody else's."""
+    """Yield the project's files by their names in an archive.
+
+    Compiled and hidden files are left out: editors and tools put them there.
+    """
     root = source_root()
     for folder, below, names in os.walk(root / PACKAGE):
         below[:] = sorted(name for name in below if not name.startswith("."))
@@ -114,7 +133,10 @@ def _sources() -> Iterator[tuple[str, Path]]:
 
 
 def _distribution_files(name: str) -> dict[str, Path]:
-    """The files of an installed distribution by their place below site-packages, scripts and tests left out."""
+    """Return the files of an installed distribution by their paths below site-packages.
+
+    Scripts, tests and headers are left out.
+    """
     files = distribution(name).files
     if files is None:
         raise ShipError(f"{name} does not say which files it installed")

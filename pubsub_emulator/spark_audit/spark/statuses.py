@@ -1,13 +1,15 @@
-"""Joins what channel 7 told with what was true, and finds what is wrong (EV-40): DataFrames throughout.
+"""The audit of channel 7's answers: statuses that were reported are joined with true ones (EV-40).
 
-doubled       a status told twice in a row in one stream
-out of order  a status that was true earlier, and was not when it was told
-altered       the status in force with other details, or the status of another operation
-invented      any other status that was not in force
-withheld      the status in force when a stream last looked, or when the node ended it, that was never told; or a stream
-              that the node ended before a final status
+    doubled       a status was reported twice in a row in one stream
+    out of order  a status was reported that had been true earlier, but was not true any more
+    altered       the status in force was reported with other details, or the status of another
+                  operation
+    invented      any other status that was not in force
+    withheld      the status in force when a stream last looked, or when the node ended it, was
+                  never reported; or the node ended a stream before a final status
 
-A stream may leave out statuses (PR-61). One that a client left, or that still runs, is judged up to its last look.
+A stream may leave out statuses (PR-61). A stream that the client left, or that is still running, is
+judged up to its last look.
 """
 
 from pathlib import Path
@@ -22,23 +24,32 @@ from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.spark.deliveries import counted, day, read_table
 
 _OPERATION: Final = ["network", "run", "operation"]
+"""Columns that identify an operation."""
 _STREAM: Final = [*_OPERATION, "stream"]
+"""Columns that identify a stream."""
 _TOLD: Final = ("position", "status", "answer")
 _FINAL: Final = ("APPROVED", "REJECTED", "CANCELLED")
+"""Statuses that do not change any more."""
 _FINISHED: Final = "finished"
+"""The value of `ended` if the node ended the stream."""
 _DETAILS: Final = ("status", "level", "reason", "block", "block_hash", "object_index", "operation_index")
+"""Columns that make up a status."""
 
 
 class StatusesAudited(NamedTuple):
-    """The job's result: rows by operation and day, and what was looked at."""
+    """The result of the audit."""
 
     findings: list[Row]
+    """Rows by network, operation, day and finding."""
     streams: int
     answers: int
 
 
 def audit_statuses(context: SparkContext, folder: Path) -> StatusesAudited:
-    """The findings over the tables in `folder`, ordered by operation, day and finding."""
+    """Audit the statuses in a folder of tables.
+
+    Findings are ordered by network, operation, day and kind. Raises `DeliveriesError`.
+    """
     session = SparkSession(context)
     truths, answers, streams = (
         read_table(session, folder, table) for table in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS)
@@ -55,12 +66,15 @@ def audit_statuses(context: SparkContext, folder: Path) -> StatusesAudited:
 
 
 def _answer() -> Column:
-    """A status page as one text."""
+    """Return a status with its details as one text, so that statuses can be compared."""
     return F.to_json(F.struct(*_DETAILS))
 
 
 def _in_force(questions: DataFrame, truths: DataFrame, order: str) -> DataFrame:
-    """`questions` with `true_status` and `true_answer`, of the last truth up to `order`; `None` without one."""
+    """Add the status that was true at each row's `order`.
+
+    The new columns are `true_status` and `true_answer`, and are null if there was no status yet.
+    """
     columns = F.struct("order", "status", "answer").alias("truth"), F.col("order").alias("since")
     truth = truths.select(*_OPERATION, *columns)
     keys = [*_STREAM, order]
@@ -71,11 +85,17 @@ def _in_force(questions: DataFrame, truths: DataFrame, order: str) -> DataFrame:
 
 
 def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
+    """Find wrong answers: all kinds of findings except `withheld`.
+
+    An answer is compared with the status in force, with earlier ones, and with those of other
+    operations.
+    """
     before = F.lag("answer").over(Window.partitionBy(*_STREAM).orderBy("position"))
     judged = _in_force(answers.withColumn("before", before), truths, "order")
     earliest = truths.groupBy(*_OPERATION, "answer").agg(F.min("order").alias("first"))
     judged = judged.join(earliest, [*_OPERATION, "answer"], "left")
-    # Only a status with a place can be told from another operation's; those of all that wait are equal.
+    # Statuses of operations that wait in no block are equal, so only a status with a block can be
+    # recognized as that of another operation.
     others = truths.select("network", "run", F.col("operation").alias("other"), "answer").distinct()
     mine = judged.select("network", "run", "stream", "order", "operation", "answer", "block")
     others = mine.join(others, ["network", "run", "answer"])
@@ -95,13 +115,13 @@ def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
 
 
 def _withheld(streams: DataFrame, answers: DataFrame, truths: DataFrame) -> DataFrame:
-    """Streams that settled after a truth that they never told, or that the node ended before a final status."""
+    """Find streams that did not report the status in force, or were ended too early."""
     settled = _in_force(streams.where(F.col("settled").isNotNull()).withColumn("day", day()), truths, "settled")
     told = answers.select(*_STREAM, F.col("order").alias("at_order"), F.struct("order", *_TOLD).alias("told"))
     earlier = settled.select(*_STREAM, "settled").join(told, _STREAM).where(F.col("at_order") <= F.col("settled"))
     last = earlier.groupBy(*_STREAM).agg(F.max("told").alias("told"))
     joined = settled.join(last, _STREAM, "left")
-    # A false answer to the same truth is found for what it is.
+    # If a stream gave a wrong answer to the newest truth, that is a finding of `_judged` already.
     is_newer = F.col("told").isNull() | (F.col("truth.order") > F.col("told.order"))
     is_untold = ~F.col("told.answer").eqNullSafe(F.col("true_answer")) & is_newer
     is_cut = (F.col("ended") == _FINISHED) & ~F.coalesce(F.col("told.status").isin(*_FINAL), F.lit(False))

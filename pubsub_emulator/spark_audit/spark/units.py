@@ -1,4 +1,7 @@
-"""The functions that Spark's workers run. Importing this module imports no pyspark: it is shipped by name."""
+"""The function that Spark's workers run.
+
+It is in a module that does not import pyspark, since pickling refers to it by name.
+"""
 
 import gc
 import json
@@ -10,7 +13,10 @@ from pubsub_emulator.spark_audit.engine.rules import Named, choose_named
 
 
 def run_units(unit: Unit, out: str, rules: Named, tasks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Run the unit on each task, and hand back the task's number and its receipt as JSON."""
+    """Run the unit on each task of a partition.
+
+    Yields the task's number with its receipt as JSON.
+    """
     choose_named(rules)
     _settle()
     for number, text in tasks:
@@ -19,5 +25,8 @@ def run_units(unit: Unit, out: str, rules: Named, tasks: Iterable[tuple[int, str
 
 @cache
 def _settle() -> None:
-    """Spare what a worker has imported from the full collection that pyspark asks for after each partition."""
+    """Exempt everything that a worker has imported from garbage collection, once.
+
+    pyspark starts a full collection after each partition, which would go through all of it.
+    """
     gc.freeze()

@@ -1,6 +1,7 @@
-"""Data sources of Spark: a history, its audit and a running node as DataFrames, streams and SQL tables.
+"""Data sources for Spark: a history, its audit, and a running node, as DataFrames and streams.
 
-They work over Spark Connect too, where the workers have this package and its extra `audit`, `client` for nodes.
+They also work over Spark Connect, if the workers have this package with its extra `audit` (and
+`client` for nodes).
 """
 
 from pyspark.sql import SparkSession
@@ -11,7 +12,10 @@ from pubsub_emulator.spark_audit.spark.sources.node import NodeSource
 
 
 def register(session: SparkSession) -> None:
-    """Make `pubsub_history`, `pubsub_audit` and `pubsub_node` known to a session, and have filters reach them."""
+    """Register `pubsub_history`, `pubsub_audit` and `pubsub_node` in a session.
+
+    Also let Spark pass filters to them.
+    """
     session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     for source in (HistorySource, AuditSource, NodeSource):
         session.dataSource.register(source)

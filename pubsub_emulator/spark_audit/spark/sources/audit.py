@@ -1,4 +1,4 @@
-"""`pubsub_audit`: blocks judged straight from a history; a row has one segment of one chain with all that was found."""
+"""The format `pubsub_audit`: segments of chains, judged directly from a history."""
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
@@ -20,29 +20,39 @@ from pubsub_emulator.spark_audit.spark.sources.common import Offset, may_match, 
 from pubsub_emulator.spark_audit.spark.sources.history import OfHistory
 
 SEGMENTS: Final = "segments"
+"""The table with one row for each segment of a chain."""
 FOUND: Final = {table.name: table for table in schema.OF_SEGMENT}
+"""The other tables by name."""
 _KNOWN: Final = pa.schema(
     [("network", pa.string()), *((name, pa.int64()) for name in ("chain", "segment", "candidates"))]
 )
+"""Columns of `segments` that follow from the manifests alone."""
 _SCALARS: Final = pa.schema([*_KNOWN, ("complete", pa.bool_()), ("judged", pa.int64())])
+"""Columns of `segments` that are not lists."""
 _LISTS: Final = [(name, pa.list_(pa.struct(list(each.wider.schema)))) for name, each in FOUND.items()]
 _SEGMENTS: Final = plain_schema(pa.schema([*_SCALARS, *_LISTS]))
 
 
 class AuditSource(OfHistory):
-    """Options: `path`, `table` (segments), `columns`.
+    """Reads the audit of a history. Options: `path`, `table` (default `segments`), `columns`.
 
-    The table `segments` has `network`, `chain`, `segment`, the numbers of `candidates` and of those `judged`, whether
-    all could be judged (`complete`), and every other table as a list of structs, so that one judging serves several
-    questions: `SELECT f.* FROM audit LATERAL VIEW explode(findings) AS f`. Where `columns` names none but the first
-    four, manifests are read and nothing is judged. Filters on network, chain and segment spare the rest; a stream
-    judges every segment once. Findings about the habits of a chain need all its segments: `pubsub audit` makes them.
-    A partition is a segment of some chains, or faults of manifests.
+    The table `segments` has `network`, `chain`, `segment`, the numbers of `candidates` and of those
+    that were `judged`, `complete` (whether all could be judged), and every other table as a list of
+    structs. So judging a segment once can answer several questions: `SELECT f.* FROM audit LATERAL
+    VIEW explode(findings) AS f`. If `columns` names only some of the first four, the manifests are
+    read and nothing is judged.
+
+    Filters on network, chain and segment save the judgement of the rest. A stream judges every
+    segment once. Findings about patterns are not among the results, since they need all segments of
+    a chain; `pubsub audit` makes them.
+
+    A partition is a segment of some chains, or the faults of manifests.
     """
 
     format = "pubsub_audit"
     known = ("table",)
-    before = 1  # a segment needs the checkpoints of the one before
+    before = 1
+    """A segment needs the checkpoints in the commit of the segment before."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -50,7 +60,7 @@ class AuditSource(OfHistory):
         self.columns = self.chosen(_SEGMENTS if self.table == SEGMENTS else FOUND[self.table].wider.schema)
 
     def rows(self, part: Task | Sequence[Fault]) -> Iterator[pa.Table]:
-        """The rows of a segment. Raises `OSError`."""
+        """Yield the rows of a segment. Raises `OSError`."""
         if not isinstance(part, Task):
             yield from self._quarantined(part)
             return
@@ -70,7 +80,7 @@ class AuditSource(OfHistory):
         yield from self._quarantined(shared.faults)
 
     def cut(self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset) -> list[api.InputPartition]:
-        """A segment each."""
+        """Return a partition for each segment and group of chains, and one for faults."""
         parts: list[Task | Sequence[Fault]] = [faults] if faults else []
         for task in make_tasks(self.root, commits):
             place = {name: (getattr(task, name),) * 2 for name in ("network", "segment")}
@@ -80,6 +90,7 @@ class AuditSource(OfHistory):
         return partitions_of(parts)
 
     def _quarantined(self, faults: Sequence[Fault]) -> Iterator[pa.Table]:
+        """Yield faults as rows of `quarantine`, or of `segments` with incomplete segments."""
         rows = [fault.row() for fault in faults]
         if rows and self.table == schema.QUARANTINE.name:
             yield schema.QUARANTINE.arrow(rows)
@@ -89,6 +100,6 @@ class AuditSource(OfHistory):
 
 
 def _nested(scalars: Mapping[str, object], tables: Mapping[Table, list[Row]]) -> pa.Table:
-    """One row: the scalars, and each table as a list of structs."""
+    """Return one row with scalars, and each table as a list of structs."""
     lists = {name: table.arrow(tables.get(table, [])).to_pylist() for name, table in FOUND.items()}
     return pa.Table.from_pylist([{**scalars, **lists}], schema=_SEGMENTS)

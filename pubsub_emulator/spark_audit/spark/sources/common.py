@@ -1,4 +1,4 @@
-"""What every data source here shares: options, filters, and the classes of Spark's interface."""
+"""The base of the data sources: options, filters, and the classes of Spark's interface."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -13,23 +13,28 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history.columns import in_schema, plain_schema
 
 Offset = dict[str, int]
+"""The place of a stream in its data."""
 
 
 class SourceError(PubsubError):
-    """An option that means nothing, or data that cannot be read; one line."""
+    """A wrong option, or data that cannot be read. The message is one line."""
 
 
 class Source(api.DataSource, api.DataSourceStreamReader):
-    """A data source of Spark and the reader of its stream. Making one raises `SourceError` for senseless options.
+    """A data source of Spark, which is also the reader of its stream.
 
-    `filters` are those that Spark applies to rows: partitions in which no row passes them can be left out.
+    Making one raises `SourceError` if an option is not known or has a wrong value.
     """
 
     format: ClassVar[str]
+    """The name by which users choose the source."""
     known: ClassVar[tuple[str, ...]]
-    """The options beside `path` and `columns`."""
+    """Options beside `path` and `columns`."""
     columns: pa.Schema
+    """The columns of the chosen table."""
     filters: Sequence[api.Filter] = ()
+    """Filters that Spark applies to the rows. Partitions without any row that passes can be left
+    out."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -39,31 +44,34 @@ class Source(api.DataSource, api.DataSourceStreamReader):
                 raise SourceError(f"{self.format} has no option {name!r}; it has {', '.join(names)}")
 
     def text(self, name: str, default: str | None = None) -> str:
-        """An option, which has to be given where there is no default."""
+        """Return an option. Raises `SourceError` if it is missing and has no default."""
         found = self.options.get(name, default)
         if not found:
             raise SourceError(f"{self.format} needs the option {name!r}")
         return found
 
     def choice(self, name: str, values: Iterable[str], default: str) -> str:
-        """One of some values."""
+        """Return an option that must be one of some values."""
         found = self.text(name, default)
         if found not in values:
             raise SourceError(f"{self.format}: option {name} is {found!r}; it can be {', '.join(values)}")
         return found
 
     def number(self, name: str, default: int) -> int:
-        """A whole number that is not negative."""
+        """Return an option that must be a whole number from 0 on."""
         return self.whole(name, self.text(name, str(default)))
 
     def whole(self, name: str, found: str) -> int:
-        """The number that a part of an option is."""
+        """Return a part of an option as a whole number."""
         if not (found.isascii() and found.isdecimal()):
             raise SourceError(f"{self.format}: option {name} is {found!r}, not a whole number")
         return int(found)
 
     def chosen(self, schema: pa.Schema) -> pa.Schema:
-        """The schema in Spark's types, or the columns of it that the option `columns` names."""
+        """Return a schema in Spark's types, with the columns that the option `columns` names.
+
+        Without that option, it has all columns.
+        """
         named = [name.strip() for name in self.options.get("columns", "").split(",") if name.strip()]
         for name in named:
             if name not in schema.names:
@@ -72,46 +80,50 @@ class Source(api.DataSource, api.DataSourceStreamReader):
 
     @abstractmethod
     def all(self) -> list[api.InputPartition]:
-        """The partitions of everything, less those in which no row passes the filters."""
+        """Return the partitions of all data, except those in which no row passes the filters."""
 
     @abstractmethod
     def rows(self, part: Any) -> Iterator[pa.Table]:
-        """The rows of a partition, by its value."""
+        """Yield the rows of a partition, given its value."""
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition as Spark takes them."""
+        """Yield the rows of a partition in Spark's form."""
         for table in () if partition.value is None else self.rows(partition.value):
             yield from in_schema(table, self.columns).to_batches()
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return cls.format
 
     def schema(self) -> StructType:
-        """The columns of the table."""
+        """Return the columns of the table."""
         return from_arrow_schema(self.columns)
 
     def reader(self, schema: StructType) -> api.DataSourceReader:  # noqa: ARG002  # the option `columns` says which
-        """The reader of everything that is there."""
+        """Return the reader of a batch."""
         return _Reader(self)
 
     def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:  # noqa: ARG002, N802  # Spark's name
-        """The reader of what comes."""
+        """Return the reader of a stream."""
         return self
 
     def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name
-        """Nothing was read."""
+        """Return the offset at which nothing was read."""
         return {}
 
 
 class _Reader(api.DataSourceReader):
+    """The reader of a batch, which gets the filters from Spark."""
+
     def __init__(self, source: Source) -> None:
         self.source = source
 
     def pushFilters(self, filters: list[api.Filter]) -> Iterable[api.Filter]:  # noqa: N802  # Spark's name
         self.source.filters = filters
-        return filters  # Spark applies them to the rows of partitions that are left
+        # Returning all filters makes Spark apply them to the rows as well: leaving out partitions
+        # is not exact.
+        return filters
 
     def partitions(self) -> Sequence[api.InputPartition]:
         return self.source.all()
@@ -121,12 +133,18 @@ class _Reader(api.DataSourceReader):
 
 
 def partitions_of(values: Sequence[object]) -> list[api.InputPartition]:
-    """A partition of each value; Spark wants one where nothing is left to read."""
+    """Return a partition for each value.
+
+    Spark needs at least one partition, even if there is nothing to read.
+    """
     return [api.InputPartition(each) for each in values or (None,)]
 
 
 def may_match(filters: Iterable[api.Filter], bounds: Mapping[str, tuple[Any, Any]]) -> bool:
-    """Whether rows whose columns are within these bounds may pass all filters; other columns leave nothing out."""
+    """Return whether rows with columns within these bounds may pass all filters.
+
+    Filters on columns without bounds are ignored.
+    """
     for each in filters:
         path: tuple[str, ...] = getattr(each, "attribute", ())
         least, most = bounds.get(path[0], (None, None)) if len(path) == 1 else (None, None)
@@ -136,7 +154,10 @@ def may_match(filters: Iterable[api.Filter], bounds: Mapping[str, tuple[Any, Any
 
 
 def _passes(one: api.Filter, least: Any, most: Any) -> bool:
-    """Whether some value from the least to the most one, or none at all, may pass a filter."""
+    """Return whether a value between `least` and `most` may pass a filter.
+
+    If the filter is of an unknown kind or compares with null, the answer is yes.
+    """
     match one:
         case api.EqualTo(_, value) | api.EqualNullSafe(_, value):
             return value is None or bool(least <= value <= most)

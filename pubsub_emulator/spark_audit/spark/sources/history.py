@@ -1,4 +1,4 @@
-"""`pubsub_history`: the tables of a history, each row group compared with its manifest before it is parsed."""
+"""The format `pubsub_history`: the tables of a history, each row group checked by its manifest."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -15,14 +15,16 @@ from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.spark.sources.common import Offset, Source, SourceError, may_match, partitions_of
 
 TABLES: Final = {**HISTORY_TABLES, schema.QUARANTINE.name: schema.QUARANTINE}
+"""The tables that can be read: those of a history, and the faults met while reading."""
 PARTITION_BYTES: Final = 16 * 1_048_576
-"""Files are read together until they have so many bytes."""
+"""Bytes of files that are read together as one partition."""
 
 
 class OfHistory(Source):
-    """What is read of a history segment by segment; the offset of a stream is the next segment of each network.
+    """The base of sources that read a history segment by segment.
 
-    Raises `StorageError` for an odd address; what opens a history `CommitError` where there is none, and `OSError`.
+    The offset of a stream is the next segment of each network. Raises `StorageError` for a wrong
+    address. Opening a history raises `CommitError` if there is none, and `OSError`.
     """
 
     before: ClassVar[int] = 0
@@ -33,30 +35,33 @@ class OfHistory(Source):
         self.root = open_store(self.text("path")).uri
 
     def all(self) -> list[api.InputPartition]:
-        """What all segments make."""
+        """Return the partitions of all segments."""
         history = History.open(self.root)
         return self.cut(history.commits, history.faults, {})
 
     def latestOffset(self, *_given: object) -> Offset:  # noqa: N802  # Spark's name
-        """By network, the segment after those that follow each other from its first."""
+        """Return, by network, the segment that is to follow."""
         return next_segments(open_store(self.root))
 
     def partitions(self, start: Offset, end: Offset) -> list[api.InputPartition]:
-        """What the segments from `start` to before `end` make."""
+        """Return the partitions of the segments from `start` to before `end`."""
         first = {network: at - self.before for network, at in start.items()}
         return self.cut(*read_between(open_store(self.root), first, end), start)
 
     @abstractmethod
     def cut(self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset) -> list[api.InputPartition]:
-        """The partitions of some commits from `start` on, and of faults of manifests."""
+        """Return the partitions of commits from `start` on, and of faults of manifests."""
 
 
 class HistorySource(OfHistory):
-    """Options: `path`, `table` (blocks), `faults`, `columns`.
+    """Reads a history. Options: `path`, `table` (default `blocks`), `faults`, `columns`.
 
-    `faults` is `fail`, so that what cannot be read is an error, or `quarantine`: it is left out, and is a row of the
-    table `quarantine` of this source. A stream has every segment once. Filters on network, chain and segment leave
-    files out, those on numbers of blocks and other whole numbers row groups. A partition has some files, and faults.
+    With `faults` `fail` (the default), data that cannot be read raises an error. With `quarantine`
+    it is left out, and is a row of the table `quarantine` of this source. A stream has every
+    segment once.
+
+    Filters on network, chain and segment leave files out. Filters on block numbers and other whole
+    numbers leave row groups out. A partition is some files, or the faults of manifests.
     """
 
     format = "pubsub_history"
@@ -69,7 +74,10 @@ class HistorySource(OfHistory):
         self.columns = self.chosen(TABLES[self.table].wider.schema)
 
     def rows(self, part: tuple[list[FileEntry], Sequence[Fault]]) -> Iterator[pa.Table]:
-        """The rows of some files. Raises `SourceError` for what cannot be read, unless it is quarantined."""
+        """Yield the rows of some files.
+
+        Raises `SourceError` for data that cannot be read, unless it is quarantined.
+        """
         entries, faults = part[0], list(part[1])
         filters = () if self.table == schema.QUARANTINE.name else self.filters
         for entry in entries:
@@ -85,7 +93,7 @@ class HistorySource(OfHistory):
             raise SourceError(f"{said} (with faults=quarantine it is left out, and a row of the table quarantine)")
 
     def cut(self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset) -> list[api.InputPartition]:
-        """Files of about the same size."""
+        """Return partitions of about the same size."""
         del start
         parts: list[tuple[list[FileEntry], Sequence[Fault]]] = [([], faults)] if faults else []
         size = PARTITION_BYTES

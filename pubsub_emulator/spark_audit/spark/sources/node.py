@@ -1,4 +1,4 @@
-"""`pubsub_node`: headers, events, published entries and relay proofs of a chain, from its node by JSON-RPC."""
+"""The format `pubsub_node`: headers, events, entries and relay proofs of a chain from its node."""
 
 import asyncio
 import json
@@ -19,6 +19,7 @@ from pubsub_emulator.spark_audit.history.schema import I64_MAX
 from pubsub_emulator.spark_audit.spark.sources.common import Offset, Source, SourceError, may_match, partitions_of
 
 Found = tuple[object, ...]
+"""The values of a row, in the order of the table's columns."""
 
 HEADERS, EVENTS, ENTRIES, CANDIDATES, PROOFS = "headers", "events", "entries", "candidates", "proofs"
 _INT, _TEXT, _BYTES = pa.int64(), pa.string(), pa.binary()
@@ -33,17 +34,23 @@ SCHEMAS: Final = {
     CANDIDATES: pa.schema({"number": _INT, "chain": _INT, "chain_number": _INT, **_JUDGED}),
     PROOFS: pa.schema({**_BLOCK, **_PROOF}),
 }
-"""The columns of each table. `fields` is JSON, with bytes as `0x…`; `number` is that of the block of the node."""
+"""The columns of each table. `fields` is JSON, with bytes as `0x…`. `number` is the number of the
+node's own block."""
 
 
 class NodeSource(Source):
-    """Options: `path` (the node's URL), `table` (headers), `columns`, and those below.
+    """Reads a node over JSON-RPC. Options: `path` (its URL), `table`, `columns`, and those below.
 
-    Blocks `first` (1) to `last` (the newest final one) are read, `blocks` (100) in a partition. `entries` has the child
-    tries of `publishers` at each of these blocks; `candidates` has the parachain blocks that a relay chain of `pubsub
-    serve` judged, with the verdict on a refused one. A stream goes on from `first` with final blocks, or with the best
-    ones where `finalized` is `false`: what is then taken back stays in the stream. Filters on `number` spare blocks.
-    What asks the node raises `ClientError`.
+    - `table`: `headers` (the default), `events`, `entries`, `candidates` or `proofs`;
+    - `first` (default 1) and `last` (default the newest final block): the blocks to read;
+    - `blocks` (default 100): the number of blocks in a partition;
+    - `publishers`: for `entries`, the publishers whose child tries are read at each block;
+    - `finalized` (default `true`): whether a stream waits for final blocks. With `false` it reads
+      the best ones, and keeps blocks that are taken back later.
+
+    `candidates` has the parachain blocks that a relay chain of `pubsub serve` judged, with the
+    verdict if one was refused. Filters on `number` leave blocks out. A failing node raises
+    `ClientError`.
     """
 
     format = "pubsub_node"
@@ -61,22 +68,22 @@ class NodeSource(Source):
         self.finalized = self.choice("finalized", ("true", "false"), "true") == "true"
 
     def all(self) -> list[api.InputPartition]:
-        """Ranges of blocks."""
+        """Return partitions of ranges of blocks."""
         return self.partitions({}, self.latestOffset())
 
     def latestOffset(self, *_given: object) -> Offset:  # noqa: N802  # Spark's name
-        """The block after the newest one that counts."""
+        """Return the number after that of the newest block to read."""
         return {"next": max(min(asyncio.run(self._newest()), self.last), self.first - 1) + 1}
 
     def partitions(self, start: Offset, end: Offset) -> list[api.InputPartition]:
-        """Ranges of blocks between two offsets."""
+        """Return partitions for the blocks between two offsets."""
         last = end["next"] - 1
         firsts = range(start.get("next", self.first), last + 1, self.blocks)
         parts = [(at, min(at + self.blocks - 1, last)) for at in firsts]
         return partitions_of([part for part in parts if may_match(self.filters, {"number": part})])
 
     def rows(self, part: tuple[int, int]) -> Iterator[pa.Table]:
-        """The rows of some blocks. Raises `FetchError`, `SourceError` as well."""
+        """Yield the rows of some blocks. Raises `FetchError`, `SourceError`, `ClientError`."""
         rows = asyncio.run(self._proofs(*part) if self.table == PROOFS else self._blocks(*part))
         names = SCHEMAS[self.table].names
         yield pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=SCHEMAS[self.table])
@@ -88,6 +95,11 @@ class NodeSource(Source):
             return (await node.header(head)).number
 
     async def _blocks(self, first: int, last: int) -> list[Found]:
+        """Return the rows of blocks of all tables but `proofs`.
+
+        Each header must name the one before as its parent. Otherwise the chain took blocks back
+        while they were read.
+        """
         rows: list[Found] = []
         before: bytes | None = None
         async with connect(self.url) as rpc:
@@ -104,6 +116,7 @@ class NodeSource(Source):
         return rows
 
     async def _of_block(self, node: SubstrateNode, header: BlockHeader) -> list[Found]:
+        """Return the rows of one block."""
         block = header.number, header.hash
         if self.table == HEADERS:
             return [(*block, header.parent)]
@@ -127,6 +140,7 @@ class NodeSource(Source):
         ]
 
     async def _proofs(self, first: int, last: int) -> list[Found]:
+        """Return the rows of the table `proofs`."""
         async with Endpoints((self.url,), RequestRate()) as nodes:
             proofs = await ProofSource("node", ParaId(0), nodes).blocks(first, last, lambda _done: None)
         return [
