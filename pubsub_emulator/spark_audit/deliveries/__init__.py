@@ -1,1 +1,4 @@
-"""Deliveries of an event server as tables, so that they can be verified afterwards (EV-40) by `spark.deliveries`."""
+"""Deliveries of an event server as tables.
+
+`spark.deliveries` and `spark.statuses` audit them afterwards (EV-40).
+"""

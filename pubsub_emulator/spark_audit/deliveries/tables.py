@@ -1,4 +1,7 @@
-"""Tables of an event server's deliveries; they are stored beside a history, which never refers to them."""
+"""Tables of an event server's deliveries and of the statuses that it reported.
+
+They can be stored beside a history, which never refers to them.
+"""
 
 from typing import Final
 
@@ -128,3 +131,4 @@ STATUS_STREAMS: Final = Table(
 
 _ALL: Final = (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES, STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS)
 TABLES: Final = {table.name: table for table in _ALL}
+"""The tables by name."""

@@ -1,10 +1,13 @@
-"""An event's fields as JSON whose scalars are texts that begin with their type, so that Spark compares them exactly.
+"""Tagged fields: the scalars in an event's JSON as texts that begin with their type.
 
-sTEXT          a text
-i1 LLL DIGITS  an integer from 0 on: the number of its digits in three, its digits
-i0 LLL DIGITS  a negative one: both as complements to nine, so that the order of texts is that of the numbers
-btrue bfalse   booleans
-n              null
+So Spark can compare them exactly, as texts:
+
+    sTEXT          a text
+    i1 LLL DIGITS  an integer from 0 on: the number of its digits in three digits, its digits
+    i0 LLL DIGITS  a negative integer: both as complements to nine, so that the order of the texts
+                   is the order of the numbers
+    btrue bfalse   booleans
+    n              null
 """
 
 import json
@@ -14,10 +17,11 @@ _NINES: Final = str.maketrans("0123456789", "9876543210")
 
 
 def tag(value: object) -> str:
-    """The text of a scalar. Raises `TypeError` for anything else."""
+    """Return the text of a scalar. Raises `TypeError` if the value is not a scalar."""
     match value:
         case None:
             return "n"
+        # `bool` comes first, because it is a subclass of `int`.
         case bool():
             return "btrue" if value else "bfalse"
         case int():
@@ -32,7 +36,7 @@ def tag(value: object) -> str:
 
 
 def tag_fields(body: str) -> str:
-    """The tagged JSON of an event's fields."""
+    """Return the tagged JSON of an event's fields, given as JSON."""
     return json.dumps(_tagged(json.loads(body)), ensure_ascii=False, separators=(",", ":"))
 
 

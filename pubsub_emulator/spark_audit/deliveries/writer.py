@@ -1,4 +1,7 @@
-"""Appends parts to tables in a folder: `<folder>/<table>/<random>.parquet`, each written aside and renamed."""
+"""The writer of deliveries: it adds files to tables in a folder.
+
+Each file is `<folder>/<table>/<random>.parquet`, and appears as a whole.
+"""
 
 import secrets
 from pathlib import Path
@@ -10,7 +13,10 @@ from pubsub_emulator.spark_audit.history.storage import open_store
 
 
 def append_part(folder: Path, table: Table, rows: list[Row]) -> Path | None:
-    """Add rows to a table; no file for no rows. Raises `OSError`, `SchemaError`; nothing is half-written then."""
+    """Add rows to a table and return the new file, `None` if there are no rows.
+
+    Raises `OSError`, `SchemaError`. In that case there is no file.
+    """
     if not rows:
         return None
     name = f"{table.name}/{secrets.token_hex(8)}.parquet"

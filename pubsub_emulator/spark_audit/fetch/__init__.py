@@ -1,4 +1,6 @@
-"""Blocks of real parachains brought into a history: from nodes, from folders of chunks, from exported tables (AU-18).
+"""The import of real parachains' blocks into a history (AU-18).
 
-A source gives blocks, verified by hash and extrinsics root, and their inherents; `fetch` makes segments of ranges.
+A source is nodes, a folder of chunks, or exported tables. It yields blocks whose hash and
+extrinsics root were checked, as far as it has them, with their inherents. `fetch.fetch` makes
+ranges of them segments of a history.
 """

@@ -1,4 +1,4 @@
-"""A block as a source tells it: JSON of `chain_getBlock`, verified by its own hash and extrinsics root."""
+"""A block as a source has it: the JSON of `chain_getBlock`, checked by hash and extrinsics root."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,18 +11,23 @@ from pubsub_emulator.spark_audit.real_proofs.values import RawHeader, Values
 from pubsub_emulator.trie import ordered_root, state_root
 
 VALUES: Final = Values(WrongBlock)
+"""Reads values of JSON, and raises `WrongBlock` for wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawBlock:
-    """A header and the extrinsics that it commits to, each with its length first."""
+    """A header, and the extrinsics that it commits to. Each extrinsic begins with its length."""
 
     header: RawHeader
     extrinsics: tuple[bytes, ...]
 
 
 def read_block(place: str, data: object, wanted: Hash | None) -> RawBlock:
-    """A block from the answer of `chain_getBlock`, which has to have the hash `wanted`. Raises `WrongBlock`."""
+    """Return the block in an answer of `chain_getBlock`.
+
+    Raises `WrongBlock` if it has another hash than `wanted`, or other extrinsics than its header
+    commits to. `place` begins the message.
+    """
     block = data.get("block") if isinstance(data, dict) else None
     if not isinstance(block, dict):
         raise WrongBlock(f"{place}: there is no block")
@@ -39,6 +44,9 @@ def read_block(place: str, data: object, wanted: Hash | None) -> RawBlock:
 
 
 def _roots(extrinsics: Sequence[bytes]) -> tuple[Hash, ...]:
-    """The root in layout 0, and in layout 1, which runtimes with state version 1 for extrinsics have."""
+    """Return the extrinsics root in trie layout 0, and in layout 1.
+
+    A runtime uses layout 1 if its state version for extrinsics is 1.
+    """
     entries = [(encode_compact(at), each) for at, each in enumerate(extrinsics)]
     return ordered_root(extrinsics), state_root(entries, version=1)

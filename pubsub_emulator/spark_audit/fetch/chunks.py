@@ -1,10 +1,11 @@
-"""Chunk folders as SQD's `substrate-dump` writes them: raw blocks by the thousand, and metadata beside them.
+"""The source of blocks in folders of chunks, as SQD's `substrate-dump` writes them.
 
     <base>/<first block of the folder>/<first>-<last>-<short hash of the last>/blocks.jsonl.gz
     <base>/metadata/<height>-<short hash>--<spec name>@<version>--<implementation>@<version>.gz
 
-A line is {"height", "hash", "block": answer of chain_getBlock, "runtimeVersion": {"specName", "specVersion"}, …}. It
-names the runtime of the state after the block, so a block was made with the one that the line before it names.
+Each line of a chunk is a block: {"height", "hash", "block": answer of chain_getBlock,
+"runtimeVersion": {"specName", "specVersion"}, …}. The line names the runtime in the state after the
+block. The block itself was made with the runtime that the line before it names.
 """
 
 import gzip
@@ -29,12 +30,14 @@ from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
 _CHUNK: Final = re.compile(r"(\d+)/(\d+)-(\d+)-([0-9a-zA-Z]+)/blocks\.jsonl\.gz")
 _RUNTIME: Final = re.compile(r"metadata/(\d+)-([0-9a-f]+)--(.+)@(\d+)--(.+)@(\d+)\.gz")
-_MOST_LINE: Final = 64 * 1_048_576  # bytes of a block's line
+_MOST_LINE: Final = 64 * 1_048_576
+"""Bytes that the line of a block may have."""
 _MOST_METADATA: Final = 16 * 1_048_576
+"""Bytes that unpacked metadata may have."""
 
 
 class _Chunk(NamedTuple):
-    """Blocks `first` to `last` in one file."""
+    """A file with the blocks `first` to `last`."""
 
     first: int
     last: int
@@ -42,7 +45,10 @@ class _Chunk(NamedTuple):
 
 
 class ChunkSource:
-    """A parachain's blocks from chunks at an address, read once each where ranges ascend."""
+    """A parachain's blocks from chunks at an address.
+
+    If the ranges asked for are ascending, each chunk is read once.
+    """
 
     def __init__(self, network: str, chain: ParaId, base: Address | Store, relay: Endpoints | None = None) -> None:
         self.network = network
@@ -56,15 +62,18 @@ class ChunkSource:
         self._before: tuple[int, str] = (-1, "")
 
     async def newest(self) -> int:
-        """The last block of the last chunk."""
+        """Return the number of the last block in the last chunk."""
         return self._chunks[-1].last
 
     async def name(self) -> str | None:
-        """The name of the runtime that was read last, the only one that chunks have."""
+        """Return the name of the runtime that was read last.
+
+        Chunks do not have the chain's own name.
+        """
         return self._before[1].partition("/")[0] or None
 
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
-        """The inherents of a range of blocks. Raises `FetchError`."""
+        """Return the inherents of a range of blocks. Raises `FetchError`."""
         if self._held is None or self._held[0] > first:
             self._lines = self._read(first)
             self._held = next(self._lines, None)
@@ -72,6 +81,7 @@ class ChunkSource:
         while self._held is not None and self._held[0] <= last:
             height, place, line = self._held
             name = _runtime_name(place, line)
+            # The block was made with the runtime that the line before names, if that line is there.
             before, self._before = self._before, (height, name)
             if height >= first:
                 if height != first + len(proofs):
@@ -85,6 +95,7 @@ class ChunkSource:
         return await self._relay.vouched(proofs)
 
     def _list(self) -> tuple[list[_Chunk], dict[str, str]]:
+        """Return all chunks in order, and the paths of metadata by runtime."""
         chunks: list[_Chunk] = []
         runtimes: dict[str, str] = {}
         for path in self._store.walk():
@@ -102,7 +113,7 @@ class ChunkSource:
         return chunks, runtimes
 
     def _read(self, first: int) -> Iterator[tuple[int, str, dict[str, object]]]:
-        """The lines from the chunk with block `first` on, with height and place."""
+        """Yield height, place and content of the lines, from the chunk with block `first` on."""
         for chunk in self._chunks:
             if chunk.last < first:
                 continue
@@ -117,6 +128,10 @@ class ChunkSource:
                 raise FetchError(f"{place}: {error}") from None
 
     def _line(self, chunk: _Chunk, place: str, line: bytes) -> tuple[int, str, dict[str, object]]:
+        """Return height, place and content of a line.
+
+        Raises `WrongBlock` if it is not a block of the chunk.
+        """
         try:
             data = json.loads(line)
             height = data["height"]
@@ -128,6 +143,7 @@ class ChunkSource:
         return height, place, data
 
     def _proof(self, height: int, place: str, line: dict[str, object], name: str) -> RelayProof:
+        """Return the inherent of the block in a line, made with the runtime `name`."""
         block = read_block(place, line.get("block"), VALUES.hash(f"{place}: hash", line.get("hash")))
         if block.header.number != height:
             raise WrongBlock(f"{place}: block {height} has the number {block.header.number}")
@@ -136,6 +152,7 @@ class ChunkSource:
         return relay_proof(place, metadata, block, self.network, self.chain, name, source)
 
     def _runtime(self, place: str, name: str) -> Metadata:
+        """Return the metadata of a runtime."""
         if name not in self._metadata:
             path = self._runtimes.get(name)
             if path is None:
@@ -149,6 +166,7 @@ class ChunkSource:
 
 
 def _runtime_name(place: str, line: dict[str, object]) -> str:
+    """Return the runtime that a line names, as name and version joined by a slash."""
     version = line.get("runtimeVersion")
     try:
         return f"{version['specName']}/{int(version['specVersion'])}"  # type: ignore[index]  # checked by trying

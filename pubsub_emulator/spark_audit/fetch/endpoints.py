@@ -1,7 +1,9 @@
-"""Several nodes of one chain: which is asked, how often, and what happens when one fails.
+"""The nodes of one chain: which one is asked, how often, and what happens if it fails.
 
-A request goes to the node with the least to do. One that does not answer or is asked too often rests, each time twice
-as long, or as it says. One that refuses or tells a wrong block is asked a few times more: it may be many nodes.
+A request goes to the node with the fewest requests under way. A node that does not answer, or that
+says it is asked too often, rests: at first for a short time, then for twice as long with each
+failure, or as long as it asks for. A node that refuses a request or gives a wrong block is asked
+again a few times, since there may be many machines behind one address.
 """
 
 import asyncio
@@ -18,39 +20,51 @@ from pubsub_emulator.spark_audit.fetch.errors import FetchError, SourceLost, Wro
 T = TypeVar("T")
 
 REFUSALS: Final = 3
-"""A node is asked a question so often while it answers, but wrongly or with a refusal."""
+"""How often a node is asked the same question if it refuses or answers wrongly."""
 LOSSES: Final = 8
-"""A question is asked so often while no node answers."""
+"""How often a question is asked, for each node, before the nodes count as lost."""
 _MOST_REST: Final = 60.0
-_LONG_REST: Final = 2.0  # seconds from which a rest of all nodes is told
+"""Seconds that a node rests at most."""
+_LONG_REST: Final = 2.0
+"""Seconds from which a rest of all nodes is reported to the user."""
 _BUSY: Final = frozenset({-32005, -32029, 429})
+"""Codes of errors by which a node says that it is asked too often."""
 _BUSY_WORDS: Final = ("rate limit", "too many", "limit exceeded", "slow down")
+"""Words of error messages that mean the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRate:
-    """Limits of requests to nodes: `rate` in requests per second of each node, `None` for as many as it answers."""
+    """Limits of the requests to nodes."""
 
     connections: int = 8
-    """Requests that are under way at each node at once."""
+    """Requests that may be under way at each node at the same time."""
     rate: float | None = None
+    """Requests per second to each node, `None` for as many as it answers."""
     timeout: float = 60.0
+    """Seconds to wait for an answer."""
     rest: float = 0.5
     """Seconds of a node's first rest."""
 
 
 @dataclass(slots=True)
 class _Endpoint:
-    """One node."""
+    """A node, with its load."""
 
     rpc: Rpc
     limits: RequestRate
     room: asyncio.Semaphore
+    """Limits the requests that are under way."""
     busy: int = 0
+    """Requests that are under way or wait for room."""
     until: float = 0.0
+    """The time of the event loop at which its rest ends."""
     rests: int = 0
-    said: str = ""  # why it rests
+    """Rests since its last answer. Each one doubles the next rest."""
+    said: str = ""
+    """Why it rests."""
     next_at: float = 0.0
+    """The earliest time for the next request, if there is a rate."""
 
     async def call(self, method: str, params: Sequence[object]) -> object:
         async with self.room:
@@ -64,14 +78,18 @@ class _Endpoint:
         return answer
 
     async def _pace(self) -> None:
+        """Wait until the rate allows another request."""
         if self.limits.rate is None:
             return
         now = asyncio.get_running_loop().time()
         start = max(self.next_at, now)
+        # The time is reserved before waiting, so that requests that wait at the same time get
+        # different ones.
         self.next_at = start + 1 / self.limits.rate
         await asyncio.sleep(start - now)
 
     def give_rest(self, seconds: float | None) -> None:
+        """Let the node rest for some seconds, `None` for twice as long as before."""
         wait = self.limits.rest * 2**self.rests if seconds is None else seconds
         self.rests = min(self.rests + 1, 8)
         self.until = max(self.until, asyncio.get_running_loop().time() + min(wait, _MOST_REST))
@@ -79,15 +97,22 @@ class _Endpoint:
 
 @dataclass(slots=True)
 class _Question:
-    """The state of one request."""
+    """The state of one question, which may be asked several times."""
 
     refusals: dict[str, int] = field(default_factory=dict)
+    """By URL, how often a node refused or answered wrongly."""
     said: dict[str, str] = field(default_factory=dict)
+    """By URL, the last error."""
     losses: int = 0
+    """How often the question got no answer."""
 
 
 class Endpoints:
-    """Nodes of a chain, an asynchronous context manager; `resting` hears why all rest. Raises `ClientError`."""
+    """The nodes of a chain. Use it as an asynchronous context manager.
+
+    `resting` is called with the reason if all nodes rest for a while. Raises `ClientError` if a URL
+    is wrong.
+    """
 
     def __init__(
         self, urls: Sequence[str], limits: RequestRate, resting: Callable[[str], None] = lambda _said: None
@@ -113,19 +138,20 @@ class Endpoints:
 
     @property
     def urls(self) -> list[str]:
-        """The nodes."""
+        """URLs of the nodes."""
         return [node.rpc.url for node in self._nodes]
 
     @property
     def width(self) -> int:
-        """Requests that can be under way at once."""
+        """The number of requests that can be under way at the same time."""
         return self.limits.connections * len(self._nodes)
 
     async def ask(self, check: Callable[[str, object], T], method: str, *params: object, only: str | None = None) -> T:
-        """The answer of a node as `check` returns it, given the node's URL; raises `WrongBlock` for an impossible one.
+        """Ask the nodes a question, and return the answer as `check` returns it.
 
-        With `only` no other node is asked. Raises `SourceLost` when none answers, `WrongBlock` when those that do
-        refuse or tell what cannot be, with what each of them said last.
+        `check` is called with the node's URL and the answer, and raises `WrongBlock` if the answer
+        cannot be right. With `only`, no other node is asked. Raises `SourceLost` if no node
+        answers, and `WrongBlock` if those that answer refuse or answer wrongly.
         """
         question = _Question()
         while True:
@@ -145,6 +171,7 @@ class Endpoints:
                 self._refused(question, url, str(error))
 
     def _lost(self, question: _Question, node: _Endpoint, said: str, after: float | None) -> None:
+        """Note that a node did not answer, and let it rest."""
         node.give_rest(after)
         node.said = said
         question.losses += 1
@@ -153,11 +180,12 @@ class Endpoints:
             raise SourceLost(f"{'; '.join(question.said.values())}; the same command goes on when a node answers")
 
     def _refused(self, question: _Question, url: str, said: str) -> None:
+        """Note that a node refused a question or answered it wrongly."""
         question.refusals[url] = question.refusals.get(url, 0) + 1
         question.said[url] = said
 
     async def _choose(self, question: _Question, only: str | None, method: str) -> _Endpoint:
-        """The node to ask now; waits while all rest."""
+        """Return the node to ask next. Waits if all nodes rest."""
         asked = (node for node in self._nodes if only in {None, node.rpc.url})
         fit = [node for node in asked if question.refusals.get(node.rpc.url, 0) < REFUSALS]
         if not fit:
@@ -167,7 +195,7 @@ class Endpoints:
             now = loop.time()
             awake = [node for node in fit if node.until <= now]
             if awake:
-                # Another node first, where this one has refused the question already.
+                # A node that has refused this question comes after those that have not.
                 return min(awake, key=lambda node: (question.refusals.get(node.rpc.url, 0), node.busy))
             wait = min(node.until for node in fit) - now
             if wait >= _LONG_REST:

@@ -1,17 +1,17 @@
-"""Errors of fetching; each is one line that names source and block."""
+"""Errors of fetching. Each message is one line that names the source and the block."""
 
 from pubsub_emulator.primitives.errors import PubsubError
 
 
 class FetchError(PubsubError):
-    """A source that cannot be read, or says what cannot be. What was committed before stays."""
+    """A source cannot be read or contradicts itself. Segments that were committed before remain."""
 
 
 class SourceLost(FetchError):
-    """No node answers any more: the same command goes on when one does."""
+    """No node answers any more. When one does, the same command continues."""
 
     is_infrastructure = True
 
 
 class WrongBlock(FetchError):
-    """A block that is not what its hash, its header or its neighbours say."""
+    """A block that does not match its hash, its header or its neighbours."""

@@ -1,10 +1,13 @@
-"""Exported tables with substrate-etl's columns: blocks with time and relay root, extrinsics with their parameters.
+"""The source of blocks in exported tables with the columns of substrate-etl.
 
-    blocks…      number, hash, parent_hash, state_root, block_time, relay_block_number, relay_state_root
-    extrinsics…  block_number, section, method, params (JSON: validationData, relayChainState.trieNodes, …)
+    blocks…      number, hash, parent_hash, state_root, block_time, relay_block_number,
+                 relay_state_root
+    extrinsics…  block_number, section, method,
+                 params (JSON: validationData, relayChainState.trieNodes, …)
 
-Files are Parquet, CSV or JSON lines, called after their table or in a folder that is. Nothing but the proof can be
-verified in them: hashes and times are the export's word, and its relay roots are compared with the inherents.
+Files are Parquet, CSV or JSON lines. Their own name, or the name of a folder, begins with the
+table's. Only the proofs in them can be verified. Hashes and times are claims of the export; its
+relay roots are compared with the inherents.
 """
 
 import csv
@@ -30,27 +33,36 @@ from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 from pubsub_emulator.spark_audit.real_proofs.values import plain_name
 
 Row = Mapping[str, object]
+"""A row of a table."""
 
 _COLUMNS: Final = {
     "blocks": ("number", "hash", "parent_hash", "state_root", "block_time", "relay_block_number", "relay_state_root"),
     "extrinsics": ("block_number", "section", "method", "params"),
 }
+"""Columns that are read, by table."""
 _NUMBER: Final = {"blocks": "number", "extrinsics": "block_number"}
+"""The column with the block number, by table."""
 _ENDINGS: Final = (".parquet", ".csv", ".jsonl", ".json")
 _CALL: Final = ("parachainsystem", "setvalidationdata")
+"""Section and method of the inherent, as `plain_name` writes them: exports differ in case and
+underscores."""
 
 
 @dataclass(slots=True)
 class _File:
-    """One file of a table and the block numbers in it, known once it was read."""
+    """A file of a table."""
 
     table: str
     path: str
     span: tuple[int, int] | None = field(default=None)
+    """The lowest and highest block number in the file, `None` before it was read."""
 
 
 class ExportSource:
-    """A parachain's blocks from exported tables at an address; each range reads the files that overlap it."""
+    """A parachain's blocks from exported tables at an address.
+
+    For a range of blocks, only the files that overlap it are read.
+    """
 
     def __init__(self, network: str, chain: ParaId, base: Address | Store, relay: Endpoints | None = None) -> None:
         self.network = network
@@ -66,15 +78,15 @@ class ExportSource:
             self._files += [_File(table, path) for path in mine]
 
     async def newest(self) -> int:
-        """The highest block of the export."""
+        """Return the number of the highest block in the export."""
         return max((self._span(file)[1] for file in self._files if file.table == "blocks"), default=0)
 
     async def name(self) -> str | None:
-        """An export has numbers of chains only."""
+        """Return `None`: an export has ParaIds, but not names."""
         return None
 
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
-        """The inherents of a range of blocks. Raises `FetchError`."""
+        """Return the inherents of a range of blocks. Raises `FetchError`."""
         heads = {number: (place, row) for number, place, row in self._rows("blocks", first, last)}
         calls = {
             number: (place, row)
@@ -92,6 +104,7 @@ class ExportSource:
         return await self._relay.vouched(proofs)
 
     def _rows(self, table: str, first: int, last: int) -> Iterator[tuple[int, str, Row]]:
+        """Yield number, place and content of a table's rows in a range of blocks."""
         for file in self._files:
             if file.table != table:
                 continue
@@ -102,12 +115,15 @@ class ExportSource:
                         yield number, place, row
 
     def _span(self, file: _File) -> tuple[int, int]:
+        """Return the lowest and highest block number in a file. It is read for that once."""
         if file.span is None:
             numbers = [number for number, _, _ in self._read(file, (_NUMBER[file.table],))]
+            # An empty file gets a span that overlaps no range.
             file.span = (min(numbers), max(numbers)) if numbers else (U32_MAX, 0)
         return file.span
 
     def _read(self, file: _File, columns: tuple[str, ...] | None = None) -> Iterator[tuple[int, str, Row]]:
+        """Yield number, place and content of a file's rows."""
         wanted = columns or _COLUMNS[file.table]
         name = _NUMBER[file.table]
         with self._store.open(file.path) as content:
@@ -119,6 +135,7 @@ class ExportSource:
                 yield VALUES.number(f"{place}: {name}", row[name]), place, row
 
     def _proof(self, number: int, place: str, head: Row, where: str, call: Row) -> RelayProof:
+        """Return the inherent of a block from its row and the row of its call."""
         data = _params(where, call["params"])
         validation = _inside(data, "validationData") or data
         relay_parent = VALUES.number(f"{where}: relayParentNumber", _inside(validation, "relayParentNumber"))
@@ -151,7 +168,7 @@ class ExportSource:
 
 
 def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a file, some columns of each. Raises `FetchError`."""
+    """Yield the rows of a file with these columns. Raises `FetchError`."""
     try:
         if path.endswith(".parquet"):
             parquet = pq.ParquetFile(content, pre_buffer=False)
@@ -174,7 +191,7 @@ def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]
 
 
 def _lines(place: str, read: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
-    """The lines of a file. Raises `FetchError` for one that is longer than a field may be."""
+    """Yield the lines of a file. Raises `FetchError` if one is longer than a value may be."""
     while line := read(MOST_FIELD + 1):
         if len(line) > MOST_FIELD:
             raise FetchError(f"{place}: a line has more than {MOST_FIELD} bytes")
@@ -182,6 +199,7 @@ def _lines(place: str, read: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
 
 
 def _params(place: str, params: object) -> object:
+    """Return the parameters of a call, which some exports have as a text of JSON."""
     if not isinstance(params, str):
         return params
     try:
@@ -191,7 +209,10 @@ def _params(place: str, params: object) -> object:
 
 
 def _inside(data: object, name: str, depth: int = 8) -> object:
-    """The value of the first field of that name, however deep, in either case; `None` where there is none."""
+    """Return the value of the first field of this name, at any depth; `None` if there is none.
+
+    Names are compared without case and underscores, since exports differ in them.
+    """
     if isinstance(data, list):
         data = {str(at): each for at, each in enumerate(data)}
     if not isinstance(data, dict) or depth == 0:
@@ -204,6 +225,7 @@ def _inside(data: object, name: str, depth: int = 8) -> object:
 
 
 def _time(place: str, value: object) -> datetime | None:
+    """Return a block's time, which is taken as UTC unless it states another zone."""
     if value is None or value == "":
         return None
     if isinstance(value, str):

@@ -1,7 +1,8 @@
-"""Ranges of real blocks become segments of a history; what is there already is not fetched again.
+"""The fetching of ranges of real blocks, which become segments of a history.
 
-Units begin at multiples of their size, whichever range was asked for. Each is committed once it is whole, so the same
-command goes on where a run ended.
+Blocks that are in the history already are not fetched again. A range is cut at multiples of the
+unit's size, whatever its own ends. Each unit is committed as soon as it is complete, so the same
+command continues after an interruption.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,10 +19,11 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.imported import UNIT_BLOCKS, Present, RelayProof, write_segment
 
 MOST_IN_UNIT: Final = 10_000
+"""Blocks that a unit may have."""
 _OTHER_PLACE: Final = "ask nodes of the fork that the history has, or write to another place"
 
 Advance = Callable[[int, int], None]
-"""Told how many blocks are done, of how many."""
+"""Called with the number of blocks that are done, and of all that are missing."""
 
 
 class Source(Protocol):
@@ -31,40 +33,54 @@ class Source(Protocol):
     chain: ParaId
 
     async def newest(self) -> int:
-        """The height of the last block that it has for good. Raises `FetchError`."""
+        """Return the number of the last block that cannot be taken back any more.
+
+        Raises `FetchError`.
+        """
 
     async def name(self) -> str | None:
-        """The chain's name, known once blocks were read; `None` where the source has none."""
+        """Return the chain's name, `None` if the source has none. Call it after `blocks`."""
 
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
-        """The inherents of a range of blocks, ascending, all of them. Raises `FetchError`."""
+        """Return the inherents of all blocks of a range in order. Raises `FetchError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Blocks `first` to `last`, which may be left to the source, in units of so many."""
+    """The blocks to fetch."""
 
     first: int
     last: int | None = None
+    """The last block, `None` for the newest one of the source."""
     unit: int = UNIT_BLOCKS
+    """Blocks of a segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a run: blocks `first` to `last` are in the history, `fetched` of them now."""
+    """The result of a run."""
 
     first: int
+    """The first block of the range."""
     last: int
+    """The last block of the range."""
     fetched: int
+    """Blocks that this run added to the history."""
     there: int
+    """Blocks of the range that were in the history before."""
     nodes: int
+    """Proof nodes that were written."""
     proof_bytes: int
+    """Bytes of the nodes in all proofs that were added."""
     differing: int
     """Blocks whose inherent states another relay root than the relay chain's header."""
 
 
 async def fetch(source: Source, wanted: Range, address: Address | Store, advance: Advance) -> Fetched:
-    """Add a range of a chain's blocks to the history at `address`. Raises `FetchError`, `CommitError`, `OSError`."""
+    """Add a range of a chain's blocks to the history at `address`.
+
+    Raises `FetchError`, `CommitError`, `OSError`.
+    """
     check_name(source.network)
     if wanted.first < 1:
         raise FetchError("block 0 has no inherent: ranges begin at block 1")
@@ -80,6 +96,7 @@ async def fetch(source: Source, wanted: Range, address: Address | Store, advance
     last = newest
     missing = list(_units(known, wanted.first, last, wanted.unit))
     if wanted.last is not None and missing:
+        # A block that may still be taken back must not become part of a history.
         final = await source.newest()
         if final < last:
             raise FetchError(f"block {last} is not final yet; the newest final block is {final}")
@@ -106,20 +123,23 @@ async def fetch(source: Source, wanted: Range, address: Address | Store, advance
 
 
 Known = dict[int, tuple[Hash | None, Hash | None]]
-"""Hash and parent of each block that the history holds, by number."""
+"""Hash and parent of each block in the history, by number."""
 
 
 def _units(known: Known, first: int, last: int, size: int) -> Iterator[tuple[int, int]]:
-    """The stretches of a range that are not there, cut at multiples of `size`."""
+    """Yield the stretches of a range that are missing, cut at multiples of `size`."""
     missing = (number for number in range(first, last + 1) if number not in known)
-    # What follows each other is as far from its place among all that is missing.
+    # Consecutive numbers have the same distance from their index among all missing ones.
     for _, group in groupby(enumerate(missing), lambda each: (each[1] - each[0], each[1] // size)):
         numbers = [number for _, number in group]
         yield numbers[0], numbers[-1]
 
 
 def _check_joins(source: Source, proofs: list[RelayProof], known: Known) -> None:
-    """Each block names the one before it, also where that is in the history already. Raises `WrongBlock`."""
+    """Raise `WrongBlock` unless each block's parent is the block before it.
+
+    The neighbours of the new blocks may be in the history already.
+    """
     hashes = {proof.number: proof.block for proof in proofs}
     named = {proof.number: proof.parent for proof in proofs}
     after = max(named) + 1

@@ -1,12 +1,15 @@
-"""`set_validation_data` and `Timestamp.set` in a block's body, found and decoded by the runtime's own metadata.
+"""The inherents `set_validation_data` and `Timestamp.set` of a block, decoded by its metadata.
 
-Runtimes differ in how the call is cut; its parts are found by their names, wherever they are nested:
+The structure of the call differs between runtimes. Its parts are found by their names, however deep
+they are nested:
 
-    data: {validation_data: {parent_head, relay_parent_number, …}, relay_chain_state, downward_messages,
-           horizontal_messages [, relay_parent_descendants [, collator_peer_id]]}
+    data: {validation_data: {parent_head, relay_parent_number, …}, relay_chain_state,
+           downward_messages, horizontal_messages
+           [, relay_parent_descendants [, collator_peer_id]]}
     data: {validation_data, relay_chain_state, relay_parent_descendants, collator_peer_id},
-           inbound_messages_data: {downward_messages: {full_messages, hashed_messages}, horizontal_messages: {…}}
-    relay_parent_number, relay_parent_storage_root, relay_chain_state, …        the emulator's own
+           inbound_messages_data: {downward_messages: {full_messages, hashed_messages},
+           horizontal_messages: {…}}
+    relay_parent_number, relay_parent_storage_root, relay_chain_state, …   this emulator's runtime
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,18 +31,24 @@ from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
 from pubsub_emulator.spark_audit.history.row import EPOCH
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
-_BARE: Final = (4, 5)  # first bytes of extrinsics without a signature: the format version
+_BARE: Final = (4, 5)
+"""First bytes of extrinsics without a signature: the version of the format."""
 _MESSAGES: Final = ("downward_messages", "horizontal_messages")
-_LAST_TIME: Final = 253_402_300_799_000  # milliseconds at the end of the year 9999
+_LAST_TIME: Final = 253_402_300_799_000
+"""Milliseconds from 1970 to the end of the year 9999."""
 
 Parts = dict[str, tuple[object, bytes]]
-"""Values and their SCALE bytes, by the names of the fields that lead to them, joined by dots."""
+"""Values with their SCALE bytes, by the names of the fields that lead to them, joined by dots."""
 
 
 def relay_proof(  # noqa: PLR0917  # what a block is of
     place: str, metadata: Metadata, block: RawBlock, network: str, chain: ParaId, runtime: str, source: str
 ) -> RelayProof:
-    """The inherent of a block. Raises `WrongBlock`, which names `place`."""
+    """Return the inherent of a block.
+
+    `runtime` is the name of the runtime whose `metadata` this is, `source` describes where the
+    block is from. Raises `WrongBlock`, whose message begins with `place`.
+    """
     try:
         calls = dict(_calls(metadata, block.extrinsics))
         return _proof(place, calls, block, network, chain, runtime, source)
@@ -49,26 +58,28 @@ def relay_proof(  # noqa: PLR0917  # what a block is of
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A bare extrinsic's arguments."""
+    """The arguments of an extrinsic without a signature."""
 
     parts: Parts
 
     def get(self, name: str) -> object:
+        """Return the value of a part. Raises `ScaleError` if there is none."""
         found = self.find(name)
         if found is None:
             raise ScaleError(f"set_validation_data has no field {name}")
         return found[0]
 
     def find(self, name: str) -> tuple[object, bytes] | None:
-        """The part that `name`, or a field inside of it, is the name of; `None` where there is none."""
+        """Return value and bytes of the first part of this name, `None` if there is none."""
         return next((each for path, each in self.parts.items() if _last(path) == name), None)
 
     def under(self, name: str) -> Parts:
+        """Return the parts inside of the part `name`, by their own names."""
         return {_last(path): each for path, each in self.parts.items() if name in path.split(".")}
 
 
 def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[str, _Call]]:
-    """The two inherents that are wanted, by name, of those that are there."""
+    """Yield the two inherents, if they are in the block, with their names."""
     wanted = {
         found[0]: (f"{pallet}.{call}", found[1])
         for pallet, call in (("ParachainSystem", "set_validation_data"), ("Timestamp", "set"))
@@ -80,6 +91,7 @@ def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[st
         outer = Reader(extrinsic)
         body = outer.bytes_()
         outer.end()
+        # Extrinsics with signatures are not decoded.
         if len(body) < 3 or body[0] not in _BARE or body[1:3] not in wanted:
             continue
         name, fields = wanted[body[1:3]]
@@ -91,7 +103,10 @@ def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[st
 
 
 def _call(metadata: Metadata, pallet: str, call: str) -> tuple[bytes, tuple[Field, ...]] | None:
-    """The two bytes that a call begins with, and its fields."""
+    """Return the two bytes with which a call begins, and its fields.
+
+    Returns `None` if the runtime has no such call.
+    """
     found = metadata.pallets.get(pallet)
     kind = None if found is None or found.calls is None else metadata.types.get(found.calls)
     if found is None or not isinstance(kind, Enum):
@@ -103,7 +118,7 @@ def _call(metadata: Metadata, pallet: str, call: str) -> tuple[bytes, tuple[Fiel
 
 
 def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: int = 0) -> None:
-    """Read fields; structs whose fields have names are looked into."""
+    """Read fields and add them to `parts`. Structs with named fields are read field by field."""
     walk.step()
     if depth > MAX_DEPTH:
         raise ScaleError(f"a type is nested deeper than {MAX_DEPTH}")
@@ -114,11 +129,13 @@ def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: i
         start = reader.pos
         if isinstance(kind, Composite) and kind.fields and all(each.name is not None for each in kind.fields):
             _take(walk, kind.fields, f"{name}.", parts, depth + 1)
+            # The bytes of messages as a whole are needed for `messages_used`.
             if _last(name) in _MESSAGES:
                 parts[name] = None, reader.data[start : reader.pos]
             continue
         if _last(name) == "relay_parent_descendants" and isinstance(kind, SequenceType):
             value: object
+            # Each header is stored with its own bytes, so that it can be hashed.
             encoded: list[bytes] = []
             for _ in range(reader.length()):
                 begins = reader.pos
@@ -133,6 +150,7 @@ def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: i
 def _proof(  # noqa: PLR0917  # as `relay_proof`
     place: str, calls: dict[str, _Call], block: RawBlock, network: str, chain: ParaId, runtime: str, source: str
 ) -> RelayProof:
+    """Return the inherent, after it was compared with the block's header."""
     call = calls.get("ParachainSystem.set_validation_data")
     if call is None:
         raise WrongBlock(f"{place}: the block has no set_validation_data")
@@ -171,13 +189,17 @@ def _proof(  # noqa: PLR0917  # as `relay_proof`
 
 
 def _downward(call: _Call) -> tuple[InboundDownwardMessage, ...]:
-    """Messages that are there in full; those of which only the hash is given have no bytes to keep."""
+    """Return the downward messages that the call has in full.
+
+    For some messages, newer runtimes have only the hash.
+    """
     inside = call.under("downward_messages")
     listed = inside["full_messages"][0] if "full_messages" in inside else call.get("downward_messages")
     return tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in map(_message, _list(listed)))
 
 
 def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
+    """Return the horizontal messages that the call has in full, by sender in ascending order."""
     inside = call.under("horizontal_messages")
     out: dict[int, list[InboundHrmpMessage]] = {}
     if "full_messages" in inside:
@@ -191,13 +213,14 @@ def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ..
 
 
 def _message(value: object) -> tuple[int, bytes]:
+    """Return the block number and the bytes of a message."""
     sent_at, data = _pair(value)
     if not isinstance(data, bytes):
         raise ScaleError("a message is not a block number and bytes")
     return _u32(sent_at), data
 
 
-# A node's metadata decides of which types these values are.
+# The metadata comes from a node and decides which types these values have. So they are checked.
 
 
 def _u32(value: object) -> int:
@@ -234,7 +257,10 @@ def _are_bytes(value: object) -> TypeGuard[list[bytes]]:
 
 
 def _time(call: _Call | None) -> datetime | None:
-    """The time that `Timestamp.set` sets, in milliseconds; `None` beyond the years that calendars have."""
+    """Return the time that `Timestamp.set` sets, in milliseconds since 1970.
+
+    Returns `None` if there is no such call, or if the time is beyond the year 9999.
+    """
     found = None if call is None else next(iter(call.parts.values()), None)
     if found is None or not isinstance(found[0], int) or not 0 <= found[0] <= _LAST_TIME:
         return None

@@ -1,7 +1,8 @@
-"""A range of blocks from nodes over JSON-RPC, each verified by its hash and compared with those of the other nodes.
+"""The source of blocks at nodes, over JSON-RPC.
 
-The last block's hash has to be the same at every node; each other block is the parent that the one after it names. So a
-node on a fork, or one that makes blocks up, delays a range and never changes it.
+The hash of the last block of a range must be the same at every node. Every other block must be the
+parent that the block after it names. So a node that is on a fork or invents blocks can delay a
+range, but never change it.
 """
 
 import asyncio
@@ -21,11 +22,15 @@ from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
 T = TypeVar("T")
 
-_RUNTIMES: Final = 8  # runtimes whose metadata is kept: a range rarely has more than two
+_RUNTIMES: Final = 8
+"""Runtimes whose metadata stays in memory. A range rarely has more than two."""
 
 
 class NodeSource:
-    """A parachain's blocks from its nodes; relay roots from nodes of the relay chain, where there are any."""
+    """A parachain's blocks from its nodes.
+
+    Relay roots are confirmed by nodes of the relay chain, if there are any.
+    """
 
     def __init__(self, network: str, chain: ParaId, nodes: Endpoints, relay: Endpoints | None = None) -> None:
         self.network = network
@@ -35,12 +40,15 @@ class NodeSource:
         self._metadata: dict[str, Metadata] = {}
 
     async def newest(self) -> int:
-        """The height of the last final block. Raises `SourceLost`, `WrongBlock`."""
+        """Return the number of the last final block. Raises `SourceLost`, `WrongBlock`."""
         head = await ask_hash(self.nodes, "the final head", "chain_getFinalizedHead")
         return (await ask_header(self.nodes, head, "the final head")).number
 
     async def name(self) -> str | None:
-        """The chain's name by its nodes, `None` where none tells it: a name is not worth a failure."""
+        """Return the chain's name, `None` if the nodes do not state it.
+
+        Errors are ignored, since a name is not worth a failure.
+        """
 
         def check(url: str, answer: object) -> str:
             if not isinstance(answer, str):
@@ -53,7 +61,12 @@ class NodeSource:
             return None
 
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
-        """The inherents of blocks `first` to `last`. Raises `SourceLost`, `WrongBlock`."""
+        """Return the inherents of blocks `first` to `last`. Raises `SourceLost`, `WrongBlock`.
+
+        All blocks are first asked for by number, many at a time. Then they are checked from the
+        last one to the first, and a block that is not the parent of the next one is asked for again
+        by its hash.
+        """
         anchor = await self._anchor(last)
         blocks = {last: await self._block(last, anchor)}
         done = 0
@@ -70,7 +83,8 @@ class NodeSource:
         for number in range(last - 1, first - 1, -1):
             wanted = blocks[number + 1].header.parent
             found = blocks.get(number)
-            if found is None or found.header.hash != wanted:  # a node on a fork, or one that lies, was asked
+            # The node that was asked is on a fork, or lies.
+            if found is None or found.header.hash != wanted:
                 blocks[number] = await self._block(number, wanted)
         ordered = [blocks[number] for number in range(first, last + 1)]
         source = json.dumps({"rpc": "chain_getBlock"})
@@ -83,7 +97,7 @@ class NodeSource:
     # Blocks
 
     async def _anchor(self, number: int) -> Hash:
-        """The hash of a block, the same at every node that answers."""
+        """Return the hash of a block. Raises `WrongBlock` if nodes disagree about it."""
         urls = self.nodes.urls
         asked = (ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number, only=url) for url in urls)
         said: dict[Hash, list[str]] = {}
@@ -103,14 +117,19 @@ class NodeSource:
         return next(iter(said))
 
     async def _numbered(self, number: int) -> RawBlock | None:
-        """A block by its height, whichever fork the node that was asked is on; `None` where that goes wrong."""
+        """Return a block by its number, from whichever fork the node is on.
+
+        Returns `None` if that fails: then it is asked for by hash.
+        """
         try:
             found = await ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number)
             return await self._block(number, found)
         except WrongBlock:
-            return None  # it is asked for again by the hash that the block after it names
+            return None
 
     async def _block(self, number: int, wanted: Hash) -> RawBlock:
+        """Return a block by its hash, checked for its number."""
+
         def check(url: str, answer: object) -> RawBlock:
             place = f"{url}: block {number}"
             if answer is None:
@@ -126,7 +145,11 @@ class NodeSource:
     # Runtimes
 
     async def _runtimes(self, blocks: list[RawBlock]) -> list[str]:
-        """The runtime of each block; blocks between two blocks of one runtime have that runtime too."""
+        """Return the runtime of each block.
+
+        Blocks between two blocks of the same runtime are taken to have it, too. So a range without
+        an upgrade costs two questions, and an upgrade is found by bisection.
+        """
         names: dict[int, str] = {}
 
         async def fill(low: int, high: int) -> None:
@@ -144,7 +167,10 @@ class NodeSource:
         return [names[at] for at in range(len(blocks))]
 
     async def _runtime(self, block: RawBlock) -> str:
-        """Name and version of the runtime that a block was made with: that of its parent's state."""
+        """Return name and version of a block's runtime, and make sure that its metadata is known.
+
+        It is the runtime in the state of the block's parent.
+        """
         number, parent = block.header.number, f"0x{block.header.parent.hex()}"
 
         def version(url: str, answer: object) -> str:
@@ -164,11 +190,16 @@ class NodeSource:
         if name not in self._metadata:
             found = await self._of_state(number, metadata, "state_getMetadata", parent)
             while len(self._metadata) >= _RUNTIMES:
+                # The metadata that was added first.
                 del self._metadata[next(iter(self._metadata))]
             self._metadata[name] = found
         return name
 
     async def _of_state(self, number: int, check: Callable[[str, object], T], method: str, parent: str) -> T:
+        """Ask about a block's state.
+
+        If it fails, the message suggests an archive node, since other nodes forget old states.
+        """
         try:
             return await self.nodes.ask(check, method, parent)
         except WrongBlock as error:

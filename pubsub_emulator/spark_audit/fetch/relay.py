@@ -1,4 +1,7 @@
-"""The relay chain's headers, which vouch for the roots that inherents state; and what all questions share."""
+"""The relay chain's headers, which confirm the roots that inherents state.
+
+Questions that several modules ask nodes are here as well.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,14 +19,20 @@ U = TypeVar("U")
 
 
 class RelayHeaders:
-    """Headers of relay parents from nodes of the relay chain; without nodes an inherent's word is all there is."""
+    """Headers of relay parents from nodes of the relay chain.
+
+    Without nodes, the root that an inherent states cannot be confirmed.
+    """
 
     def __init__(self, nodes: Endpoints | None) -> None:
         self._nodes = nodes
         self._known: dict[int, RelayHeader] = {}
 
     async def vouched(self, proofs: Sequence[RelayProof]) -> list[RelayProof]:
-        """The proofs with the headers of their relay parents. Raises `SourceLost`, `WrongBlock`."""
+        """Return the proofs with the headers of their relay parents.
+
+        Raises `SourceLost`, `WrongBlock`.
+        """
         nodes = self._nodes
         if nodes is None:
             return list(proofs)
@@ -39,12 +48,14 @@ class RelayHeaders:
             known[number] = RelayHeader(header.hash, header.state_root)
 
         await each(one, [number for number in wanted if number not in known], nodes.width)
+        # Only the headers of this range stay in memory: consecutive ranges can share a relay
+        # parent.
         self._known = known
         return [replace(proof, relay_header=known[int(proof.relay_parent)]) for proof in proofs]
 
 
 async def ask_header(nodes: Endpoints, wanted: Hash, what: str) -> RawHeader:
-    """The header with a hash. Raises `SourceLost`, `WrongBlock`."""
+    """Return the header with a hash. Raises `SourceLost`, `WrongBlock`."""
 
     def check(url: str, answer: object) -> RawHeader:
         header = VALUES.header(f"{url}: {what}", answer)
@@ -56,7 +67,7 @@ async def ask_header(nodes: Endpoints, wanted: Hash, what: str) -> RawHeader:
 
 
 async def each(work: Callable[[U], Awaitable[None]], items: Iterable[U], width: int) -> None:
-    """Do `work` for each item, `width` at a time; the first failure ends it."""
+    """Do `work` for each item, `width` at a time. The first failure ends all and is raised."""
     left = iter(items)
 
     async def go() -> None:
@@ -72,7 +83,7 @@ async def each(work: Callable[[U], Awaitable[None]], items: Iterable[U], width: 
 
 
 async def ask_hash(nodes: Endpoints, what: str, method: str, *params: object, only: str | None = None) -> Hash:
-    """The hash that a node gives something. Raises `SourceLost`, `WrongBlock`."""
+    """Ask a question whose answer is a hash. Raises `SourceLost`, `WrongBlock`."""
 
     def check(url: str, answer: object) -> Hash:
         if answer is None:

@@ -1,1 +1,1 @@
-"""Large histories, made to be audited: many generated networks with cheats sprinkled in and the truth beside them."""
+"""Simulations: many generated networks with cheats, and the truth about the cheats, for audits."""

@@ -1,13 +1,14 @@
-"""A generated network: twelve parachains that publish to and read from one another, drawn from a seed and a number.
+"""A generated network: twelve parachains that publish to and read from one another.
 
-Usual proofs are more than 10 KiB. The chains differ in what cheats need to have something to cheat with:
+Usual proofs are larger than 10 KiB. Some chains differ, so that every cheat finds an opportunity:
 
-    nodes, none   cache policies other than `slots`: cached nodes, and nothing remembered
+    nodes, none   other cache policies than `slots`: cached nodes, and no cache
     tight         a budget that runs out, so that there is a cursor and a stop
     ordered       downward messages, two at a time
     called        horizontal messages of two senders
 
-What happens in a relay block is a function of seed, network and block number alone (PS-90).
+All events before a relay block depend only on the seed, the network's number and the block's number
+(PS-90). So a network can be made anywhere, and again.
 """
 
 from dataclasses import dataclass, replace
@@ -22,19 +23,24 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, CachePolicy, RuntimeSpec, merge_subscriptions
 
 CHAINS: Final = 12
+"""Parachains of a network."""
 PUBLISHERS: Final = 8
-"""How many of the chains publish."""
+"""Chains that publish, the first ones."""
 LEAST_READ: Final = 5
-"""Publishers that a chain reads at least."""
+"""The least number of publishers that a chain reads."""
 KEYS: Final = 6
+"""Keys of a publisher."""
 COLLATORS: Final = 4
+"""Collators of a chain."""
 CHEATS: Final = 2
-"""Of a chain's collators, how many cheat at times."""
+"""Collators of a chain that cheat now and then."""
 SEGMENT: Final = 200
-"""Relay blocks of a segment: some 200 blocks of each chain are one unit of an audit."""
+"""Relay blocks of a segment. So a unit of an audit has about 200 blocks of each chain."""
 
 _FIRST: Final = 1000
+"""ParaId of the first chain."""
 _TIGHT_ROOM: Final = 16_000
+"""Bytes that the chain with the tight budget can use before the stop rule ends its walk."""
 _NODES, _NONE, _TIGHT, _ORDERED, _CALLED = range(5)
 _FAVOURITES: Final = {
     _NODES: ("add-cached-node", "as-if-cached", "as-if-not-cached"),
@@ -42,9 +48,11 @@ _FAVOURITES: Final = {
     _ORDERED: ("alter-message", "drop-message", "reorder-messages"),
     _CALLED: ("alter-message", "drop-message", "empty-sender"),
 }
-"""Cheats that only these chains give an opportunity to, or the best one: tried more often there."""
+"""Cheats that only these chains make possible, or make most effective. They are tried more often
+there."""
 
 _FAVOURED: Final = 6
+"""How many times a favourite is in the list from which a cheat is drawn, beside the once of all."""
 _NAMES: Final = {
     _NODES: "caches nodes",
     _NONE: "caches nothing",
@@ -56,11 +64,13 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Network `number` of the simulation with this seed; collators cheat in `cheat_rate` millionths of all turns."""
+    """One network of a simulation."""
 
     seed: str
     number: int
+    """The number of the network in the simulation."""
     cheat_rate: int
+    """Cheats in a million turns of all collators together."""
 
     @property
     def name(self) -> str:
@@ -68,15 +78,15 @@ class Population:
         return f"n{self.number:05d}"
 
     def names(self) -> dict[ParaId, str]:
-        """The names of chains that differ from the others."""
+        """Return names for the chains that differ from the others."""
         return {ParaId(_FIRST + at): name for at, name in _NAMES.items()}
 
     def stream(self, purpose: str) -> Draws:
-        """Draws of this network for one purpose."""
+        """Return the network's random draws for one purpose."""
         return Draws(self.seed.encode(), f"{self.name}/{purpose}")
 
     def network(self, *, unjudged: bool = False) -> Network:
-        """The network at genesis."""
+        """Return the network at genesis."""
         paras = [ParaId(_FIRST + at) for at in range(CHAINS)]
         channels = tuple((paras[sender], paras[_CALLED]) for sender in (0, 1))
         chains = tuple(
@@ -88,7 +98,7 @@ class Population:
         return Network(config)
 
     def feed(self, network: Network) -> None:
-        """Let happen what happens before the network's next relay block."""
+        """Do everything that happens in the network before its next relay block."""
         block = RelayBlockNumber(network.number + 1)
         for at in range(PUBLISHERS):
             self._publish(network, ParaId(_FIRST + at), block)
@@ -101,12 +111,14 @@ class Population:
                 network.send(_FIRST + sender, _FIRST + _CALLED, stream.take(stream.between(1, 60)))
 
     def _spec(self, at: int, para: ParaId, publishers: list[ParaId]) -> RuntimeSpec:
+        """Return the runtime of chain number `at`."""
         stream = self.stream(f"chain/{para}")
         others = [other for other in publishers if other != para]
         read = others if at == _TIGHT else stream.sample(others, stream.between(LEAST_READ, len(others)))
         items = merge_subscriptions([(other, self._read_keys(stream, other)) for other in read])
         if at == _TIGHT:
-            # The largest value that it reckons with leaves this much of its budget before the stop rule fires.
+            # The budget's reserve must cover the largest value, so a large value length leaves
+            # little room.
             least = MIN_BUDGET - _TIGHT_ROOM
             spec = RuntimeSpec(para, items, max_pov_size=1_300_000, reserve_minimum=True, max_trie_depth=5)
             return replace(spec, max_stored_keys=8, max_value_length=least)
@@ -114,18 +126,27 @@ class Population:
         return RuntimeSpec(para, items, cache=policies.get(at, CachePolicy.SLOTS))
 
     def _read_keys(self, stream: Draws, publisher: ParaId) -> list[PubsubKey]:
-        """Most keys of a publisher, and now and then one that it never writes."""
+        """Return the keys of a publisher that a chain reads.
+
+        These are most of its keys, and now and then one that it never writes, whose absence must be
+        proven.
+        """
         keys = [published_key(publisher, index) for index in range(KEYS)]
         keys = stream.sample(keys, stream.between(KEYS - 1, KEYS))
         return [*keys, published_key(publisher, KEYS)] if stream.one_in(4) else keys
 
     def _collators(self, at: int) -> tuple[CollatorConfig, ...]:
-        """Honest and dishonest ones in turn, the latter with every cheat that comes with the project."""
+        """Return honest and cheating collators in turn.
+
+        Those that cheat know every cheat of the project. Their rate is higher than `cheat_rate`,
+        since the honest ones have turns as well.
+        """
         rate = self.cheat_rate * COLLATORS // CHEATS
         bad = CollatorConfig(BUILT_IN + _FAVOURED * _FAVOURITES.get(at, ()), rate)
         return tuple(bad if at % (COLLATORS // CHEATS) else HONEST for at in range(COLLATORS))
 
     def _publish(self, network: Network, para: ParaId, block: RelayBlockNumber) -> None:
+        """Let a publisher write: all keys at first, later usually a few."""
         stream = self.stream(f"publisher/{para}/{block}")
         if block == 1:
             indexes = list(range(KEYS))
@@ -141,5 +162,5 @@ class Population:
 
 
 def published_key(para: ParaId, index: int) -> PubsubKey:
-    """Key `index` of a publisher."""
+    """Return key number `index` of a publisher."""
     return key_from_data(b"%d/%d" % (para, index))

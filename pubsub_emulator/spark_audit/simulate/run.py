@@ -1,4 +1,4 @@
-"""A whole simulation: the networks that are not there yet, made by either engine, and what all of them came to."""
+"""The run of a simulation: it makes the networks that do not exist yet, on any engine."""
 
 import json
 from collections import Counter
@@ -18,52 +18,59 @@ from pubsub_emulator.spark_audit.simulate.population import SEGMENT
 from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS, NetworkTask, receipt_path, simulate_unit
 
 PLAN: Final = "plan.json"
+"""The file with the settings of the simulation in a folder."""
 _FORMAT: Final = 1
 
 OnProgress = Callable[[float, int], None]
-"""Called with networks done, shares of unfinished ones included, and networks in all."""
+"""Called with the number of networks that are done, including shares of unfinished ones, and of
+all."""
 
 
 class SimulationRefused(PubsubError):
-    """A simulation that cannot be made where it was asked for."""
+    """A simulation with wrong settings, or one that cannot be made in this folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A simulation: `networks` of `blocks` parachain candidates each, cheats in `cheat_rate` millionths of turns.
-
-    A network ends with the relay block that judges its candidate number `blocks`. It follows from `seed` and number.
-    """
+    """The settings of a simulation."""
 
     networks: int
+    """Number of networks. A network depends only on the seed and its number."""
     blocks: int
+    """Parachain candidates in a network. It ends with the relay block that judges the last one."""
     seed: str
     cheat_rate: int = 40_000
+    """Cheats in a million turns."""
     unjudged: bool = False
-    """The blocks of honest collators are not judged while they are made: the same history in less time."""
+    """Whether blocks of honest collators are not judged while they are made. The history is the
+    same, but made in less time."""
 
     def plan(self) -> Answer:
-        """The settings that must be equal for a simulation to go on."""
+        """Return the settings that must be equal when a simulation is continued."""
         mine = {"seed": self.seed, "blocks": self.blocks, "cheat_rate": self.cheat_rate}
         return {"format": _FORMAT, "version": VERSION, **mine, "segment": SEGMENT}
 
     def tasks(self) -> list[NetworkTask]:
-        """One task per network."""
+        """Return a task for each network."""
         settings = self.blocks, self.cheat_rate, self.unjudged
         return [NetworkTask(self.seed, number, *settings) for number in range(self.networks)]
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The result of a simulation, earlier networks included. `digest` covers all decisions of the networks."""
+    """The result of a simulation, including networks that existed before."""
 
     receipts: tuple[Answer, ...]
+    """The receipts of all networks in order."""
     made: int
-    """Networks made by this run; the others existed."""
+    """Networks that this run made."""
 
     @property
     def digest(self) -> str:
-        """In hex: blake2b-256 of the networks' digests, in their order."""
+        """blake2b-256, in hex, of the networks' digests in order.
+
+        It covers everything that the networks decided.
+        """
         return blake2_256(b"".join(bytes.fromhex(each["digest"]) for each in self.receipts)).hex()
 
     @property
@@ -80,9 +87,10 @@ class Simulated:
 def simulate(
     simulation: Simulation, address: Address | Store, engine: Callable[[], Mapper], progress: OnProgress | None = None
 ) -> Simulated:
-    """Make the networks that are not whole at `address` yet; `engine` is opened for these, and closed.
+    """Make the networks that are not complete at `address` yet.
 
-    One simulation at a time may write to a folder. Raises `SimulationRefused`, and what the engine raises.
+    `engine` is called if there are any, and is closed afterwards. Only one simulation may write to
+    a folder at a time. Raises `SimulationRefused`, and everything that the engine raises.
     """
     for name in ("networks", "blocks"):
         if getattr(simulation, name) < 1:
@@ -111,7 +119,10 @@ def simulate(
 
 
 def _prepare(simulation: Simulation, out: Store) -> None:
-    """Claim the folder for this simulation, and clear away what a killed one was about to write."""
+    """Write the plan of this simulation, or check that the one in the folder is the same.
+
+    Raises `SimulationRefused` if the folder has another simulation or a history.
+    """
     path = f"{RECEIPTS}/{PLAN}"
     plan = simulation.plan()
     if out.stamp(path) is not None:
@@ -130,6 +141,7 @@ def _prepare(simulation: Simulation, out: Store) -> None:
 
 
 def _receipt(out: Store, task: NetworkTask) -> Answer | None:
+    """Return the receipt of a network, `None` if the network is not complete."""
     try:
         receipt = json.loads(out.read(receipt_path(task)))
     except (OSError, ValueError):

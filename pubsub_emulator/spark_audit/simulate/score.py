@@ -1,4 +1,4 @@
-"""Comparison of an audit with the truth: planted cheats that it found, and findings that nobody planted."""
+"""The comparison of an audit with the truth: which planted cheats it found."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,43 +16,52 @@ from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS
 
 _PLACE: Final = (*BLOCK_PLACE, "collator")
+"""Columns that identify a block and its collator."""
 
 Charge = tuple[Any, ...]
-"""Place of a block, its hash, its collator, and the verdict."""
+"""The columns `_PLACE` of a block, and a verdict."""
 
 
 class NoTruth(PubsubError):
-    """A history that does not say which cheats were planted."""
+    """A history that does not state which cheats were planted."""
 
 
 @dataclass(slots=True)
 class Score:
-    """A finding is right when block, collator and verdict are those of a planted cheat; severity `info` is apart."""
+    """The comparison's result.
+
+    A finding is right if block, collator and verdict are those of a planted cheat. Findings of
+    severity `info` are not counted.
+    """
 
     planted: Counter[str] = field(default_factory=Counter)
-    """Cheats in the truth, by strategy."""
+    """Planted cheats by strategy."""
     caught: Counter[str] = field(default_factory=Counter)
-    """Of them, those with the right finding."""
+    """Planted cheats for which there is the right finding, by strategy."""
     missed: list[Charge] = field(default_factory=list)
+    """Planted cheats for which there is none."""
     wrong: list[Charge] = field(default_factory=list)
-    """Findings that answer to no planted cheat."""
+    """Findings that match no planted cheat."""
     faults: list[Fault] = field(default_factory=list)
     """Parts of the truth that could not be read."""
 
     @property
     def recall(self) -> float:
-        """Share of the planted cheats that were found, 1 of none."""
+        """The share of planted cheats that were found; 1 if there are none."""
         return self.caught.total() / self.planted.total() if self.planted else 1.0
 
     @property
     def precision(self) -> float:
-        """Share of the findings that are right, 1 of none."""
+        """The share of findings that are right; 1 if there are none."""
         found = self.caught.total() + len(self.wrong)
         return self.caught.total() / found if found else 1.0
 
 
 def score(history: Address, audit: Address) -> Score:
-    """Hold an audit's findings against the truth in its history. Raises `NoTruth`, `CommitError`, `ResultError`."""
+    """Compare an audit's findings with the truth in its history.
+
+    Raises `NoTruth`, `CommitError`, `ResultError`.
+    """
     out = Score()
     due: dict[Charge, str] = {}
     opened = History.open(history)
@@ -74,13 +83,16 @@ def score(history: Address, audit: Address) -> Score:
 
 
 def _charge(row: Row, code: str) -> Charge:
+    """Return what a row accuses which block of."""
     return (*(row[name] for name in _PLACE), code)
 
 
 def _truth(history: History, faults: list[Fault]) -> Iterator[Row]:
+    """Yield the rows of `truth`."""
     return history.rows(history.files(schema.TRUTH), faults)
 
 
 def _findings(results: Results) -> Iterator[Row]:
+    """Yield the findings that are not of severity `info`."""
     for group in results.groups(schema.FINDINGS, [*_PLACE, "code", "severity"]):
         yield from (row for row in group.to_pylist() if row["severity"] != Severity.INFO.value)

@@ -1,6 +1,7 @@
-"""One generated network, from its first block to its receipt: what either engine runs, one a task.
+"""The unit that makes one network of a simulation, from its first block to its receipt.
 
-The receipt comes last and says that the network is whole. What was killed before is made again, to the same account.
+The receipt is written last and shows that the network is complete. A network whose making was
+interrupted is made again, with the same result.
 """
 
 import gc
@@ -24,18 +25,23 @@ from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.simulate.population import Population
 
 RECEIPTS: Final = "_simulation"
-"""Folder beside the tables: what is simulated, and a receipt for each network that is whole."""
+"""The folder beside a history's tables with the simulation's plan and the receipts of complete
+networks."""
 
-_ALLOCATIONS: Final = 200_000  # between two collections; a relay block with its candidates allocates about as much
+_ALLOCATIONS: Final = 200_000
+"""Allocations between two garbage collections, about as many as a relay block with its candidates
+needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkTask(UnitTask):
-    """One network of a simulation: it ends with the relay block in which candidate number `blocks` is judged."""
+    """The task of making one network."""
 
     seed: str
     number: int
+    """The number of the network in the simulation."""
     blocks: int
+    """The network ends with the relay block that judges this many candidates."""
     cheat_rate: int
     unjudged: bool = False
 
@@ -46,28 +52,30 @@ class NetworkTask(UnitTask):
 
     @staticmethod
     def from_json(text: str) -> "NetworkTask":
-        """The inverse of `to_json`."""
+        """Return the task that `to_json` wrote."""
         return NetworkTask(**json.loads(text))
 
 
 @dataclass(slots=True)
 class Tally(Observer):
-    """An observer that counts. Bytes are costs of proof nodes; `strategies` are planted cheats by name."""
+    """An observer that counts."""
 
     candidates: int = 0
     rejected: int = 0
     relay_blocks: int = 0
     strategies: Counter[str] = field(default_factory=Counter)
+    """Planted cheats by strategy."""
     proofs: list[int] = field(default_factory=list)
+    """Cost in bytes of each candidate's proof."""
     pubsub: list[int] = field(default_factory=list)
-    """Of valid blocks' proofs, the bytes that static keys do not need."""
+    """For each valid block, the cost of the nodes in its proof that static keys do not need."""
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Every relay block, genesis included."""
+        """Note the number of a relay block, which is also how many there were after genesis."""
         self.relay_blocks = record.number
 
     def candidate(self, record: BlockRecord) -> None:
-        """One candidate, accepted or refused."""
+        """Count a candidate, accepted or refused."""
         self.candidates += 1
         self.rejected += record.refusal is not None
         if record.due:
@@ -79,7 +87,10 @@ class Tally(Observer):
 
 
 def simulate_unit(text: str, history: str) -> Answer:
-    """The unit that makes one network, and adds it to the history. Raises `CommitError`, `OSError`."""
+    """Make one network, add it to the history, and return the receipt. This is a unit.
+
+    Raises `CommitError`, `OSError`.
+    """
     task = NetworkTask.from_json(text)
     began = time.process_time()
     population = task.population
@@ -111,7 +122,10 @@ def simulate_unit(text: str, history: str) -> Answer:
 
 @contextmanager
 def _rare_collection() -> Iterator[None]:
-    """Have Python look for cycles less often: states share millions of trie nodes, none of them in a cycle."""
+    """Make Python look for reference cycles less often.
+
+    States share millions of trie nodes, none of which is in a cycle.
+    """
     before = gc.get_threshold()
     gc.set_threshold(_ALLOCATIONS, *before[1:])
     try:
@@ -121,10 +135,10 @@ def _rare_collection() -> Iterator[None]:
 
 
 def receipt_path(task: NetworkTask) -> str:
-    """The path of a network's receipt, below the history."""
+    """Return the path of a network's receipt, relative to the history."""
     return f"{RECEIPTS}/{task.population.name}.json"
 
 
 def _median(figures: list[int]) -> int:
-    """The lower median, 0 of none."""
+    """Return the lower median, 0 if there are no values."""
     return sorted(figures)[(len(figures) - 1) // 2] if figures else 0
