@@ -1,11 +1,13 @@
-"""Compiles the hot modules with mypyc where that is possible (PS-90), and makes a wheel's manual pages.
+"""Compiles the hot modules with mypyc where that is possible (PS-90), and makes a wheel's manual pages and description.
 
 A wheel is compiled when mypyc and a C compiler are there, unless PUBSUB_PURE=1; an editable install is pure, or a
 change of the source would change nothing, unless PUBSUB_COMPILE=1. Everything else is in pyproject.toml.
 """
 
 import os
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -102,4 +104,66 @@ def manual_pages() -> list[tuple[str, list[str]]]:
     return [("share/man/man1", files)]
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNone}, data_files=manual_pages())
+FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
+LINKED_PICTURE = re.compile(r"^<a href=\"([^\"]+)\"><img src=\"([^\"]+)\"[^>]* alt=\"([^\"]*)\"></a>$", re.MULTILINE)
+PICTURES = re.compile(r"^<p>\n(.*?)^</p>$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+
+
+def description(readme: str, source: str | None) -> str:
+    """Return the README for a package index, where a relative link leads nowhere.
+
+    If the address of the repository is known, links and pictures lead there. Otherwise a link is its text and the name
+    of a file, which the source distribution has, and a picture is its alternative text.
+    """
+    parts = FENCED.split(readme)
+    for number in range(0, len(parts), 2):  # the parts between are blocks of code
+        parts[number] = _named(parts[number]) if source is None else _absolute(parts[number], source)
+    return "".join(parts)
+
+
+def _named(text: str) -> str:
+    """Replace relative links by the names of the files that they lead to."""
+
+    def name(link: re.Match[str]) -> str:
+        words, target = link.groups()
+        if "://" in target:
+            return link.group()
+        file = target.partition("#")[0]
+        return f"{words} (`{file}`)" if file else words
+
+    text = PICTURES.sub(r"\1", text)
+    text = LINKED_PICTURE.sub(r"- \3 (`\1`)", text)
+    text = PICTURE.sub(r"*\1* (`\2`)", text)
+    return LINK.sub(name, text)
+
+
+def _absolute(text: str, source: str) -> str:
+    """Let relative links lead to the files of a repository, as hosts such as GitHub name them."""
+
+    def lead(link: re.Match[str]) -> str:
+        words, target = link.groups()
+        if "://" in target:
+            return link.group()
+        return words if target.startswith("#") else f"[{words}]({source}/blob/HEAD/{target})"  # an index has no anchors
+
+    text = LINKED_PICTURE.sub(rf'<a href="{source}/blob/HEAD/\1"><img src="{source}/raw/HEAD/\2" alt="\3"></a>', text)
+    text = PICTURE.sub(rf"![\1]({source}/raw/HEAD/\2)", text)
+    return LINK.sub(lead, text)
+
+
+def long_description() -> str:
+    """The description of this version, with links to the repository that pyproject.toml names as the source."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    source = project.get("urls", {}).get("Source")
+    return description((ROOT / "README.md").read_text(encoding="utf-8"), source)
+
+
+setup(
+    ext_modules=extensions(),
+    cmdclass={"build_ext": BuildAllOrNone},
+    data_files=manual_pages(),
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
+)

@@ -62,12 +62,11 @@ def test_the_wheel_has_a_manual_page_of_each_command(installed: Path, tmp_path: 
     assert shown == run(installed / "pubsub", "score", "--help", cwd=tmp_path).rstrip()
 
 
-def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_tests(sdist: Path) -> None:
+def test_the_sdist_holds_what_the_wheel_is_made_of(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         held = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert sources() <= held
     assert {"pyproject.toml", "setup.py", "README.md", "LICENSE"} <= held
-    assert not [name for name in held if name.split("/")[0] in ("tests", "bench", "docs", "examples")]
 
 
 def test_only_the_extras_ask_for_arrow_spark_and_pytest(wheel: Path) -> None:

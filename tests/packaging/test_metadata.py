@@ -1,0 +1,162 @@
+"""The metadata that a package index shows, and the source distribution: whole, without junk, and its tests run."""
+
+import email
+import email.message
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from markdown_it import MarkdownIt
+
+from pubsub_emulator.primitives.version import VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+WHOLE = (".ci", "bench", "changes", "development", "docs", "examples", "interop", "tests")
+"""Folders of the repository that the source distribution holds with all of their files."""
+JUNK = {"__pycache__", ".hypothesis", ".pytest_cache", "_build", "target"}
+"""Folders that programs make beside the sources."""
+GENERATED = ("docs/api/", "interop/rust/Cargo.lock")
+LARGEST = 10_000_000
+"""Bytes that a source distribution may take."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+
+
+@pytest.fixture(scope="module")
+def unpacked(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / f"pubsub_emulator-{VERSION}"
+
+
+@pytest.fixture(scope="module")
+def metadata(unpacked: Path) -> email.message.Message:
+    return email.message_from_string((unpacked / "PKG-INFO").read_text(encoding="utf-8"))
+
+
+def files(root: Path) -> set[str]:
+    """Every file below a folder that no program made, by its path."""
+    held = set[str]()
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if name not in JUNK]
+        held |= {Path(folder, name).relative_to(root).as_posix() for name in names if not name.endswith(".pyc")}
+    return {name for name in held if not name.startswith(GENERATED)}
+
+
+def links(text: str) -> Iterator[str]:
+    """The targets of all links and pictures in Markdown, with those in its HTML."""
+    for block in MarkdownIt("gfm-like", {"linkify": False}).parse(text):
+        for token in (block, *(block.children or ())):
+            if token.type.startswith("html"):
+                yield from re.findall(r'(?:href|src)="([^"]*)"', token.content)
+            for name in ("href", "src"):
+                target = token.attrGet(name)
+                if target is not None:
+                    yield str(target)
+
+
+def described(folder: Path) -> str:
+    """The long description that `setup.py` in a folder gives."""
+    code = (
+        "import sys, setuptools\nfrom distutils.core import run_setup\n"  # setuptools brings distutils
+        "sys.stdout.reconfigure(encoding='utf-8')\n"
+        "print(run_setup('setup.py', stop_after='init').metadata.long_description)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    return ended.stdout
+
+
+def test_an_index_shows_authors_addresses_and_the_readme(metadata: email.message.Message) -> None:
+    assert metadata["Author"] == "the pubsub-emulator authors"
+    addresses = [line.rpartition(", ")[2] for line in metadata.get_all("Project-URL", [])]
+    assert addresses
+    assert all(urlsplit(address).scheme == "https" for address in addresses)
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert "# pubsub-emulator\n" in str(metadata.get_payload())
+
+
+def test_every_link_of_the_description_is_absolute(metadata: email.message.Message, unpacked: Path) -> None:
+    """Without a public repository, files are named instead, which the source distribution has."""
+    text = str(metadata.get_payload())
+    assert [link for link in links(text) if urlsplit(link).scheme == "https"]
+    assert not [link for link in links(text) if urlsplit(link).scheme != "https"]
+    named = set(re.findall(r"\(`([^`]+\.\w+)`\)", text))
+    assert {"docs/index.md", "CONTRIBUTING.md", "docs/images/path-of-a-key.svg"} <= named
+    assert not [name for name in named if not (unpacked / name).is_file() and "/" in name]
+
+
+def test_with_the_address_of_a_repository_the_links_lead_there(tmp_path: Path) -> None:
+    source = "https://code.example/pubsub-emulator"
+    for name in ("README.md", "setup.py"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    named = project.replace("[project.urls]\n", f'[project.urls]\nSource = "{source}"\n')
+    (tmp_path / "pyproject.toml").write_text(named, encoding="utf-8")
+    targets = set(links(described(tmp_path)))
+    assert not [target for target in targets if urlsplit(target).scheme != "https"]
+    assert f"{source}/blob/HEAD/docs/index.md" in targets
+    assert f"{source}/blob/HEAD/SECURITY.md#what-each-verdict-proves" in targets
+    assert {f"{source}/raw/HEAD/docs/images/{name}" for name in ("lab.svg", "path-of-a-key.svg")} <= targets
+    of_files = {urlsplit(target).path for target in targets if target.startswith(source)}
+    paths = {re.sub(r"^/pubsub-emulator/(blob|raw)/HEAD/", "", path) for path in of_files}
+    assert not [path for path in paths if not (ROOT / path).exists()]
+
+
+def test_the_wheel_has_the_same_description(wheel: Path, metadata: email.message.Message) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        of_wheel = email.message_from_string(archive.read(name).decode())
+    assert of_wheel.get_payload() == metadata.get_payload()
+
+
+def test_the_sdist_has_every_file_of_the_repository_and_no_other(unpacked: Path) -> None:
+    held = files(unpacked)
+    for folder in WHOLE:
+        wanted = {f"{folder}/{name}" for name in files(ROOT / folder)}
+        wanted -= {name for name in wanted if name.startswith(GENERATED)}
+        assert {name for name in held if name.split("/")[0] == folder} == wanted
+    at_top = {name for name in held if "/" not in name}
+    tops = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "constraints.txt", "dev.py"}
+    hidden = {".gitignore", ".pre-commit-config.yaml"}
+    assert at_top == tops | hidden | {"MANIFEST.in", "PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py"}
+
+
+def test_the_sdist_has_no_links_nothing_that_was_made_and_a_sensible_size(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        members = archive.getmembers()
+    assert all(member.isfile() or member.isdir() for member in members)
+    names = [member.name.partition("/")[2] for member in members]
+    assert not [name for name in names if JUNK & set(name.split("/")) or name.startswith(GENERATED)]
+    assert not [name for name in names if name.endswith((".pyc", ".so"))]
+    assert sdist.stat().st_size < LARGEST
+
+
+def test_tests_of_the_sdist_pass_with_its_own_sources(unpacked: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PY")}
+    environment["PYTHONPATH"] = str(unpacked)
+    place = "import pubsub_emulator; print(pubsub_emulator.__file__)"
+    where = subprocess.run(
+        [sys.executable, "-c", place], cwd=unpacked, env=environment, capture_output=True, text=True, check=True
+    )
+    assert Path(where.stdout.strip()).is_relative_to(unpacked)
+    tests = ("tests/xcm", "tests/trie/test_trie_vectors.py", "tests/test_hypothesis_profiles.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        cwd=unpacked,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
