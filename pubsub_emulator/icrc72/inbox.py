@@ -1,4 +1,9 @@
-"""What publishers and subscribers share: the inbox (IC-38f, IC-49a, b), and how they register (IC-30, IC-39)."""
+"""The inbox of publishers and subscribers (IC-38f, IC-49a, b), and registration (IC-30, IC-39).
+
+The inbox is a core of its own, because a canister may be both publisher and subscriber. It takes
+notifications only from valid broadcasters, gives system events and events to the roles, and
+confirms those that they take.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -19,11 +24,11 @@ from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.values import Pairs, Value, nat
 
 Told = Callable[[Context, Principal, MemberAlert], None]
-"""What is done with an alert: who notified it and what it says."""
+"""Applies a system event: gets the context, its sender and its content."""
 
 
 class _Taker(Protocol):
-    """The receiver of events that are no system events: the subscriber."""
+    """The receiver of events other than system events, which is the subscriber."""
 
     def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool: ...
     def taken(self, ctx: Context) -> None: ...
@@ -36,21 +41,33 @@ class InboxState:
     """The state of an inbox."""
 
     valid: dict[Principal, None] = field(default_factory=dict)
-    valid_list: tuple[Principal, str] | None = None  # who says who is valid; `None`: the orchestrator
-    unknown: dict[Principal, None] = field(default_factory=dict)  # callers about whom it is to be asked
-    ask_next: int = 0  # the round from which on it may ask again who is valid
-    asks: int = 0  # how often it asked in vain
-    curious: bool = False  # somebody unknown called, and who is valid is not answered yet
+    """The valid broadcasters that are known."""
+    valid_list: tuple[Principal, str] | None = None
+    """The list canister and list of valid broadcasters; `None` if the orchestrator lists them."""
+    unknown: dict[Principal, None] = field(default_factory=dict)
+    """Callers of which it must be asked whether they are valid."""
+    ask_next: int = 0
+    """The round before which it does not ask again for valid broadcasters."""
+    asks: int = 0
+    """How often it has asked since the last answer."""
+    curious: bool = False
+    """Whether it has to ask, because an unknown caller came."""
     registered: dict[str, None] = field(default_factory=dict)
+    """The roles whose system namespaces are registered."""
     handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
+    """The id of the last system event of each namespace and source."""
     confirm: dict[Principal, dict[int, None]] = field(default_factory=dict)
-    confirmed: dict[Principal, int] = field(default_factory=dict)  # when each broadcaster got confirmations last
+    """For each broadcaster, the notifications that have to be confirmed."""
+    confirmed: dict[Principal, int] = field(default_factory=dict)
+    """For each broadcaster, the round in which confirmations were last sent."""
     counts: dict[str, int] = field(default_factory=dict)
-    recent: dict[int, int] = field(default_factory=dict)  # notifications received, by round, of the last 100
+    """The counters of the statistics."""
+    recent: dict[int, int] = field(default_factory=dict)
+    """How many notifications were received in each of the last 100 rounds."""
 
 
 class Inbox(Core):
-    """Receives notifications for the roles of a canister."""
+    """The core that receives notifications for the other roles of a canister."""
 
     name = "inbox"
     state: InboxState
@@ -58,38 +75,44 @@ class Inbox(Core):
     def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
         self.state, self.orchestrator, self.settings = InboxState(), orchestrator, settings
         self.on_alert: dict[str, Told] = {}
+        """The functions that apply system events, by role."""
         self.taker: _Taker | None = None
         self._registering: dict[str, None] = {}
+        """The roles whose registration is under way."""
         self._waiting = False
+        """Whether a question about valid broadcasters is under way."""
 
     def updates(self) -> Mapping[str, Handler]:
-        """Methods by name."""
+        """Return the update methods by name."""
         return {"icrc72_handle_notification": self._handle, "icrc72_handle_notification_trusted": self._handle_trusted}
 
     def queries(self) -> Mapping[str, Query]:
-        """Queries by name; a publisher has them, too: it subscribes to its own system namespace."""
+        """Return the queries by name.
+
+        A publisher has the query of subscribers, too, because it subscribes to system events.
+        """
         return {"icrc72_get_subscriber_stats": self._stats}
 
     def begin(self, ctx: Context) -> None:
-        """Ask for valid broadcasters, then register the system namespaces of the roles (IC-39)."""
+        """Ask for valid broadcasters, and register the system namespaces of the roles (IC-39)."""
         self._ask_valid(ctx)
         self._register(ctx)
 
     def resume(self, state: object) -> None:
-        """Go on; calls under way have ended before the upgrade."""
+        """Continue with a saved state. Calls that were under way have ended before the upgrade."""
         self.state = restored(state, InboxState)
         self._registering.clear()
         self._waiting = False
 
     def wake(self, ctx: Context) -> None:
-        """Register what is not yet registered, confirm what is received."""
+        """Do the due work: register, ask for valid broadcasters, and confirm."""
         self._register(ctx)
         if self.state.curious:
             self._ask_valid(ctx)
         self._confirm(ctx)
 
     def due(self, now: int) -> int | None:
-        """The next round in which there is something to do."""
+        """Return the next round in which there is work to do."""
         found = [now + 1] if any(self.state.confirm.values()) else []
         if self.state.curious and not self._waiting:
             found.append(max(self.state.ask_next, now + 1))
@@ -98,11 +121,11 @@ class Inbox(Core):
         return min(found, default=None)
 
     def count(self, name: str, more: int = 1) -> None:
-        """Count something for the statistics."""
+        """Add to a counter of the statistics."""
         self.state.counts[name] = self.state.counts.get(name, 0) + more
 
     def ready(self, role: str) -> bool:
-        """True when the system namespace of the role is registered."""
+        """Return whether the system namespace of a role is registered."""
         return role in self.state.registered
 
     def _register(self, ctx: Context) -> None:
@@ -124,6 +147,12 @@ class Inbox(Core):
         self.role.ask(ctx, self.orchestrator, methods.REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED)
 
     def _ask_valid(self, ctx: Context, caller: Principal | None = None) -> None:
+        """Ask for the valid broadcasters because an unknown `caller` came, or at the start.
+
+        Strangers can call at any rate, so only one question is under way, waits between questions
+        grow while they are not answered, and the number of remembered callers is bounded. If a list
+        canister decides, it is asked about the callers.
+        """
         self.state.curious = True
         if caller is not None and len(self.state.unknown) < self.settings.confirmations:
             self.state.unknown[caller] = None
@@ -156,7 +185,7 @@ class Inbox(Core):
         self.state.asks, self.state.ask_next = 0, ctx.now + 1
 
     def _ask_members(self, ctx: Context, canister: Principal, name: str) -> None:
-        """Ask the list canister of everybody who called and is not known (IC-35e)."""
+        """Ask the list canister which of the unknown callers are valid broadcasters (IC-35e)."""
         who = tuple(self.state.unknown)
 
         def got(ctx: Context, said: tuple[bool, ...] | None) -> None:
@@ -172,7 +201,11 @@ class Inbox(Core):
         self.role.ask(ctx, canister, methods.IS_MEMBER, tuple(methods.member(each, name) for each in who), got)
 
     def _handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
-        """Take a batch. Whoever is not known to be a broadcaster is rejected, so that it sends the batch again."""
+        """Answer `icrc72_handle_notification`.
+
+        A caller that is not known to be a broadcaster is rejected, so that it sends the batch
+        again. Confirmations go in calls of their own.
+        """
         self._receive(ctx, notifications)
         if ctx.answered:
             return
@@ -182,12 +215,19 @@ class Inbox(Core):
             ctx.reject("the caller is not known to be a broadcaster")
 
     def _handle_trusted(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
+        """Answer `icrc72_handle_notification_trusted`; Ok confirms the whole batch (IC-46)."""
         count, confirmed = len(notifications), self._receive(ctx, notifications)
         taken: Variant[Literal["Ok"], Value] = Variant("Ok", nat(confirmed))
         left: Variant[Literal["err"], str] = Variant("err", f"{count - confirmed} of {count} were not taken")
         methods.HANDLE_TRUSTED.reply(ctx, taken if confirmed == count else left)
 
     def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
+        """Give the notifications of a batch to the roles, and return how many they took.
+
+        Nothing is taken from an unknown caller. The orchestrator may send system events directly
+        even if it is not a broadcaster. System events for a broadcaster are left to that role of
+        the canister.
+        """
         caller = ctx.caller
         own = {system_namespace(role, ctx.me): role for role in self.on_alert}
         mine = [each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")]
@@ -220,7 +260,11 @@ class Inbox(Core):
         return confirmed
 
     def _alert(self, ctx: Context, role: str, notification: EventNotification) -> bool:
-        """True unless an entry cannot be read: such an alert is not confirmed, and none of it counts."""
+        """Apply a system event, and return whether it has to be confirmed.
+
+        A malformed one is not applied at all and not confirmed. Known events, and events whose
+        source is neither the orchestrator nor the caller, are confirmed and ignored.
+        """
         key = (notification.namespace, notification.source)
         known = notification.source not in {self.orchestrator, ctx.caller}
         if known or notification.eventId <= self.state.handled.get(key, 0):
@@ -235,6 +279,7 @@ class Inbox(Core):
         return True
 
     def _confirm(self, ctx: Context) -> None:
+        """Confirm notifications by one-way calls, one to each broadcaster in a round."""
         for broadcaster, numbers in list(self.state.confirm.items()):
             if not numbers:
                 del self.state.confirm[broadcaster]
@@ -249,6 +294,7 @@ class Inbox(Core):
             self.role.ask(ctx, broadcaster, methods.CONFIRM, batch, kind=ONE_WAY)
 
     def _stats(self, _caller: Principal, time: int) -> Pairs:
+        """Answer `icrc72_get_subscriber_stats`."""
         prefix, since = "icrc72:subscriber:stats:", time // SECOND - 100
         counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
         if self.taker is not None:
@@ -258,6 +304,8 @@ class Inbox(Core):
 
 
 class _Registrable(Protocol):
+    """A publication or subscription that its owner registers."""
+
     config: Pairs
     id: int | None
     error: str
@@ -269,7 +317,7 @@ _After = Callable[[Context], None]
 
 
 class Registering:
-    """The registrations under way, by name."""
+    """The registration of a canister's publications or subscriptions."""
 
     def __init__(self) -> None:
         self.under_way: dict[str, None] = {}
@@ -277,7 +325,11 @@ class Registering:
     def register(
         self, ctx: Context, inbox: Inbox, method: _Method, mine: Mapping[str, _Registrable], after: _After
     ) -> None:
-        """Register what has no id by a guaranteed call, as many as a batch has; what is not answered is asked again."""
+        """Register items that have no id, in one guaranteed call of at most a batch.
+
+        Items get their id or an error from the answer, then `after` is called. Items without an
+        answer are registered again at the next call of this method.
+        """
         lacking = ((name, each) for name, each in mine.items() if self.lacks(name, each))
         items = dict(islice(lacking, inbox.settings.batch_items))
         if not items:
@@ -298,12 +350,16 @@ class Registering:
         inbox.role.ask(ctx, inbox.orchestrator, method, batch, got, kind=GUARANTEED)
 
     def lacks(self, name: str, each: _Registrable) -> bool:
-        """True when something is to be registered, and is not under way."""
+        """Return whether an item has to be registered and is not being registered."""
         return each.id is None and not each.error and name not in self.under_way
 
 
 def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
-    """After an upgrade: what is registered stays; what is new, or was refused, is asked for as it is now."""
+    """Add the items of new code to those that were saved by an upgrade.
+
+    Registered items stay as they are. Items that are new or were refused get their new
+    configuration and are registered.
+    """
     for name, new in given.items():
         old = known.setdefault(name, new)
         if old.id is None:

@@ -1,1 +1,1 @@
-"""The role of a publisher: its log, publishing, replaying."""
+"""The publisher: keeps a log of its events, publishes them, and replays them."""

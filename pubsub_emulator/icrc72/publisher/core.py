@@ -1,4 +1,9 @@
-"""The role of a publisher: its log, and publishing with one batch under way (IC-39, IC-48)."""
+"""The core of a publisher: its log, and publishing (IC-39, IC-48).
+
+An event is first added to the log. At the end of a round, all its events form a block of the log,
+and only events in blocks are published. Events of each publication and partition go to their entry
+in order, with one batch under way.
+"""
 
 from collections.abc import Callable, Mapping
 from itertools import groupby
@@ -24,15 +29,20 @@ from pubsub_emulator.icrc72.settings import fitting
 from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, nat, value_hash
 from pubsub_emulator.primitives.hashing import blake2_256
 
-_PATIENCE: Final = 2  # how often an event is refused for good before its publisher gives it up
+_PATIENCE: Final = 2
+"""How often an event may be refused for good and sent again before its publisher gives it up."""
 
 
 class TooLarge(Icrc72Error):
-    """An event that is refused before it is logged."""
+    """An event is too large to be published, and so was not logged."""
 
 
 class Publisher(Core):
-    """The role of a publisher."""
+    """The role of a publisher.
+
+    With an `archive`, old blocks of the log are handed over to this canister, except the newest
+    `keep` events.
+    """
 
     name = "publisher"
     state: PublisherState
@@ -42,14 +52,18 @@ class Publisher(Core):
         self.orchestrator, self.inbox, self.settings = inbox.orchestrator, inbox, inbox.settings
         inbox.on_alert["publisher"] = self._told
         self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
-        """Called with an event that no broadcaster will ever take, and with the reason."""
+        """Called with an event that no broadcaster will ever accept, and with the reason."""
         self._asking = Registering()
         self.archive = archive
         self.archiving = None if archive is None else Archiving(archive, keep, self.settings, self)
         self.replays = Replays(self.orchestrator, self.settings, self)
 
     def resume(self, state: object) -> None:
-        """Go on where it was; calls under way have ended. What only the new code has is registered."""
+        """Continue with a saved state.
+
+        Calls that were under way have ended before the upgrade. Publications that only the new code
+        has are registered.
+        """
         given, self.state = self.state.mine, restored(state, PublisherState)
         renew(given, self.state.mine)
         self._asking.under_way.clear()
@@ -64,7 +78,13 @@ class Publisher(Core):
     def emit(
         self, ctx: Context, namespace: str, data: Value, headers: Pairs = (), *, number: int | None = None
     ) -> None:
-        """Log an event, with a given `number` above all former ones or the next. Raises `TooLarge` or `Icrc72Error`."""
+        """Add an event to the log, to be published.
+
+        Its id is `number`, which must be greater than all ids before, or the next one. Until the
+        publication is registered and its creator is known, no ids can be given and the event waits.
+        Raises `TooLarge`, `Icrc72Error` if it cannot be published for other reasons, and
+        `CandidError` if the data is not an ICRC16 value.
+        """
         mine = self.check(ctx, namespace, data, headers)
         made = max([mine.last, *(each[2] or 0 for each in mine.waiting)])
         if number is not None and number <= made:
@@ -75,7 +95,7 @@ class Publisher(Core):
             self._log(mine, ctx.me, (data, headers, number, ctx.time, ctx.now))
 
     def check(self, ctx: Context, namespace: str, data: Value, headers: Pairs) -> Mine:
-        """The publication under which an event would be made. Raises as `emit` does, and `CandidError` for bad data."""
+        """Check an event without logging it, and return its publication. Raises like `emit`."""
         mine = self.state.mine.get(namespace)
         if mine is None:
             raise Icrc72Error(f"{namespace!r} is no publication of this publisher")
@@ -84,6 +104,7 @@ class Publisher(Core):
             raise Icrc72Error("an event has headers that only broadcasters append")
         if said.hash is not None and said.hash != value_hash(data):
             raise Icrc72Error(f"the header {keys.HASH} is not the hash of the data")
+        # Ids of this size are the longest that can occur.
         trial = m.Event(OWN * OWN, OWN * OWN, ctx.time, namespace, data, ctx.me, headers)
         size = type_codec("broadcaster", "Event").size(trial)
         if size > self.settings.event_bytes:
@@ -91,17 +112,21 @@ class Publisher(Core):
         return mine
 
     def add_publication(self, ctx: Context, namespace: str, config: Pairs = ()) -> None:
-        """Add a publication. Its events wait until it is registered."""
+        """Add a publication and register it. Its events wait until it is registered."""
         if namespace not in self.state.mine:
             self.state.mine[namespace] = Mine(namespace, config)
             self.wake(ctx)
 
     def published(self, namespace: str) -> int:
-        """The number of events of a namespace that were accepted by their entries."""
+        """Return how many events of a namespace were accepted by their entries."""
         mine = self.state.mine.get(namespace)
         return 0 if mine is None else sum(sender.next for sender in mine.senders.values())
 
     def _log(self, mine: Mine, me: Principal, made: tuple[Value, Pairs, int | None, int, int]) -> None:
+        """Give an event its id and predecessor, and add it to the log and to its sender.
+
+        `made` has data, headers, the chosen id or `None`, time (ns) and round.
+        """
         data, headers, number, time, at = made
         state = self.state
         following = mine.last + 1 if mine.last else first_id(me, mine.creator or me)
@@ -120,10 +145,11 @@ class Publisher(Core):
 
     @staticmethod
     def _entry(mine: Mine, partition: int) -> Principal | None:
+        """Return the entry of a partition."""
         return mine.entries[partition % len(mine.entries)] if mine.entries else None
 
     def wake(self, ctx: Context) -> None:
-        """Register, append whole rounds to the log, publish, replay."""
+        """Do the due work: register, close blocks of the log, publish, replay and archive."""
         if not self.inbox.ready("publisher"):
             return
         self._register(ctx)
@@ -136,7 +162,7 @@ class Publisher(Core):
             self.archiving.wake(ctx)
 
     def due(self, now: int) -> int | None:
-        """The next round in which there is something to do."""
+        """Return the next round in which there is work to do."""
         if not self.inbox.ready("publisher"):
             return None
         found = [self.replays.due(now), None if self.archiving is None else self.archiving.due(now)]
@@ -150,12 +176,18 @@ class Publisher(Core):
         return min((each for each in found if each is not None), default=None)
 
     def _register(self, ctx: Context) -> None:
+        """Register new publications, and ask for the configuration of registered ones."""
         self._asking.register(ctx, self.inbox, REGISTER_PUBLICATION, self.state.mine, self.wake)
         for each in self.state.mine.values():
             if each.id is not None and each.creator is None and each.namespace not in self._asking.under_way:
                 self._look_up(ctx, each)
 
     def _look_up(self, ctx: Context, mine: Mine) -> None:
+        """Ask for the configuration of a publication, and log the events that wait for it.
+
+        Another publisher may have created the publication with another configuration. Its creator
+        decides about the first id, its mode and partitions about predecessors.
+        """
         self._asking.under_way[mine.namespace] = None
         page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(mine.namespace),)))
 
@@ -173,6 +205,11 @@ class Publisher(Core):
         self.role.ask(ctx, self.orchestrator, GET_PUBLICATIONS, page, got)
 
     def _append(self, ctx: Context) -> None:
+        """Close the blocks of all rounds before this one (EV-2).
+
+        The hash of a block covers the hash of the block before it, and the ids and hashes of its
+        events.
+        """
         state = self.state
         for made, group in groupby(state.log[state.appended() :], key=lambda row: row.round):
             if made >= ctx.now:
@@ -183,6 +220,11 @@ class Publisher(Core):
             state.blocks.append(LogBlock(made, state.appended(), len(rows), blake2_256(running)))
 
     def _send(self, ctx: Context, sender: Sender) -> None:
+        """Publish the next batch of a sender, and go on with the answers.
+
+        Events count as accepted up to the first one that is refused, which is sent again after a
+        wait that grows. An event that is refused for good repeatedly is given up.
+        """
         if sender.entry is None or sender.busy or ctx.now < sender.wait:
             return
         batch = self._batch(sender.events[sender.next : sender.next + self.settings.batch_notifications])
@@ -192,6 +234,7 @@ class Publisher(Core):
         token = sender.busy = self.state.batches
 
         def got(ctx: Context, results: m.Results[tuple[int, ...]] | None) -> None:
+            # The sender has got another entry in the meantime.
             if sender.busy != token:
                 return
             sender.busy = 0
@@ -205,15 +248,21 @@ class Publisher(Core):
                 sender.next += 1
                 sender.tries = 0
             else:
+                # The timer sends the next batch. In a stopping canister timers do not run, but
+                # answers arrive: calls made here would keep it from ever stopping.
                 if results is not None:
-                    return  # the timer goes on, so that a canister that is to stop can
+                    return
             sender.wait = ctx.now + min(1 << min(sender.tries, 20), self.settings.publisher_wait)
             sender.tries += 1
 
         self.role.ask(ctx, sender.entry, PUBLISH, tuple(batch), got)
 
     def _give_up(self, ctx: Context, sender: Sender, event: m.Event, error: m.Error) -> None:
-        """A broadcaster will never take an event: its author is told, and the next one follows the one before it."""
+        """Give up an event that no broadcaster will ever accept.
+
+        The author is informed. The next event of the chain names the event before this one as its
+        predecessor, so the chain has no gap.
+        """
         state = self.state
         why = state.log[sender.events.pop(sender.next)].refused = words_of(error)
         state.refused.append((event.namespace, event.eventId, why))
@@ -229,10 +278,12 @@ class Publisher(Core):
         self.on_refused(ctx, event, why)
 
     def _batch(self, rows: list[int]) -> list[m.Event]:
+        """Return the events of these rows that are in blocks and fit into a call."""
         appended = [self.state.log[row] for row in rows if row < self.state.appended()]
         return [row.event for row in fitting(appended, lambda row: row.size, self.settings)]
 
     def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
+        """Apply a system event: entries, errors, and replays that begin or end."""
         by_id = {each.id: each for each in self.state.mine.values() if each.id is not None}
         for number, entries in [*((each, []) for each in alert.lost), *alert.entries.items()]:
             if number in by_id:
@@ -249,6 +300,10 @@ class Publisher(Core):
         self.wake(ctx)
 
     def _assign(self, mine: Mine, entries: tuple[Principal, ...]) -> None:
+        """Set the entries of a publication.
+
+        If an entry changes, the batch that is under way is sent again to the new one.
+        """
         mine.entries = entries
         for partition, sender in mine.senders.items():
             entry = self._entry(mine, partition)
@@ -257,6 +312,7 @@ class Publisher(Core):
 
 
 def _is_final(error: m.Error) -> bool:
+    """Return whether an event with this error would be refused by every broadcaster, every time."""
     if error.tag == "GenericError":
         return error.value.error_code in {keys.TOO_LARGE, keys.HASH_MISMATCH}
     return error.tag == "ImproperId"

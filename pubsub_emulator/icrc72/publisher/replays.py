@@ -1,8 +1,12 @@
-"""Replays by a publisher: the range of its log in the order of ids, a batch at a time (RP-7), and its archive (RP-7c).
+"""Replays by a publisher (RP-7), and the archive of its log (RP-7c).
 
-The publisher hands old blocks of its log over to a canister and forgets their data; ids, hashes and all that orders
-events stay. A block is handed over when everything in it has been published and the newest `keep` rows follow it, in
-parts that fit into a call. The archive says how far it is, so a lost answer costs a call and nothing else.
+A replay sends the events of a range from the log again, in the order of their ids and one batch at
+a time.
+
+The publisher hands old blocks of its log over to an archive canister and forgets their data. Ids,
+hashes and order stay in the log. A block is handed over when all its events are published and at
+least `keep` newer events follow it, in parts that fit into a call. The archive answers how far it
+has got, so after a lost answer the publisher only has to ask again.
 """
 
 from dataclasses import dataclass
@@ -21,6 +25,8 @@ from pubsub_emulator.icrc72.values import Value, as_nat, boolean, first, nat, va
 
 
 class _Log(Protocol):
+    """The part of a publisher that replays and the archive use."""
+
     state: PublisherState
     role: RoleCanister
     archive: Principal | None
@@ -30,14 +36,14 @@ class _Log(Protocol):
 
 @dataclass
 class Replays:
-    """The replays that a publisher works on."""
+    """The replays on which a publisher works."""
 
     orchestrator: Principal
     settings: Settings
     publisher: _Log
 
     def due(self, now: int) -> int | None:
-        """The next round in which there is something to do."""
+        """Return the next round in which there is work to do."""
         state = self.publisher.state
         found: list[int] = [now + 1] if state.canceled else []
         for each in state.replays.values():
@@ -47,7 +53,10 @@ class Replays:
         return min(found, default=None)
 
     def wake(self, ctx: Context) -> None:
-        """Fix ends, report, send what is due."""
+        """Do the due work on each replay: fix its end, report its state, send a batch.
+
+        The numbers of canceled replays are reported once, by guaranteed calls.
+        """
         for number, each in list(self.publisher.state.replays.items()):
             if each.last is None:
                 self._fix_end(each)
@@ -64,6 +73,7 @@ class Replays:
             self.publisher.role.ask(ctx, self.orchestrator, REPLAY_STATUS, (update,), kind=GUARANTEED)
 
     def _rows(self, each: Replaying) -> list[int]:
+        """Return the rows of the log that are left to replay, in the order of ids."""
         state, end = self.publisher.state, each.end if each.last is None else each.last + 1
         senders = state.mine[each.namespace].senders.values() if each.namespace in state.mine else ()
         appended = state.appended()
@@ -71,12 +81,21 @@ class Replays:
         return [row for number, row in sorted(ids) if each.place <= number and (end is None or number < end)]
 
     def _fix_end(self, each: Replaying) -> None:
+        """Choose the last event of a replay when it begins (RP-2).
+
+        Later events go to the subscriber as live ones. The range is cut at the longest one allowed.
+        """
         mine = self.publisher.state.mine.get(each.namespace)
         said = None if mine is None else as_nat(first(mine.config, keys.MAX_RANGE))
         rows = self._rows(each)[: said or self.settings.max_range]
         each.last = self.publisher.state.log[rows[-1]].event.eventId if rows else -1
 
     def _report(self, ctx: Context, number: int, each: Replaying) -> None:
+        """Report the state of a replay when it has changed, and regularly as a sign of life (RP-5).
+
+        The first report is always `running`, because a replay cannot go from pending to a final
+        state. A report that fails is repeated in the next round.
+        """
         due = each.reported != each.state or ctx.now >= each.report
         if each.reporting or not due or (each.reported != each.state and ctx.now < each.report and each.reported):
             return
@@ -96,6 +115,11 @@ class Replays:
         self.publisher.role.ask(ctx, self.orchestrator, REPLAY_STATUS, (update,), got)
 
     def _send_replayed(self, ctx: Context, number: int, each: Replaying) -> None:
+        """Send the next batch of a replay, or first get the page of the archive that it needs.
+
+        Events are compared with the hashes in the log. If the archive has changed one, the replay
+        ends with an error before this event.
+        """
         rows = self._rows(each)[: self.settings.replay_events]
         batch: list[Event] = []
         size = 0
@@ -136,13 +160,14 @@ class Replays:
 
     @staticmethod
     def _whole(logged: Logged, each: Replaying) -> Event | None:
-        """The event as it was, if it is here or on the page that the archive handed over."""
+        """Return an event with its data, or `None` if it is archived and not on the last page."""
         if not logged.archived:
             return logged.event
         found = each.page.get(logged.event.eventId)
         return None if found is None else logged.event._replace(data=found.data, headers=found.headers)
 
     def _fetch(self, ctx: Context, number: int, each: Replaying, start: int) -> None:
+        """Ask the archive for the page of events from `start`."""
         archive = self.publisher.archive
         if archive is None or each.last is None:
             each.state, each.text = "errored", f"event {shown(start)} is in an archive that is not known"
@@ -165,7 +190,11 @@ class Replays:
 
     @staticmethod
     def marked(event: Event, number: int, each: Replaying) -> Event:
-        """An event with the marks of a replay, which tell where it ends: filters may leave any of them out."""
+        """Return an event with the headers of a replay (IC-23).
+
+        Each event names the last one of the replay, since a filter may hold back any event, also
+        the last.
+        """
         marks: list[tuple[str, Value]] = [(keys.REPLAYED, boolean(True)), (keys.REPLAY_ID, nat(number))]
         if each.last is not None:
             marks.append((keys.REPLAY_END, nat(each.last)))
@@ -173,11 +202,12 @@ class Replays:
 
 
 _NOTHING = boolean(False)
+"""The data of a logged event that is in the archive."""
 
 
 @dataclass(slots=True)
 class Archiving:
-    """The way of a log's old blocks into an archive."""
+    """The transfer of a log's old blocks into an archive."""
 
     archive: Principal
     keep: int
@@ -186,17 +216,20 @@ class Archiving:
     _busy: bool = False
 
     def resume(self) -> None:
-        """After an upgrade: calls under way have ended."""
+        """Continue after an upgrade, before which calls under way have ended."""
         self._busy = False
 
     def due(self, now: int) -> int | None:
-        """The next round in which there is something to do."""
+        """Return the next round in which there is work to do."""
         if self._busy or not self._ready():
             return None
         return max(self.publisher.state.archive_wait, now + 1)
 
     def wake(self, ctx: Context) -> None:
-        """Hand over the next part of the oldest block that is due."""
+        """Hand over the next part of the oldest block that may go.
+
+        The answer is how many blocks, and how many events of the next one, the archive has.
+        """
         state = self.publisher.state
         if self._busy or ctx.now < state.archive_wait or not self._ready():
             return
@@ -221,6 +254,7 @@ class Archiving:
         self.publisher.role.ask(ctx, self.archive, ARCHIVE_APPEND, part, got)
 
     def _ready(self) -> bool:
+        """Return whether the next block may be handed over: published, and not among the newest."""
         state = self.publisher.state
         if state.archived >= len(state.blocks):
             return False
@@ -231,6 +265,7 @@ class Archiving:
         return end + self.keep <= state.appended() and end <= min(unsent, default=end)
 
     def _forget(self, number: int) -> None:
+        """Forget the data and headers of a block that is in the archive."""
         block = self.publisher.state.blocks[number]
         for row in self.publisher.state.log[block.first : block.first + block.count]:
             row.archived = True

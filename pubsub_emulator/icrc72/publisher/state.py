@@ -1,4 +1,4 @@
-"""The state of a publisher: log, publications, replays."""
+"""The state of a publisher: log, publications and replays. It is saved in upgrades."""
 
 from dataclasses import field
 
@@ -12,79 +12,112 @@ stable(Event)
 
 @record
 class Logged:
-    """A row of the publisher's log: the event, the hash of its data, the round in which it was made."""
+    """A row of the publisher's log."""
 
     event: Event
     hash: bytes
+    """The hash of the event's data."""
     round: int
+    """The round in which the event was made."""
     index: int
-    size: int  # bytes of Candid
-    archived: bool = False  # data and headers are in the archive; the event here is without them
-    refused: str = ""  # why no broadcaster takes the event
+    """Its position among the events of this round."""
+    size: int
+    """The bytes of the event in Candid."""
+    archived: bool = False
+    """Whether data and headers are in the archive, so that the event here lacks them."""
+    refused: str = ""
+    """The reason for which no broadcaster accepts the event, if it was given up."""
 
 
 @record
 class LogBlock:
-    """All events of one round, appended whole in a later round (EV-2)."""
+    """All events of one round, which are appended together in a later round (EV-2)."""
 
     round: int
     first: int
+    """Its first row of the log."""
     count: int
+    """How many rows it has."""
     hash: bytes
 
 
 @record
 class Sender:
-    """Events of one namespace and partition on their way to its entry."""
+    """The events of one namespace and partition, which go to one entry in order."""
 
     entry: Principal | None = None
-    next: int = 0  # which of its events goes next
+    next: int = 0
+    """The position in `events` of the next one to send."""
     tries: int = 0
+    """How often sending has failed since the last success."""
     wait: int = 0
-    busy: int = 0  # the number of the batch under way; 0 when none is
-    events: list[int] = field(default_factory=list)  # rows of the log, in order
+    """The round before which nothing is sent."""
+    busy: int = 0
+    """The number of the batch under way, or 0."""
+    events: list[int] = field(default_factory=list)
+    """Rows of the log."""
 
 
 @record
 class Mine:
-    """A publication as its publisher knows it."""
+    """A publication, from its publisher's point of view."""
 
     namespace: str
     config: Pairs
     id: int | None = None
+    """The id that the orchestrator gave; `None` until it is registered."""
     creator: Principal | None = None
+    """The creator; `None` until the configuration is known."""
     mode: str = "fifo"
     partitions: int = 1
-    last: int = 0  # the id of the last event
-    lasts: dict[int, int | None] = field(default_factory=dict)  # of each partition the last id
+    last: int = 0
+    """The id of the last event."""
+    lasts: dict[int, int | None] = field(default_factory=dict)
+    """The id of the last event of each partition."""
     senders: dict[int, Sender] = field(default_factory=dict)
+    """The sender of each partition."""
     entries: tuple[Principal, ...] = ()
+    """The assigned broadcasters, by partition."""
     waiting: list[tuple[Value, Pairs, int | None, int, int]] = field(default_factory=list)
-    """Events made before ids could be given: data, headers, a number of one's own, time, round."""
+    """Events without ids, made before `creator` is known: data, headers, chosen id, time, round."""
     error: str = ""
+    """The error with which the registration was refused."""
 
 
 @record
 class Replaying:
-    """A replay that this publisher works on."""
+    """A replay on which this publisher works."""
 
     namespace: str
     start: int
     end: int | None
+    """The id after the last one of the range; `None` if it is open."""
     entry: Principal
-    place: int = 0  # the id behind the last that the entry took
-    last: int | None = None  # the id of the last event that it will send; -1 when there is none
+    place: int = 0
+    """The id after the last one that the entry accepted."""
+    last: int | None = None
+    """The id of the last event to send; -1 if there are none, `None` until it is chosen."""
     busy: bool = False
+    """Whether a call with a batch, or for a page of the archive, is under way."""
     tries: int = 0
+    """How often sending has failed since the last success."""
     wait: int = 0
+    """The round before which nothing is sent."""
     state: StateName = "running"
     text: str = ""
+    """The error, if the state is `errored`."""
     count: int = 0
+    """How many events the entry has accepted."""
     reported: str = ""
+    """The state that was last reported; empty before the first report."""
     report: int = 0
+    """The round of the next report."""
     reporting: bool = False
+    """Whether a report is under way."""
     since: int = 0
-    page: dict[int, Event] = field(default_factory=dict)  # events that the archive has handed over
+    """The round in which the entry last accepted an event."""
+    page: dict[int, Event] = field(default_factory=dict)
+    """The events of the last page from the archive, by id."""
 
 
 @record
@@ -92,17 +125,26 @@ class PublisherState:
     """The whole state of a publisher."""
 
     mine: dict[str, Mine] = field(default_factory=dict)
+    """Its publications by namespace."""
     log: list[Logged] = field(default_factory=list)
     blocks: list[LogBlock] = field(default_factory=list)
+    """The blocks of the log. The newest rows may not be in a block yet."""
     replays: dict[int, Replaying] = field(default_factory=dict)
     canceled: dict[int, int] = field(default_factory=dict)
+    """Canceled replays with their numbers of events, which have to be reported."""
     batches: int = 0
+    """The number of the last batch that was sent."""
     errors: list[tuple[int, int, str]] = field(default_factory=list)
-    refused: list[tuple[str, int, str]] = field(default_factory=list)  # namespace, id and why
-    archived: int = 0  # how many blocks the archive has
-    archived_events: int = 0  # how many events of the next block it has
+    """The last errors from the orchestrator: id, code and namespace."""
+    refused: list[tuple[str, int, str]] = field(default_factory=list)
+    """The last events that were given up: namespace, id and reason."""
+    archived: int = 0
+    """How many blocks the archive has."""
+    archived_events: int = 0
+    """How many events of the next block the archive has."""
     archive_wait: int = 0
+    """The round before which the archive is not called."""
 
     def appended(self) -> int:
-        """The number of rows of the log that are in blocks."""
+        """Return how many rows of the log are in blocks."""
         return self.blocks[-1].first + self.blocks[-1].count if self.blocks else 0

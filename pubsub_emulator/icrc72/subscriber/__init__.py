@@ -1,1 +1,1 @@
-"""The role of a subscriber: order, gaps, the handler, and asking for replays."""
+"""The subscriber: orders events, runs the handler, and asks for replays of missing events."""

@@ -1,4 +1,12 @@
-"""The role of a subscriber: order, gaps and the handler (IC-49)."""
+"""The core of a subscriber: order, gaps and the handler (IC-49).
+
+Events of a chain are handled in order. An event whose predecessor was not handled is held back. If
+the predecessor does not come for 64 rounds, the missing events are a gap, which `Repairs` closes by
+a replay, and the event is handled. Replayed events therefore come late.
+
+The handler runs in a call of the canister to itself, one for each event. If it traps, only the
+effects of this call are undone, and not the bookkeeping of the subscriber.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,11 +27,16 @@ from pubsub_emulator.icrc72.subscriber.repairs import Repairs
 from pubsub_emulator.icrc72.subscriber.state import Followed, Gap, HeldBack, SubscriberState, Wanted
 from pubsub_emulator.icrc72.values import Pairs
 
-RUN: Final = "handle_event"  # the method by which a subscriber calls itself
+RUN: Final = "handle_event"
+"""The method by which a subscriber calls itself."""
 
 
 class _Handler(Protocol):
-    """The handler of events, code and state of the author: what a trap in `handle` did is undone."""
+    """The author's code and state.
+
+    `keep_data` returns a copy of the state with which `restore_data` undoes a `handle` that
+    trapped.
+    """
 
     def handle(self, ctx: Context, event: EventNotification) -> None: ...
     def keep_data(self) -> object: ...
@@ -46,12 +59,16 @@ class Subscriber(Core):
         self._asking = Registering()
 
     def attach(self, role: RoleCanister) -> None:
-        """Give the canister the call that runs a handler."""
+        """Become a part of a canister, and add the method that runs the handler."""
         super().attach(role)
         role.private(RUN, lambda ctx, arg: self.run(ctx, int.from_bytes(arg, "big")))
 
     def resume(self, state: object) -> None:
-        """Go on; what waits for the handler is handed over again. What only the new code wants is registered."""
+        """Continue with a saved state.
+
+        Events that wait for the handler are handed over again. Subscriptions that only the new code
+        has are registered.
+        """
         given, self.state = self.state.wanted, restored(state, SubscriberState)
         renew(given, self.state.wanted)
         self._asking.under_way.clear()
@@ -59,7 +76,7 @@ class Subscriber(Core):
         self.repairs.resume()
 
     def wake(self, ctx: Context) -> None:
-        """Register, hand over, notice gaps, ask for replays."""
+        """Do the due work: register, find gaps, run the handler, and ask for replays."""
         if self.inbox.ready("subscriber"):
             self._asking.register(ctx, self.inbox, REGISTER_SUBSCRIPTION, self.state.wanted, lambda _ctx: None)
         self._notice(ctx)
@@ -67,7 +84,7 @@ class Subscriber(Core):
         self.repairs.wake(ctx)
 
     def due(self, now: int) -> int | None:
-        """The next round in which there is something to do."""
+        """Return the next round in which there is work to do."""
         state, found = self.state, [self.repairs.due(now)]
         if self.inbox.ready("subscriber") and any(self._asking.lacks(*each) for each in state.wanted.items()):
             found.append(now + 5)
@@ -79,7 +96,7 @@ class Subscriber(Core):
         return min((each for each in found if each is not None), default=None)
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
-        """Add a subscription. Raises `FilterError`."""
+        """Add a subscription and register it. Raises `FilterError` if its filter is malformed."""
         for key, value in config:
             if keys.canonical(key) == keys.FILTER and value.tag == "Text":
                 parse(value.value)
@@ -88,7 +105,11 @@ class Subscriber(Core):
             self.wake(ctx)
 
     def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
-        """True when the event is known, held or handed over, and so is to be confirmed."""
+        """Take a notification of an event, and return whether it has to be confirmed.
+
+        This is so if the event was known, is held back, or will be handled. If too many events are
+        held back, the notification is refused and the broadcaster repeats it.
+        """
         state = self.state
         self.inbox.count("notifications")
         if state.exit is None:
@@ -103,6 +124,7 @@ class Subscriber(Core):
             return True
         if self._in_order(notification, headers.prev, chain):
             self._handle(notification, chain)
+            # Later events were handled before: events between may be missing (see `_notice`).
             if chain.handled.above(identifier) is not None:
                 chain.late = (identifier, ctx.now)
             return True
@@ -112,23 +134,29 @@ class Subscriber(Core):
         return True
 
     def taken(self, ctx: Context) -> None:
-        """After a batch: what was held may be in order now."""
+        """Handle events that were held back and are now in order. Called after each batch."""
         for chain in self.state.chains.values():
             self._drain(chain)
         self._hand_over(ctx)
 
     def subscribed(self) -> int:
-        """The number of registered subscriptions."""
+        """Return the number of registered subscriptions."""
         return sum(each.id is not None for each in self.state.wanted.values())
 
     def holding(self) -> int:
-        """The number of events in memory that wait, for those before them or for the handler."""
+        """Return how many events wait, for events before them or for the handler."""
         return len(self.state.waiting) + self._held()
 
     def _held(self) -> int:
         return sum(len(each.held) for each in self.state.chains.values())
 
     def _take_replayed(self, ctx: Context, notification: EventNotification, chain: Followed, replay: int) -> bool:
+        """Take a replayed event, which is handled at once, whatever events are missing before it.
+
+        Events of a replay that this subscriber never asked for are confirmed and dropped. Its own
+        replay may begin before the orchestrator has answered with its id, so any announced one
+        counts as soon as it has ever asked.
+        """
         state = self.state
         if replay not in state.own and not (state.ever_asked and replay in state.announced):
             self.inbox.count("unasked")
@@ -145,6 +173,7 @@ class Subscriber(Core):
         return True
 
     def _chain(self, notification: EventNotification, headers: Headers) -> Followed:
+        """Return the chain of an event, which is made when it is first needed."""
         parts = headers.partition or ()
         key = (notification.namespace, notification.source, (parts[0] or 0) if len(parts) == 2 else 0)
         if key not in self.state.chains:
@@ -152,6 +181,12 @@ class Subscriber(Core):
         return self.state.chains[key]
 
     def _in_order(self, notification: EventNotification, former: int | None, chain: Followed) -> bool:
+        """Return whether an event may be handled now.
+
+        Its predecessor must have been handled, except for the first event of a chain. With a filter
+        or skip, the publisher's predecessor may have been left out; then the event before it in the
+        broadcaster's chain to this subscriber (`former`) counts.
+        """
         prev = notification.prevEventId
         if prev is None or prev in chain.handled:
             return True
@@ -160,6 +195,7 @@ class Subscriber(Core):
         return former is not None and former in chain.handled and not self.state.plain(notification.namespace)
 
     def _handle(self, notification: EventNotification, chain: Followed) -> None:
+        """Count an event as handled, and queue it for the handler."""
         state = self.state
         chain.held.pop(notification.eventId, None)
         chain.handled.add(notification.eventId, notification.prevEventId, self.settings.ranges)
@@ -167,6 +203,7 @@ class Subscriber(Core):
         state.waiting[state.last] = notification
 
     def _drain(self, chain: Followed) -> None:
+        """Handle the held events of a chain that are in order, until no more are."""
         going = bool(chain.held)
         while going:
             going = False
@@ -180,7 +217,10 @@ class Subscriber(Core):
                     going = True
 
     def _notice(self, ctx: Context) -> None:
-        """After 64 rounds what is missing before a held event, or after one that came late, is a gap (IC-49e)."""
+        """Record gaps for events that have been missing for 64 rounds (IC-49e).
+
+        They are missing before a held event, which is then handled, or after one that came late.
+        """
         for key, chain in self.state.chains.items():
             self._drain(chain)
             if chain.late is not None and ctx.now - chain.late[1] >= self.settings.gap_wait:
@@ -202,12 +242,14 @@ class Subscriber(Core):
                 self._drain(chain)
 
     def _gap(self, gap: Gap) -> None:
+        """Record a gap, once for each way in which replays have to be asked for."""
         self.inbox.count("gaps")
         for config in self.state.asks_for(gap.namespace):
             if len(self.state.gaps) < self.settings.gaps:
                 self.state.gaps.append(replace(gap, config=config))
 
-    def _hand_over(self, ctx: Context) -> None:  # a call to itself for each event, in order (IC-49g)
+    def _hand_over(self, ctx: Context) -> None:
+        """Call the canister itself for each event that waits for the handler, in order (IC-49g)."""
         for number in self.state.waiting:
             if number not in self.state.called:
                 if len(self.state.called) >= self.settings.confirmations:
@@ -216,7 +258,11 @@ class Subscriber(Core):
                 ctx.call(ctx.me, RUN, number.to_bytes(8, "big"), lambda c, a, n=number: self._answered(c, a, n))  # type: ignore[misc]
 
     def run(self, ctx: Context, number: int) -> None:
-        """The call to itself: handle the event, if all before it are done. Raises `Trap` as the handler does."""
+        """Run the handler for an event, in the call of the canister to itself.
+
+        If an event before it has not been handled, this does nothing and the event is handed over
+        again. Raises `Trap` if the handler does.
+        """
         state = self.state
         notification = state.waiting.get(number)
         if notification is None or next((each for each in state.waiting if each not in state.run), None) != number:
@@ -232,6 +278,11 @@ class Subscriber(Core):
         ctx.reply(b"\1")
 
     def _answered(self, ctx: Context, answer: Answer, number: int) -> None:
+        """Note that an event was handled, or that the handler trapped, and go on.
+
+        An event for which the handler traps is not handed over again. A call that was rejected
+        because the canister stops will be repeated.
+        """
         state = self.state
         state.called.pop(number, None)
         done = number in state.run
@@ -241,11 +292,13 @@ class Subscriber(Core):
         if done:
             state.run.pop(number, None)
             state.waiting.pop(number, None)
-        if answer.message != STOPPING:  # otherwise the timer does it, after the next start
+        # A stopping canister must not call itself again. The timer will, when it has started again.
+        if answer.message != STOPPING:
             self._hand_over(ctx)
         self.role.rearm(ctx)
 
     def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
+        """Apply a system event: exits, errors, and replays that begin or end."""
         state = self.state
         self._served(alert)
         for number in alert.finished:
@@ -264,7 +317,11 @@ class Subscriber(Core):
         self.wake(ctx)
 
     def _served(self, alert: MemberAlert) -> None:
-        """Learn who notifies; an exit that was left, or that repeats what is known, has restarted."""
+        """Note the exits that serve the subscriptions.
+
+        The exit has changed or restarted if another one is named, if a known one is named again, or
+        if no subscription was served before. Events may have been lost then.
+        """
         state = self.state
         for each in alert.left:
             state.served.pop(each, None)
@@ -280,7 +337,10 @@ class Subscriber(Core):
         state.exit = exit_
 
     def _after_move(self) -> None:
-        """The exit changed: what was lost at the end of a chain would show only with the next event."""
+        """Record open gaps at the ends of all chains after the exit has changed.
+
+        Events lost there would otherwise be noticed only with the next event, which may never come.
+        """
         self.state.moved = True
         for key, chain in self.state.chains.items():
             chain.moved = True
@@ -289,6 +349,7 @@ class Subscriber(Core):
                 self._gap(Gap(key[0], key[1], highest, None, highest + 1))
 
     def _suspended(self, subscription: int, namespace: str, missed: int) -> None:
+        """Have a suspended subscription resumed, and record the gap from its first missed event."""
         self.state.resuming[subscription] = None
         low, source = None, None
         for key, chain in self.state.chains.items():

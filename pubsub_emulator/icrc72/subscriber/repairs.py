@@ -1,4 +1,8 @@
-"""Repair of gaps by a subscriber: it ends suspensions and asks for replays, one gap at a time (IC-45f, RP-10)."""
+"""Repair of gaps by a subscriber (IC-45f, RP-10).
+
+The subscriber first resumes suspended subscriptions, so that no more events are lost. Then it asks
+for replays of its gaps, one after the other, and checks whether each closed its gap.
+"""
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -16,21 +20,27 @@ from pubsub_emulator.icrc72.values import boolean
 
 
 class _Follower(Protocol):
+    """The part of a subscriber that the repair uses."""
+
     state: SubscriberState
     role: RoleCanister
 
 
 @dataclass
 class Repairs:
-    """The gaps of a subscriber."""
+    """The repair of a subscriber's gaps."""
 
     orchestrator: Principal
     settings: Settings
     subscriber: _Follower
     _asking: dict[str, None] = field(default_factory=dict)
+    """The calls under way by name."""
 
     def resume(self) -> None:
-        """After an upgrade: calls under way have ended."""
+        """Continue after an upgrade, before which calls under way have ended.
+
+        A replay whose id is unknown is given up. Its gap stays and is asked for again.
+        """
         state = self.subscriber.state
         self._asking.clear()
         state.resuming.clear()
@@ -40,7 +50,7 @@ class Repairs:
                 state.current = None
 
     def due(self, now: int) -> int | None:
-        """The next round in which there is something to do."""
+        """Return the next round in which there is work to do."""
         state, current = self.subscriber.state, self.subscriber.state.current
         found: list[int] = []
         if current is not None and current.id is not None:
@@ -51,7 +61,7 @@ class Repairs:
         return min(found, default=None)
 
     def wake(self, ctx: Context) -> None:
-        """End suspensions, follow the replay that is asked for, or ask for the next gap."""
+        """Resume subscriptions, check the current replay, or ask for the next one."""
         state = self.subscriber.state
         for number in list(state.resuming):
             if f"resume {number}" not in self._asking and ctx.now >= state.wait:
@@ -63,6 +73,7 @@ class Repairs:
             self._ask(ctx)
 
     def _resume(self, ctx: Context, number: int) -> None:
+        """End the suspension of a subscription, by setting `stopped` to false (IC-45f)."""
         name = f"resume {number}"
         self._asking[name] = None
 
@@ -77,6 +88,10 @@ class Repairs:
         self.subscriber.role.ask(ctx, self.orchestrator, UPDATE_SUBSCRIPTION, (update,), got, kind=GUARANTEED)
 
     def _closed(self, gap: Gap) -> bool:
+        """Return whether the events around a gap are now joined by predecessors.
+
+        With a filter or skip, or for an open gap, this cannot be known.
+        """
         state, whose = self.subscriber.state, (gap.namespace, gap.source)
         if gap.low is None or gap.high is None or not state.plain(gap.namespace):
             return False
@@ -84,6 +99,11 @@ class Repairs:
         return any(each.joins(gap.low, gap.high) for each in mine)
 
     def _ask(self, ctx: Context) -> None:
+        """Ask for a replay of the first gap, or drop it if it is closed.
+
+        A range that is too large is left open at its end: the publisher then replays as many events
+        as it may, and the rest is asked for afterwards (`_ended`).
+        """
         state = self.subscriber.state
         gap = state.gaps[0]
         if self._closed(gap) or (gap.high is not None and gap.start >= gap.high):
@@ -96,6 +116,7 @@ class Repairs:
         state.ever_asked = True
 
         def got(ctx: Context, results: m.Results[int] | None) -> None:
+            # An upgrade, or another replay, has come between the call and its answer.
             if state is not self.subscriber.state or state.current is not current:
                 return
             result = results[0] if results else None
@@ -103,18 +124,22 @@ class Repairs:
                 current.id = result.value
                 current.sign = ctx.now
                 state.own[result.value] = None
-                if len(state.own) > self.settings.gaps:  # one replay is under way at a time
+                # Only one replay is under way at a time, so old ones may be forgotten.
+                if len(state.own) > self.settings.gaps:
                     del state.own[next(iter(state.own))]
+                # Its end may have been reported before this answer arrived.
                 current.over = result.value in state.over
                 return
             state.current = None
+            # The publication allows a smaller range than the default.
             if result is not None and result.value.tag == "RangeTooLarge" and not gap.wide:
-                gap.wide = True  # the publication allows less at once
+                gap.wide = True
                 return
             state.wait = ctx.now + 20
             error = None if result is None else result.value
             quota = error is not None and error.tag == "GenericError" and error.value.error_code == keys.QUOTA
-            gap.tries += error is not None and not quota  # a quota passes; other refusals stay
+            # A quota is only temporary, so it does not count as a failed attempt.
+            gap.tries += error is not None and not quota
             if gap.tries >= self.settings.replay_tries and gap in state.gaps:
                 state.gaps.remove(gap)
 
@@ -123,6 +148,11 @@ class Repairs:
         role.ask(ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles)
 
     def _watch(self, ctx: Context, current: GapReplay) -> None:
+        """Ask for the state of the current replay if it is over or was silent for too long.
+
+        Both the system event about its end and the final state are needed: only then have all of
+        its events been delivered.
+        """
         if current.id is None or current.asking:
             return
         quiet = ctx.now - current.sign >= self.settings.replay_sign
@@ -149,7 +179,10 @@ class Repairs:
         self.subscriber.role.ask(ctx, self.orchestrator, GET_REPLAYS, page, got)
 
     def _again(self, current: GapReplay) -> None:
-        """It ended otherwise, or its end was lost: ask again, a few times (RP-10d)."""
+        """Give up a replay that failed or whose end was lost.
+
+        Its gap is asked for again, up to `replay_tries` times (RP-10d).
+        """
         state, gap = self.subscriber.state, current.gap
         state.current = None
         gap.tries += 1
@@ -157,6 +190,12 @@ class Repairs:
             state.gaps.remove(gap)
 
     def _ended(self, current: GapReplay) -> None:
+        """Drop the gap of a replay that is completed, or continue with the rest of it.
+
+        If the range was open and events came, but not up to the end of the gap, the next replay
+        begins after the last one. A gap of which it is known that events are still missing is tried
+        again.
+        """
         state, gap = self.subscriber.state, current.gap
         state.current = None
         came = current.top >= current.start
