@@ -1,8 +1,12 @@
-"""The first block in which two records of what happened differ: histories, fixture sets, or one of each.
+"""The comparison of two records: the first block in which they differ.
 
-Two blocks at the same position are compared field by field, as they were judged; where they differ, both are executed,
-and their states are compared key by key and down to the trie node. Chains of histories are compared by position,
-fixtures with a history by block hash, or else by chain, number and slot, and sets of fixtures by name.
+A record is a history, or a set of fixtures. Two blocks for the same place are compared field by
+field, as they were judged. If they differ, both are executed, and their states are compared key by
+key and down to the trie node.
+
+Chains of two histories are compared by position. Fixtures are compared with a history by block hash
+or, failing that, by chain, number, slot and relay parent. Two sets of fixtures are compared by
+name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,36 +36,46 @@ Occasion = tuple[int, int, int | None, int, Hash | None]
 
 
 class CompareError(PubsubError):
-    """Something that cannot be compared: no history and no fixtures, or a damaged one."""
+    """Something that cannot be compared.
+
+    It is neither a history nor a folder of fixtures, or it is damaged.
+    """
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One block as a record has it; `pre` gives parent and state that it was judged on, and may take long."""
+    """A block as a record has it."""
 
     place: str
+    """Where it is, in words."""
     chain: int
     candidate: Candidate
     relay: RelayContext
     verdict: str | None
+    """The verdict with which it was refused, `None` if it was accepted."""
     pre_root: Hash
+    """The root of the state on which it was judged."""
     post_root: Hash
+    """The root of the state after it: `pre_root` if it was refused."""
     deliveries: tuple[tuple[object, ...], ...]
+    """Its callbacks, as the columns `DELIVERED` of each."""
     pre: Callable[[], tuple[Header, State]] = field(repr=False)
+    """Returns the parent and the state on which it was judged. This can take long, as blocks may
+    have to be executed."""
 
     @property
     def occasion(self) -> Occasion:
-        """The key that blocks of two implementations share if they were made for the same occasion."""
+        """The key that two implementations' blocks share if they were made for the same occasion."""
         header, relay = self.candidate.header, self.relay
         return self.chain, header.number, header.aura_slot(), relay.number, relay.storage_root
 
     @property
     def identity(self) -> tuple[int, Hash]:
-        """Chain and hash."""
+        """The chain and the block's hash."""
         return self.chain, self.candidate.hash()
 
     def fields(self) -> dict[str, object]:
-        """The compared fields; causes come before their effects."""
+        """Return the fields that are compared. Causes come before their effects."""
         header, inherent = self.candidate.header, self.candidate.inherent
         messages = inherent.messages
         return {
@@ -88,18 +102,22 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class BlockDifference:
-    """Two corresponding blocks that differ; one is `None` where its record has ended."""
+    """Two blocks for the same place that differ."""
 
     a: str | None
+    """The block of the first record in words, `None` if the record has ended."""
     b: str | None
+    """The block of the second record in words, `None` if the record has ended."""
     fields: tuple[tuple[str, object, object], ...] = ()
+    """The fields that differ, with both values."""
     state: StateDifference | None = None
     which: str = ""
-    """The states compared: `pre-state` or `post-state`."""
+    """Which states are compared: `pre-state` or `post-state`."""
     notes: tuple[str, ...] = ()
+    """Records whose outcome differs from that of executing their blocks here."""
 
     def lines(self) -> list[str]:
-        """The difference in words, one line each."""
+        """Return the difference in words, in several lines."""
         if self.a is None or self.b is None:
             ended, other = ("A", "B") if self.a is None else ("B", "A")
             return [f"{ended} ends here; {other} goes on with {self.a or self.b}"]
@@ -113,6 +131,10 @@ class BlockDifference:
 
 
 def _field_lines(name: str, a: object, b: object) -> list[str]:
+    """Return the difference of one field in words.
+
+    Of two lists, only the first difference is shown.
+    """
     if isinstance(a, tuple) and isinstance(b, tuple):
         at = next((i for i, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
         found = (_text(each[at]) if at < len(each) else "nothing" for each in (a, b))
@@ -135,20 +157,25 @@ def _text(value: object) -> str:
 
 @dataclass(slots=True)
 class Comparison:
-    """The result of a comparison: blocks compared, the first difference, and blocks without a counterpart."""
+    """The result of a comparison."""
 
     compared: int = 0
+    """Pairs of blocks that were compared."""
     genesis: list[str] = field(default_factory=list)
-    """Networks that have nothing in common from relay block 0 on: other seeds, other configurations."""
+    """Networks whose relay blocks 0 differ: they have another seed or configuration, so that all
+    blocks differ."""
     first: BlockDifference | None = None
+    """The first difference."""
     others: list[str] = field(default_factory=list)
-    """Further chains or fixtures that differ, by name."""
+    """Further chains or fixtures that differ, in words."""
     unmatched: list[str] = field(default_factory=list)
+    """Chains or fixtures that only one record has, in words."""
     partial: bool = False
-    """Whether one side shows only some blocks: what it does not show, or alone shows, is no difference."""
+    """Whether one record is a set of fixtures that shows only some blocks of the other. Blocks that
+    only one record has are no difference then."""
 
     def note(self, name: str, found: BlockDifference | None) -> None:
-        """Count two blocks that were compared, with their difference."""
+        """Count a pair of blocks that was compared, and note its difference."""
         self.compared += 1
         if found is not None and self.first is None:
             self.first = found
@@ -157,7 +184,11 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether there is nothing to tell apart, in something that could be compared."""
+        """Whether there is no difference.
+
+        A comparison that is not partial must also have matched everything. A partial one must have
+        compared at least one pair of blocks.
+        """
         return self.first is None and (self.compared > 0 if self.partial else not self.unmatched)
 
 
@@ -174,9 +205,11 @@ def compare(a: Path, b: Path) -> Comparison:
 
 
 FixtureRecord = Mapping[str, Judged]
+"""Fixtures as judged blocks, by name."""
 
 
 def _open(path: Path) -> "HistoryRecord | FixtureRecord":
+    """Return the record in a folder: a history, or fixtures."""
     if (path / COMMITS).is_dir():
         return HistoryRecord(path)
     if (path / "history" / COMMITS).is_dir():
@@ -192,7 +225,7 @@ def _bytes(text: str) -> bytes:
 
 
 def judged_fixture(fixture: Fixture) -> Judged:
-    """A fixture as a judged block. Raises `FixtureError`."""
+    """Return a fixture as a judged block. Raises `FixtureError` if it does not decode."""
     try:
         parent = Header.decode(_bytes(fixture.parent_header))
         candidate = Candidate.decode(_bytes(fixture.candidate))
@@ -220,10 +253,16 @@ def _delivered(each: DeliveryModel) -> tuple[object, ...]:
 
 
 class HistoryRecord:
-    """A history's chains, and their blocks in the order in which they were judged; imported relay proofs left out."""
+    """A history as a record: its chains with their blocks in the order of judgement.
+
+    Imported relay proofs are left out.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises `CommitError` when there is no history, `CompareError` when a manifest of it cannot be read."""
+        """Read the manifests of a history.
+
+        Raises `CommitError` if there is no history, and `CompareError` if a manifest is damaged.
+        """
         self.path = path
         self.history = History.open(path)
         if self.history.faults:
@@ -235,17 +274,17 @@ class HistoryRecord:
                 self.chains.setdefault((task.network, files.chain), []).append(_Segment(self, task, files))
 
     def blocks(self, network: str, chain: int) -> Iterator[Judged]:
-        """A chain's blocks. Raises `CompareError` for what cannot be read."""
+        """Yield a chain's blocks. Raises `CompareError` if something cannot be read."""
         for segment in self.chains[network, chain]:
             yield from segment.blocks()
 
     def genesis(self, network: str) -> Hash | None:
-        """The hash of a network's relay block 0, `None` if the history starts later."""
+        """Return the hash of a network's relay block 0, `None` if the history starts later."""
         entries = self.history.files(schema.RELAY_HEADERS, network)[:1]
         return next((row["hash"] for row in self.rows(tuple(entries)) if row["number"] == 0), None)
 
     def rows(self, entries: Sequence[FileEntry]) -> list[Row]:
-        """Rows of files. Raises `CompareError`."""
+        """Return the rows of files. Raises `CompareError` if some cannot be read."""
         faults: list[Fault] = []
         rows = list(self.history.rows(list(entries), faults))
         if faults:
@@ -255,7 +294,7 @@ class HistoryRecord:
 
 @dataclass
 class _Segment:
-    """One segment of one chain, read when it is asked for."""
+    """One segment of one chain. It is read when it is needed."""
 
     record: HistoryRecord
     task: Task
@@ -263,15 +302,17 @@ class _Segment:
 
     @cached_property
     def candidates(self) -> list[Row]:
+        """The rows of its candidates by position."""
         rows = [row for row in self.record.rows(self.files.blocks) if row["status"] != "imported"]
         return sorted(rows, key=lambda row: row["position"])
 
     @cached_property
     def nodes(self) -> dict[int, bytes]:
+        """Its proof nodes by number."""
         return {row["number"]: row["data"] for row in self.record.rows(self.task.nodes)}
 
     def blocks(self) -> Iterator[Judged]:
-        """The candidates as they were judged."""
+        """Yield its candidates as they were judged."""
         delivered: dict[int, list[Row]] = {}
         for row in self.record.rows(self.files.deliveries):
             delivered.setdefault(row["position"], []).append(row)
@@ -289,10 +330,11 @@ class _Segment:
                 tuple(tuple(each[name] for name in DELIVERED) for each in found),
                 lambda position=row["position"]: self.before(position),  # type: ignore[misc]  # a default binds the value of now
             )
+        # The nodes are large. They are read again if they are needed once more.
         self.__dict__.pop("nodes", None)
 
     def candidate(self, row: Row) -> Candidate:
-        """The candidate of a row. Raises `CompareError`."""
+        """Return the candidate of a row. Raises `CompareError` if it cannot be rebuilt."""
         try:
             return candidate_of(row, self.nodes)
         except RowError as error:
@@ -300,7 +342,10 @@ class _Segment:
             raise CompareError(f"{self.record.path}: {place}: {error}") from error
 
     def before(self, position: int) -> tuple[Header, State]:
-        """Parent and state on which the candidate at a position was judged: executed again from the checkpoint."""
+        """Return parent and state on which the candidate at a position was judged.
+
+        All included blocks before it are executed again, from the checkpoint on.
+        """
         start = next((r for r in self.record.rows(self.files.checkpoints) if r["segment"] == self.task.segment), None)
         if start is None:
             raise CompareError(f"{self.record.path}: chain {self.files.chain} has no checkpoint of {self.task.segment}")
@@ -328,7 +373,11 @@ def _relay(row: Row) -> RelayContext:
 
 
 def difference(a: Judged, b: Judged) -> BlockDifference | None:
-    """The difference of two corresponding blocks, down to storage key and trie node; `None` if they are equal."""
+    """Return the difference of two blocks for the same place, `None` if they are equal.
+
+    If their states before differ, these are compared. Otherwise both blocks are executed, and the
+    states after them are compared.
+    """
     mine, theirs = a.fields(), b.fields()
     if mine == theirs:
         return None
@@ -345,7 +394,10 @@ def difference(a: Judged, b: Judged) -> BlockDifference | None:
 
 
 def _executed(label: str, block: Judged, notes: list[str]) -> State:
-    """The state after a block as this program executes it."""
+    """Return the state after a block when this program executes it.
+
+    Note it if verdict or state root differ from the record's.
+    """
     parent, state = block.pre()
     outcome, refusal = judge_block(ChainHead(parent, state), block.candidate, block.relay)
     verdict = None if refusal is None else refusal.verdict.value
@@ -359,9 +411,10 @@ def _executed(label: str, block: Judged, notes: list[str]) -> State:
 
 
 def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
+    """Compare two histories chain by chain. Of each chain, the first difference counts."""
     out = Comparison()
     networks = [sorted({network for network, _ in each.chains}) for each in (a, b)]
-    # Two histories of one network each are of the same network, whatever it was called.
+    # If each history has one network, these are compared even if they have different names.
     renamed = dict(zip(networks[1], networks[0], strict=True)) if len(networks[0]) == len(networks[1]) == 1 else {}
     theirs = {(renamed.get(network, network), chain): (network, chain) for network, chain in b.chains}
     called = {renamed.get(network, network): network for network in networks[1]}
@@ -387,7 +440,8 @@ def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
             if found is not None:
                 one = mine or other
                 number = 0 if one is None else one.candidate.inherent.relay_parent_number
-                # Of blocks on one relay parent, one whose state differed before it is the cause of the others.
+                # If several chains differ first on the same relay parent, one with another state
+                # before the block is the cause. The others are its effects.
                 caused = all(field != "pre-state root" for field, _, _ in found.fields)
                 firsts.append(((number, caused, place[1]), name, found))
                 break
@@ -400,12 +454,17 @@ def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
 
 
 def _with_fixtures(history: HistoryRecord, fixtures: FixtureRecord, *, swapped: bool) -> Comparison:
-    """Fixtures may show any part of a history, and what a history does not have; the latter is told."""
+    """Compare fixtures with a history.
+
+    Fixtures may show any part of a history. Those that the history does not have are noted.
+    `swapped` says that the fixtures are the first record.
+    """
     out = Comparison(partial=True)
     by_identity = {judged.identity: name for name, judged in fixtures.items()}
     known = {block.identity for place in history.chains for block in history.blocks(*place)}
     by_occasion: dict[Occasion, str] = {}
     for name, judged in fixtures.items():
+        # A fixture whose very block is in the history must not be compared with another block.
         if judged.identity not in known:
             by_occasion.setdefault(judged.occasion, name)
     left = dict(fixtures)
@@ -421,6 +480,7 @@ def _with_fixtures(history: HistoryRecord, fixtures: FixtureRecord, *, swapped: 
 
 
 def _fixtures(a: FixtureRecord, b: FixtureRecord) -> Comparison:
+    """Compare two sets of fixtures by name."""
     out = Comparison()
     for name, mine in a.items():
         if name not in b:

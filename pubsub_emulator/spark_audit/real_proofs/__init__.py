@@ -1,1 +1,1 @@
-"""Relay proofs of real parachains, opened and explained byte by byte."""
+"""Relay proofs of real parachains, which are opened and attributed byte by byte."""

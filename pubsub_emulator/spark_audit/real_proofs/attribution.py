@@ -1,12 +1,14 @@
-"""Every byte of a proof told apart: by the key that needs it, as shared by several keys, or as needed by none.
+"""The attribution of a proof's bytes: which key, or which several keys, need each node.
 
-key         the nodes that lead to this key alone, and its detached value
-child trie  the same of a child trie's root; its entries are keys of their own
-neighbour   an entry within a node that is needed anyway: no bytes of its own
-shared      nodes on the way to several keys, by how many
-absence     nodes on the way to no entry: they prove that some key is absent, or that nothing below them changed
-unplaced    nodes that no node of the proof leads to, where the chain's own state may hold what does
-unread      nodes that nothing needs, or that are listed again
+key         nodes that only this key needs, with its detached value
+child trie  the same for the root of a child trie; the keys in that trie count by themselves
+neighbour   an entry in a node that is needed anyway; it takes no bytes of its own
+shared      nodes that several keys need, by the number of keys
+absence     nodes that lead to no entry: they prove that a key is absent, or that nothing below
+            them changed
+unplaced    nodes to which no node of the proof leads, although nodes that the chain stores
+            itself may lead to them
+unread      nodes that no key needs, and repetitions
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,61 +24,81 @@ from pubsub_emulator.spark_audit.real_proofs.well_known import is_child_root, ke
 from pubsub_emulator.trie import MissingNode, read_proof
 
 TOP: Final = b""
-"""The top trie, among child storage keys."""
+"""Stands for the top trie among storage keys of child tries."""
 
 _LEAST_HASHED: Final = 32
-"""Bytes of the smallest node that another node refers to by its hash; smaller ones are part of it."""
+"""Bytes of the smallest node that other nodes refer to by its hash. Smaller ones are inside of
+their parents."""
 
 Place = tuple[bytes, bytes]
-"""A trie, by its child storage key, and a key in it."""
+"""The storage key of a child trie, or `TOP`, and a key in that trie."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofShare:
-    """Some bytes of a proof. `state` of a key is `value`, `absent` or `not proven`; sizes are node costs in bytes.
-
-    `weight` and `nodes` are its own, `path_bytes` are those of all nodes on its way, shared ones included.
-    """
+    """A part of a proof. Sizes are costs of nodes in bytes."""
 
     kind: str
+    """One of the kinds that the module's docstring lists."""
     name: str
+    """The key, or the group of nodes, in words."""
     nodes: int
+    """Nodes that only belong to this part."""
     weight: int
+    """Bytes of `nodes`."""
     trie: bytes = TOP
+    """The trie that the key is in."""
     key: bytes | None = None
     state: str | None = None
+    """`value`, `absent` or `not proven`, for a key."""
     value: bytes | None = None
+    """The value of the key, if it has one."""
     path_bytes: int | None = None
+    """Bytes of all nodes on the way to the key, including shared ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """A proof's parts, which add up to its nodes and bytes, and the nodes that are unread or unplaced."""
+    """The parts of a proof, which add up to its nodes and bytes."""
 
     parts: tuple[ProofShare, ...]
     unread: tuple[Hash, ...]
+    """Nodes that no key needs."""
     nodes: int
+    """Nodes of the proof, repetitions included."""
     weight: int
+    """Bytes of the proof, repetitions included."""
     unplaced: tuple[Hash, ...] = ()
+    """Nodes that a key may need if the chain stores the nodes above them."""
 
 
 class _Path(NamedTuple):
+    """The way from a root to a key."""
+
     nodes: tuple[Hash, ...]
+    """The nodes on the way that are in the proof, and the detached value."""
     requested: bool
+    """Whether the key was probably asked for, rather than lying in a node that is needed anyway."""
     state: str
     value: bytes | None
 
 
 @dataclass(slots=True)
 class _Ledger:
-    """The chains that need each node, as far as is known."""
+    """The keys that need each node, as far as they are known."""
 
     nodes: Mapping[Hash, bytes]
     users: dict[Hash, list[Place]] = field(default_factory=dict)
+    """By node, the keys that need it."""
     found: dict[Place, _Path] = field(default_factory=dict)
+    """By key, the way to it."""
 
     def add(self, root: Hash, place: Place, entries: Mapping[bytes, bytes | None], *, usual: bool) -> None:
-        """Follow a key; one that is not `usual` was asked for only if it needs a node that no other key does."""
+        """Follow the way to a key and note the nodes that it needs.
+
+        A key that is not `usual` counts as asked for only if it needs a node that no key before it
+        needs.
+        """
         key = place[1]
         path, proven = path_nodes(root, self.nodes, key)
         if not proven and key not in entries:
@@ -98,23 +120,26 @@ def attribute(
     absences: bool = False,
     cached: bool = False,
 ) -> Attribution:
-    """Tell a proof apart without knowing what was asked: `usual` keys count as asked, entries like them too.
+    """Attribute the bytes of a proof without knowing which keys were asked for.
 
-    With `absences`, nodes that lead to no entry are taken to prove that some key is absent; otherwise they are unread.
-    With `cached`, the chain may store nodes of child tries itself: nodes that nothing leads to are unplaced, if they
-    can be below a child trie's root that is proven. Raises `ProofError`.
+    The keys `usual`, and those for which `is_usual` holds, count as asked for. With `absences`,
+    nodes that lead to no entry count as proving that a key is absent; otherwise they are unread.
+    With `cached`, the chain may have stored nodes of child tries: nodes to which no node leads are
+    unplaced if they may be below a proven root of a child trie. Raises `ProofError`.
     """
     listed = list(proof)
     ledger = _Ledger({blake2_256(node): node for node in listed})
     tries = _tries(root, ledger.nodes)
     top = tries[TOP][1].entries
     first = {*usual, *(key for key in top if is_usual(key) or is_child_root(key))}
-    # The usual keys first: any other key was asked for only if it needs a node that they do not.
+    # Usual keys come first. Any other key was asked for only if it needs a node that they do not
+    # need.
     for key in sorted(first):
         ledger.add(root, (TOP, key), top, usual=True)
     for child, (trie_root, opened) in tries.items():
         others = sorted(opened.entries.keys() - (first if child == TOP else ()))
-        if absences:  # the deepest was asked for, and those on its way may be there by chance
+        # The deepest key was asked for. Others on the way to it may be there by chance.
+        if absences:
             others.sort(key=lambda key: -len(path_nodes(trie_root, ledger.nodes, key)[0]))
         for key in others:
             ledger.add(trie_root, (child, key), opened.entries, usual=False)
@@ -124,7 +149,10 @@ def attribute(
 
 
 def attribute_reads(root: Hash, proof: Iterable[bytes], requested: Mapping[bytes, Iterable[bytes]]) -> Attribution:
-    """Attribute a proof's bytes to the keys that it was made for, by trie. Raises `ProofError` if it lacks one."""
+    """Attribute the bytes of a proof to the keys that it was made for, given by trie.
+
+    Raises `ProofError` if the proof does not cover one of them.
+    """
     listed = list(proof)
     ledger = _Ledger({blake2_256(node): node for node in listed})
     for child, keys in requested.items():
@@ -136,6 +164,7 @@ def attribute_reads(root: Hash, proof: Iterable[bytes], requested: Mapping[bytes
             trie_root = None if value is None else Hash(value)
         for key in sorted(set(keys)):
             if trie_root is None:
+                # Without the child trie, all its keys are absent, which the way to its root proves.
                 ledger.found[child, key] = _Path((), True, "absent", None)
             else:
                 value = _read(trie_root, ledger.nodes, child, key)
@@ -144,17 +173,17 @@ def attribute_reads(root: Hash, proof: Iterable[bytes], requested: Mapping[bytes
 
 
 def child_trie_name(child: bytes) -> str:
-    """`child trie 1000`, or by its storage key."""
+    """Return the name of a child trie: `child trie 1000`, or with its storage key."""
     return key_name(child_root_key(child))
 
 
 def place_name(trie: bytes, key: bytes) -> str:
-    """A key in words."""
+    """Return a key of a trie in words."""
     return key_name(key) if trie == TOP else f"{child_trie_name(trie)}: 0x{key.hex()}"
 
 
 def _tries(root: Hash, nodes: Mapping[Hash, bytes]) -> dict[bytes, tuple[Hash, Opened]]:
-    """The top trie, and every child trie whose root is in it and whose root node is in the proof."""
+    """Return the top trie, and every child trie with a root in it and a root node in the proof."""
     top = open_proof(root, nodes)
     tries = {TOP: (root, top)}
     for key, value in sorted(top.entries.items()):
@@ -164,6 +193,10 @@ def _tries(root: Hash, nodes: Mapping[Hash, bytes]) -> dict[bytes, tuple[Hash, O
 
 
 def _read(root: Hash, nodes: Mapping[Hash, bytes], trie: bytes, key: bytes) -> bytes | None:
+    """Return the value of a key, `None` if it is absent.
+
+    Raises `ProofError` if the proof does not cover the key.
+    """
     if root not in nodes and root != EMPTY_TRIE_ROOT:
         whose = "the storage root" if trie == TOP else child_trie_name(trie)
         raise ProofError(f"the root node of {whose}, {root.hex()}, is not in the proof")
@@ -178,6 +211,10 @@ def _read(root: Hash, nodes: Mapping[Hash, bytes], trie: bytes, key: bytes) -> b
 def _attribution(
     listed: list[bytes], ledger: _Ledger, reached: frozenset[Hash], *, cached: bool = False
 ) -> Attribution:
+    """Divide the nodes of a proof among the parts.
+
+    `reached` are nodes that a root leads to; those that no key needs prove absences.
+    """
     users = ledger.users
     costs = {node_hash: node_cost(len(node)) for node_hash, node in ledger.nodes.items()}
     parts = [_key_part(place, path, users, costs) for place, path in ledger.found.items()]
@@ -191,6 +228,7 @@ def _attribution(
     if absence:
         parts.append(_nodes_part("absence", "on the way to keys that are absent or unchanged", absence, costs))
     rest = [node_hash for node_hash in left if node_hash not in reached]
+    # A node that is too small is never referred to by its hash, so stored nodes cannot lead to it.
     unplaced = [each for each in rest if cached and len(ledger.nodes[each]) >= _LEAST_HASHED]
     if unplaced:
         parts.append(_nodes_part("unplaced", "below nodes that the chain may have stored", unplaced, costs))
@@ -204,6 +242,7 @@ def _attribution(
 
 
 def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]) -> ProofShare:
+    """Return the part of a key: the nodes that only it needs."""
     trie, key = place
     own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
     kind = "neighbour" if not path.requested else "child trie" if trie == TOP and is_child_root(key) else "key"
@@ -212,4 +251,5 @@ def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], cost
 
 
 def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> ProofShare:
+    """Return a part of several nodes."""
     return ProofShare(kind, name, len(group), sum(costs[node_hash] for node_hash in group))

@@ -1,4 +1,4 @@
-"""Real inherents as rows: what one says, how many of them make a segment, and which of them a history holds."""
+"""Imported inherents as rows of a history: their segments, and which of them are there already."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,26 +19,30 @@ from pubsub_emulator.spark_audit.history.rows import NodeTable, empty_row, messa
 from pubsub_emulator.spark_audit.history.storage import Store
 
 UNIT_BLOCKS: Final = 1000
-"""Imported blocks in a segment, which is what a worker is given: a million blocks are a thousand units."""
+"""Imported blocks in a segment, and so in a task of an audit: a million blocks are a thousand
+tasks."""
 _SAME: Final = (
     *("network", "chain", "number", "block", "relay_parent", "header", "parent", "state_root", "max_pov", "source"),
 )
-"""Columns of `blocks` that are called as in `RelayProof`."""
+"""Columns of `blocks` that have the same name in `RelayProof`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelayHeader:
-    """A header of the relay chain: its hash, computed, and the storage root that it commits to."""
+    """A header of the relay chain."""
 
     hash: Hash
+    """The header's hash, computed from its bytes."""
     storage_root: Hash
+    """The storage root that the header commits to."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelayProof:
-    """One inherent and the block that it is of, as far as their source tells."""
+    """The inherent of a block, and the block itself, as far as their source has it."""
 
     network: str
+    """The network's name in the history."""
     chain: ParaId
     number: int
     block: Hash | None
@@ -46,39 +50,47 @@ class RelayProof:
     state_root: Hash | None
     relay_parent: RelayBlockNumber
     relay_root: Hash
+    """The relay storage root that the inherent states."""
     max_pov: int | None
     proof: tuple[bytes, ...]
+    """The nodes in their order."""
     downward: tuple[InboundDownwardMessage, ...]
     horizontal: tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
     source: str
+    """Where the inherent is from, as JSON."""
     header: bytes | None = None
-    """SCALE, seal included."""
+    """SCALE of the header, with its seal."""
     block_time: datetime | None = None
+    """The time that the block states."""
     runtime: str | None = None
+    """Name and version of the runtime by whose metadata it was decoded."""
     descendants: tuple[bytes, ...] = ()
+    """SCALE of the headers in `relay_parent_descendants`."""
     collator_peer_id: bytes | None = None
     messages_used: int | None = None
-    """Bytes of the inherent's messages, where some are there by their hashes alone."""
+    """Bytes of the inherent's messages. They are needed if the inherent has only hashes of some
+    messages."""
     relay_header: RelayHeader | None = None
-    """Of the relay parent, from the relay chain itself."""
+    """The relay parent's header, from the relay chain itself."""
     chain_name: str | None = None
-    """What its source calls the chain."""
+    """The chain's name in the source."""
 
     @property
     def place(self) -> tuple[str, int, int, bytes]:
-        """The identity of a proof: two with the same place are equal."""
+        """The identity of the inherent. Two with the same identity are equal."""
         return self.network, int(self.chain), self.number, bytes(self.relay_root)
 
     def nodes(self) -> dict[Hash, bytes]:
-        """The proof's nodes by hash."""
+        """Return the nodes of the proof by hash."""
         return {blake2_256(node): node for node in self.proof}
 
 
 @dataclass(slots=True)
 class Present:
-    """The content of a history when an import begins, and what the import adds."""
+    """The content of a history when an import begins, and everything that the import adds."""
 
     history: History | None
+    """The history as it was, `None` if there was none."""
     newest: dict[str, Commit] = field(default_factory=dict)
     """The last commit of each network."""
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -86,7 +98,11 @@ class Present:
 
     @staticmethod
     def of(out: Store) -> "Present":
-        """Raises `CommitError` when manifests do not follow each other: nothing is added to what is damaged."""
+        """Read the manifests of a history.
+
+        Raises `CommitError` if they are damaged or do not follow one another: nothing must be added
+        to a damaged history.
+        """
         if not out.exists(COMMITS):
             return Present(None)
         history = History.open(out)
@@ -101,12 +117,15 @@ class Present:
         return present
 
     def places(self) -> set[tuple[Any, ...]]:
-        """Every imported block: network, chain, number, relay root. Unreadable ones are left out."""
+        """Return the identities of all imported blocks. Blocks that cannot be read are left out."""
         wanted = ["network", "chain", "number", "relay_parent_root"]
         return {tuple(row[name] for name in wanted) for row in self.imported(wanted)}
 
     def imported(self, columns: list[str], network: str | None = None, chain: int | None = None) -> Iterator[Row]:
-        """Some columns of all imported blocks, by row groups, so that no history is too long."""
+        """Yield some columns of all imported blocks.
+
+        Only one row group at a time is in memory, so that a history of any length can be read.
+        """
         if self.history is None:
             return
         for entry in self.history.files(schema.BLOCKS, network, chain):
@@ -116,7 +135,10 @@ class Present:
 
 
 def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int:
-    """Commit the proofs of one network as one segment and say how many nodes they have. Raises `CommitError`."""
+    """Commit inherents of one network as a segment, and return their number of nodes.
+
+    Raises `CommitError`.
+    """
     network = proofs[0].network
     before = present.newest.get(network)
     segment = 0 if before is None else before.segment + 1
@@ -134,6 +156,7 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
     parts = [HistoryPart(schema.RELAY_HEADERS, list(headers.values()), name)]
     parts += [HistoryPart(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
     parts.append(HistoryPart(schema.NODES, nodes.rows(network, segment), name))
+    # Reversed, so that the first name of a chain counts.
     write_names(out, network, {int(each.chain): each.chain_name for each in reversed(proofs) if each.chain_name})
     after = {chain: at for (where, chain), at in present.positions.items() if where == network}
     present.newest[network] = write_commit(out, network, segment, parts, after, before)
@@ -141,14 +164,17 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
 
 
 def in_units(proofs: Iterable[RelayProof], size: int = UNIT_BLOCKS) -> Iterator[list[RelayProof]]:
-    """Proofs of one network, so many at a time."""
+    """Yield groups of inherents of one network, of `size` at most."""
     left = iter(proofs)
     while group := list(islice(left, size)):
         yield group
 
 
 def _relay_row(proof: RelayProof) -> Row:
-    """The relay parent: by its own header where that is known, else by the inherent's word, which has no hash."""
+    """Return the row of the relay parent.
+
+    If its own header is not known, the row has the root that the inherent states, and no hash.
+    """
     known = proof.relay_header
     block, root = (None, proof.relay_root) if known is None else (known.hash, known.storage_root)
     number = proof.relay_parent
@@ -156,6 +182,7 @@ def _relay_row(proof: RelayProof) -> Row:
 
 
 def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> Row:
+    """Return the row of the block. Columns of later versions are added only if one has a value."""
     used, messages = proof.messages_used, InboundMessages(proof.downward, proof.horizontal)
     later = fields_of(proof, ("block_time", "runtime", "collator_peer_id"))
     later["descendants"] = list(proof.descendants)
@@ -169,5 +196,5 @@ def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable)
         **message_columns(messages),
         "messages_used": messages.weight if used is None else used,
         "proof": [nodes.number(node) for node in proof.proof],
-        **(later if any(later.values()) else {}),  # columns of later versions of the table
+        **(later if any(later.values()) else {}),
     }

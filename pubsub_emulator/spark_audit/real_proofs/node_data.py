@@ -1,12 +1,15 @@
-"""A node's answers: headers and read proofs from JSON-RPC of any Substrate chain.
+"""The answers of a node of any Substrate chain: headers and read proofs from JSON-RPC.
 
-A file holds one answer, or several as a batch or line by line, each with its envelope or bare:
+A file contains one answer or several, as a batch or one per line, each with or without its
+envelope:
 
-    chain_getHeader, chain_getBlock               {"parentHash", "number", "stateRoot", "extrinsicsRoot", "digest"}
-    state_getReadProof, state_getChildReadProof   {"at", "proof": ["0x…", …]}, or the list of nodes alone
+    chain_getHeader, chain_getBlock               {"parentHash", "number", "stateRoot",
+                                                  "extrinsicsRoot", "digest"}
+    state_getReadProof, state_getChildReadProof   {"at", "proof": ["0x…", …]}, or only the list of
+                                                  nodes
 
-A request among them says which keys the answer with its id was asked for. Nothing is taken on trust: a header's hash is
-computed, and has to be the block that the proof names.
+If the file also contains the request, the keys that were asked for are known from it. The content
+is not trusted: a header's hash is computed, and must be that of the block that the proof names.
 """
 
 import json
@@ -27,42 +30,48 @@ _CHILD_READ: Final = "state_getChildReadProof"
 
 
 class NodeDataError(PubsubError):
-    """An answer that is not what it has to be; the message names file and place."""
+    """An answer that is malformed or does not fit. The message names file and place."""
 
 
 _VALUES: Final = Values(NodeDataError)
+"""Reads values of JSON, and raises `NodeDataError` for wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeHeader:
-    """A block's header; `hash` is computed from the rest."""
+    """A block's header."""
 
     place: str
+    """Where it was read, for messages."""
     number: int
     hash: Hash
+    """The hash, computed from the other fields."""
     state_root: Hash
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProof:
-    """A read proof; `at` is the block that it names, `requested` the keys by trie where the request is known."""
+    """A read proof."""
 
     place: str
+    """Where it was read, for messages."""
     at: Hash | None
+    """The hash of the block that the answer names, `None` if it names none."""
     nodes: tuple[bytes, ...]
     requested: dict[bytes, tuple[bytes, ...]] | None = None
+    """The keys that were asked for, by trie, `None` if the request is not known."""
 
 
 @dataclass(slots=True)
 class NodeData:
-    """Everything that some files hold."""
+    """The content of some files."""
 
     headers: list[NodeHeader] = field(default_factory=list)
     proofs: list[NodeProof] = field(default_factory=list)
 
 
 def read_node_data(files: Iterable[Path]) -> NodeData:
-    """The headers and proofs in `files`. Raises `NodeDataError`, `OSError`."""
+    """Read the headers and proofs in files. Raises `NodeDataError`, `OSError`."""
     data = NodeData()
     for path in files:
         documents = _documents(path)
@@ -74,7 +83,11 @@ def read_node_data(files: Iterable[Path]) -> NodeData:
 
 
 def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
-    """The state root of a proof's block, by the header with its hash, or the only header. Raises `NodeDataError`."""
+    """Return the state root of a proof's block.
+
+    It is that of the header with the hash that the proof names or, if it names none, that of the
+    only header. Raises `NodeDataError` if there is no such header.
+    """
     known = list(headers)
     if not known:
         raise NodeDataError(f"{proof.place}: no header names the state root of the proof")
@@ -90,7 +103,10 @@ def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
 
 
 def _documents(path: Path) -> list[tuple[str, object]]:
-    """Every answer and request in a file with its place; JSON, a batch of it, or JSON line by line."""
+    """Return every answer and request in a file with its place.
+
+    The file is JSON, a batch in JSON, or JSON in each line.
+    """
     try:
         text = read_bytes(path, error=NodeDataError).decode()
     except UnicodeDecodeError as error:
@@ -112,7 +128,7 @@ def _is_request(document: object) -> TypeGuard[dict[str, object]]:
 
 
 def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tuple[bytes, ...]]]]:
-    """The id of a request for a read proof, and the keys that it asks for."""
+    """Yield the id of a request for a read proof, and the keys that it asks for."""
     if not _is_request(document) or document["method"] not in {_READ, _CHILD_READ}:
         return
     params = document.get("params")
@@ -130,6 +146,7 @@ def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tu
 
 
 def _add(place: str, document: object, requested: dict[str, dict[bytes, tuple[bytes, ...]]], data: NodeData) -> None:
+    """Add an answer to the data. `requested` has the keys of requests by their id."""
     answer, identity = document, None
     if isinstance(document, dict) and ("jsonrpc" in document or "result" in document or "error" in document):
         if document.get("error") is not None:

@@ -1,6 +1,7 @@
-"""A proof opened without knowing what it was made for: every entry and every node that its root leads to.
+"""The opening of a proof without knowing which keys it was made for.
 
-Each node is entered once for each place that refers to it, at most `_MOST_VISITS` in all.
+The result is every entry and every node to which its root leads. A node may be reached from several
+places, and is visited for each of them, at most `_MOST_VISITS` times in all.
 """
 
 from collections.abc import Mapping
@@ -14,23 +15,29 @@ from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.step import CHILD, DETACHED, INLINE, step
 
 _MOST_VISITS: Final = 1 << 20
+"""Visits of nodes after which a proof is refused. Few nodes that refer to one another repeatedly
+could stand for any number of entries."""
 
 
 class ProofError(PubsubError):
-    """A proof that cannot be opened against its root."""
+    """A proof that cannot be opened from its root."""
 
 
 @dataclass(slots=True)
 class Opened:
-    """The entries below a root in a set of nodes."""
+    """The entries and nodes below a root."""
 
     entries: dict[bytes, bytes | None] = field(default_factory=dict)
-    """Values by key; `None` if the value is detached and not in the proof."""
+    """Values by key, `None` if the value is detached and not in the proof."""
     reached: set[Hash] = field(default_factory=set)
+    """Hashes of the nodes and detached values to which the root leads."""
 
 
 def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
-    """Every entry reachable from `root`. Raises `ProofError` when the root node is missing or a node is malformed."""
+    """Return every entry and node that can be reached from `root`.
+
+    Raises `ProofError` if the root's node is missing or a node is malformed.
+    """
     out = Opened()
     if root not in nodes:
         raise ProofError(f"the node of the storage root {root.hex()} is not in the proof")
@@ -64,7 +71,11 @@ def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
 
 
 def path_nodes(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> tuple[dict[Hash, None], bool]:
-    """Nodes, and detached value, on the path to `key`, and whether none is missing. Raises `ProofError`."""
+    """Return the nodes on the way to a key, and whether the proof covers the key.
+
+    The nodes include the detached value. The key is covered if no node on the way is missing,
+    whether it has a value or not. Raises `ProofError` if a node is malformed.
+    """
     out: dict[Hash, None] = {}
     wanted, depth = root, 0
     while True:
@@ -89,7 +100,7 @@ def path_nodes(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> tuple[dic
 
 
 def decode_node(raw: bytes) -> DecodedNode:
-    """A node's parts. Raises `ProofError`."""
+    """Return the parts of a node. Raises `ProofError` if it is malformed."""
     try:
         return DecodedNode(raw)
     except BadNode as error:

@@ -1,12 +1,14 @@
-"""Real relay proofs: `parachainSystem.setValidationData` inherents from files into the tables, and their audit (AU-9).
+"""Relay proofs from files: `parachainSystem.setValidationData` inherents (AU-9).
 
-A file is a JSON object; hex strings carry `0x`.
+They are imported into the tables of a history, and their bytes are attributed. A file is a JSON
+object, in which hex strings begin with `0x`:
 
     chain, block, relayParentNumber, relayParentStorageRoot, trieNodes        required
-    relay, para_id, blockHash, parentHash, stateRoot, parentHead, maxPovSize, downwardMessages, horizontalMessages,
-    source, reads_sp_trie                                                     optional
+    relay, para_id, blockHash, parentHash, stateRoot, parentHead, maxPovSize, downwardMessages,
+    horizontalMessages, source, reads_sp_trie                                 optional
 
-`parentHead` must hash to `parentHash`, and what `reads_sp_trie` says of a key must be what is read here.
+`parentHead` must hash to `parentHash`. `reads_sp_trie` contains results of sp-trie, which must be
+those of this program.
 """
 
 import json
@@ -32,14 +34,20 @@ from pubsub_emulator.spark_audit.real_proofs.well_known import expected_keys, is
 T = TypeVar("T")
 
 _UNKNOWN_PARA: Final = 0
+"""The ParaId if a file does not state one."""
 _UNREADABLE_READ: Final = "IncompleteDatabase"
+"""The error of sp-trie for a key that the proof does not cover."""
 
 
 class ImportRefused(PubsubError):
-    """A file that is not what it says; the message names file and field. Nothing was imported."""
+    """A file that is malformed or contradicts itself.
+
+    The message names file and field. In that case, no file was imported.
+    """
 
 
 _VALUES: Final = Values(ImportRefused)
+"""Reads values of JSON, and raises `ImportRefused` for wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +55,21 @@ class Imported:
     """The result of an import."""
 
     proofs: int
+    """Inherents that were added."""
     already_there: int
+    """Files whose inherents were in the history, or in another file, already."""
     nodes: int
+    """Proof nodes that were written."""
     networks: tuple[str, ...]
+    """Networks to which something was added."""
 
 
 def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Imported:
-    """Add the proofs of `files` (directories mean their `*.json`) to the history at `address`, made if need be.
+    """Add the inherents in files to the history at `address`, which is made if it does not exist.
 
-    What is there already, by network, chain, number and relay root, is left alone. All files are checked before
-    anything is written, and read again then. Raises `ImportRefused`, `CommitError`.
+    A directory stands for its `*.json`. An inherent that is in the history already (same network,
+    chain, number and relay root) is left out. All files are checked before anything is written.
+    Raises `ImportRefused`, `CommitError`.
     """
     paths = [each for path in files for each in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not paths:
@@ -72,13 +85,17 @@ def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Impo
     networks = tuple(dict.fromkeys(place[0] for place in sorted(fresh)))
     count = 0
     for network in networks:
+        # Files are read again instead of keeping the content of all in memory.
         proofs = (read_relay_proof(fresh[place]) for place in sorted(fresh) if place[0] == network)
         count += sum(write_segment(out, present, group) for group in in_units(proofs))
     return Imported(len(fresh), len(paths) - len(fresh), count, networks)
 
 
 def read_relay_proof(path: Path) -> RelayProof:
-    """The inherent in a file, checked. Raises `ImportRefused` naming file and field."""
+    """Return the inherent in a file, after checking it.
+
+    Raises `ImportRefused`, which names file and field.
+    """
     data = read_json(path, error=ImportRefused)
     if not isinstance(data, dict):
         raise ImportRefused(f"{path}: not a JSON object")
@@ -119,7 +136,7 @@ def read_relay_proof(path: Path) -> RelayProof:
 
 
 def _compare_reads(path: Path, proof: RelayProof, reads: Mapping[str, object]) -> None:
-    """Raises `ImportRefused` for a proof that cannot be opened, or of which sp-trie read something else."""
+    """Raise `ImportRefused` if a proof cannot be opened, or if sp-trie read something else."""
     nodes = proof.nodes()
     try:
         entries = open_proof(proof.relay_root, nodes).entries
@@ -135,17 +152,18 @@ def _compare_reads(path: Path, proof: RelayProof, reads: Mapping[str, object]) -
 
 
 def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attribution:
-    """A relay proof's bytes by what they prove, as far as can be told without the parachain's state.
+    """Attribute the bytes of a relay proof, as far as possible without the parachain's state.
 
-    What a collator commonly proves counts as asked. What else it asked for or has stored itself is not known: nodes
-    that can be explained so are not unread. Raises `ProofError`.
+    Keys that a collator commonly proves count as asked for. It is not known which other keys it
+    asked for, or which nodes the chain has stored. Nodes that can be explained by either are not
+    unread. Raises `ProofError`.
     """
     usual = expected_keys(para)
     return attribute(root, proof, usual, lambda key: is_channel_of(key, para), absences=True, cached=True)
 
 
 def proof_parts(found: Attribution) -> list[Row]:
-    """The rows of `proof_parts`: every node counts once, see `attribution`."""
+    """Return the rows of `proof_parts`. Every node counts in exactly one of them."""
     same = "kind", "name", "key", "state", "nodes", "path_bytes"
     sizes = (None if part.value is None else len(part.value) for part in found.parts)
     return [
@@ -155,7 +173,10 @@ def proof_parts(found: Attribution) -> list[Row]:
 
 
 def _agrees(place: str, read: Mapping[str, object], found: bytes | None, *, proven: bool) -> bool:
-    """Whether sp-trie read the same of a key: a value, an absence, or nothing because the proof does not cover it."""
+    """Return whether sp-trie read the same for a key as this program.
+
+    That is a value, an absence, or an error because the proof does not cover the key.
+    """
     if "error" in read:
         return not proven and read["error"] == _UNREADABLE_READ
     if read.get("value") is not None:

@@ -1,4 +1,7 @@
-"""Values in the JSON of nodes and exports, each checked: hex, numbers, headers, messages. Errors name the place."""
+"""Readers of values in the JSON of nodes and exports: hex, numbers, headers, messages.
+
+Each value is checked, and errors name its place.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,29 +13,35 @@ from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNu
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
 
 Horizontal = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
-"""Messages by sender, ascending."""
+"""Messages by sender, in ascending order."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawHeader:
-    """A header; `encoded` is its SCALE, digest included, and `hash` is computed from it."""
+    """A header."""
 
     number: int
     hash: Hash
+    """The hash, computed from `encoded`."""
     parent: Hash
     state_root: Hash
     extrinsics_root: Hash
     encoded: bytes
+    """SCALE of the header, with its digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Reads values; each method takes the value's place in words and raises what `fail` makes of an error."""
+    """Readers of values that raise the caller's kind of error.
+
+    Each method gets the value's place in words for the message.
+    """
 
     fail: Callable[[str], PubsubError]
+    """Makes an error of a message."""
 
     def hex(self, place: str, value: object) -> bytes:
-        """The bytes of a 0x string."""
+        """Return the bytes of a 0x string."""
         if not isinstance(value, str) or not value.startswith("0x"):
             raise self._not(place, value, "a 0x string")
         try:
@@ -41,14 +50,17 @@ class Values:
             raise self.fail(f"{place} is not hex") from None
 
     def hash(self, place: str, value: object) -> Hash:
-        """A hash as a 0x string."""
+        """Return the hash in a 0x string."""
         raw = self.hex(place, value)
         if len(raw) != 32:
             raise self.fail(f"{place} has {len(raw)} bytes, not 32")
         return Hash(raw)
 
     def number(self, place: str, value: object) -> int:
-        """A number of 32 bits: in JSON's digits, or as text in digits with commas, or behind 0x."""
+        """Return a number of 32 bits.
+
+        It can be a JSON number, a text of digits with commas, or a text of hex digits behind 0x.
+        """
         found = value
         if isinstance(value, str) and value.isascii():
             text = value.replace(",", "")
@@ -61,19 +73,19 @@ class Values:
         return found
 
     def list(self, place: str, value: object) -> list[object]:
-        """A list."""
+        """Return a list."""
         if not isinstance(value, list):
             raise self._not(place, value, "a list")
         return value
 
     def mapping(self, place: str, value: object) -> Mapping[str, object]:
-        """An object."""
+        """Return an object."""
         if not isinstance(value, dict):
             raise self._not(place, value, "an object")
         return value
 
     def header(self, place: str, value: object) -> RawHeader:
-        """A header as nodes give it."""
+        """Return a header in the form in which nodes give it."""
         data = self.mapping(f"{place}: the header", value)
         digest = data.get("digest")
         logs = digest.get("logs") if isinstance(digest, dict) else None
@@ -88,12 +100,12 @@ class Values:
         return RawHeader(number, blake2_256(encoded), parent, root, body, encoded)
 
     def downward(self, place: str, value: object) -> tuple[InboundDownwardMessage, ...]:
-        """Downward messages of an inherent, empty where there is no value."""
+        """Return the downward messages of an inherent, none if there is no value."""
         messages = enumerate(self.list(place, [] if value is None else value))
         return tuple(InboundDownwardMessage(*self._message(f"{place}[{at}]", each, "msg")) for at, each in messages)
 
     def horizontal(self, place: str, value: object) -> Horizontal:
-        """Horizontal messages of an inherent, empty where there is no value."""
+        """Return the horizontal messages of an inherent, none if there is no value."""
         out: dict[int, tuple[InboundHrmpMessage, ...]] = {}
         for sender, sent in self.mapping(place, {} if value is None else value).items():
             number, at = self.number(f"{place}: sender", sender), f"{place}.{sender}"
@@ -102,14 +114,16 @@ class Values:
         return tuple((ParaId(sender), out[sender]) for sender in sorted(out))
 
     def _message(self, place: str, value: object, body: str) -> tuple[RelayBlockNumber, bytes]:
+        """Return the block number and the body of a message, whose field has the name `body`."""
         named = {plain_name(name): each for name, each in self.mapping(place, value).items()}
         at = self.number(f"{place}.sentAt", named.get("sentat"))
         return RelayBlockNumber(at), self.hex(f"{place}.{body}", named.get(body))
 
     def _not(self, place: str, value: object, wanted: str) -> PubsubError:
+        """Return the error for a value that is not of the wanted kind."""
         return self.fail(f"{place} is {str(value)[:40]!r}, not {wanted}")
 
 
 def plain_name(name: object) -> str:
-    """A name without the marks by which camel and snake case differ."""
+    """Return a name in lower case without underscores: camel case and snake case become equal."""
     return str(name).replace("_", "").lower()

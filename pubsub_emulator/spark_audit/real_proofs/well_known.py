@@ -1,4 +1,4 @@
-"""Names of the relay chain's storage keys, by which the bytes of a real proof are attributed."""
+"""Names of the relay chain's storage keys, for the attribution of a real proof's bytes."""
 
 from functools import lru_cache
 from typing import Final
@@ -46,13 +46,17 @@ _ITEMS: Final[dict[str, tuple[str, ...]]] = {
         "RelayDispatchQueues",
     ),
 }
+"""Storage items of the relay chain by pallet."""
 _STORAGE_VERSION: Final = ":__STORAGE_VERSION__:"
 _CAPACITY: Final = b":relay_dispatch_queue_remaining_capacity"
+"""The beginning of the keys with the remaining capacity of a parachain's upward queue."""
 _PUBLISHER: Final = storage_keys.CHILD_STORAGE_PREFIX + b"pubsub"
+"""The beginning of the root keys of publishers' child tries."""
 
 
 @lru_cache(maxsize=1)
 def _names() -> dict[bytes, str]:
+    """Return the names of storage items by the prefixes of their keys."""
     names = {
         storage_keys.item_prefix(pallet, item): f"{pallet}.{item}" for pallet, items in _ITEMS.items() for item in items
     }
@@ -61,7 +65,10 @@ def _names() -> dict[bytes, str]:
 
 
 def key_name(key: bytes) -> str:
-    """A relay key in words: `Hrmp.HrmpChannels(1000, 2004)`, `child trie 1000`, or `unknown 0x…`."""
+    """Return a relay key in words.
+
+    For example `Hrmp.HrmpChannels(1000, 2004)`, `child trie 1000`, or `unknown 0x…`.
+    """
     if key.startswith(_PUBLISHER) and len(key) == len(_PUBLISHER) + 4:
         return f"child trie {int.from_bytes(key[-4:], 'little')}"
     if key.startswith(storage_keys.CHILD_STORAGE_PREFIX):
@@ -71,7 +78,8 @@ def key_name(key: bytes) -> str:
     name = _names().get(key[:32])
     if name is None:
         return f"unknown 0x{key.hex()}"
-    # Twox64Concat: 8 bytes of hash, then the SCALE of one or two para ids.
+    # The keys of maps are hashed by Twox64Concat: 8 bytes of hash, then the SCALE of one or two
+    # ParaIds.
     paras = key[40:]
     if not paras:
         return name
@@ -80,7 +88,10 @@ def key_name(key: bytes) -> str:
 
 
 def expected_keys(para: ParaId) -> tuple[bytes, ...]:
-    """The keys that a parachain's collator commonly proves, those that are absent included."""
+    """Return the keys that a parachain's collator commonly proves.
+
+    Some of them may be absent, which is proven as well.
+    """
     legacy_queue_size = storage_keys.item_prefix("Ump", "RelayDispatchQueueSize") + storage_keys.dmq_mqc_head(para)[32:]
     return (
         *(storage_keys.item_prefix("Babe", item) for item in _ITEMS["Babe"]),
@@ -97,11 +108,11 @@ def expected_keys(para: ParaId) -> tuple[bytes, ...]:
 
 
 def is_channel_of(key: bytes, para: ParaId) -> bool:
-    """Whether `key` is that of a horizontal channel from or to `para`."""
+    """Return whether a key is that of a horizontal channel from or to a parachain."""
     prefix = storage_keys.item_prefix("Hrmp", "HrmpChannels")
     return key.startswith(prefix) and para.to_bytes(4, "little") in {key[40:44], key[44:48]}
 
 
 def is_child_root(key: bytes) -> bool:
-    """Whether `key` holds the root of a child trie."""
+    """Return whether a key is that of a child trie's root."""
     return key.startswith(storage_keys.CHILD_STORAGE_PREFIX)

@@ -1,7 +1,11 @@
-"""The report of an audit: one page that opens offline, and its charts as pictures, from the audit's tables alone."""
+"""The report of an audit: one page that can be opened offline, and its charts as pictures.
+
+It is made from the audit's tables alone.
+"""
 
 from typing import Final
 
 PAGE: Final = "report.html"
+"""The file name of the page."""
 CHARTS: Final = "charts"
-"""The folder of pictures beside the page."""
+"""The folder with pictures beside the page."""

@@ -1,4 +1,7 @@
-"""Common parts of the charts: size, colours, axes, legends, and names of rows. Widths and heights are in pixels."""
+"""Common parts of the charts: size, colours, axes, legends, names of rows.
+
+Widths and heights are in pixels.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,25 +14,37 @@ from pubsub_emulator.spark_audit.report.series import Bin
 from pubsub_emulator.spark_audit.report.style import DAY, FONT
 
 WIDE: Final = 900
+"""The width of a chart in a wide window, and in its file."""
 NARROW: Final = 340
+"""The width of a chart in a narrow window."""
 
 Spec = dict[str, object]
+"""A Vega-Lite specification."""
 
 LETTER: Final = 6.4
-"""Pixels of an average letter."""
-_LEGEND: Final = 13  # pixels between a legend's entries, symbol included, beside their letters
+"""The width of an average letter."""
+_LEGEND: Final = 13
+"""Width of an entry in a legend, beside its letters: the symbol, and the space to the next entry.
+"""
 MARGIN: Final = 8
-_LEAST_NAME: Final = 4  # letters below which a name that is cut tells nothing
+"""The space around a chart."""
+_LEAST_NAME: Final = 4
+"""Letters below which a name that is cut is useless."""
 SIZE_LABEL: Final = (
     "abs(datum.value) >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB'"
     " : abs(datum.value) >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB'"
     " : abs(datum.value) >= 1024 ? format(datum.value / 1024, '.3~g') + ' KiB'"
     " : format(datum.value, 'd') + ' B'"
 )
+"""An expression of Vega that writes bytes in binary units."""
 
 
 def finished(chart: Any, width: int, height: int, **datasets: list[Row]) -> Spec:
-    """With size, colours, font, and the rows by the names that the chart has for them; `width` counts all."""
+    """Return the specification of a chart, with size, colours, font and data.
+
+    `width` includes axes and margins. `datasets` are rows by the names that the chart uses for
+    them.
+    """
     text = {"labelColor": DAY["muted"], "titleColor": DAY["muted"], "labelFontSize": 11, "titleFontSize": 11}
     lines = {"domainColor": DAY["soft"], "tickColor": DAY["soft"], "gridColor": DAY["line"]}
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
@@ -45,12 +60,15 @@ def finished(chart: Any, width: int, height: int, **datasets: list[Row]) -> Spec
 
 
 def height_of(width: int) -> int:
-    """Height of a chart over time."""
+    """Return the height of a chart over time."""
     return 240 if width > NARROW else 200
 
 
 def colored(field: str, names: Sequence[str], colors: Sequence[str], width: int, *, lines: bool = False) -> alt.Color:
-    """A colour of `style` for each name, and a legend on top in as many columns as there is room for."""
+    """Return a colour channel with a colour of `style` for each name.
+
+    Its legend is above the chart, in as many columns as fit.
+    """
     cell = max(map(len, names), default=1) * LETTER + 2 * _LEGEND
     room = max(int((width - 2 * MARGIN) // cell), 1)
     symbol = "stroke" if lines else "square"
@@ -61,25 +79,25 @@ def colored(field: str, names: Sequence[str], colors: Sequence[str], width: int,
 
 
 def blocks_axis(width: int) -> alt.Axis:
-    """Relay block numbers."""
+    """Return an axis with relay block numbers."""
     return alt.Axis(grid=False, tickMinStep=1, format=",d", tickCount=8 if width > NARROW else 4, labelFlush=True)
 
 
 def tight(bins: Sequence[Bin]) -> alt.Scale:
-    """From the first relay block of the first bin to the last of the last."""
+    """Return a scale from the first relay block of the bins to the last one."""
     first, last = (bins[0].first, bins[-1].last) if bins else (0, 1)
     return alt.Scale(domain=[first - 0.5, last + 0.5], nice=False, zero=False)
 
 
 def powers_of_two(low: int, high: int) -> list[int]:
-    """At most seven powers of two between two sizes."""
+    """Return at most seven powers of two between two sizes."""
     powers = [1 << bit for bit in range(63) if low <= 1 << bit <= high]
     step = -(-len(powers) // 7) or 1
     return [power for power in powers if (power.bit_length() - 1) % step == 0]
 
 
 def steps(least: int, most: int, count: int) -> list[int]:
-    """About `count` multiples of a power of two from `least` to `most`, zero included."""
+    """Return about `count` multiples of a power of two between two numbers."""
     step = 1
     while (most - least) // step > count:
         step *= 2
@@ -87,13 +105,16 @@ def steps(least: int, most: int, count: int) -> list[int]:
 
 
 def row_name(network: str, rest: str, most: int) -> str:
-    """A name of about `most` letters; the network's part is cut if it is too long."""
+    """Return a name of about `most` letters. If it is too long, the network's part is cut."""
     room = max(most - len(rest) - 1, 1)
     return f"{network if len(network) <= room else network[: room - 1] + '…'} {rest}"
 
 
 def with_name(text: str, name: str | None, most: int) -> str:
-    """A row's text and the name behind it, cut where that makes more than `most` letters."""
+    """Return a text with a name behind it, which is cut so that there are at most `most` letters.
+
+    The name is left out if too little of it would remain.
+    """
     room = most - len(text) - 1
     if name is None or room < min(len(name), _LEAST_NAME):
         return text
@@ -101,7 +122,10 @@ def with_name(text: str, name: str | None, most: int) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, each told apart from those before it: one row of a chart is one of what it shows."""
+    """Return the names, with a number behind each repeated one.
+
+    A chart draws rows of the same name as one row.
+    """
     seen: Counter[str] = Counter()
     found: list[str] = []
     for name in names:

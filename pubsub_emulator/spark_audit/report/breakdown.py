@@ -1,6 +1,7 @@
-"""A chain's proof bytes as a tree: publisher, then top path, child nodes and values.
+"""The bytes of a chain's proofs as a tree: publisher, then top path, child nodes and values.
 
-Of imported relay proofs, whose publishers are not known: well-known key, child trie, and nodes that keys share.
+For imported relay proofs, publishers are not known. Their tree has keys, child tries, and nodes
+that several keys need.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import Chain, Names, called, columns, grouped, valid
 
 MOST_PARTS: Final = 40
-"""Publishers or keys by name; the smaller ones are added up under one name."""
+"""Publishers or keys that have a part of their own. Smaller ones are added up."""
 
 KINDS: Final = {"top_path_bytes": "top path", "child_node_bytes": "child nodes", "value_bytes": "values"}
 """The kinds of a publisher's bytes, by column."""
@@ -28,20 +29,23 @@ _KEYS: Final = {
     "unplaced": "unplaced",
     "unread": "unread",
 }
+"""Names of groups of parts, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByteShare:
-    """Some bytes of the proofs, and what they consist of; `facts` are further figures about them."""
+    """Some bytes of the proofs."""
 
     name: str
     bytes: int
     parts: tuple["ByteShare", ...] = ()
+    """The smaller parts that it consists of."""
     facts: tuple[tuple[str, int], ...] = ()
+    """Further figures about it: a text and a number each."""
 
     @staticmethod
     def of_small(name: str, small: Sequence["ByteShare"]) -> "ByteShare":
-        """Parts that are too small to be told apart, as one."""
+        """Return one part with the bytes of several small ones, by kind."""
         kinds: dict[str, int] = {}
         for each in (each for part in small for each in part.parts):
             kinds[each.name] = kinds.get(each.name, 0) + each.bytes
@@ -50,7 +54,10 @@ class ByteShare:
 
 
 def where_bytes_go(results: Results, chain: Chain, names: Names) -> ByteShare:
-    """A chain's proof bytes in valid blocks as a tree, largest parts first. Raises `ResultError`."""
+    """Return the bytes of proofs in a chain's valid blocks as a tree, with the largest parts first.
+
+    Raises `ResultError`.
+    """
     wanted = ("status", "verdict", "proof_bytes", "static_bytes")
     blocks = columns(results, schema.BLOCK_MEASURES, chain, wanted)
     sums = [("proof_bytes", "sum"), ("static_bytes", "sum")]
@@ -67,6 +74,7 @@ def where_bytes_go(results: Results, chain: Chain, names: Names) -> ByteShare:
 
 
 def _publishers(results: Results, chain: Chain, names: Names) -> list[ByteShare]:
+    """Return a part for each publisher."""
     wanted = ("publisher", "unchanged", "complete", *_FIGURES)
     rows = columns(results, schema.PUBLISHER_MEASURES, chain, wanted)
     counts = [("unchanged", "sum"), ("complete", "sum"), ("publisher", "count")]
@@ -75,6 +83,7 @@ def _publishers(results: Results, chain: Chain, names: Names) -> list[ByteShare]
 
 
 def _publisher(row: Row, name: str | None) -> ByteShare:
+    """Return the part of one publisher, with facts about it."""
     sizes = {kind: row[f"{column}_sum"] for column, kind in KINDS.items()}
     facts = (
         ("blocks that met it", row["publisher_count"]),
@@ -92,6 +101,7 @@ def _publisher(row: Row, name: str | None) -> ByteShare:
 
 
 def _imported(results: Results, chain: Chain) -> list[ByteShare]:
+    """Return a part for each kind of part in imported proofs."""
     rows = columns(results, schema.PROOF_PARTS, chain, ("kind", "name", "nodes", "bytes"))
     by_name = grouped(rows(), ["kind", "name"], [("bytes", "sum"), ("nodes", "sum"), ("bytes", "count")])
     found: dict[str, list[ByteShare]] = {}
@@ -103,7 +113,7 @@ def _imported(results: Results, chain: Chain) -> list[ByteShare]:
 
 
 def _largest(parts: list[ByteShare], rest: str) -> tuple[ByteShare, ...]:
-    """The parts, largest first; those beyond `MOST_PARTS` become one part."""
+    """Return the parts, largest first. Those beyond `MOST_PARTS` become one part."""
     ranked = sorted(parts, key=lambda part: (-part.bytes, part.name))
     if len(ranked) <= MOST_PARTS:
         return tuple(ranked)

@@ -1,4 +1,7 @@
-"""The charts, as Vega-Lite: figures in, specifications out. `width` is that of the whole picture in pixels."""
+"""The charts: functions that turn figures into Vega-Lite specifications.
+
+`width` is the width of the whole picture in pixels.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,12 +20,14 @@ from pubsub_emulator.spark_audit.report.series import MOST_BINS, Bin, Series
 from pubsub_emulator.spark_audit.report.style import DAY, SERIES
 from pubsub_emulator.spark_audit.report.words import percent, size
 
-_AT_ONCE: Final = 12  # publishers, chains or collators that a chart names
-_FEW: Final = 12  # figures of a line that are marked one by one
+_AT_ONCE: Final = 12
+"""Publishers, chains or collators that a chart names."""
+_FEW: Final = 12
+"""Points of a line up to which each one is marked."""
 
 
 def bytes_over_time(series: Series, width: int) -> axes.Spec:
-    """Proof bytes of a chain's blocks against the budget, on a logarithmic axis."""
+    """Draw the bytes of a chain's proofs and the budget, on a logarithmic axis."""
     rows = [_time_row(each) for each in series.bins if each.blocks]
     sizes = [row[name] for row in rows for name in ("mean", "largest", "budget") if row[name]]
     low, high = max(min(sizes, default=1) // 2, 1), max(sizes, default=1) * 2
@@ -49,13 +54,14 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
         ticks = alt.Chart(alt.NamedData("bad"))
         ticks = ticks.mark_point(shape="triangle-up", size=34, filled=True, color=DAY["bad"], opacity=1)
         layers.append(ticks.encode(x=x, y=alt.value(axes.height_of(width) - 6), description="told:N"))
+    # Invisible bars carry the texts that a browser shows at the pointer.
     hover = alt.Chart(alt.NamedData("rows")).mark_bar(opacity=0, size=max(width // MOST_BINS, 3))
     layers.append(hover.encode(x=x, y=alt.value(0), y2=alt.value(axes.height_of(width)), description="told:N"))
     return axes.finished(alt.layer(*layers), width, axes.height_of(width), rows=rows, lines=lines, bad=bad)
 
 
 def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
-    """The tree as an icicle: the chain, its publishers, and what their bytes are."""
+    """Draw the tree of bytes as an icicle: chain, publishers, and kinds of their bytes."""
     inner = width - 2 * axes.MARGIN
     rows: list[Row] = [_slab(tree, tree, level=0, at=0, pixels=inner, color="soft")]
     at = 0
@@ -92,7 +98,7 @@ def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
 
 
 def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> axes.Spec:
-    """Full proofs of chains by what became of their bytes."""
+    """Draw the full proofs of chains, divided by what became of their bytes."""
     causes = ("in the proof", "unchanged root", "cache", "pruned")
     values: list[Row] = []
     most = 44 if width > axes.NARROW else 18
@@ -110,7 +116,7 @@ def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> axes.Spe
 
 
 def cache_over_time(series: Series, width: int) -> axes.Spec:
-    """Bytes that a chain's cache saved, bytes that reading it cost, and the difference."""
+    """Draw the bytes that a chain's cache saved, those that it cost, and the difference."""
     names = ("spared the proof", "added to own state", "net effect")
     bars: list[Row] = []
     for each in series.bins:
@@ -139,7 +145,7 @@ def cache_over_time(series: Series, width: int) -> axes.Spec:
 
 
 def delays(found: Delays, width: int) -> axes.Spec:
-    """Deliveries by relay blocks from the publish."""
+    """Draw deliveries by the number of relay blocks since the publish."""
     rows: list[Row] = []
     for each in found.bars:
         told = f"{_stretch(each)} relay blocks: {each.deliveries:,} deliveries"
@@ -156,7 +162,7 @@ def delays(found: Delays, width: int) -> axes.Spec:
 
 
 def collators(found: Sequence[Collator], width: int, chain_names: Names) -> axes.Spec:
-    """Findings by collator and code; codes beyond those with a colour of their own are added up."""
+    """Draw findings by collator and code. Codes for which there is no colour are added up."""
     shown = found[:_AT_ONCE]
     counts: Counter[str] = Counter()
     for each in shown:
@@ -182,7 +188,7 @@ def collators(found: Sequence[Collator], width: int, chain_names: Names) -> axes
 
 
 def _stacked(what: str, names: Sequence[str], x: alt.X, color: alt.Color) -> alt.Chart:
-    """A bar for each name, of parts that are put one after the other."""
+    """Return a chart with a bar for each name, which consists of parts one after another."""
     y = alt.Y(f"{what}:N", sort=names, title=what, axis=alt.Axis(labelLimit=320, titlePadding=16))
     bars = alt.Chart(alt.NamedData("rows")).mark_bar(stroke=DAY["paper"], strokeWidth=1)
     drawn: alt.Chart = bars.encode(x=x, y=y, color=color, order=alt.Order("order:Q"), description="told:N")
@@ -190,6 +196,7 @@ def _stacked(what: str, names: Sequence[str], x: alt.X, color: alt.Color) -> alt
 
 
 def _time_row(each: Bin) -> Row:
+    """Return the row of a bin in the chart over time."""
     text = f"relay blocks {_stretch(each)}: mean {size(each.mean or 0)}, largest {size(each.largest or 0)}"
     if each.budget is not None:
         text += f", budget {size(each.budget)}"
@@ -197,17 +204,19 @@ def _time_row(each: Bin) -> Row:
 
 
 def _stretch(each: Bin | Bar) -> str:
+    """Return a range of numbers in words."""
     return f"{each.first:,}" if each.first == each.last else f"{each.first:,} to {each.last:,}"
 
 
 def _named(parts: Sequence[ByteShare]) -> list[ByteShare]:
-    """The largest parts, and one of all the others."""
+    """Return the largest parts, and one part with all others."""
     if len(parts) <= _AT_ONCE:
         return list(parts)
     return [*parts[: _AT_ONCE - 1], ByteShare.of_small("smaller ones", parts[_AT_ONCE - 1 :])]
 
 
 def _slab(part: ByteShare, tree: ByteShare, *, level: int, at: int, pixels: int, color: str) -> Row:
+    """Return the rectangle of a part in the icicle, with the longest label that fits."""
     room = int(part.bytes / max(tree.bytes, 1) * pixels / axes.LETTER)
     name = part.name
     short = name.removeprefix("publisher ")
@@ -227,12 +236,15 @@ def _slab(part: ByteShare, tree: ByteShare, *, level: int, at: int, pixels: int,
 
 
 def _chain_name(chain: Chain, names: Names, most: int, *, one_network: bool = False) -> str:
-    """Network, unless there is only one, number and name, in about `most` letters."""
+    """Return a chain's name of about `most` letters.
+
+    It consists of the network (unless there is only one), the ParaId, and the name.
+    """
     number = str(chain[1])
     return axes.with_name(number if one_network else axes.row_name(chain[0], number, most), names.get(chain), most)
 
 
 def _collator_name(each: Collator, names: Names, most: int, *, one_network: bool) -> str:
-    """The chain, and the start of the key."""
+    """Return the name of a collator: the chain, and the first digits of the key."""
     key = f" · {each.key.hex()[:8]}"
     return _chain_name(each.chain, names, most - len(key), one_network=one_network) + key

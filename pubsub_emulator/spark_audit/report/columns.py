@@ -1,4 +1,7 @@
-"""The audit's tables by chain and by column: a long history is added up in Arrow, not row by row."""
+"""Access to the audit's tables by chain and by column.
+
+Figures are added up in Arrow, not row by row, so that a long history takes little time and memory.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -14,22 +17,25 @@ Chain = tuple[str, int]
 """Network and ParaId."""
 
 PLACE: Final = ("network", "chain")
-"""The columns that tell a chain."""
+"""The columns that identify a chain."""
 
 Names = Mapping[Chain, str]
-"""What histories call chains, of those that have a name."""
+"""The chains' names in their histories, if they have one."""
 
 Columns = Callable[[], Iterator[pa.Table]]
-"""Goes once more through some columns of a chain's rows, a part at a time."""
+"""Yields some columns of a chain's rows, a part at a time, and can be called several times."""
 
 
 def called(chain: Chain, names: Names) -> str:
-    """Network, ParaId, and the name if there is one."""
+    """Return a chain in words: network, ParaId, and name if there is one."""
     return " ".join((chain[0], str(chain[1]), names.get(chain, ""))).rstrip()
 
 
 def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) -> Columns:
-    """Some columns of a chain's rows in a table. Going through them raises `ResultError`."""
+    """Return a function that yields some columns of a chain's rows.
+
+    Calling it raises `ResultError` if the table cannot be read.
+    """
     network, para = chain
     wanted = list(dict.fromkeys((*PLACE, *names)))
 
@@ -37,7 +43,8 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
         for group in results.groups(table, wanted):
             mine = group.filter(pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para)))
             for name in names:
-                if name not in mine.column_names:  # added to the table later
+                # A later version of the table added the column.
+                if name not in mine.column_names:
                     mine = mine.append_column(name, pa.nulls(mine.num_rows, table.wider.schema.field(name).type))
             if mine.num_rows:
                 yield mine.select(list(names))
@@ -46,13 +53,16 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
 
 
 def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple[str, str]]) -> list[Row]:
-    """Rows added up by `keys`, ascending; `sums` are (column, `sum`, `max`, `min` or `count`).
+    """Add up rows by the columns `keys`, and return the results in their order.
 
-    A result is called like `proof_bytes_sum`. Integers stay exact; what has no value is not counted.
+    `sums` are pairs of a column and `sum`, `max`, `min` or `count`. A result has a name like
+    `proof_bytes_sum`. Integers stay exact, and nulls are not counted.
     """
     small = [part.group_by(list(keys)).aggregate(list(sums)) for part in parts]
     if not small:
         return []
+    # The parts are added up one by one, and then their results once more. So only small tables are
+    # in memory together. The counts of parts are added.
     again = [(f"{name}_{how}", "sum" if how == "count" else how) for name, how in sums]
     merged = pa.concat_tables(small).group_by(list(keys)).aggregate(again)
     renamed = {f"{name}_{how}_{'sum' if how == 'count' else how}": f"{name}_{how}" for name, how in sums}
@@ -61,5 +71,8 @@ def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple
 
 
 def valid(part: pa.Table) -> pa.Table:
-    """The valid included blocks and imported proofs among `block_measures`: those that the summaries count."""
+    """Return the valid included blocks and imported proofs in a part of `block_measures`.
+
+    The summaries count the same.
+    """
     return part.filter(pc.and_(pc.not_equal(part["status"], "rejected"), pc.is_null(part["verdict"])))

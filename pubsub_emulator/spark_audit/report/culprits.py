@@ -1,4 +1,4 @@
-"""Findings by collator and code, the worst ones in words, and the quarantined units."""
+"""Findings by collator and code, the worst ones in words, and quarantined units."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,46 +12,57 @@ from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, grouped
 
 MOST_COLLATORS: Final = 200
+"""Collators that a page shows."""
 MOST_FINDINGS: Final = 200
+"""Findings that a page shows in words."""
 MOST_UNREAD: Final = 200
+"""Quarantined units that a page shows."""
 
 _SHOWN: Final = ("id", "network", "chain", "segment", "position", "number", "collator", "code", "severity", "detail")
 _BADNESS: Final = {severity.value: -at for at, severity in enumerate(Severity)}
+"""The order of severities. The worst one has the smallest number."""
 
 
 @dataclass(slots=True)
 class Collator:
-    """One collator of one chain; `findings` are counted by code."""
+    """One collator of one chain."""
 
     chain: Chain
     key: bytes
+    """Its public key."""
     candidates: int = 0
     faulty: int = 0
+    """Candidates that this audit found invalid."""
     findings: Counter[str] = field(default_factory=Counter)
+    """Findings by code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Culprits:
-    """Collators with findings, most first; findings in words, worst first; of each at most what a page can hold."""
+    """The findings of an audit, at most as many as a page can show."""
 
     collators: tuple[Collator, ...]
+    """Collators with findings. Those with the most come first."""
     collators_left_out: int
+    """Number of further collators."""
     codes: tuple[tuple[str, str, int], ...]
-    """Severity, code, count; worst first."""
+    """Severity, code and number of findings, the worst first."""
     findings: tuple[Row, ...]
+    """Rows of findings, the worst first."""
     findings_left_out: int
+    """Number of further findings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The quarantined units."""
+    """Quarantined units, at most as many as a page can show."""
 
     units: tuple[Row, ...]
     left_out: int
 
 
 def culprits(results: Results) -> Culprits:
-    """Raises `ResultError`."""
+    """Return the findings of an audit. Raises `ResultError`."""
     parts = results.groups(schema.FINDINGS, _SHOWN)
     worst: list[Row] = []
     total = 0
@@ -60,6 +71,7 @@ def culprits(results: Results) -> Culprits:
     for part in parts:
         rows = part.to_pylist()
         total += len(rows)
+        # Only the worst findings so far stay in memory.
         worst = nsmallest(MOST_FINDINGS, [*worst, *rows], key=_rank)
         for row in rows:
             codes[row["severity"], row["code"]] += 1
@@ -74,7 +86,7 @@ def culprits(results: Results) -> Culprits:
 
 
 def unread(results: Results) -> Unread:
-    """Raises `ResultError`."""
+    """Return the quarantined units of an audit. Raises `ResultError`."""
 
     def rank(row: Row) -> tuple[object, ...]:
         return row["path"], -1 if row["row_group"] is None else row["row_group"], row["error"]
@@ -84,6 +96,7 @@ def unread(results: Results) -> Unread:
 
 
 def _count_candidates(results: Results, blamed: dict[tuple[Chain, bytes], Collator]) -> None:
+    """Count the candidates of these collators."""
     parts = results.groups(schema.BLOCK_MEASURES, [*PLACE, "collator", "position", "verdict"])
     for row in grouped(parts, (*PLACE, "collator"), [("position", "count"), ("verdict", "count")]):
         known = blamed.get(((row["network"], row["chain"]), row["collator"]))
@@ -92,9 +105,11 @@ def _count_candidates(results: Results, blamed: dict[tuple[Chain, bytes], Collat
 
 
 def _badness(severity: str) -> int:
+    """Return the place of a severity in the order."""
     return _BADNESS.get(severity, 1)
 
 
 def _rank(row: Row) -> tuple[object, ...]:
+    """Return the key by which findings are ordered: severity, then place."""
     place = row["network"], row["chain"], row["segment"] or 0, -1 if row["position"] is None else row["position"]
     return _badness(row["severity"]), *place, row["code"], row["id"]

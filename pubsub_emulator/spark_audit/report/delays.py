@@ -1,4 +1,4 @@
-"""Relay blocks from publish to delivery, for every entry that a chain delivered."""
+"""Delays: the relay blocks from publish to delivery, for every entry that a chain delivered."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ from pubsub_emulator.spark_audit.report.columns import Chain, columns
 from pubsub_emulator.spark_audit.report.series import bin_width
 
 MOST_BARS: Final = 40
+"""Bars of the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Deliveries that took from `first` to `last` relay blocks."""
+    """The deliveries that took from `first` to `last` relay blocks."""
 
     first: int
     last: int
@@ -26,16 +27,17 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Nearest-rank percentiles, exact however wide the bars are."""
+    """The delays of a chain."""
 
     deliveries: int
     percentiles: tuple[tuple[int, int], ...]
+    """Pairs of percentage and delay, by nearest rank. They are exact, however wide the bars are."""
     longest: int
     bars: tuple[Bar, ...]
 
 
 def delays(results: Results, chain: Chain) -> Delays | None:
-    """The delays of a chain; `None` if nothing was delivered. Raises `ResultError`."""
+    """Return the delays of a chain, `None` if nothing was delivered. Raises `ResultError`."""
     found: Counter[int] = Counter()
     for part in columns(results, schema.PUBLISHER_MEASURES, chain, ("delays",))():
         for each in pc.list_flatten(part["delays"]).value_counts().to_pylist():
@@ -52,7 +54,7 @@ def delays(results: Results, chain: Chain) -> Delays | None:
 
 
 def _percentile(found: Counter[int], percent: int) -> int:
-    """The smallest delay that `percent` in 100 deliveries are not above."""
+    """Return the smallest delay that `percent` % of the deliveries do not exceed."""
     left = nearest_rank(found.total(), percent)
     for delay, count in sorted(found.items()):
         left -= count

@@ -1,4 +1,7 @@
-"""Charts as pictures, drawn offline: SVG and PNG files, and SVG within a page that follows the page's colours."""
+"""The drawing of charts, offline: SVG and PNG files, and SVG inside of a page.
+
+In a page, a chart uses the page's colours, so that it follows the user's choice of light or dark.
+"""
 
 import re
 from dataclasses import dataclass
@@ -11,25 +14,29 @@ from pubsub_emulator.spark_audit.report.style import DAY
 
 _SVG: Final = "http://www.w3.org/2000/svg"
 _KEPT_ROLES: Final = {"graphics-symbol"}
+"""Roles of elements whose descriptions become titles, which a browser shows at the pointer."""
 _SILENT: Final = ("role", "aria-label", "aria-roledescription", "aria-hidden", "class", "pointer-events")
+"""Attributes that are removed. The chart as a whole has a description for screen readers."""
 _VARIABLES: Final = {color: f"var(--{name})" for name, color in DAY.items()}
+"""The page's CSS variables by colour."""
 _LONG: Final = re.compile(r"-?\d+\.\d{3,}(e-\d+)?")
+"""Numbers with more digits than a screen can show."""
 
 ET.register_namespace("", _SVG)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One chart, drawn."""
+    """A drawn chart."""
 
     svg: str
 
     def png(self) -> bytes:
-        """The same in pixels, two for one."""
+        """Return the picture in pixels, two for each unit of its size."""
         return vl_convert.svg_to_png(self.svg, scale=2)
 
     def inline(self, label: str) -> str:
-        """The picture as an element of a page that says `label`: marks have titles, colours are variables."""
+        """Return the picture as an element of a page, with `label` as its description."""
         root = ET.fromstring(self.svg)  # noqa: S314  # drawn here a moment ago
         for element in root.iter():
             description = element.get("aria-label") if element.get("role") in _KEPT_ROLES else None
@@ -52,5 +59,5 @@ class Picture:
 
 
 def draw(spec: dict[str, object]) -> Picture:
-    """Draws a Vega-Lite specification."""
+    """Draw a Vega-Lite specification."""
     return Picture(vl_convert.vegalite_to_svg(spec))

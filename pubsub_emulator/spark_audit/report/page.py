@@ -1,6 +1,7 @@
-"""The page: numbers and charts of an audit put into one HTML file that needs nothing else.
+"""The page: figures and charts of an audit in one HTML file that needs no other file.
 
-What came from a history is text, which the template escapes, and the page's policy lets no script run but its own.
+Everything from a history is a stranger's text. The template escapes it, and the page's policy
+forbids all scripts but its own.
 """
 
 import base64
@@ -35,30 +36,34 @@ from pubsub_emulator.spark_audit.report.style import DAY, NIGHT
 from pubsub_emulator.spark_audit.report.words import counted, percent, size
 
 MOST_DRAWN: Final = 12
-"""Chains with charts of their own; the table has all."""
+"""Chains with charts of their own. The table on the page has more."""
 
 MOST_ROWS: Final = 200
-"""Rows of a table of chains; the audit's own tables have all."""
+"""Rows of the page's table of chains. The audit's own table has all."""
 
 _HERE: Final = Path(__file__).parent
 EVIDENCE: Final = "evidence"
+"""The folder with evidence beside the page."""
 _MOST_EVIDENCE: Final = 1_048_576
-"""Bytes of evidence that a report carries along; more is for `pubsub evidence`, a stuffed block weighs megabytes."""
+"""Bytes of a finding's evidence up to which it is added to the report. The evidence of a block with
+a stuffed proof takes megabytes; `pubsub evidence` writes it."""
 _DRAWN_FIRST: Final = (schema.PUBLISHER_MEASURES, schema.PROOF_PARTS)
+"""Tables that attribute bytes. A chain with rows in them has more to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart in the page, for wide and narrow windows, and as files."""
+    """A chart for wide and for narrow windows."""
 
     name: str
     wide: Picture
     narrow: Picture
     label: str
+    """Its description."""
 
     @property
     def inline(self) -> Markup:
-        """Both, of which a window shows one."""
+        """Both pictures as HTML. The page's style shows the one that fits the window."""
         wide, narrow = self.wide.inline(self.label), self.narrow.inline(self.label)
         return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')  # noqa: S704  # drawn, not told
 
@@ -69,28 +74,34 @@ class Chart:
 
 
 OnProgress = Callable[[int, int], None]
+"""Called with the number of steps that are done, and of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainPart:
-    """One chain as the page shows it; missing parts are `None`."""
+    """One chain as the page shows it. Missing parts are `None`."""
 
     row: Row
+    """Its row of `chains`."""
     name: str
-    """Network and ParaId, and what its history calls it."""
+    """Network, ParaId and name."""
     id: str
+    """The id of its section in the page."""
     series: Series
     tree: ByteShare
     savings: Savings | None
     delays: Delays | None
     charts: dict[str, Chart]
+    """Its charts by kind."""
 
 
 def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _done, _total: None) -> list[Path]:
-    """Write the report of an audit into an empty folder: the page, always the same, and its charts as SVG and PNG.
+    """Write the report of an audit into an empty folder.
 
-    `progress` is told how many chains of how many are drawn, each twice: its charts are written as well. Raises
-    `ResultError` where there is no audit or its tables cannot be read, `OSError`.
+    It consists of the page, which is the same for the same audit, the charts as SVG and PNG, and
+    evidence of findings. `progress` counts each chain twice, since its charts are drawn and then
+    written. Returns the paths of the page and of the pictures. Raises `ResultError` if there is no
+    audit or its tables cannot be read, and `OSError`.
     """
     results = Results.open(audit)
     chains = _ranked(results)
@@ -134,7 +145,10 @@ def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _do
 
 
 def _write_evidence(results: Results, caught: Culprits, folder: Path) -> frozenset[bytes]:
-    """Write the findings that the page tells in words as files for `pubsub evidence`; the ids of those written."""
+    """Write the findings that the page shows in words as files for `pubsub evidence`.
+
+    Returns the ids of those that were written.
+    """
     wanted = {row["id"] for row in caught.findings}
     written: set[bytes] = set()
     if not wanted:
@@ -153,7 +167,11 @@ def _place(row: Row) -> Chain:
 
 
 def _ranked(results: Results) -> list[Row]:
-    """Chains that are not verified first, then those with attributed bytes, then others; each by bytes of proofs."""
+    """Return the chains in the order in which the page shows them.
+
+    Chains that are not verified come first, then those with attributed bytes, then others; each
+    group by the bytes of its proofs.
+    """
     parts = (part for table in _DRAWN_FIRST for part in results.groups(table, PLACE))
     rows = {_place(row) for part in parts for row in part.group_by(list(PLACE)).aggregate([]).to_pylist()}
 
@@ -164,12 +182,14 @@ def _ranked(results: Results) -> list[Row]:
 
 
 def _chain_part(results: Results, row: Row, name: str, names: Names, saved: Savings | None) -> ChainPart:
+    """Collect the figures of a chain and draw its charts."""
     chain = _place(row)
     series, tree = bytes_over_time(results, chain), where_bytes_go(results, chain, names)
     found = delays(results, chain)
     title = called(chain, names)
     drawn: dict[str, Chart] = {}
-    if any(each.mean or each.largest or each.budget for each in series.bins):  # a logarithmic axis has no nought
+    # A logarithmic axis cannot show zero.
+    if any(each.mean or each.largest or each.budget for each in series.bins):
         drawn["time"] = _chart(f"{name}-time", f"Proof bytes over time, {title}", charts.bytes_over_time, series)
     if len(tree.parts) > 1:
         drawn["tree"] = _chart(f"{name}-bytes", f"Where the bytes go, {title}", charts.where_bytes_go, tree)
@@ -181,10 +201,15 @@ def _chain_part(results: Results, row: Row, name: str, names: Names, saved: Savi
 
 
 def _chart(name: str, label: str, specify: Any, figures: Any) -> Chart:
+    """Draw figures for wide and narrow windows."""
     return Chart(name, draw(specify(figures, WIDE)), draw(specify(figures, NARROW)), label)
 
 
 def _rendered(context: dict[str, object]) -> str:
+    """Return the page.
+
+    Texts are cleaned of control characters before they are escaped.
+    """
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
@@ -201,21 +226,25 @@ def _rendered(context: dict[str, object]) -> str:
         **context,
         style=Markup(_variables() + (_HERE / "page.css").read_text(encoding="utf-8")),  # noqa: S704  # of this folder
         script=Markup(script),  # noqa: S704  # of this folder
+        # The page's policy allows only the script with this hash.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
     return str(text)
 
 
 def _variables() -> str:
+    """Return the colours as CSS variables, by day and by night."""
     day, night = ("".join(f"--{name}:{color};" for name, color in colors.items()) for colors in (DAY, NIGHT))
     return f":root{{{day}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{night}}}}}\n"
 
 
 def _total(rows: Iterable[object], name: str) -> int:
+    """Return the sum of a field of some objects."""
     return sum(getattr(row, name) or 0 for row in rows)
 
 
 def _verdict(chains: Sequence[Row]) -> str:
+    """Return the result of the audit in one sentence."""
     verified = sum(row["status"] == "verified" for row in chains)
     doubtful = sum(row["status"] == "not verified" for row in chains)
     opened = len(chains) - verified - doubtful

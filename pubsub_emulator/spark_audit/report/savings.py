@@ -1,4 +1,4 @@
-"""Bytes that a chain's proofs leave out of the full proofs of all subscribed items, by cause."""
+"""Savings: the bytes that a chain's proofs leave out of the full proofs of all subscribed items."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,26 +14,34 @@ _FIGURES: Final = (*_PROOF, "cached_bytes", "cache_state_bytes", "cache_net")
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """Bytes of valid blocks of which a collator witnessed the full proof; `proven` + the three causes = `full`."""
+    """The bytes of valid blocks for which a collator witnessed the full proof.
+
+    `proven`, `unchanged`, `cached` and `pruned` add up to `full`.
+    """
 
     chain: Chain
     blocks: int
     full: int
+    """Bytes of the full proofs."""
     proven: int
+    """Bytes that are in the proofs."""
     unchanged: int
     """Bytes of publishers whose root did not change."""
     cached: int
-    """Nodes that the walk found in the cache."""
+    """Bytes of nodes that the walk found in the cache."""
     pruned: int
     """Bytes of all other nodes, which the walk did not need or reach."""
     cache_state: int
     """Bytes that reading the cache adds to the chain's own storage proof."""
     cache_net: int
-    """`cached` less `cache_state`."""
+    """`cached` minus `cache_state`."""
 
 
 def savings(results: Results) -> dict[Chain, Savings]:
-    """The savings of each chain that has a witnessed full proof, in one pass over the table. Raises `ResultError`."""
+    """Return the savings of each chain for which there are witnessed full proofs.
+
+    The table is read once for all chains. Raises `ResultError`.
+    """
     parts = results.groups(schema.BLOCK_MEASURES, [*PLACE, "status", "verdict", *_FIGURES])
     witnessed = (part.filter(part["saved_pruned"].is_valid()) for part in map(valid, parts))
     rows = grouped(witnessed, PLACE, [*((name, "sum") for name in _FIGURES), ("proof_bytes", "count")])
@@ -41,6 +49,7 @@ def savings(results: Results) -> dict[Chain, Savings]:
 
 
 def _savings(row: Row) -> Savings:
+    """Return the savings of a chain from the sums of its columns."""
     proven, _, unchanged, left_out, cached, state, net = (row[f"{name}_sum"] or 0 for name in _FIGURES)
     chain, blocks = (row["network"], row["chain"]), row["proof_bytes_count"]
     pruned = left_out - unchanged - cached

@@ -1,4 +1,4 @@
-"""A chain's blocks over time, in at most `MOST_BINS` stretches of relay blocks of equal length."""
+"""A chain's blocks over time, in bins of relay blocks of equal length."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,27 +13,33 @@ from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import Chain, Columns, columns, grouped, valid
 
 MOST_BINS: Final = 64
+"""Bins of a series, at most."""
 
 _SUMMED: Final = ("proof_bytes", "cached_bytes", "cache_state_bytes", "cache_net", "ref_time", "proof_size")
+"""Columns of which a bin has the sum."""
 _READ: Final = (*_SUMMED, "status", "verdict", "relay_parent", "relay_lag", "used", "budget")
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Blocks that were judged from one relay block to another; none of the figures is known where no block has it."""
+    """The blocks that were judged in a stretch of relay blocks.
+
+    A figure is `None` if no block has it.
+    """
 
     first: int
     last: int
     blocks: int
-    """Valid ones; the figures are theirs."""
+    """Valid blocks, to which all figures refer."""
     faulty: int
     """Candidates that this audit found invalid."""
     proof_bytes: int
     largest: int | None
+    """Bytes of the largest proof."""
     used: int | None
-    """Most that a block used of its budget."""
+    """The largest part of its budget that a block used."""
     budget: int | None
-    """Least that a block might use."""
+    """The smallest budget of a block."""
     cached: int | None
     cache_state: int | None
     cache_net: int | None
@@ -44,30 +50,31 @@ class Bin:
 
     @property
     def mean(self) -> int | None:
-        """Bytes of a proof, on average, rounded down."""
+        """The average size of a proof in bytes, rounded down."""
         return self.proof_bytes // self.blocks if self.blocks else None
 
     @property
     def middle(self) -> float:
-        """Its place on the axis."""
+        """The place on the axis."""
         return (self.first + self.last) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Bins in order; those without candidates are left out."""
+    """The bins of a chain in order. Those without candidates are left out."""
 
     width: int
+    """Relay blocks of a bin."""
     bins: tuple[Bin, ...]
 
     @property
     def has_cache(self) -> bool:
-        """Whether any block's cache saved or cost anything."""
+        """Whether the cache saved or cost any bytes."""
         return any(each.cached or each.cache_state for each in self.bins)
 
 
 def bytes_over_time(results: Results, chain: Chain) -> Series:
-    """The series of a chain. Raises `ResultError`."""
+    """Return the series of a chain. Raises `ResultError`."""
     parts = columns(results, schema.BLOCK_MEASURES, chain, _READ)
     ends = [pc.min_max(_judged_at(part)).as_py() for part in parts()]
     if not ends:
@@ -84,7 +91,7 @@ def bytes_over_time(results: Results, chain: Chain) -> Series:
 
 
 def bin_width(span: int, most: int) -> int:
-    """The smallest of 1, 2, 5, 10, 20, 50, … that cuts `span` into at most `most` parts."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50, … that cuts `span` into at most `most` parts."""
     scale = 1
     while True:
         for step in (1, 2, 5):
@@ -94,11 +101,18 @@ def bin_width(span: int, most: int) -> int:
 
 
 def _judged_at(part: pa.Table) -> object:
-    """The relay block in which a candidate was judged; the relay parent where that is all there is."""
+    """Return the relay blocks in which candidates were judged.
+
+    For an imported block, it is the relay parent, since nothing else is known.
+    """
     return pc.add(part["relay_parent"], pc.fill_null(part["relay_lag"], 0))
 
 
 def _binned(parts: Columns, first: int, width: int) -> Iterator[pa.Table]:
+    """Yield the parts with two more columns.
+
+    `at` is the relay block of the judgement, `bin` the number of its bin.
+    """
     for part in parts():
         at = _judged_at(part)
         number = pc.divide(pc.subtract(at, pa.scalar(first, pa.int64())), pa.scalar(width, pa.int64()))
@@ -106,6 +120,7 @@ def _binned(parts: Columns, first: int, width: int) -> Iterator[pa.Table]:
 
 
 def _bin(first: int, width: int, good: Row, bad: Row) -> Bin:
+    """Return a bin from the sums over its valid blocks and over its faulty ones."""
     counts = good.get("proof_bytes_count", 0), bad.get("at_count", 0), good.get("proof_bytes_sum", 0)
     ends = map(good.get, ("proof_bytes_max", "used_max", "budget_min"))
     return Bin(first, first + width - 1, *counts, *ends, *(good.get(f"{name}_sum") for name in _SUMMED[1:]))

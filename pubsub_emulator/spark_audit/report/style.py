@@ -1,11 +1,12 @@
-"""The colours of page and charts, by day and by night, also for those who do not see red or green.
+"""The colours of page and charts, by day and by night.
 
-Charts are drawn by day; in the page each colour becomes the variable of that name.
+They can be told apart without seeing red or green. Charts are drawn in the colours of the day. In
+the page, each colour is replaced by a CSS variable of the same name.
 """
 
 from typing import Final
 
-_COLORS: Final = {  # by day, by night
+_COLORS: Final = {
     "paper": ("#ffffff", "#161b24"),
     "ink": ("#1c2330", "#e6eaf0"),
     "muted": ("#5b6675", "#9aa6b5"),
@@ -20,8 +21,11 @@ _COLORS: Final = {  # by day, by night
     "seven": ("#4fb0c6", "#7fd0e2"),
     "bad": ("#c2373f", "#f0777d"),
 }
+"""By name, the colours by day and by night."""
 DAY: Final = {name: day for name, (day, _) in _COLORS.items()}
 NIGHT: Final = {name: night for name, (_, night) in _COLORS.items()}
 SERIES: Final = ("one", "two", "three", "four", "five", "six", "seven")
+"""Colours for kinds of data, in order of use."""
 FONT: Final = "Liberation Sans, Arial, sans-serif"
-"""The drawing library brings the first, so that a chart is the same on every machine."""
+"""Fonts, the best first. The drawing library includes the first one, so that a chart looks the same
+on every machine."""

@@ -1,4 +1,4 @@
-"""Figures as a person reads them."""
+"""Figures in words for the report."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size(count: int) -> str:
-    """Bytes in binary units: `512 B`, `4.6 KiB`."""
+    """Return bytes in binary units: `512 B`, `4.6 KiB`."""
     figure, unit = float(count), 0
     while abs(figure) >= 1024 and unit + 1 < len(_UNITS):
         figure, unit = figure / 1024, unit + 1
@@ -14,12 +14,12 @@ def size(count: int) -> str:
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """`1 chain`, `2,000 chains`."""
+    """Return a number with a noun: `1 chain`, `2,000 chains`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def percent(part: int, whole: int) -> str:
-    """A share, with one digit after the point where it is small; nothing of nothing is `none`."""
+    """Return a share, with a decimal if it is below 10 %. A share of zero is `none`."""
     if whole == 0:
         return "none"
     share = 100 * part / whole

@@ -69,7 +69,7 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
         url = _with_retries(master or conf.get("spark.master", LOCAL) or LOCAL)
         local = url.startswith("local")
         if local:
-            # The JVM and its workers inherit the environment, so it is set before the gateway opens.
+            # The JVM and the workers inherit the environment: it is set before the gateway opens.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             _share_sources()
         if not submitted:
