@@ -1,1 +1,1 @@
-"""The laboratory: experiments on networks, small worlds to try cheats in, fuzz campaigns and their corpus."""
+"""The laboratory: experiments, small worlds to try cheats in, fuzz campaigns and their corpus."""

@@ -1,4 +1,8 @@
-"""Gains of cheating: what a refused block would have won, and how long lost slots delay deliveries (PS-53, PS-79)."""
+"""Measures what cheating collators can gain (PS-53, PS-79).
+
+There are two measurements: what an invalid block would win if it were accepted, and how long lost
+slots delay deliveries.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,31 +24,41 @@ from pubsub_emulator.runtime.parachain.block import Candidate
 PUBLISHER: Final = ParaId(1000)
 SUBSCRIBER: Final = ParaId(3000)
 COLLATORS: Final = 10
+"""The number of collators in the second measurement."""
 WITHHOLD: Final = "withheld-delivery"
+"""The strategy in the second measurement: a block without its deliveries."""
 WORLDS: Final = 30
+"""The number of generated worlds in the first measurement."""
 _SEED: Final = b"attacker"
 
 OnStep = Callable[[str], None]
-"""Called with a description of what is measured next."""
+"""Called with a description of the next measurement."""
 
 
 @dataclass(slots=True)
 class Gain:
-    """The most that a strategy would have gained over many blocks, in costs of proof nodes and callbacks `withheld`."""
+    """The maximum that a strategy would gain over many blocks."""
 
     strategy: str
     blocks: int = 0
+    """Blocks on which the strategy was tried."""
     refused: int = 0
+    """Blocks that were invalid."""
     believed: int = 0
-    """Blocks that ended in the canonical set and so are not cheats (PS-52)."""
+    """Blocks whose proof was the canonical set in the end, so that they are not cheats (PS-52)."""
     wrongly_accepted: int = 0
+    """Blocks that were accepted although they should have been invalid."""
     bytes_left_out: int = 0
+    """The maximum cost of proof nodes that a block left out."""
     bytes_added: int = 0
+    """The maximum cost of proof nodes that a block added."""
     withheld: int = 0
+    """The maximum number of deliveries that a block withheld."""
     verdicts: Counter[str] = field(default_factory=Counter)
+    """The first verdict of invalid blocks."""
 
     def row(self) -> dict[str, int | float | str]:
-        """Flat, for a table."""
+        """Return the figures as a row of a table."""
         return {
             "strategy": self.strategy,
             "blocks": self.blocks,
@@ -59,7 +73,7 @@ class Gain:
 
 
 def cheat_gains(on_step: OnStep | None = None) -> list[Gain]:
-    """Try every strategy on some blocks of `WORLDS` generated worlds."""
+    """Try every strategy on several blocks of generated worlds and return the gains."""
     gains = {name: Gain(name) for name in for_any_chain()}
     for number in range(WORLDS):
         if on_step is not None:
@@ -72,6 +86,7 @@ def cheat_gains(on_step: OnStep | None = None) -> list[Gain]:
 
 
 def _try_all(now: Situation, gains: dict[str, Gain], draws: Draws) -> None:
+    """Try every strategy on one block."""
     judging = JudgingContext.of(now)
     honest = _weights(now.honest)
     for name, gain in gains.items():
@@ -93,7 +108,7 @@ def _try_all(now: Situation, gains: dict[str, Gain], draws: Draws) -> None:
 
 
 def _weights(candidate: Candidate) -> Counter[bytes]:
-    """The cost of each node in a proof, repetitions counted."""
+    """Return the cost of each node in a proof. Repeated nodes count each time."""
     weights: Counter[bytes] = Counter()
     for node in candidate.inherent.proof:
         weights[node] += node_cost(len(node))
@@ -102,19 +117,23 @@ def _weights(candidate: Candidate) -> Counter[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """The effect of cheating collators: relay blocks from publish to delivery, and lost slots."""
+    """The effect of cheating collators on deliveries."""
 
     cheating: int
     """How many of ten collators cheat."""
     placement: str
+    """Whether they are neighbours in the order of turns."""
     delivered: int
     undelivered: int
     lost_slots: int
+    """Invalid blocks."""
     median: float
+    """The median of relay blocks from publication to delivery."""
     most: int
+    """The maximum of relay blocks from publication to delivery."""
 
     def row(self) -> dict[str, int | float | str]:
-        """Flat, for a table."""
+        """Return the figures as a row of a table."""
         return {
             "cheating %": 100 * self.cheating // COLLATORS,
             "placement": self.placement,
@@ -127,7 +146,10 @@ class Delay:
 
 
 def delays(blocks: int = 60, on_step: OnStep | None = None) -> Iterator[Delay]:
-    """Ten collators of which none to nine withhold: side by side in turn order, or as far apart as possible."""
+    """Yield the delays for zero to nine cheating collators of ten.
+
+    The cheating ones are neighbours in the order of turns, or as far apart as possible.
+    """
     for cheating in range(COLLATORS):
         for placement in ("side by side", "spread"):
             if on_step is not None:
@@ -140,6 +162,7 @@ def delays(blocks: int = 60, on_step: OnStep | None = None) -> Iterator[Delay]:
 
 
 def _delay(cheating: int, placement: str, bad: set[int], blocks: int) -> Delay:
+    """Measure the delays with the cheating collators at the places `bad`."""
     keys = tuple(sorted(key_from_data(f"{at}".encode()) for at in range(8)))
     collators = tuple(CollatorConfig((WITHHOLD,) if at in bad else ()) for at in range(COLLATORS))
     subscriber = ParachainConfig(RuntimeSpec(SUBSCRIBER, {PUBLISHER: keys}), collators)

@@ -1,13 +1,14 @@
-"""The campaign: many small worlds with many cheats in each. Every verdict is compared with the one due.
+"""Campaigns: many small worlds with many cheats in each, whose verdicts are checked.
 
     world ──situation──► honest block    must be accepted
-                      ──► strategies     must meet exactly the verdicts that a comparison of sets says (PS-52)
+                      ──► strategies     must meet the verdicts that comparing sets gives (PS-52)
                       ──► afterwards     the parent's state must be what it was (PS-53)
           ──advance──► next situation
 
-A world is built once for many cases; changes of the list of nodes only are judged without executing the block again.
-Half of the cases use the strategies tried least in their world; with a `Guide`, a third is made from earlier ones that
-showed something new. A surprise is shrunk, and the smallest of each group is kept as a `Case`.
+A world is used for many cases, because building it is expensive. Cases that only change the list of
+proof nodes are judged without executing the block again. Half of the cases use the strategies that
+were tried least in their world. With a `Guide`, a third is made from earlier cases that showed
+something new. A surprising case is shrunk, and the smallest of each group is stored as a `Case`.
 """
 
 from collections import Counter
@@ -33,62 +34,70 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 
 Progress = Callable[[int, int | None], None]
-"""Called with the cases done and the cases wanted, `None` for as many as time allows."""
+"""Called with the number of cases done and the number wanted, or `None` if only time limits them.
+"""
 
 BLOCKS_A_WORLD: Final = 8
+"""Situations of one world."""
 CASES_ALONE: Final = 60
-"""Cases per situation whose proof is judged alone."""
+"""Cases per situation in which only proofs are judged."""
 
 CASES_A_BLOCK: Final = 12
-"""Cases per situation in which whole blocks are judged, which takes some fifty times as long."""
+"""Cases per situation in which whole blocks are judged. That takes about fifty times as long."""
 
 IDLE_WORLDS: Final = 50
-"""Worlds in a row without a case after which a campaign gives up."""
+"""The number of consecutive worlds without a case after which a campaign gives up."""
 
 NO_EFFECT: Final = "no effect"
-"""What a case whose steps lead to the honest block has in place of a verdict."""
+"""The result of a case whose steps lead to the honest block."""
 
 
 class UnknownStrategy(PubsubError):
-    """No strategy has this name."""
+    """A name that no strategy has."""
 
 
 @dataclass(slots=True)
 class CampaignResult:
-    """The result of a campaign; `accepted_equal` counts cases of the canonical set, `missed` are strategies of no case.
-
-    `by_strategy` has the cases by first verdict, `Accepted` for none, `NO_EFFECT` for the honest block itself.
-    """
+    """The result of a campaign."""
 
     cases: int = 0
     honest: int = 0
+    """Honest blocks."""
     rejected: int = 0
+    """Cases with a verdict."""
     accepted_equal: int = 0
+    """Cases without a verdict, rightly: their set of nodes is the canonical one."""
     stopped: int = 0
+    """Situations in which the walk stopped because of the budget."""
     found: Surprises = field(default_factory=Surprises)
+    """The surprises."""
     by_strategy: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Cases by strategies and first verdict. The verdict is `Accepted` if there is none, and
+    `NO_EFFECT` for the honest block.
+    """
     missed: tuple[str, ...] = ()
+    """Strategies that no case has used."""
 
     @property
     def surprises(self) -> list[Case]:
-        """The smallest case of each group of surprises, the worst first."""
+        """Return the smallest case of each group of surprises, the worst first."""
         return self.found.cases
 
     @property
     def files(self) -> list[Path]:
-        """The files of the surprises."""
+        """Return the files of the surprises."""
         return self.found.files
 
     @property
     def tried(self) -> Counter[str]:
-        """The number of cases by strategy."""
+        """Return the number of cases by strategy."""
         counts: Counter[str] = Counter()
         for names, verdicts in self.by_strategy.items():
             counts.update(dict.fromkeys(names.split("+"), sum(verdicts.values())))
         return counts
 
     def count(self, names: Iterable[str], found: Found, due: Found, *, idle: bool = False) -> None:
-        """Add a case; `idle` if its steps lead to the honest block."""
+        """Add a case. `idle` says that its steps lead to the honest block."""
         self.cases += 1
         if found:
             self.rejected += 1
@@ -101,35 +110,40 @@ class CampaignResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A replayed case: the verdicts due and found, for the full sequence of steps and for the shrunk one."""
+    """A replayed case."""
 
     case: Case
     full: Found
+    """The verdicts on the full sequence of steps."""
     shrunk: Found
+    """The verdicts on the shrunk sequence of steps."""
 
     @property
     def surprising(self) -> bool:
-        """Whether the verdicts still differ from those due."""
+        """Return whether the verdicts still differ from the expected ones."""
         return self.shrunk != self.case.expected
 
     @property
     def reproduced(self) -> bool:
-        """Whether the verdicts are those in the file."""
+        """Return whether the verdicts are those in the file."""
         return self.shrunk == self.case.verdicts
 
 
 def replay(path: Path | str) -> ReplayResult:
-    """Play the case in a file again. Raises `BadCase`, `OSError`."""
+    """Replay the case in a file. Raises `BadCase` or `OSError`."""
     return replay_case(read_case(Path(path)))
 
 
 def replay_case(case: Case) -> ReplayResult:
-    """Play a case again, whole and shrunk."""
+    """Replay a case with all steps, and with the shrunk ones."""
     return ReplayResult(case, case.play(case.steps), case.play(case.shrunk))
 
 
 def corpus() -> list[tuple[str, Case]]:
-    """The project's cases by file name: one for every strategy, and all former surprises."""
+    """Return the project's cases with their file names.
+
+    There is one for every strategy, and all former surprises.
+    """
     folder = resources.files("pubsub_emulator.laboratory.corpus")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json"))
     return [(name, Case.from_json((folder / name).read_text(encoding="utf-8"))) for name in names]
@@ -147,12 +161,13 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
     kept: Path | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> CampaignResult:
-    """Try `cases` cheats, by the named strategies or all of them; the same for the same arguments.
+    """Try `cases` cheats with the named strategies, or with all.
 
-    The cases in `first`, by default the corpus that comes with the project, are played before. With `out`, the smallest
-    surprise of each group is written into that folder. `minutes` ends the campaign after the case that is under way
-    then, and so does `stop` when it says so. With `kept`, a folder, the campaign is guided by what is in it, adds to
-    it, and goes on where the last one with this seed ended. Raises `UnknownStrategy`, `BadCorpus`, `BadCase`.
+    The result is the same for the same arguments. The cases in `first`, by default the project's
+    corpus, are replayed before. With `out`, the smallest surprise of each group is written into
+    that folder. `minutes` and `stop` end the campaign after the case that is running. With `kept`,
+    a folder, the campaign is guided by the cases in it and adds to them, and it continues where the
+    last one with this seed ended. Raises `UnknownStrategy`, `BadCorpus` or `BadCase`.
     """
     until = None if minutes is None else monotonic() + 60 * minutes
     start = seed if isinstance(seed, bytes) else str(seed).encode()
@@ -181,7 +196,7 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
 
 
 def named(strategies: Sequence[str] | None, every: Iterable[str]) -> list[Strategy]:
-    """The strategies of these names, or all. Raises `UnknownStrategy`."""
+    """Return the strategies with these names, or all in `every`. Raises `UnknownStrategy`."""
     for name in strategies or ():
         if name not in STRATEGIES:
             raise UnknownStrategy(cheats.no_strategy(name))
@@ -190,17 +205,21 @@ def named(strategies: Sequence[str] | None, every: Iterable[str]) -> list[Strate
 
 @dataclass
 class _Campaign:
-    """One run of the strategies of some names, or of all. Raises `UnknownStrategy`."""
+    """A running campaign. Raises `UnknownStrategy`."""
 
     wanted: int | None
+    """The number of cases to try, or `None` if only time limits them."""
     seed: bytes
     names: Sequence[str] | None
+    """The names of the strategies to use, or `None` for all."""
     on_progress: Progress | None
     out: Path | None
     until: float | None = None
+    """The time, on the monotonic clock, at which to end."""
     stop: Callable[[], bool] | None = None
     guide: Guide | None = None
-    tried: Counter[str] = field(default_factory=Counter)  # how often the turn of each came in this world
+    tried: Counter[str] = field(default_factory=Counter)
+    """How often each strategy had its turn in this world."""
 
     def __post_init__(self) -> None:
         self.strategies = named(self.names, cheats.for_any_chain())
@@ -208,22 +227,24 @@ class _Campaign:
         self.result = CampaignResult(found=Surprises(self.out))
 
     def late(self) -> bool:
-        """Whether the time is up, or somebody asked to end."""
+        """Return whether the time is over or the caller wants to stop."""
         return (self.until is not None and monotonic() >= self.until) or (self.stop is not None and self.stop())
 
     def over(self) -> bool:
+        """Return whether no more cases are wanted."""
         return (self.wanted is not None and self.result.cases >= self.wanted) or self.late()
 
     def replay(self, first: Iterable[Case] | None) -> None:
+        """Replay earlier cases and collect those that are still surprising."""
         for case in (case for _, case in corpus()) if first is None else first:
             again = replay_case(case)
             if again.surprising:
                 self.result.found.add(replace(case, verdicts=again.shrunk))
 
     def world(self, number: int) -> None:
-        """Try cheats in one world, until as many as wanted are tried."""
+        """Try cheats in one world until the campaign is over."""
         self.tried = Counter()
-        # Three worlds of four judge proofs alone, if any of the strategies can be judged so.
+        # Three of four worlds judge only proofs, if any of the strategies changes only proofs.
         alone = bool(self.alone) and (number % 4 != 0 or len(self.alone) == len(self.strategies))
         world = World(self.seed_of(f"world/{number}"), proofs_only=alone)
         for block in range(BLOCKS_A_WORLD):
@@ -233,10 +254,11 @@ class _Campaign:
             world.advance()
 
     def seed_of(self, label: str) -> bytes:
+        """Return a seed derived from the campaign's seed and a label."""
         return Draws(self.seed, label).take(32)
 
     def situation(self, now: Situation, label: str, strategies: list[Strategy]) -> None:
-        """Try the honest block and a number of cheats in one situation."""
+        """Try the honest block and several cheats in one situation."""
         judging = JudgingContext.of(now)
         before = _digest(now)
         self.result.stopped += now.walked.cursor is not None
@@ -245,7 +267,8 @@ class _Campaign:
         if honest:
             self.result.found.add(self.case(now, judging, f"{label}/honest", (), (), (), honest))
         draws = Draws(self.seed, f"cases/{label}")
-        cheap = [strategy for strategy in strategies if strategy in MUTATIONS]  # no idea, no second walk: many a second
+        # Mutations do not need a second walk of the proof, so that many can be tried per second.
+        cheap = [strategy for strategy in strategies if strategy in MUTATIONS]
         for at in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
             if self.over():
                 break
@@ -268,6 +291,7 @@ class _Campaign:
     def _try(
         self, now: Situation, judging: JudgingContext, label: str, names: tuple[str, ...], steps: tuple[Step, ...]
     ) -> None:
+        """Judge one case, compare its verdicts with the expected ones, and record the result."""
         due = _due(now, steps)
         lines = None if self.guide is None else self.guide.noted(Draws(self.seed, f"lines/{label}"))
         with NO_LINES if lines is None else lines:
@@ -282,7 +306,7 @@ class _Campaign:
             self.result.found.add(self.case(now, judging, label, names, steps, shrunk, found))
 
     def judge(self, now: Situation, judging: JudgingContext, steps: tuple[Step, ...]) -> Found:
-        """The verifier's verdicts on the honest block, or proof, with these steps done to it."""
+        """Return the verifier's verdicts on the honest block or proof after these steps."""
         if now.budget is not None:
             return judging.judge_proof(now.view, apply_to_proof(now.canonical, steps))
         return judging.judge(cheats.carry_out(now, steps) if steps else now.honest)
@@ -297,13 +321,17 @@ class _Campaign:
         shrunk: tuple[Step, ...],
         found: Found,
     ) -> Case:
+        """Return a case for a file."""
         block = None if now.budget is not None else now.honest
         label = f"{self.seed.hex()}/{label}"
         return Case(label, names, judging, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)
 
 
 def _same_walk(now: Situation) -> Found:
-    """The walk over the canonical proof stops, charges and finds what the one over the whole relay state did."""
+    """Return a failure unless the walk over the canonical proof equals that over the whole state.
+
+    Both must stop at the same item, charge the same costs, and find the same changes.
+    """
     source = {blake2_256(node): node for node in now.canonical}
     calls = now.calls_in(now.messages)
     over_proof, over_state = plan(now.view, now.relay.storage_root, source, now.allowed, calls), now.walked
@@ -313,6 +341,7 @@ def _same_walk(now: Situation) -> Found:
 
 
 def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
+    """Return the verdicts that these steps must meet."""
     if not steps:
         return ()
     if now.budget is not None:
@@ -323,12 +352,16 @@ def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
 
 
 def _changes_nothing(now: Situation, steps: tuple[Step, ...]) -> bool:
+    """Return whether the steps lead to the honest block or proof."""
     if now.budget is not None:
         return apply_to_proof(now.canonical, steps) == tuple(now.canonical)
     return cheats.carry_out(now, steps) == now.honest
 
 
 def _digest(now: Situation) -> bytes:
-    """A hash of all entries of the parent's state, and its root, computed without anything remembered."""
+    """Return a hash of all entries of the parent's state and its root.
+
+    The root is also computed from scratch, to find out whether a cached node or hash is wrong.
+    """
     rows = (part for key, value in now.parent.state.top_entries() for part in (blake2_256(key), blake2_256(value)))
     return blake2_256(b"".join(rows) + now.parent.state.root() + fresh_state(now.parent.state).root())

@@ -1,22 +1,26 @@
-"""One case of a campaign as a small file that can be played again: everything needed to judge it, and nothing else.
+"""Cases of campaigns as small files, which contain everything needed to judge them again.
 
     format       pubsub-case/1
-    label        where it came from: seed, world, block, case
+    label        the origin: seed, world, block, case
     strategies   names, in order; empty for the honest block itself
-    budget       null: a block was judged; a number: a proof alone, under that budget in bytes, and `block` is null
+    budget       null: a block was judged; a number: only a proof was judged, under that budget in
+                 bytes, and `block` is null
     parent       the parent's header
     state        the parent's whole state, top entries by key
-    relays       [number, storage root] of every relay block that is known, and slot_now
-    root         the relay root against which a proof alone is judged
+    relays       [number, storage root] of every known relay block
+    slot_now     the newest slot that a block may claim
+    root         the relay root against which a proof is judged
     seeds        the collators' secret seeds, in turn order
-    block        the honest block; null for a proof alone
+    block        the honest block; null if only a proof was judged
     proof        the honest proof, which is also that of `block`
-    shrunk       what was done to it, without all that is not needed for `verdicts`
-    steps        the same in full; null where nothing could be left out
-    expected     the verdicts that had to be found against `shrunk`, all of them
-    verdicts     those that were found against `shrunk`; a line starting with ! is the failure of the verifier itself
+    shrunk       the steps that were applied to it, without those that `verdicts` does not need
+    steps        all steps; null if none could be omitted
+    expected     all verdicts that had to be found after `shrunk`
+    verdicts     the verdicts that were found after `shrunk`; a line that begins with ! is an
+                 exception in the verifier
 
-Bytes are hex after 0x. A block's proof is not repeated in `block`, and is put back from `proof`.
+Bytes are hexadecimal digits with 0x. The proof of `block` is left out of its bytes and is inserted
+from `proof`.
 """
 
 import json
@@ -44,40 +48,50 @@ from pubsub_emulator.runtime.parachain import validate
 from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, ChainHead
 
 FORMAT = "pubsub-case/1"
+"""The value of `format`."""
 
 Found = tuple[str, ...]
-"""Verdicts by name, in their order, each once; empty for a block that was accepted."""
+"""The names of verdicts in the order of the verifier, each once. It is empty for an accepted block.
+"""
 
 
 class BadCase(PubsubError):
-    """The file is not a case; the message says why."""
+    """A file that is not a case. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingContext:
-    """A verifier's knowledge about one parent, for judging any proof or block on it."""
+    """A verifier's knowledge about one parent, sufficient to judge any proof or block on it."""
 
     parent: ChainHead
+    """The header and state of the parent."""
     relays: tuple[tuple[RelayBlockNumber, Hash], ...]
+    """Known relay blocks with their storage roots."""
     slot_now: Slot
+    """The newest slot that a block may claim."""
     root: Hash
+    """The relay root against which a proof is judged."""
     budget: int | None
+    """The budget of a proof in bytes, or `None` if blocks are judged."""
 
     @staticmethod
     def of(situation: Situation) -> "JudgingContext":
-        """The context of a situation."""
+        """Return the context of a situation."""
         known = sorted((relay.number, relay.storage_root) for relay in (situation.relay, *situation.others))
         root = situation.relay.storage_root
         return JudgingContext(situation.parent, tuple(known), situation.slot_now, root, situation.budget)
 
     def context(self, candidate: Candidate) -> validate.RelayContext:
-        """The relay chain's facts about the relay parent of a candidate."""
+        """Return the relay chain's facts about the relay parent of a candidate."""
         number = candidate.inherent.relay_parent_number
         root = next((root for at, root in self.relays if at == number), None)
         return validate.RelayContext(number, root, self.slot_now)
 
     def judge(self, candidate: Candidate) -> Found:
-        """The verifier's verdicts on a block."""
+        """Return the verifier's verdicts on a block.
+
+        An exception in the verifier is the only verdict, with an exclamation mark before it.
+        """
         try:
             refusal = validate.judge_block(self.parent, candidate, self.context(candidate))[1]
         except validate.BadState as fault:
@@ -87,14 +101,14 @@ class JudgingContext:
         return () if refusal is None else tuple(dict.fromkeys(each.verdict.value for each in refusal.evidence))
 
     def judge_bytes(self, raw: bytes) -> Found | None:
-        """The verifier's verdicts on the bytes of a block, `None` where they do not decode."""
+        """Return the verifier's verdicts on a block in bytes, or `None` if they do not decode."""
         try:
             return self.judge(Candidate.decode(raw))
         except ScaleError:
             return None
 
     def judge_proof(self, view: SubscriberView, proof: tuple[bytes, ...]) -> Found:
-        """The verifier's verdicts on a proof alone."""
+        """Return the verifier's verdicts on a proof without its block."""
         try:
             order = validate.check_node_order(proof)
             offences = [*order, *validate.judge_proof(view, self.root, proof, self.budget or 0)[1]]
@@ -107,7 +121,7 @@ class JudgingContext:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case as the module describes it."""
+    """A case. The module describes its fields."""
 
     label: str
     strategies: tuple[str, ...]
@@ -121,25 +135,25 @@ class Case:
     verdicts: Found
 
     def play(self, steps: tuple[Step, ...]) -> Found:
-        """The verifier's verdicts on the honest block after these steps."""
+        """Return the verifier's verdicts on the honest block or proof after these steps."""
         if self.block is None:
             storage = Storage(self.judging.parent.state.fork())
             return self.judging.judge_proof(SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps))
         return self.judging.judge(self.changed_block(self.block, steps))
 
     def changed_block(self, block: Candidate, steps: tuple[Step, ...]) -> Candidate:
-        """The block that these steps make of one, sealed again."""
+        """Return the block after these steps, with a new seal."""
         draft = Draft.of(block)
         for step in steps:
             step.apply(draft)
         return draft.sealed_by(self.seeds)
 
     def changed_proof(self, steps: tuple[Step, ...]) -> tuple[bytes, ...]:
-        """The list of nodes after these steps."""
+        """Return the list of nodes after these steps."""
         return apply_to_proof(self.proof, steps)
 
     def expected_of_proof(self, steps: tuple[Step, ...]) -> Found:
-        """The verdicts due for the list of nodes alone, given the honest one."""
+        """Return the verdicts that the changed list of nodes must meet."""
         nodes = self.changed_proof(steps)
         canonical = {blake2_256(node): node for node in self.proof}
         present = {blake2_256(node) for node in nodes}
@@ -147,7 +161,7 @@ class Case:
         return tuple(verdict.value for verdict in found)
 
     def to_json(self) -> str:
-        """The file."""
+        """Return the content of the file."""
         judging = self.judging
         block = self.block
         bare = None if block is None else replace(block, inherent=replace(block.inherent, proof=()))
@@ -174,7 +188,7 @@ class Case:
 
     @staticmethod
     def from_json(text: str) -> "Case":
-        """The case in a file. Raises `BadCase`."""
+        """Return the case in the content of a file. Raises `BadCase`."""
         return checked(_File, parse_json(text.encode(), "no case", BadCase), BadCase).case()
 
 
@@ -223,7 +237,10 @@ def judging_context(  # noqa: PLR0917  # the fields of a case
     root: str,
     budget: int | None,
 ) -> JudgingContext:
-    """The context in these fields of a case, bytes in hex. Raises `BadCase`."""
+    """Return the context in these fields of a case, with bytes as hexadecimal digits.
+
+    Raises `BadCase`.
+    """
     before = State.from_entries(state_entries("state", state.items(), BadCase))
     try:
         validate.check_state(Storage(before))
@@ -257,7 +274,7 @@ def _steps(name: str, rows: list[object]) -> tuple[Step, ...]:
 
 
 def _lines(value: object) -> str:
-    """JSON with one element per line, for comparing cases by eye."""
+    """Return JSON with one element per line, so that people can compare cases."""
     if isinstance(value, list) and value:
         return "[\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n]"
     if isinstance(value, dict) and value:
@@ -266,7 +283,10 @@ def _lines(value: object) -> str:
 
 
 def write_case(case: Case, folder: Path) -> Path:
-    """Write a case into an existing folder under a name derived from its contents. Returns the file."""
+    """Write a case into an existing folder and return the file.
+
+    The name is derived from the content, so that equal cases have the same file.
+    """
     text = case.to_json()
     what = "-".join(case.strategies[:2]) or "honest"
     path = folder / f"{what}-{blake2_256(text.encode()).hex()[:12]}.json"
@@ -275,7 +295,7 @@ def write_case(case: Case, folder: Path) -> Path:
 
 
 def read_case(path: Path) -> Case:
-    """The case in a file. Raises `BadCase`."""
+    """Return the case in a file. Raises `BadCase`."""
     try:
         return Case.from_json(read_bytes(path, error=BadCase).decode())
     except UnicodeDecodeError as fault:

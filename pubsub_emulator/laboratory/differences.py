@@ -1,4 +1,4 @@
-"""A kept difference of two verifiers (`verifier.keep`), read from its file and judged by ours again."""
+"""Stored differences of two verifiers (`verifier.keep`), which are judged again by ours."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,26 +18,34 @@ _NOBODY: Final = f"0x{bytes(32).hex()}"
 
 @dataclass(frozen=True, slots=True)
 class KeptDifference:
-    """A case on which two verifiers differed, what each said, what ours finds now, and that in the words of the two."""
+    """A stored case with different results of two verifiers."""
 
     strategies: tuple[str, ...]
+    """The strategies that led to the block."""
     steps: int
+    """The number of steps."""
     chain: int
+    """The id of the parachain."""
     judging: JudgingContext
     raw: bytes
+    """The bytes of the block."""
     ours: str
+    """The stored result of our verifier."""
     theirs: str
+    """The stored result of the other verifier."""
     found: Found | None
+    """The verdicts that our verifier finds now, or `None` if the block does not decode."""
     now: str
+    """The same in the form of `ours` and `theirs`."""
 
 
 def is_difference(document: object) -> TypeGuard[dict[str, object]]:
-    """Whether a JSON document is a kept difference."""
+    """Return whether a JSON document is a stored difference."""
     return isinstance(document, dict) and document.keys() >= _MARKS
 
 
 def read_difference(path: Path) -> KeptDifference:
-    """The difference in a file, judged again. Raises `BadCase`."""
+    """Return the difference in a file, judged again. Raises `BadCase`."""
     try:
         return _read(read_json(path, error=BadCase))
     except BadCase as fault:
@@ -85,7 +93,11 @@ def _read(document: object) -> KeptDifference:
 
 
 def in_words(found: Found | None, judged: frozenset[str] | None, *, alone: bool) -> str:
-    """A verdict in the words of a comparison; with `alone`, only whether the bytes decode was compared."""
+    """Return verdicts in the form that is compared.
+
+    Only the verdicts in `judged`, which the other verifier supports, are compared. `alone` says
+    that only the decoding of the block was compared.
+    """
     if found is None:
         return "undecodable"
     if alone:

@@ -1,16 +1,18 @@
-"""The project's executable fixtures: blocks of one scenario, cheats that it lacks from the kept cases, relay states.
+"""The project's executable fixtures.
 
-A relay state has every storage value, every child trie, the header that commits to them:
+They are blocks of one scenario, cheats from the corpus that the scenario lacks, and relay states. A
+relay state has every storage value, every child trie, and the header that commits to them:
 
     version      1
     name, about  what the file shows, for people
     relay_state  number, header (SCALE), hash of the header,
                  entries   [key, value] of the top trie, ascending, child roots left out
-                 children  storage_key (without `:child_storage:default:`) and entries of each child trie
+                 children  storage_key (without `:child_storage:default:`) and entries of each
+                           child trie
                  extrinsics the block's body; the first one enters the backed candidates
 
-Another implementation computes the root of `entries` and the child roots, and compares it with the header's; every
-value decodes as the item of its prefix. Bytes are hexadecimal with `0x`.
+Another implementation computes the root of `entries` and the child roots, and compares it with the
+header's. Every value decodes as the item of its prefix. Bytes are hexadecimal with `0x`.
 """
 
 import json
@@ -42,15 +44,17 @@ from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.validate import judge_block
 
 SCENARIO: Final = "fixtures"
+"""The name of the scenario."""
 SCHEMA_FILE: Final = "schema.json"
 README_FILE: Final = "README.md"
 
 VERSION: Final = 1
+"""The version of the format of relay states."""
 FOLDER: Final = "relay"
-"""The folder below a set of fixtures that holds relay states."""
+"""The folder of relay states in a set of fixtures."""
 
 KEPT: Final = 4
-"""How many states of a scenario are written, spread over its length."""
+"""The number of relay states of a scenario, evenly distributed over its length."""
 
 _README: Final = f"""# Vectors: one judged block a file
 
@@ -65,7 +69,7 @@ replays them, and `pubsub replay` does so with the reference.
 
 
 def make_vectors(progress: Callable[[int], None] | None = None) -> list[Fixture]:
-    """Run the scenario and make one fixture of each kind, always the same ones."""
+    """Run the scenario and return one fixture of each kind. They are always the same."""
     maker = FixtureMaker(per_kind=1)
     Simulation(load_bundled(SCENARIO), (maker,)).run(progress)
     cases = {case.strategies[0]: case for _, case in corpus() if case.block is not None}
@@ -75,7 +79,11 @@ def make_vectors(progress: Callable[[int], None] | None = None) -> list[Fixture]
 
 
 def fixtures_of_case(case: Case) -> Iterable[Fixture]:
-    """The block of a kept case as a fixture; none for a proof alone or a block that no bytes encode."""
+    """Yield the block of a stored case as a fixture.
+
+    There is none if only a proof was judged, or if the block differs from the decoded form of its
+    bytes.
+    """
     if case.block is None:
         return
     candidate = case.changed_block(case.block, case.shrunk)
@@ -103,7 +111,7 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
 
 
 def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:
-    """Write fixtures, relay states, schema and README into a folder that exists."""
+    """Write fixtures, relay states, schema and README into an existing folder."""
     rows = []
     for fixture in fixtures:
         write_fixture(fixture, folder / f"{fixture.name}.json")
@@ -115,12 +123,12 @@ def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:
 
 
 def read_vectors(folder: Path) -> list[Fixture]:
-    """The fixtures in a folder, by name. Raises `FixtureError`."""
+    """Return the fixtures in a folder in the order of their names. Raises `FixtureError`."""
     return [read_fixture(path) for path in sorted(folder.glob("*.json")) if path.name != SCHEMA_FILE]
 
 
 def relay_states(scenario: str) -> list[dict[str, object]]:
-    """The relay states of a bundled scenario at `KEPT` of its blocks."""
+    """Return the relay states of a bundled scenario at `KEPT` of its blocks."""
     simulation = Simulation(load_bundled(scenario))
     network = simulation.network
     blocks = simulation.scenario.relay_blocks
@@ -134,7 +142,7 @@ def relay_states(scenario: str) -> list[dict[str, object]]:
 
 
 def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> dict[str, object]:
-    """One state as it is written."""
+    """Return a relay state in the form of its file."""
     top = [(key, value) for key, value in state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX)]
     keys = sorted(state.children)
     children = [{"storage_key": hexed(key), "entries": _pairs(state.child_entries(key))} for key in keys]
@@ -154,7 +162,7 @@ def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> di
 
 
 def write_relay_states(states: Iterable[dict[str, object]], folder: Path) -> None:
-    """Write each state into the folder `relay` below `folder`."""
+    """Write each state into the folder `relay` in `folder`."""
     below = folder / FOLDER
     below.mkdir()
     for state in states:

@@ -1,11 +1,12 @@
-"""Mutates untrusted files: every reader must either read a file or refuse it with its own error.
+"""Mutates untrusted files. A reader must read each file or refuse it with an error of its own.
 
     corpus ──pick──► mutate ──► target ──► read, refused, or a surprise
        ▲                                     │
        └──────────── what is new ◄───────────┘
 
-An input joins the corpus, which may be kept in a folder, if its outcome or the lines that it reaches are new. Any other
-exception is a surprise. The same seed, corpus and count try the same inputs.
+An input joins the corpus if its outcome or the lines that it reaches are new. The corpus can be
+stored in a folder. Any other exception of the reader is a surprise. The same seed, corpus and count
+give the same inputs.
 """
 
 import json
@@ -25,13 +26,13 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 
 TRACED: Final = 24
-"""One in so many inputs is traced by line, which takes some ten times as long."""
+"""One of so many inputs is traced by line. Tracing takes about ten times as long."""
 
 MOST_KEPT: Final = 4000
-"""The most inputs of a corpus."""
+"""The maximum number of inputs in a corpus."""
 
 MOST_BYTES: Final = 1 << 20
-"""The most bytes of an input."""
+"""The maximum size of an input in bytes."""
 
 _LENGTHS: Final = (0, 1, -1, 2, 63, 64, 255, 256, 16383, 16384, 65535)
 _NUMBERS: Final = (*_LENGTHS, 2**30, 2**31, 2**32 - 1, 2**32, 2**63, 2**64, 2**70)
@@ -39,24 +40,31 @@ _TEXTS: Final = ("", "0x", "0x0", "0xzz", "\x00", "../../x", "é")
 _NESTED: Final[tuple[object, ...]] = ([], {}, [[]], {"": None}, [None])
 _VALUES: Final[tuple[object, ...]] = (*_NUMBERS, 0.5, -0.0, 1e308, None, True, False, *_TEXTS, *_NESTED)
 _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+|'[^']*'|\"[^\"]*\"|b'.*'")
+"""The parts of an error message that differ between similar errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A reader of files, `seeds` that it accepts, and the `modules` whose lines are noted; files of `text` are JSON."""
+    """A reader of files that is tested."""
 
     name: str
     about: str
+    """A description for people."""
     seeds: Callable[[], Iterable[bytes]]
+    """Returns inputs that the reader accepts."""
     read: Callable[[bytes], str]
+    """Reads an input and returns a short description of the result."""
     text: bool = False
+    """Whether inputs are JSON, so that values in them can be mutated."""
     modules: tuple[str, ...] = ()
+    """The modules whose lines are traced."""
     shrink: Callable[[bytes], bytes] | None = None
+    """Returns a smaller input with the same surprise."""
 
 
 Reader = Callable[[bytes], str]
 DECLARED: Final[list[Target]] = []
-"""The targets of the modules that are imported."""
+"""The targets of all modules that have been imported."""
 
 
 def target(  # as `Target`
@@ -67,7 +75,11 @@ def target(  # as `Target`
     text: bool = False,
     shrink: Callable[[bytes], bytes] | None = None,
 ) -> Callable[[Reader], Reader]:
-    """Decorator: a function reads for a target, whose `modules` are rooms of this project."""
+    """Declare a function as the reader of a target.
+
+    `rooms` are packages of this project whose lines are traced. The other arguments are those of
+    `Target`.
+    """
 
     def keep(read: Reader) -> Reader:
         modules = tuple(f"pubsub_emulator.{room}" for room in rooms)
@@ -84,6 +96,7 @@ class Surprise:
     target: str
     data: bytes
     what: str
+    """The exception."""
 
 
 @dataclass(slots=True)
@@ -92,10 +105,14 @@ class Mutated:
 
     target: str
     tried: int = 0
+    """The number of mutated inputs."""
     seconds: float = 0.0
     outcomes: Counter[str] = field(default_factory=Counter)
+    """Inputs by outcome."""
     lines: int = 0
+    """The number of distinct lines that were reached."""
     corpus: int = 0
+    """The number of inputs in the corpus."""
     surprises: list[Surprise] = field(default_factory=list)
 
 
@@ -110,7 +127,10 @@ def mutate_target(  # noqa: PLR0917  # as the command line has them
     kept: Path | None = None,
     on_progress: Progress | None = None,
 ) -> Mutated:
-    """Try `cases` mutations on a target, or for `minutes`. The corpus is read from and written to `kept`."""
+    """Try `cases` mutations on a target, or fewer after `minutes`.
+
+    The corpus is read from and written to the folder `kept`.
+    """
     run = _Run(target, Draws(seed.encode(), f"mutate/{target.name}"), kept)
     run.begin()
     began = monotonic()
@@ -128,6 +148,8 @@ _MOST_SURPRISES: Final = 20
 
 
 class _Run:
+    """A campaign on one target."""
+
     def __init__(self, target: Target, draws: Draws, kept: Path | None) -> None:
         self.target = target
         self.draws = draws
@@ -137,7 +159,7 @@ class _Run:
         self.lines: dict[tuple[str, int], None] = {}
 
     def begin(self) -> None:
-        """Read the corpus so far. The target must accept its seeds."""
+        """Read the seeds and the stored corpus. The target must accept its seeds."""
         for data in self.target.seeds():
             self._try(data, keep=True)
         if self.kept is not None and self.kept.is_dir():
@@ -145,6 +167,7 @@ class _Run:
                 self._try(path.read_bytes(), keep=True)
 
     def one(self) -> None:
+        """Mutate one input of the corpus several times and try it."""
         draws = self.draws
         data = draws.choice(self.corpus)
         for _ in range(draws.choice((1, 1, 1, 2, 4))):
@@ -153,6 +176,10 @@ class _Run:
         self._try(data[:MOST_BYTES], keep=False)
 
     def _try(self, data: bytes, *, keep: bool) -> None:
+        """Give an input to the target and record the outcome.
+
+        With `keep`, the input joins the corpus in any case, and does not count as tried.
+        """
         traced = keep or self.draws.one_in(TRACED)
         seen: dict[tuple[str, int], None] = {}
         try:
@@ -177,6 +204,7 @@ class _Run:
                 (self.kept / blake2_256(data).hex()[:24]).write_bytes(data)
 
     def _mutate(self, data: bytes) -> bytes:
+        """Return a mutated input. Most of the time, JSON stays JSON."""
         draws = self.draws
         if self.target.text and draws.below(3):
             try:
@@ -189,7 +217,11 @@ class _Run:
 
 
 def mutate_bytes(data: bytes, corpus: Sequence[bytes], draws: Draws) -> bytes:
-    """Change some bytes: flip, set, insert, cut, repeat, move, or insert a piece of another input."""
+    """Return the input with some bytes changed.
+
+    The change flips a bit, sets, inserts, cuts, repeats or moves bytes, or inserts a piece of
+    another input.
+    """
     at = draws.below(len(data) + 1)
     length = 1 + draws.below(draws.choice((1, 4, 32, 512)))
     rest = data[at:]
@@ -221,7 +253,10 @@ def mutate_bytes(data: bytes, corpus: Sequence[bytes], draws: Draws) -> bytes:
 
 
 def _changed(document: object, draws: Draws) -> object:
-    """The document with one value changed: another, none, twice, its text cut, or one of another place."""
+    """Return the document with one value changed.
+
+    The value is replaced, removed, repeated, has its text changed, or becomes one of another place.
+    """
     places = list(_places(document, ()))
     place = draws.choice(places)
     value = _at(document, place)
@@ -247,6 +282,7 @@ def _changed(document: object, draws: Draws) -> object:
 
 
 def _places(value: object, place: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
+    """Yield the places of all values in a document, up to a depth of 12."""
     yield place
     if len(place) < 12:
         inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -255,12 +291,14 @@ def _places(value: object, place: tuple[object, ...]) -> Iterator[tuple[object, 
 
 
 def _at(document: Any, place: tuple[Any, ...]) -> Any:
+    """Return the value at a place."""
     for part in place:
         document = document[part]
     return document
 
 
 def _with(document: Any, place: tuple[Any, ...], value: Any) -> Any:
+    """Return the document with another value at a place."""
     if not place:
         return value
     copy = dict(document) if isinstance(document, dict) else list(document)
@@ -269,14 +307,14 @@ def _with(document: Any, place: tuple[Any, ...], value: Any) -> Any:
 
 
 NO_LINES: Final = nullcontext()
-"""Notes nothing."""
+"""Records no lines."""
 
 
 _Trace: TypeAlias = "Callable[[FrameType, str, object], _Trace | None]"
 
 
 class Lines:
-    """Records the executed lines of some modules by file and number."""
+    """Records the executed lines of some modules by file and line number."""
 
     def __init__(self, modules: tuple[str, ...], into: dict[tuple[str, int], None]) -> None:
         self.modules = modules

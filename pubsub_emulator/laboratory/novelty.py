@@ -1,7 +1,9 @@
-"""Guides a long campaign: later cases are made from those that met new verdicts or reached new lines of the verifier.
+"""Guides a long campaign: later cases are made from those that showed something new.
 
-A folder can keep a corpus: `progress.json` with the next world of each seed, and cases that `pubsub replay` plays. A
-campaign with the same seed goes on at the next world; one that was interrupted is begun again.
+A case is new if it meets other verdicts, or reaches other lines of the verifier, than all before. A
+folder can store this corpus. It has `progress.json` with the next world of each seed, and cases
+that `pubsub replay` can replay. A campaign with the same seed continues at the next world. A world
+that was interrupted is repeated.
 """
 
 import json
@@ -21,21 +23,23 @@ from pubsub_emulator.primitives.hashing import blake2_256
 
 FORMAT: Final = "pubsub-corpus/1"
 PROGRESS: Final = "progress.json"
+"""The name of the file that stores the progress."""
 TRACED: Final = 16
-"""One in so many cases is traced by line."""
+"""One of so many cases is traced by line."""
 
 MOST_KEPT: Final = 2000
-"""The most cases of a corpus."""
+"""The maximum number of cases in a corpus."""
 
 _MOST_STEPS: Final = 64
 _VERIFIER: Final = tuple(
     f"pubsub_emulator.{name}"
     for name in ("runtime.parachain", "runtime.pallet_subscriber", "runtime.framework.message_chains", "trie")
 )
+"""The modules whose lines are traced."""
 
 
 class BadCorpus(PubsubError):
-    """The folder is not a corpus; the message names the file."""
+    """A folder that is not a corpus. The message names the file."""
 
 
 Made = tuple[tuple[str, ...], tuple[Step, ...]]
@@ -44,19 +48,26 @@ Made = tuple[tuple[str, ...], tuple[Step, ...]]
 
 @dataclass(slots=True)
 class Guide:
-    """The corpus of a campaign, and what was seen so far."""
+    """The corpus of a campaign, and everything that was seen so far."""
 
     folder: Path | None = None
+    """The folder to store new cases in, if any."""
     kept: list[Made] = field(default_factory=list)
+    """The strategies and steps of the corpus."""
     outcomes: set[tuple[bool, Found]] = field(default_factory=set)
+    """The verdicts that were seen, and whether only a proof was judged."""
     lines: dict[tuple[str, int], None] = field(default_factory=dict)
+    """The lines of the verifier that were reached. The dictionary is an ordered set."""
 
     def wants(self, draws: Draws) -> bool:
-        """Whether the next case is made from kept ones."""
+        """Return whether the next case is made from stored ones."""
         return bool(self.kept) and draws.one_in(3)
 
     def made(self, draws: Draws, fresh: Made) -> Made:
-        """Steps of a kept case, some of them left out, with a fresh proposal or steps of another kept case."""
+        """Return steps of a stored case, combined with other steps.
+
+        Some steps are left out. The others are a new proposal or steps of another stored case.
+        """
         first = draws.choice(self.kept)
         names, steps = fresh if draws.one_in(2) else _part(draws.choice(self.kept), draws)
         own, part = _part(first, draws)
@@ -64,11 +75,11 @@ class Guide:
         return tuple(dict.fromkeys((*own, *names))), joined[:_MOST_STEPS]
 
     def noted(self, draws: Draws) -> "Lines | None":
-        """Notes the lines that the next case reaches, if they are to be noted."""
+        """Return a recorder of the lines that the next case reaches, or `None` for most cases."""
         return Lines(_VERIFIER, {}) if draws.one_in(TRACED) else None
 
     def is_new(self, found: Found, lines: "Lines | None", *, alone: bool) -> bool:
-        """Whether a case showed something new, which is remembered."""
+        """Return whether a case showed something new, and remember it."""
         outcome = (alone, found)
         fresh = [] if lines is None else [line for line in lines.into if line not in self.lines]
         new = outcome not in self.outcomes or bool(fresh)
@@ -77,7 +88,7 @@ class Guide:
         return new
 
     def keep(self, case: Case) -> None:
-        """Add a case that showed something new; into the folder, too, if there is one."""
+        """Add a case to the corpus, and write it into the folder if there is one."""
         if len(self.kept) >= MOST_KEPT:
             return
         self.kept.append((case.strategies, case.steps))
@@ -86,14 +97,14 @@ class Guide:
             write_case(case, self.folder)
 
     def remember(self, cases: Iterable[Case]) -> None:
-        """Take over the cases of an earlier campaign."""
+        """Add the cases of an earlier campaign."""
         for case in cases:
             self.outcomes.add((case.block is None, case.verdicts))
             self.kept.append((case.strategies, case.steps))
 
 
 def _part(kept: Made, draws: Draws) -> Made:
-    """A kept case, or some of its steps."""
+    """Return a stored case, or some of its steps."""
     names, steps = kept
     if len(steps) < 2 or draws.one_in(2):
         return kept
@@ -101,13 +112,19 @@ def _part(kept: Made, draws: Draws) -> Made:
 
 
 def read_corpus(folder: Path) -> list[Case]:
-    """The cases in a folder, in the order of their names; none if there is no such folder. Raises `BadCase`."""
+    """Return the cases in a folder in the order of their names.
+
+    The list is empty if there is no such folder. Raises `BadCase`.
+    """
     files = sorted(path for path in folder.glob("*.json") if path.name != PROGRESS) if folder.is_dir() else []
     return [read_case(path) for path in files[:MOST_KEPT]]
 
 
 def read_progress(folder: Path, seed: bytes) -> dict[str, object]:
-    """The progress of the campaign with this seed, empty if it has not begun. Raises `BadCorpus`."""
+    """Return the progress of the campaign with this seed. It is empty if there was none.
+
+    Raises `BadCorpus`.
+    """
     found = _progress(folder).get(_name(seed), {})
     if not isinstance(found, dict):
         raise BadCorpus(f"{folder / PROGRESS}: seeds: not a table of tables")
@@ -115,7 +132,7 @@ def read_progress(folder: Path, seed: bytes) -> dict[str, object]:
 
 
 def write_progress(folder: Path, seed: bytes, progress: dict[str, object]) -> None:
-    """Note how far the campaign with this seed came. Raises `BadCorpus`, `OSError`."""
+    """Store the progress of the campaign with this seed. Raises `BadCorpus` or `OSError`."""
     seeds = {**_progress(folder), _name(seed): progress}
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / PROGRESS, json.dumps({"format": FORMAT, "seeds": seeds}, indent=1) + "\n")
@@ -132,5 +149,6 @@ def _progress(folder: Path) -> dict[str, object]:
 
 
 def _name(seed: bytes) -> str:
+    """Return the seed as text, or its hash if it is not short and printable."""
     is_name = seed.isascii() and seed.decode().isprintable() and len(seed) <= 64
     return seed.decode() if is_name else blake2_256(seed).hex()

@@ -1,12 +1,15 @@
-"""Stories of whole networks: governance, upgrades, channels, parachains that leave, fail and come back, message loads.
+"""Stories: random sequences of events in whole networks with honest collators.
 
-A story does one thing after another to a network whose collators are honest, and holds it to three promises:
+The events include governance, upgrades, channels, message loads, and parachains that leave, fail
+and return. A network must keep three promises:
 
     no blame      no honest candidate gets a verdict, and no step fails
-    once          every message and every change of an entry is delivered once, in order, or is gone for a reason named
-    no one stuck  when things are quiet, every parachain builds that governance has not made impossible
+    once          every message and every change of an entry is delivered once, in order, or is
+                  lost for a known reason
+    no one stuck  after a quiet time, every parachain builds blocks that governance has not disabled
 
-What makes a parachain impossible is a list in `docs/liveness.md`. The actions are told by a seed (`tell`).
+`docs/liveness.md` lists the ways in which governance can disable a parachain. `tell` draws a story
+from a seed.
 """
 
 from collections.abc import Callable
@@ -30,13 +33,13 @@ from pubsub_emulator.runtime.relay.hrmp import HrmpChannelId
 from pubsub_emulator.runtime.rules import rules_of
 
 PUBLISHERS: Final = (ParaId(1000), ParaId(2100))
-"""A system parachain and one that is registered as a publisher."""
+"""A system parachain, and one that is registered as a publisher."""
 
 SUBSCRIBERS: Final = (ParaId(2500), ParaId(2600), ParaId(2700))
 PARAS: Final = (*PUBLISHERS, *SUBSCRIBERS)
 KEYS: Final = tuple(sorted(key_from_data(b"key %d" % number) for number in range(12)))
 OFFLINE: Final = Pace(every=1 << 40)
-"""A parachain none of whose collators is there."""
+"""The pace of a parachain without collators."""
 
 CONFIGURATIONS: Final = (
     HostConfiguration(),
@@ -48,56 +51,66 @@ CONFIGURATIONS: Final = (
     HostConfiguration(max_downward_message_size=300),
     HostConfiguration(hrmp_channel_max_capacity=1, hrmp_max_parachain_outbound_channels=1),
 )
-"""What governance may set without making a parachain impossible."""
+"""Configurations that governance may set without disabling a parachain."""
 
 QUIET: Final = 16
-"""Steps after which everything that can be done is done."""
+"""The number of steps after which everything that can be done has been done."""
 
 
 class BrokenPromise(PubsubError):
-    """A network broke a promise; the message says which and in which step."""
+    """A promise that a network broke. The message names the promise and the step."""
 
 
 @dataclass(slots=True)
 class _Message:
-    """A message on its way: who sent it (none: the relay chain), to whom, and how often it has come."""
+    """A message that was sent."""
 
     sender: ParaId | None
+    """The parachain that sent it, or `None` for the relay chain."""
     recipient: ParaId
     arrived: int = 0
-    excused: bool = False  # whether it may be gone: its queue was removed while it could have been in it
+    """How often it has arrived."""
+    excused: bool = False
+    """Whether it may be lost, because its queue was removed while it could have been in it."""
 
 
 @dataclass(slots=True)
 class NetworkStory:
-    """A network, the actions on it, and the deliveries that are still due."""
+    """A network with the events so far and the deliveries that are still due."""
 
     network: Network = field(default_factory=lambda: Network(_config()))
     said: list[str] = field(default_factory=list)
+    """The events so far, for error messages."""
     messages: dict[bytes, _Message] = field(default_factory=dict)
+    """The messages so far, by content."""
     paces: dict[ParaId, Pace] = field(default_factory=dict)
+    """The paces of failed parachains."""
     last: dict[tuple[ParaId, ParaId, PubsubKey], Hash | None] = field(default_factory=dict)
+    """The hash of the last entry delivered, by subscriber, publisher and key."""
     again: set[tuple[ParaId, ParaId]] = field(default_factory=set)
     """Subscribers and publishers between which everything may be delivered once more."""
     count: int = 0
+    """A counter that makes contents unique."""
     closing: list[Callable[[_Message], bool]] = field(default_factory=list)
-    """Whose queues the next relay block removes: what is sent until then goes with them."""
+    """Conditions for messages whose queues the next relay block removes. Messages sent before that
+    block can be lost with them.
+    """
 
-    # What may happen
+    # Events. Arguments are any integers, which are reduced to valid choices.
 
     def publish(self, at: int, key: int, size: int, ttl: int = 0) -> None:
-        """A publisher publishes a key; the value is new."""
+        """Publish a new value under a key."""
         self._say(f"publish {at} {key} {size} {ttl}")
         value = b"%d " % self._next() + b"v" * size
         self.network.publish(PUBLISHERS[at % len(PUBLISHERS)], KEYS[key % len(KEYS)], value, ttl)
 
     def delete(self, at: int, key: int) -> None:
-        """Keys of a publisher are deleted."""
+        """Delete a key of a publisher."""
         self._say(f"delete {at} {key}")
         self.network.delete(PUBLISHERS[at % len(PUBLISHERS)], [KEYS[key % len(KEYS)]])
 
     def send(self, at: int, to: int, size: int) -> None:
-        """A parachain sends another one a message, over a channel or until there is one."""
+        """Send a message from a parachain to another one. It waits if there is no channel."""
         sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
         if sender == recipient:
             return
@@ -105,13 +118,13 @@ class NetworkStory:
         self.network.send(sender, recipient, self._new(sender, recipient, size))
 
     def send_downward(self, to: int, size: int) -> None:
-        """The relay chain sends a parachain a message."""
+        """Send a message from the relay chain to a parachain."""
         recipient = PARAS[to % len(PARAS)]
         self._say(f"send_downward {recipient} {size}")
         self.network.send_downward(recipient, self._new(None, recipient, size))
 
     def upgrade(self, at: int, keys: int, policy: int) -> None:
-        """A subscriber's runtime changes: other keys, another cache policy."""
+        """Change the keys and the cache policy of a subscriber."""
         para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
         self._say(f"upgrade {para} {keys} {policy}")
         before = self.network.parachain(para).spec()
@@ -123,14 +136,14 @@ class NetworkStory:
         self.again.update((para, publisher) for publisher in PUBLISHERS)
 
     def nonsense_upgrade(self, at: int) -> None:
-        """Governance sends a parachain the runtime of another one, or bytes that are none."""
+        """Send a parachain the runtime of another one, or bytes that are not a runtime."""
         para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
         self._say(f"nonsense_upgrade {para}")
         spec = replace(self.network.parachain(para).spec(), para_id=ParaId(para + 1))
         self.network.send_downward(para, transact(b"\x00\x02" + bytes((at % 4,)) + spec.encode()))
 
     def order(self, at: int, publisher: int, call: int) -> None:
-        """Governance calls a subscriber's pallet."""
+        """Let governance call a subscriber's pallet."""
         para, about = SUBSCRIBERS[at % len(SUBSCRIBERS)], PUBLISHERS[publisher % len(PUBLISHERS)]
         name = ("clear_publisher_cache", "redeliver", "enable_publisher")[call % 3]
         self._say(f"order {para} {about} {name}")
@@ -139,27 +152,27 @@ class NetworkStory:
             self.again.add((para, about))
 
     def open_channel(self, at: int, to: int, capacity: int) -> None:
-        """Governance opens a channel."""
+        """Let governance open a channel."""
         sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
         self._say(f"open_channel {sender} {recipient} {capacity}")
         self.network.call(Root(), "Hrmp", "force_open_hrmp_channel", sender, recipient, capacity % 9, 4096)
 
     def close_channel(self, at: int, to: int) -> None:
-        """Governance closes a channel; what waits in it is gone."""
+        """Let governance close a channel. Messages in it are lost."""
         sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
         self._say(f"close_channel {sender} {recipient}")
         self.network.call(Root(), "Hrmp", "hrmp_close_channel", HrmpChannelId(sender, recipient))
         self._excuse(lambda message: (message.sender, message.recipient) == (sender, recipient))
 
     def leave(self, at: int) -> None:
-        """A parachain is deregistered."""
+        """Deregister a parachain."""
         para = PARAS[at % len(PARAS)]
         self._say(f"leave {para}")
         self.network.call(Root(), "Registrar", "deregister", para)
         self._excuse(lambda message: para in {message.sender, message.recipient})
 
     def come_back(self, at: int) -> None:
-        """A parachain is registered again, and as a publisher if it was one."""
+        """Register a parachain again, also as a publisher if it was one."""
         para = PARAS[at % len(PARAS)]
         self._say(f"come_back {para}")
         head = self.network.parachain(para).header.encode()
@@ -169,30 +182,30 @@ class NetworkStory:
             self.network.call(Root(), "Broadcaster", "force_register_publisher", manager, 0, para)
 
     def fail(self, at: int) -> None:
-        """All collators of a parachain go away."""
+        """Remove all collators of a parachain."""
         chain = self.network.parachain(PARAS[at % len(PARAS)])
         self._say(f"fail {chain.para}")
         self.paces.setdefault(chain.para, chain.pace)
         chain.pace = OFFLINE
 
     def recover(self, at: int) -> None:
-        """They come back."""
+        """Return the collators of a parachain."""
         para = PARAS[at % len(PARAS)]
         self._say(f"recover {para}")
         if para in self.paces:
             self.network.parachain(para).pace = self.paces.pop(para)
 
     def configure(self, which: int) -> None:
-        """Governance sets another host configuration, from the next session on."""
+        """Let governance set another host configuration, which takes effect in the next session."""
         self._say(f"configure {which}")
         config = CONFIGURATIONS[which % len(CONFIGURATIONS)]
         session = self.network.relay.runtime.session.current_index(self.network.relay.storage()) + 1
         self.network.call(Root(), "Configuration", "set_config", config, session)
-        # A full queue, or a message that is too long now, may cost messages of the relay chain itself.
+        # The relay chain's own messages can be lost if they are too long now or a queue is full.
         self._excuse(lambda message: message.sender is None)
 
     def odd_call(self, which: int, number: int) -> None:
-        """Somebody calls what fails, or moves balances to where they hardly go."""
+        """Make a call that fails, or that sets unusual balances."""
         self._say(f"odd_call {which} {number}")
         who = AccountId(bytes((number % 251,)) * 32)
         calls: tuple[tuple[object, ...], ...] = (
@@ -206,7 +219,7 @@ class NetworkStory:
         self.network.call(*calls[which % len(calls)])  # type: ignore[arg-type]  # each is an origin, two names and arguments
 
     def steps(self, count: int) -> None:
-        """So many relay blocks, each held to the promises."""
+        """Build relay blocks, and check the promises after each."""
         self._say(f"steps {count}")
         for _ in range(count):
             try:
@@ -216,10 +229,10 @@ class NetworkStory:
             self.closing.clear()
             self._watch(step)
 
-    # The promises
+    # Promises
 
     def end(self) -> None:
-        """Let everything become quiet, and see what is owed."""
+        """Let the network become quiet, and check that nothing is lost and all parachains build."""
         for at in range(len(PARAS)):
             self.recover(at)
         self.network.call(Root(), "Configuration", "set_config", HostConfiguration(), 0)
@@ -236,6 +249,7 @@ class NetworkStory:
         self._all_delivered(living)
 
     def _watch(self, step: Step) -> None:
+        """Check the blocks, messages and deliveries of a step."""
         for record in step.refused:
             raise self._broken(f"an honest block of {record.chain} is refused: {record.refusal}")
         for para, reason in step.idle.items():
@@ -256,6 +270,7 @@ class NetworkStory:
                 self.last[place] = now
 
     def _arrive(self, para: ParaId, data: bytes) -> None:
+        """Check that a message arrived at its recipient, for the first time."""
         message = self.messages.get(data)
         if message is None:
             return
@@ -266,6 +281,7 @@ class NetworkStory:
             raise self._broken(f"{para} is sent {data[:12]!r}, which is for {message.recipient}")
 
     def _nothing_lost(self, living: list[ParaId]) -> None:
+        """Check that every message arrived, still waits, or may be lost."""
         waiting = {message.data for para in PARAS for message in self.network.parachain(para).horizontal}
         for data, message in self.messages.items():
             gone = not message.arrived and data not in waiting and not message.excused
@@ -273,6 +289,7 @@ class NetworkStory:
                 raise self._broken(f"message {data[:12]!r} of {message.sender} to {message.recipient} is lost")
 
     def _all_delivered(self, living: list[ParaId]) -> None:
+        """Check that every subscriber knows whether each of its keys exists."""
         state = self.network.relay.state
         for para in SUBSCRIBERS:
             chain = self.network.parachain(para)
@@ -289,7 +306,7 @@ class NetworkStory:
                     if (row is None) != (entry is None):
                         raise self._broken(f"{para} was not told how {key.hex()} of {publisher} is now")
 
-    # How it is told
+    # Helpers
 
     def _say(self, line: str) -> None:
         self.said.append(line)
@@ -302,20 +319,24 @@ class NetworkStory:
         return self.count
 
     def _new(self, sender: ParaId | None, recipient: ParaId, size: int) -> bytes:
+        """Return the content of a new message and remember it."""
         data = b"message %d " % self._next() + b"m" * size
         living = self.network.relay.runtime.paras.parachains(self.network.relay.storage())
         excused = recipient not in living or (sender is not None and sender not in living)
         message = self.messages[data] = _Message(sender, recipient)
         message.excused = excused or self._leaving(sender, recipient) or any(closes(message) for closes in self.closing)
         if sender is None and size > min(config.max_downward_message_size for config in CONFIGURATIONS):
-            message.excused = True  # too long under a configuration that may come to hold
+            # It is too long under a configuration that governance may set before it arrives.
+            message.excused = True
         return data
 
     def _leaving(self, *paras: ParaId | None) -> bool:
+        """Return whether one of these parachains is about to leave."""
         storage, known = self.network.relay.storage(), self.network.relay.runtime.paras
         return any(para is not None and known.is_offboarding(storage, para) for para in paras)
 
     def _excuse(self, which: Callable[[_Message], bool]) -> None:
+        """Allow the loss of messages that satisfy a condition, up to the next relay block."""
         self.closing.append(which)
         for message in self.messages.values():
             message.excused = message.excused or which(message)
@@ -353,11 +374,12 @@ ACTIONS: Final[tuple[tuple[int, Callable[[NetworkStory, Draws], None]], ...]] = 
     (1, lambda story, draws: story.odd_call(draws.below(6), draws.below(5000))),
     (12, lambda story, draws: story.steps(draws.choice((1, 1, 1, 2, 5)))),
 )
+"""Events with random arguments, and their relative frequencies."""
 _TELLABLE: Final = tuple(action for weight, action in ACTIONS for _ in range(weight))
 
 
 def tell(seed: bytes, turns: int = 40) -> NetworkStory:
-    """A whole story, drawn from a seed. Raises `BrokenPromise`."""
+    """Make a whole story from a seed. Raises `BrokenPromise`."""
     story, draws = NetworkStory(), Draws(seed, "story")
     for _ in range(turns):
         draws.choice(_TELLABLE)(story, draws)

@@ -1,12 +1,14 @@
-"""Surprises of a campaign in groups: what one defect of a verifier leads to is one group, of which one case is kept.
+"""Groups the surprises of a campaign: cases with one cause are one group, of which one is stored.
 
     kind       accepted wrongly   a verdict was due and none was found: a soundness failure
                refused wrongly    none was due and one was found
-               other verdict      one was due and another one was found
+               another verdict    one was due and another one was found
                the verifier failed
-    place      which steps the shrunk case still needs, and whether a block or a proof alone was judged
+    place      the steps that the shrunk case still needs, and whether a block or only a proof was
+               judged
 
-Cases of one kind with the same verdicts and the same place are a group. The kept case is the smallest one.
+Cases of one kind with the same verdicts and the same place are a group. The stored case is the
+smallest one.
 """
 
 import re
@@ -30,7 +32,7 @@ class Kind(Enum):
 
 
 def kind_of(due: Found, found: Found) -> Kind:
-    """The kind of a surprise."""
+    """Return the kind of a surprise."""
     if any(verdict.startswith("!") for verdict in found):
         return Kind.FAILED
     if due and not found:
@@ -44,12 +46,17 @@ class GroupKey:
 
     kind: Kind
     due: Found
+    """The expected verdicts."""
     found: Found
+    """The verdicts that were found."""
     place: str
 
 
 def group_key(case: Case) -> GroupKey:
-    """The group that a case belongs to; numbers and hashes in the message of a failure do not matter."""
+    """Return the group that a case belongs to.
+
+    Numbers and hashes in the messages of exceptions are ignored.
+    """
     steps = sorted({type(step).__name__ for step in case.shrunk})
     judged = "a proof alone" if case.block is None else "a block"
     found = tuple(_SPECIFIC.sub("#", verdict) if verdict.startswith("!") else verdict for verdict in case.verdicts)
@@ -59,26 +66,30 @@ def group_key(case: Case) -> GroupKey:
 
 @dataclass(slots=True)
 class Group:
-    """The cases of one group: how many there were, the smallest of them, and the file that it was written to."""
+    """The cases of one group."""
 
     case: Case
+    """The smallest case."""
     count: int = 1
+    """The number of cases."""
     file: Path | None = None
+    """The file with the smallest case, if any."""
 
     def takes(self, case: Case) -> bool:
-        """Whether `case` is smaller than the one that is kept."""
+        """Return whether `case` is smaller than the stored one."""
         return (len(case.shrunk), len(case.to_json())) < (len(self.case.shrunk), len(self.case.to_json()))
 
 
 @dataclass(slots=True)
 class Surprises:
-    """All surprises of a campaign, by group; with `out`, the kept case of each group is a file there."""
+    """All surprises of a campaign, by group."""
 
     out: Path | None = None
+    """The folder to write the stored cases to, if any."""
     groups: dict[GroupKey, Group] = field(default_factory=dict)
 
     def add(self, case: Case) -> None:
-        """Count a case, and keep it if it is the smallest one of its group."""
+        """Count a case, and store it if it is the smallest one of its group."""
         key = group_key(case)
         group = self.groups.get(key)
         if group is None:
@@ -96,24 +107,24 @@ class Surprises:
 
     @property
     def cases(self) -> list[Case]:
-        """The kept case of each group, the worst kind first."""
+        """Return the stored case of each group, the worst kind first."""
         return [group.case for _, group in self.ordered()]
 
     @property
     def files(self) -> list[Path]:
-        """The files of the kept cases, in the same order."""
+        """Return the files of the stored cases, in the same order."""
         return [group.file for _, group in self.ordered() if group.file is not None]
 
     @property
     def total(self) -> int:
-        """The number of cases that surprised."""
+        """Return the number of surprising cases."""
         return sum(group.count for group in self.groups.values())
 
     def count(self, kind: Kind) -> int:
-        """The number of cases of a kind that surprised."""
+        """Return the number of surprising cases of a kind."""
         return sum(group.count for key, group in self.groups.items() if key.kind is kind)
 
     def ordered(self) -> list[tuple[GroupKey, Group]]:
-        """The groups, the worst kind first, then the largest."""
+        """Return the groups, the worst kind first and then the largest."""
         worst = list(Kind)
         return sorted(self.groups.items(), key=lambda each: (worst.index(each[0].kind), -each[1].count))

@@ -1,4 +1,8 @@
-"""Readers below the audit as targets of mutation: candidates, states, messages, scenarios, fixtures, cases, stories."""
+"""Readers of untrusted data as targets of mutation.
+
+They are those of packages below the audit: candidates, states, messages, scenarios, fixtures, cases
+and stories. A reader that accepts an input also checks that it encodes to the same bytes.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -26,15 +30,18 @@ from pubsub_emulator.trie.compact import decode_compact
 from pubsub_emulator.xcm import Publish, decode, encode
 
 _SMALL: Final = ("drop-and-restore", "wrong-state-root", "add-junk", "alter-message", "as-if-cursor")
+"""The cases of the corpus that the targets start from. They are small, so that readers are fast."""
 
 
 @cache
 def _blocks() -> tuple[tuple[Case, Candidate], ...]:
+    """Return the cases with their honest blocks."""
     small = (case for name, case in corpus() if name.removesuffix(".json") in _SMALL)
     return tuple((case, case.block) for case in small if case.block is not None)
 
 
 def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
+    """Judge a block and return the verdict. The parent's state must not change."""
     state = parent.state
     before = state.root()
     refusal = judge_block(parent, candidate, case.judging.context(candidate))[1]
@@ -45,12 +52,13 @@ def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
 
 
 def _rest(reader: Reader) -> Iterator[bytes]:
+    """Yield the byte strings up to the end."""
     while reader.remaining():
         yield reader.bytes_()
 
 
 def judged_blocks() -> Iterator[tuple[Case, Candidate, RelayContext]]:
-    """Cases of small worlds, each with its block as a cheat changed it and what the relay chain vouches for."""
+    """Yield cases, each with its block after the cheat and the relay chain's facts about it."""
     for case, block in _blocks():
         candidate = case.changed_block(block, case.shrunk)
         yield case, candidate, case.judging.context(candidate)

@@ -1,13 +1,15 @@
-"""Another verifier beside ours: the same cases judged by both, and every difference kept.
+"""Compares another verifier with ours: both judge the same cases, and every difference is stored.
 
-The other verifier is a program that reads one case per line on standard input and answers on standard output.
+The other verifier is a program that reads one case per line on standard input and writes one answer
+per line to standard output.
 
-    case      {"format": "pubsub-verifier/1", "id", "chain", "parent_header", "pre_state", "relay", "candidate"}
-              fields as in a fixture; `candidate` may be bytes that do not decode
-    answer    {"id", "judged": [verdict, …], "offences": [verdict, …]}, or {"id", "undecodable": "why"}
+    case      {"format": "pubsub-verifier/1", "id", "chain", "parent_header", "pre_state", "relay",
+               "candidate"}, fields as in a fixture; `candidate` may be bytes that do not decode
+    answer    {"id", "judged": [verdict, …], "offences": [verdict, …]}
+              or {"id", "undecodable": "why"}
 
-`judged` names the verdicts that the program can give; only these are compared, so a verifier may grow step by step.
-A verifier that judges everything may add `post_state_root` for a valid block.
+`judged` names the verdicts that the program supports. Only these are compared, so that a verifier
+can grow step by step. A verifier that supports all may add `post_state_root` for a valid block.
 """
 
 import json
@@ -37,31 +39,38 @@ from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 FORMAT: Final = "pubsub-verifier/1"
 CASES_A_BLOCK: Final = 12
+"""Cheats per situation."""
 MUTATIONS_A_BLOCK: Final = 4
+"""Mutated blocks per situation."""
 PATIENCE: Final = 60.0
-"""Seconds that a verifier may take for one case."""
+"""The maximum time that a verifier may take for one case, in seconds."""
 
 LONGEST_ANSWER: Final = 1 << 20
-"""Bytes of one answer."""
+"""The maximum size of an answer in bytes."""
 
 _NAMES: Final = frozenset(verdict.value for verdict in Verdict)
 
 
 class VerifierFailed(PubsubError):
-    """The program cannot be started, ended, did not answer in time, or answered what is no answer."""
+    """A verifier that cannot be started, has ended, did not answer in time, or answered wrongly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A verifier's answer to a case; `undecodable` is its reason if it could not decode the candidate."""
+    """A verifier's answer to a case."""
 
     judged: frozenset[str]
+    """The verdicts that it supports."""
     offences: frozenset[str]
+    """The verdicts that it found."""
     undecodable: str | None = None
+    """Why it could not decode the candidate, or `None`."""
     post_state_root: str | None = None
+    """The root after the block, if it computed one."""
 
 
 def _answer(line: bytes, wanted: object) -> Answer:
+    """Return the answer in a line to the case with the id `wanted`. Raises `VerifierFailed`."""
     try:
         data = json.loads(line)
         if data["id"] != wanted:
@@ -79,10 +88,13 @@ def _answer(line: bytes, wanted: object) -> Answer:
 
 
 class VerifierProcess:
-    """A verifier as a process, which ends with the context. Raises `VerifierFailed` where it breaks the protocol."""
+    """A verifier that runs as a process until the context ends.
+
+    All methods raise `VerifierFailed` if it breaks the protocol.
+    """
 
     def __init__(self, command: str, patience: float = PATIENCE) -> None:
-        """Start `command`, split into words as a shell splits them; no shell runs it."""
+        """Start `command`. It is split into words like in a shell, but no shell runs it."""
         self.patience = patience
         words = shlex.split(command)
         if not words:
@@ -97,18 +109,19 @@ class VerifierProcess:
         self._buffer = b""
 
     def __enter__(self) -> Self:
-        """The running verifier."""
+        """Return the running verifier."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End the process."""
+        """End the process: close its input, and kill it if it does not exit within two seconds."""
         self._selector.close()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 try:
                     pipe.close()
                 except OSError:
-                    continue  # it ended before it read everything
+                    # The verifier ended before it read everything.
+                    continue
         try:
             self._process.wait(2)
         except subprocess.TimeoutExpired:
@@ -116,7 +129,7 @@ class VerifierProcess:
             self._process.wait()
 
     def judge(self, case: dict[str, object]) -> Answer:
-        """The answer to one case."""
+        """Return the answer to one case."""
         self._send(json.dumps(case, separators=(",", ":")).encode() + b"\n")
         return _answer(self._line(), case["id"])
 
@@ -130,6 +143,7 @@ class VerifierProcess:
             raise VerifierFailed(f"the verifier has ended{self._code()}") from error
 
     def _line(self) -> bytes:
+        """Read one line. Raises `VerifierFailed` if it is too late or too long."""
         deadline = monotonic() + self.patience
         pipe = self._process.stdout
         while b"\n" not in self._buffer:
@@ -145,6 +159,7 @@ class VerifierProcess:
         return line
 
     def _code(self) -> str:
+        """Return the exit code as text for an error message."""
         try:
             return f" with exit code {self._process.wait(2)}"
         except subprocess.TimeoutExpired:
@@ -153,23 +168,26 @@ class VerifierProcess:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A case on which the two verifiers differ, shrunk; `case` is what the other verifier was asked."""
+    """A case on which the two verifiers differ, after shrinking."""
 
     strategies: tuple[str, ...]
     steps: tuple[Step, ...]
     case: dict[str, object]
+    """The case as the other verifier received it."""
     ours: str
+    """The result of our verifier."""
     theirs: str
+    """The result of the other verifier."""
     judged: tuple[str, ...] = ()
-    """The verdicts that the other verifier judged: only these are compared."""
+    """The verdicts that the other verifier supports. Only these are compared."""
 
     @property
     def group(self) -> str:
-        """The difference without its case: differences of one group usually have one cause."""
+        """Return the two results. Differences with the same results usually have one cause."""
         return f"ours {self.ours}, theirs {self.theirs}"
 
     def to_json(self) -> str:
-        """The file that is kept."""
+        """Return the content of the file."""
         names = ("ours", "theirs", "judged", "strategies", "steps", "case")
         rows = {**{name: getattr(self, name) for name in names}, "steps": list(map(to_json, self.steps))}
         return json.dumps(rows, indent=1) + "\n"
@@ -177,23 +195,29 @@ class Difference:
 
 @dataclass(slots=True)
 class Comparison:
-    """The result of a run of two verifiers: cases by our first verdict, the other's judgements, and differences."""
+    """The result of a comparison of two verifiers."""
 
     cases: int = 0
     by_verdict: Counter[str] = field(default_factory=Counter)
+    """Cases by our first verdict."""
     judged: set[str] = field(default_factory=set)
+    """All verdicts that the other verifier supports."""
     differences: dict[str, list[Difference]] = field(default_factory=dict)
+    """The differences by group."""
 
     @property
     def differing(self) -> int:
-        """The number of cases that differed."""
+        """Return the number of cases with different results."""
         return sum(map(len, self.differences.values()))
 
 
 Judge = Callable[[dict[str, object]], Answer]
+"""Sends a case to the other verifier and returns its answer."""
 
 
 class _Run:
+    """A comparison that is under way."""
+
     def __init__(self, judge: Judge, wanted: int, seed: str, strategies: Sequence[str] | None) -> None:
         self.judge = judge
         self.wanted = wanted
@@ -202,7 +226,7 @@ class _Run:
         self.result = Comparison()
 
     def situation(self, now: Situation, label: str) -> None:
-        """The honest block, cheats, and the honest block's bytes with something changed."""
+        """Compare on the honest block, on cheats, and on mutations of the honest block's bytes."""
         judging = JudgingContext.of(now)
         draws = Draws(self.seed, f"verifier/{label}")
         self._try(now, judging, (), ())
@@ -215,12 +239,14 @@ class _Run:
             self._compare(judging, ("bytes",), (), mutate_bytes(honest, (honest,), draws))
 
     def kept(self, case: Case) -> None:
-        """Compare on a kept case. A case of a proof alone has no block and is skipped."""
+        """Compare on a stored case. A case of only a proof has no block and is skipped."""
         if case.block is not None:
             raw = case.changed_block(case.block, case.shrunk).encode()
             self._compare(case.judging, case.strategies, case.shrunk, raw)
 
     def _try(self, now: Situation, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
+        """Compare on the block after some steps, which are shrunk first if the results differ."""
+
         def made(some: tuple[Step, ...]) -> bytes:
             return (carry_out(now, some) if some else now.honest).encode()
 
@@ -232,7 +258,10 @@ class _Run:
         self._compare(judging, names, steps, raw)
 
     def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:
-        """The other's answer, and what each of the two says, as far as the other judges it."""
+        """Return the other verifier's answer, our result and its result.
+
+        Both results only contain verdicts that the other verifier supports.
+        """
         answer = self.judge(case_of(judging, raw, self.result.cases))
         ours, refused = judging.judge_bytes(raw), answer.undecodable is not None
         theirs = "undecodable" if refused else "decodes"
@@ -241,6 +270,7 @@ class _Run:
         return answer, in_words(ours, answer.judged, alone=refused), theirs
 
     def _compare(self, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes) -> None:
+        """Compare on the bytes of a block and record the result."""
         if self.result.cases >= self.wanted:
             return
         answer, ours, theirs = self._difference(judging, raw)
@@ -256,7 +286,7 @@ class _Run:
 
 
 def case_of(judging: JudgingContext, raw: bytes, number: int) -> dict[str, object]:
-    """The case of a candidate's bytes, as a verifier reads it."""
+    """Return the case of a candidate's bytes in the form that a verifier reads."""
     try:
         at = Candidate.decode(raw).inherent.relay_parent_number
     except ScaleError:
@@ -283,10 +313,11 @@ def compare_verifiers(
     first: Iterable[Case] = (),
     stop: Callable[[], bool] = lambda: False,
 ) -> Comparison:
-    """Have `cases` cases judged by us and by `judge`; the same cases for the same seed.
+    """Let our verifier and `judge` judge `cases` cases. They are the same for the same seed.
 
-    The blocks of the cases in `first` come before them and count. It ends earlier, after a block's cases, if `stop`
-    says so. Raises `UnknownStrategy`, and what `judge` raises.
+    The blocks of the cases in `first` come first and are counted. The comparison ends earlier,
+    after the cases of a block, if `stop` returns true. Raises `UnknownStrategy`, and the errors of
+    `judge`.
     """
     run = _Run(judge, cases, seed, strategies)
     for case in first:
@@ -306,7 +337,7 @@ def compare_verifiers(
 
 
 def keep(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write the smallest difference of each group into `folder`; returns the files."""
+    """Write the smallest difference of each group into `folder` and return the files."""
     files = []
     for group, found in sorted(comparison.differences.items()):
         smallest = min((each.to_json() for each in found), key=len)

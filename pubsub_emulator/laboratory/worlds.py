@@ -1,8 +1,10 @@
-"""Small worlds to try cheats in: a relay chain that publishes, and a subscriber whose state was made by honest blocks.
+"""Small random worlds to try cheats in.
 
-All cases of the rules occur: entries of all kinds, roots that go A → B → A, deep paths, shared and senseless nodes,
-messages, root calls, upgrades, all cache policies and limits. Stops in the walk are cheap: proofs alone have budgets of
-any size, and where blocks are judged `max_value_length` is so large that the stop rule fires after a few kilobytes.
+A world is a relay chain that publishes, and a subscriber whose state was made by honest blocks. All
+cases of the rules occur: entries of all kinds, roots that go A → B → A, deep paths, shared and
+senseless nodes, messages, root calls, upgrades, all cache policies and limits. Walks that stop at
+the budget are cheap. Proofs that are judged without blocks have budgets of any size. If blocks are
+judged, `max_value_length` can be so large that the stop rule applies after a few kilobytes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,22 +42,26 @@ _SENDERS = (2100, 2101)
 
 @dataclass(frozen=True, slots=True)
 class RelayImage:
-    """One relay block, genuine or not: the tries of its state, and `malformed_nodes` that no trie here would make."""
+    """One relay block, genuine or forged, as the tries of its state."""
 
     number: RelayBlockNumber
     top: Trie
     children: Mapping[bytes, Trie]
     malformed_nodes: Mapping[bytes, tuple[bytes, ...]]
+    """Nodes, by child trie, that are not valid trie nodes, but belong to the proof of the trie."""
 
     @property
     def storage_root(self) -> Hash:
-        """The root of its state."""
+        """Return the root of the state."""
         return self.top.root()
 
     def prove(
         self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
     ) -> None:
-        """Add to `into` the nodes that prove these keys of the top trie and of child tries, and the malformed nodes."""
+        """Add to `into` the nodes that prove these keys of the top trie and of child tries.
+
+        Malformed nodes of these child tries are added as well.
+        """
         self.top.prove([*top_keys, *map(storage_keys.child_root_key, child_keys)], into)
         for child_key, keys in child_keys.items():
             if child_key in self.children:
@@ -66,20 +72,30 @@ class RelayImage:
 
 @dataclass(slots=True)
 class _Publisher:
-    """One publisher: the keys that it may use, their entries, and what is wrong with it."""
+    """One publisher."""
 
     para: ParaId
     pool: list[PubsubKey]
+    """The keys that it may use."""
     entries: dict[PubsubKey, bytes] = field(default_factory=dict)
+    """Its present entries."""
     earlier: list[dict[PubsubKey, bytes]] = field(default_factory=list)
+    """Its entries in the last relay blocks, which it can return to."""
     fault: str = ""
+    """A defect of its child root or trie, if any."""
 
 
 class World:
-    """A relay chain and a subscriber: `situation()` is the block to author next, `advance()` includes an honest one."""
+    """A relay chain and a subscriber.
+
+    `situation()` is the next block to author, and `advance()` includes an honest one.
+    """
 
     def __init__(self, seed: bytes, *, proofs_only: bool) -> None:
-        """With `proofs_only`, proofs are judged without their blocks, under budgets of any size."""
+        """Draw a world from a seed.
+
+        With `proofs_only`, proofs are judged without their blocks and under budgets of any size.
+        """
         self.draws = Draws(seed, "world")
         self.proofs_only = proofs_only
         self.seeds = tuple(self.draws.take(32) for _ in range(self.draws.between(1, 3)))
@@ -101,12 +117,17 @@ class World:
         self._relay_block()
         self._now: Situation | None = None
 
-    # What the parachain is
+    # The parachain
 
     def _count(self) -> int:
         return self.draws.between(3, 5) if not self.proofs_only and self.draws.one_in(2) else self.draws.between(1, 4)
 
     def _spec(self) -> config.RuntimeSpec:
+        """Draw the subscriber's runtime.
+
+        Some runtimes have the tightest budget that passes the integrity test, so that walks stop
+        early.
+        """
         draws = self.draws
         spec = config.RuntimeSpec(
             PARA,
@@ -133,6 +154,7 @@ class World:
                 return tight
 
     def _subscriptions(self) -> dict[ParaId, tuple[PubsubKey, ...]]:
+        """Draw subscriptions, including keys and publishers that do not exist."""
         declared = []
         for publisher in self.publishers:
             keys = self.draws.sample(publisher.pool, self.draws.between(1, len(publisher.pool)))
@@ -145,16 +167,18 @@ class World:
             declared = []
         return dict(config.merge_subscriptions(declared))
 
-    # What is published
+    # The publishers
 
     def _publisher(self, para: ParaId) -> _Publisher:
+        """Draw a publisher with its keys."""
         draws = self.draws
         count = draws.between(1, draws.choice((4, 8, 16)) if self.proofs_only else 14)
         pool = [PubsubKey(draws.take(32)) for _ in range(count)]
         if draws.one_in(3):
             for _ in range(draws.between(1, 6)):
                 key = bytearray(pool[0])
-                key[draws.below(12) >> 1] ^= draws.between(1, 15)  # another nibble after a shared prefix: a deeper path
+                # Another nibble after a shared prefix makes the path deeper.
+                key[draws.below(12) >> 1] ^= draws.between(1, 15)
                 pool.append(PubsubKey(bytes(key)))
         return _Publisher(para, sorted(set(pool)))
 
@@ -163,10 +187,12 @@ class World:
             publisher.entries[key] = self._entry(publisher, key)
 
     def _entry(self, publisher: _Publisher, key: PubsubKey) -> bytes:
+        """Draw a stored entry: usually a valid one, and sometimes random bytes or a trie node."""
         draws = self.draws
         kind = draws.below(24)
         if kind == 0:
-            return draws.take(draws.between(0, 50))  # no entry at all, most likely
+            # Random bytes are most likely not a valid entry.
+            return draws.take(draws.between(0, 50))
         if kind == 1 and self.relays:
             path: dict[Hash, bytes] = {}
             other = draws.choice(self.publishers)
@@ -178,7 +204,8 @@ class World:
                 return twin.entries[key]
         length = draws.choice((0, 3, 23, 24, 40, 100, 100, 300, 900))
         if self.spec.reserve_minimum and draws.one_in(2):
-            length = draws.choice((1500, 3000, 6000))  # heavy enough for the stop rule of a tight runtime
+            # These are large enough for the stop rule of a runtime with a tight budget.
+            length = draws.choice((1500, 3000, 6000))
         ttl = draws.choice((0, 0, 1, 5, 2**32 - 1))
         return self._stored(draws.take(min(length, 40)) + bytes(max(length - 40, 0)), ttl)
 
@@ -189,6 +216,7 @@ class World:
         return rules_of(self.spec.rules)
 
     def _change(self, publisher: _Publisher) -> None:
+        """Change a publisher's entries, or give it a defect."""
         draws = self.draws
         kind = draws.below(20)
         if kind == 0:
@@ -208,6 +236,7 @@ class World:
     # The relay chain
 
     def _static_entries(self) -> dict[bytes, bytes]:
+        """Draw the entries of the relay state that never change."""
         draws = self.draws
         count = draws.between(3, 40)
         filler = {draws.take(draws.between(1, 40)): draws.take(draws.between(0, 60)) for _ in range(count)}
@@ -236,6 +265,7 @@ class World:
         self.heads[queue] = message_chain(head, ((self.number, data),))
 
     def _order(self) -> bytes:
+        """Draw a call of governance: to the subscriber's pallet, nonsense, or an upgrade."""
         draws = self.draws
         para = draws.choice(self.publishers).para
         kind = draws.below(6)
@@ -250,6 +280,7 @@ class World:
         return transact(set_code(self.spec))
 
     def _image(self, number: RelayBlockNumber, published: Mapping[ParaId, Mapping[PubsubKey, bytes]]) -> RelayImage:
+        """Return a relay block with these published entries."""
         entries = dict(self.static)
         entries[storage_keys.CURRENT_SLOT] = number.to_bytes(8, "little")
         if 0 in self.heads:
@@ -292,7 +323,7 @@ class World:
     # Stepping
 
     def situation(self) -> Situation:
-        """The block to author next."""
+        """Return the next block to author."""
         if self._now is None:
             self._now = self._situation()
         return self._now
@@ -320,12 +351,13 @@ class World:
         )
         if not self.proofs_only:
             return now
-        used = now.walked.used  # all of it, the budget being a megabyte at least
+        # The walk used the cost of everything, because a budget is at least a megabyte.
+        used = now.walked.used
         least = now.spec.max_item_cost
         return replace(now, budget=least + draws.below(used + 320) if draws.below(5) else least + used + 4000)
 
     def _foreign(self) -> RelayImage:
-        """The newest relay state with an entry of each publisher changed."""
+        """Return the newest relay state with a changed entry of each publisher."""
         published = {}
         for publisher in self.publishers:
             entries = dict(publisher.entries)
@@ -335,7 +367,7 @@ class World:
         return self._image(self.number, published)
 
     def advance(self) -> None:
-        """Include the honest block, and mostly let the relay chain go on."""
+        """Include the honest block, and usually let the relay chain build further blocks."""
         now = self.situation()
         inherent = now.inherent(now.relay, now.walked, now.messages)
         seed = turn_of(now.slot, now.seeds)
@@ -355,7 +387,10 @@ class World:
 
 
 def _with_bad_child(trie: Trie) -> tuple[Hash, tuple[bytes, ...]]:
-    """A root like the trie's, one of whose children, if it has any that is a node of its own, is no node."""
+    """Return a root node with a child that is not a valid node, and the malformed nodes.
+
+    If the trie's root has no child in a node of its own, only the root's hash is replaced.
+    """
     root = trie.root()
     nodes: dict[Hash, bytes] = {}
     trie.prove([key for key, _ in trie.items()], nodes)
@@ -367,7 +402,7 @@ def _with_bad_child(trie: Trie) -> tuple[Hash, tuple[bytes, ...]]:
 
 
 def fresh_state(state: State) -> State:
-    """The same state built again from its entries. It shares no cached node or hash with `state`."""
+    """Return the same state built again from its entries. It shares no cached node or hash."""
     children = {child_key: list(state.child_entries(child_key)) for child_key in sorted(state.children)}
     prefix = storage_keys.CHILD_STORAGE_PREFIX
     return State.from_entries(((k, v) for k, v in state.top_entries() if not k.startswith(prefix)), children)

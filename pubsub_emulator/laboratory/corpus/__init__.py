@@ -1,1 +1,1 @@
-"""Cases that every campaign plays first; `pubsub_emulator.laboratory.cases` describes the files."""
+"""Cases that every campaign replays first. `laboratory/cases.py` describes the files."""

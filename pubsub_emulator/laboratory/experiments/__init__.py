@@ -1,1 +1,1 @@
-"""Experiments: one workload each, and where its bytes went."""
+"""Experiments: the costs of one workload, byte by byte."""

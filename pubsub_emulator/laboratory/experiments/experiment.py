@@ -1,9 +1,9 @@
-"""Experiments: what many blocks of one subscriber cost under one workload, by their ledgers.
+"""Experiments: the costs of many blocks of one subscriber under one workload.
 
-pov        bytes of a block: relay nodes in the proof without those of static keys, and all that reading the
-           parachain's own state adds to its storage proof
+pov        bytes of a block: the relay nodes in the proof without those of static keys, and
+           everything that reading the parachain's own state adds to its storage proof
 charged    the charges against the budget
-latency    relay blocks from a publish to its delivery
+latency    relay blocks from publication to delivery
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,85 +33,104 @@ T = TypeVar("T")
 
 SUBSCRIBER: Final = ParaId(3000)
 FIRST_PUBLISHER: Final = 2000
-_SHARE: Final = "_rate"  # what the names of shares end in
+_SHARE: Final = "_rate"
+"""The end of the names of shares."""
 
 
 class UnknownParameter(PubsubError):
-    """The workload has no such field, or the field does not accept the value."""
+    """A field that workloads do not have, or a value that the field does not accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Sizes in bytes. Shares are kept as millionths; where a person writes or reads one, it is a number from 0 to 1."""
+    """A workload. Sizes are in bytes.
+
+    Shares are stored as millionths. For people, they are numbers from 0 to 1.
+    """
 
     publishers: int = 1
     keys: int = 256
-    """Subscribed keys of each publisher."""
+    """The number of subscribed keys of each publisher."""
     others: int = 0
-    """Keys of each publisher that are not subscribed."""
+    """The number of other keys of each publisher."""
     value_size: int = 64
     update_rate: int = 10_000
-    """Share of the subscribed keys that changes in each relay block, at least one key of a publisher unless zero."""
+    """The share of subscribed keys that change in each relay block. Unless it is zero, at least one
+    key of each active publisher changes.
+    """
     other_update_rate: int = 0
-    """The same, of those not subscribed."""
+    """The same for keys that are not subscribed."""
     active_rate: int = MILLION
-    """Share of the publishers of whose keys any change in a relay block, at least one."""
+    """The share of publishers whose keys change in a relay block; at least one."""
     equal_values: bool = False
-    """Whether all entries written in one relay block are the same."""
+    """Whether all entries written in one relay block are equal."""
     key_shape: str = "random"
-    """`random`: as hashes give them; `binary`: keys part two ways only; `chain`: each level parts off one key."""
+    """The shape of the tries: `random`, as with hashes; `binary`, with only two children per
+    branch; or `chain`, where each level branches off one key.
+    """
     spread: int = 8
-    """Blocks measured after everything was delivered once."""
+    """The number of blocks that are measured after everything was delivered once."""
     max_pov_size: int = 10 * 1_048_576
     message_bytes: int = 0
-    """Size of the one downward message in each block, none if zero."""
+    """The size of the downward message in each block, or 0 for no message."""
     cache: CachePolicy = CachePolicy.SLOTS
     meter_cache_reads: bool = True
     seed: str = "experiment"
 
     def value_of(self, name: str) -> int | float | str:
-        """A field in the form for people."""
+        """Return a field in the form for people."""
         value: int | str = getattr(self, name)
         return value / MILLION if name.endswith(_SHARE) and isinstance(value, int) else value
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The costs of a workload: medians in bytes over measured blocks, unused budget over all that stopped.
+    """The costs of a workload.
 
-    Latencies are relay blocks from the one with a publish to the one that takes the block with its delivery.
+    Costs are medians over the measured blocks, in bytes. Latencies are counted from the relay block
+    with a publication to the one that includes the block with its delivery.
     """
 
     workload: Workload
     catch_up_blocks: int
-    """Blocks until everything was delivered once."""
+    """The number of blocks until everything was delivered once."""
     pov: float
     relay_bytes: float
+    """The size of relay nodes in the proof."""
     own_state_bytes: float
+    """The bytes that reading the parachain's own state adds."""
     cache_state_bytes: float
     charged: float
     budget: float
     unused: float
+    """The unused budget."""
     stops: int
+    """The number of blocks whose walk stopped at the budget."""
     unused_at_stop: float
+    """The median of the unused budget over all blocks that stopped."""
     unused_at_stop_max: int
+    """The maximum of the unused budget over all blocks that stopped."""
     latency_median: float
     latency_max: int
     ref_time: float
-    """Picoseconds of a block (`BlockLedger.weight`)."""
+    """The reference time of a block in picoseconds (`BlockLedger.weight`)."""
     proof_size: float
     undelivered: int
-    """Changed keys that still wait after twice the time of delivering everything."""
+    """The number of changed keys that are not delivered after twice the time of the catch-up."""
 
     def row(self) -> dict[str, int | float | str]:
-        """Workload and figures, flat."""
+        """Return workload and figures as a row of a table."""
         fixed = {field.name: self.workload.value_of(field.name) for field in fields(Workload)}
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "workload"}
         return {**fixed, "cache": self.workload.cache.value, **found}
 
 
 def measure(workload: Workload) -> Measurement:
-    """Run a workload: deliver everything once, then `spread` blocks of updates, then the rest."""
+    """Run a workload and return its costs.
+
+    Everything is delivered once, `spread` blocks of updates are measured, and the rest is
+    delivered.
+    """
     world = _World(workload)
     catch_up = [world.block()]
     while catch_up[-1].plan.cursor is not None:
@@ -151,7 +170,10 @@ def sweep(
     base: Workload | None = None,
     on_step: Callable[[Workload], None] | None = None,
 ) -> Iterator[Measurement]:
-    """Measure `base` with one field at each of `values`, with each policy. Raises `UnknownParameter`."""
+    """Measure `base` with each value of one field and with each policy.
+
+    Raises `UnknownParameter`.
+    """
     for value in values:
         at_value = with_field(base or Workload(), parameter, value)
         for policy in policies:
@@ -162,7 +184,10 @@ def sweep(
 
 
 def with_field(workload: Workload, name: str, value: int | str) -> Workload:
-    """The workload with one field set to a value, which may be text. Raises `UnknownParameter`."""
+    """Return the workload with one field set to a value, which may be text.
+
+    Raises `UnknownParameter`.
+    """
     known = [field.name for field in fields(Workload) if field.name != "cache"]
     if name not in known:
         every = f"there are {', '.join(known)}"
@@ -185,6 +210,7 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
 
 
 def _millionths(name: str, text: str) -> int:
+    """Return a share, written as a number from 0 to 1, in millionths."""
     try:
         share = Decimal(text)
     except InvalidOperation:
@@ -195,6 +221,8 @@ def _millionths(name: str, text: str) -> int:
 
 
 class _World:
+    """A relay state with published entries, and the subscriber."""
+
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.waiting: dict[tuple[ParaId, PubsubKey], int] = {}
@@ -222,14 +250,16 @@ class _World:
         self.head = genesis(spec, (public_key(self.seed),))
 
     def _entry(self, para: ParaId, key: PubsubKey, version: int) -> bytes:
-        # No two values alike: equal ones would share their nodes, in the proof and in the parachain's own state.
+        """Return an entry whose value depends on the version."""
+        # Values differ, because equal values would share nodes in the proof and in the parachain's
+        # own state.
         size = self.workload.value_size
         pattern = blake2_256(b"%d" % version if self.workload.equal_values else b"%d/%s/%d" % (para, key, version))
         value = (pattern * (size // len(pattern) + 1))[:size]
         return chosen().to_stored(PublishedEntry(value, 0, RelayBlockNumber(self.number)).encode())
 
     def _update(self, relay: Storage, version: int) -> None:
-        """Write some entries again."""
+        """Write new values of some entries."""
         active = self._chosen(list(self.subscribed), self.workload.active_rate, f"{version}/active")
         for keys, rate, counted in (
             (self.subscribed, self.workload.update_rate, True),
@@ -243,13 +273,17 @@ class _World:
                         self.waiting.setdefault((para, key), self.number)
 
     def _chosen(self, options: list[T], rate: int, label: str) -> list[T]:
+        """Return a random share of the options; at least one unless the share is zero."""
         if not options or not rate:
             return []
         count = max(1, len(options) * rate // MILLION)
         return [options[at] for at in Draws(self.workload.seed.encode(), label).places(len(options), count)]
 
     def block(self, version: int | None = None) -> BlockOutcome:
-        """A relay block, with a version one that writes entries again, and the subscriber's block on it."""
+        """Build a relay block and the subscriber's block on it.
+
+        With a version, the relay block changes some entries.
+        """
         self.number += 1
         number, storage, size = RelayBlockNumber(self.number), Storage(self.relay), self.workload.message_bytes
         if version is not None:
@@ -277,15 +311,20 @@ def _random(para: ParaId, i: int) -> PubsubKey:
 
 
 def _binary(para: ParaId, i: int) -> PubsubKey:
+    """Return a key whose hexadecimal digits are only 0 and 1."""
     bits = f"{int.from_bytes(_random(para, i)):0256b}"
     return PubsubKey(bytes.fromhex(bits[:64]))
 
 
 def _chain(para: ParaId, i: int) -> PubsubKey:
-    """Fourteen levels, each with the same key parted off, then the next fourteen keys the same way."""
+    """Return a key that branches off at level `i` of a path of 14 levels.
+
+    After 14 keys, the next 14 branch off at the same levels with another nibble.
+    """
     level, way = i % _LEVELS, 1 + i // _LEVELS % 15
     return PubsubKey(bytes.fromhex(f"{'0' * level}{way:x}{_random(para, i).hex()}"[:64]))
 
 
 _LEVELS: Final = 14
 _SHAPES: Final = {"random": _random, "binary": _binary, "chain": _chain}
+"""The functions that make keys, by shape."""

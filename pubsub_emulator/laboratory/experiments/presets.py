@@ -1,9 +1,9 @@
-"""The presets: the measurements and figures of each question; `docs/findings.md` has the answers.
+"""The presets: measurements and figures for each question. `docs/findings.md` has the answers.
 
-cache-policies    when does caching a trie on chain make a block smaller, and when larger?
-latency           how many relay blocks from a publish to its delivery, by load?
-unused-budget     how much of the budget does the stop rule leave unused?
-attacker          what does each cheat gain at most, and how long can cheats delay a delivery?
+cache-policies    when does caching a trie on chain make a block smaller, and when larger? latency
+how many relay blocks from publication to delivery, by load? unused-budget     how much of the
+budget does the stop rule leave unused? attacker          what can each cheat gain at most, and how
+long can cheats delay a delivery?
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,38 +19,46 @@ from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, ROW_COS
 
 Row = Mapping[str, int | float | str]
 OnStep = Callable[[str], None]
-"""Called with a description of what is measured next."""
+"""Called with a description of the next measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A table, drawn if it has `y`: against `x` for each `series` and panel of `facet`; `rule` is a bound across."""
+    """A table, which is drawn as a chart if `y` is set."""
 
     name: str
     title: str
     rows: tuple[Row, ...]
     x: str = ""
+    """The column of the horizontal axis."""
     y: str = ""
+    """The column of the vertical axis."""
     series: str = ""
+    """The column that separates lines or bars."""
     facet: str = ""
+    """The column that separates panels."""
     bars: bool = False
+    """Whether to draw bars instead of lines."""
     log_x: bool = False
     log_y: bool = False
     rule: int | None = None
+    """A bound that is drawn as a horizontal line."""
     columns: tuple[str, ...] = ()
-    """The columns shown to people; files have all columns."""
+    """The columns to print. Files have all columns."""
 
 
 ONE: Final = 1
 TENTH: Final = MILLION // 10
 ALL: Final = MILLION
 _RATES: Final = {ONE: "one key changes", TENTH: "10 % of the keys change", ALL: "all keys change"}
+"""Update rates in words."""
 _POLICIES: Final = (CachePolicy.NONE, CachePolicy.NODES, CachePolicy.SLOTS)
 
 
 def _measured(
     workloads: Iterable[Workload], label: Callable[[Workload], Row], on_step: OnStep
 ) -> list[dict[str, int | float | str]]:
+    """Measure workloads and return their rows, each with additional columns from `label`."""
     out = []
     for workload in workloads:
         more = label(workload)
@@ -60,7 +68,7 @@ def _measured(
 
 
 def cache_policies(on_step: OnStep) -> tuple[Figure, ...]:
-    """All three policies by keys and update rates, and in other workloads."""
+    """Measure all three cache policies by keys and update rates, and in other workloads."""
     by_keys = [
         Workload(keys=keys, update_rate=rate, cache=policy, spread=4)
         for rate in _RATES
@@ -90,6 +98,7 @@ def _keys(count: int, shape: str = "") -> str:
 
 
 def _others() -> Iterator[tuple[str, Workload]]:
+    """Yield other workloads with their names."""
     for size, rate in product((1, 32, 1000), (ONE, ALL)):
         yield f"{size:,}-byte values, {_RATES[rate]}", Workload(keys=64, value_size=size, update_rate=rate)
     for what, rate in (("one", ONE), ("10 %", TENTH), ("all", ALL)):
@@ -108,6 +117,7 @@ def _others() -> Iterator[tuple[str, Workload]]:
 
 
 def _policies_by_workload(on_step: OnStep) -> Figure:
+    """Measure all cache policies in other workloads."""
     rows = []
     for name, workload in _others():
         on_step(name)
@@ -130,7 +140,10 @@ def _policies_by_workload(on_step: OnStep) -> Figure:
 
 
 def latency(on_step: OnStep) -> tuple[Figure, ...]:
-    """Latency by keys, update rate, and messages that reduce the budget to its minimum."""
+    """Measure the latency by keys, update rate and messages.
+
+    With messages, the budget is reduced to its minimum.
+    """
     workloads = [
         Workload(publishers=publishers, keys=1024, value_size=512, update_rate=rate, message_bytes=messages, spread=10)
         for messages in (0, 8_000_000)
@@ -164,7 +177,7 @@ def latency(on_step: OnStep) -> tuple[Figure, ...]:
 
 
 def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
-    """Unused budget by value size, in blocks whose minimum budget of 1 MiB does not suffice."""
+    """Measure the unused budget by value size, in blocks with the minimum budget of 1 MiB."""
     workloads = [
         Workload(
             publishers=2_600_000 // (1024 * (size + 200)) + 1,
@@ -196,7 +209,7 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
 
 
 def attacker(on_step: OnStep) -> tuple[Figure, ...]:
-    """The gain of every strategy, and the delay by cheating collators."""
+    """Measure the gain of every strategy, and the delay by cheating collators."""
     gains = tuple(gain.row() for gain in cheat_gains(on_step=on_step))
     columns = (
         *("strategy", "blocks", "refused", "most bytes left out", "most bytes added"),
@@ -216,9 +229,10 @@ QUESTIONS: Final[Mapping[str, Callable[[OnStep], tuple[Figure, ...]]]] = {
     "unused-budget": unused_budget,
     "attacker": attacker,
 }
+"""The presets by name."""
 
 
 def sweep_figure(parameter: str, y: str, measured: Iterable[Measurement]) -> Figure:
-    """The figure of a sweep."""
+    """Return the figure of a sweep."""
     rows = tuple(each.row() for each in measured)
     return Figure(f"{y}-by-{parameter}", f"{y} by {parameter}", rows, parameter, y, "cache")
