@@ -1,15 +1,15 @@
-"""A JSON-RPC client for any Substrate node, under asyncio.
+"""A JSON-RPC client for any Substrate node, based on asyncio.
 
     async with connect("ws://127.0.0.1:9944") as rpc:
         node = SubstrateNode(rpc)
         events = await node.events(await node.finalized_head())
 
-errors     what a node or its absence makes fail
-rpc        `connect`: requests and subscriptions over WebSocket, requests over HTTP; reconnects
-metadata   metadata V14, as the types and items that decoding needs
-decode     SCALE by those types, into plain values and back
-conform    a chain held to the rules of publishing
-node       a chain: headers, storage, events, metadata by runtime
+errors     the errors of nodes and connections rpc        `connect`: requests and subscriptions over
+WebSocket, requests over HTTP; reconnects answers    answers of nodes as checked, typed values
+metadata   metadata V14: the types and items that decoding needs decode     SCALE by these types,
+into plain values and back node       a chain: headers, storage, events, metadata by runtime chain
+the same for code that is not asynchronous, and extrinsics fork       states of nodes or files that
+a network can continue from conform    tests whether a chain follows the rules of publishing
 """
 
 from pubsub_emulator.primitives.face import face

@@ -1,6 +1,6 @@
-"""A node's answers as typed values: what a node says is checked here, once.
+"""A node's answers as typed values. All answers are checked here.
 
-Names are those of the answers' fields in camel case. Fields that nobody reads may be anything.
+Fields of answers are in camel case. Unknown fields are ignored.
 """
 
 from typing import Annotated, Final, TypeVar
@@ -21,8 +21,9 @@ from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId
 T = TypeVar("T")
 
 MOST_TEXT: Final = 10_000
+"""The maximum length of a text in an answer."""
 _SAID: Final = 80
-"""The most characters of an answer that an error repeats."""
+"""The maximum number of characters of an answer that an error repeats."""
 
 
 def _bytes(value: object) -> bytes:
@@ -47,7 +48,7 @@ Index = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
 
 
 class Answer(BaseModel):
-    """An object in an answer."""
+    """The base class of objects in answers."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, arbitrary_types_allowed=True)
 
@@ -56,10 +57,11 @@ class Digest(Answer):
     """The digest of a header."""
 
     logs: tuple[Bytes, ...]
+    """The SCALE bytes of the items."""
 
 
 class Head(Answer):
-    """A header."""
+    """The header of a block."""
 
     number: Height
     parent_hash: Hash
@@ -68,19 +70,25 @@ class Head(Answer):
     digest: Digest
 
     def hash(self) -> types.Hash:
-        """The hash that follows from the fields."""
+        """Compute the block hash from the fields."""
         logs = self.digest.logs
         parts = (self.parent_hash, encode_compact(self.number), self.state_root, self.extrinsics_root)
         return blake2_256(b"".join((*parts, encode_compact(len(logs)), *logs)))
 
     def header(self) -> Header:
-        """The header. Raises `ScaleError` for an item of the digest that no header here carries."""
+        """Return the header as this project's type.
+
+        Raises `ScaleError` if the digest has an item of an unknown kind.
+        """
         items = tuple(read_digest_item(Reader(log)) for log in self.digest.logs)
         roots = (types.Hash(self.state_root), types.Hash(self.extrinsics_root))
         return Header(types.Hash(self.parent_hash), self.number, *roots, items)
 
     def aura_slot(self) -> int | None:
-        """The slot in the Aura pre-runtime digest; `None` if it has none, or items that no header here carries."""
+        """Return the slot in the Aura pre-runtime digest.
+
+        Returns `None` if the digest has no such item, or an item of an unknown kind.
+        """
         try:
             return self.header().aura_slot()
         except ScaleError:
@@ -94,13 +102,13 @@ class Proof(Answer):
 
 
 class Changes(Answer):
-    """The values of some keys in a block."""
+    """The values of some keys at a block."""
 
     changes: tuple[tuple[Bytes, Bytes | None], ...]
 
 
 class MethodNames(Answer):
-    """The methods of a node."""
+    """The methods that a node supports."""
 
     methods: tuple[Text, ...]
 
@@ -118,7 +126,7 @@ class Block(Answer):
 
 
 class Version(Answer):
-    """A runtime's version."""
+    """The version of a runtime."""
 
     spec_name: Text
     spec_version: Index
@@ -142,7 +150,10 @@ VERSION: Final = TypeAdapter(Version)
 
 
 def read(kind: TypeAdapter[T], found: object, place: str) -> T:
-    """An answer of that type; `place` names the node and the method. Raises `BadAnswer`."""
+    """Return an answer as the type of `kind`.
+
+    `place` names the node and the method in errors. Raises `BadAnswer`.
+    """
     try:
         return kind.validate_python(found)
     except ValidationError as error:

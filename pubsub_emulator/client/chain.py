@@ -16,11 +16,16 @@ from pubsub_emulator.runtime.framework.calls import EncodedCall
 from pubsub_emulator.runtime.framework.storage import State
 
 _PAUSE: Final = 0.01
+"""The first pause between two looks for an extrinsic, in seconds. Each pause is twice as long."""
 _LONGEST_PAUSE: Final = 1.0
+"""The longest pause, in seconds."""
 
 
 class BlockingChain(BlockingNode):
-    """One chain of a node; `patience` are the seconds that an extrinsic may take. Methods raise `ClientError`."""
+    """One chain of a node. Methods raise `ClientError`.
+
+    `patience` is the maximum time until an extrinsic is in a block, in seconds.
+    """
 
     def __init__(self, url: str, patience: float = 60.0) -> None:
         super().__init__(url)
@@ -28,39 +33,43 @@ class BlockingChain(BlockingNode):
         self._patience = patience
 
     def best(self) -> int:
-        """The number of the best block."""
+        """Return the number of the best block."""
         return self.run(self.node.header(self.run(self.node.best_head()))).number
 
     def block(self, number: int) -> bytes:
-        """The hash of a block. Raises `BadAnswer` if there is none."""
+        """Return the hash of a block. Raises `BadAnswer` if there is no such block."""
         found = self.run(self.node.block_hash(number))
         if found is None:
             raise BadAnswer(f"{self.url}: the node has no block {number}")
         return found
 
     def metadata(self) -> Metadata:
-        """The metadata of the best block."""
+        """Return the metadata of the best block."""
         return self.run(self.node.metadata(self.block(self.best())))
 
     def events(self, number: int) -> list[DecodedEvent]:
-        """The events of a block."""
+        """Return the events of a block."""
         return self.run(self.node.events(self.block(number)))
 
     def item(self, number: int, pallet: str, name: str, *keys: bytes) -> Any:
-        """A decoded storage item after a block."""
+        """Return a decoded storage item after a block."""
         return self.run(self.node.item(self.block(number), pallet, name, *keys))
 
     def state(self, number: int) -> State:
-        """The state after a block, read through checked proofs."""
+        """Return the state after a block, which is read through verified proofs."""
         return state_of(self, str(number)).state
 
     def call(self, pallet: str, name: str, arguments: dict[str, object], *, root: bool = False) -> Encoded:
-        """A call, encoded by the chain's metadata; `root` wraps it in `Sudo.sudo`."""
+        """Return a call, encoded by the chain's metadata. `root` wraps it in `Sudo.sudo`."""
         call = encode_call(self.metadata(), pallet, name, arguments)
         return self.call("Sudo", "sudo", {"call": call}) if root else call
 
     def submit(self, signer: Signer, call: Encoded) -> tuple[int, list[DecodedEvent]]:
-        """Send a call and wait for its block; returns the number and the events of the extrinsic."""
+        """Send a call and wait for its block.
+
+        Returns the block's number and the events of the extrinsic. Raises `NodeUnavailable` if no
+        block includes it in time.
+        """
         raw = hexed(self.run(signed_by(self.node, signer, EncodedCall("", "", (), call))))
         looked = self.best()
         self.ask("author_submitExtrinsic", raw)
@@ -78,7 +87,10 @@ class BlockingChain(BlockingNode):
         raise NodeUnavailable(f"{self.url}: an extrinsic is in no block after {self._patience} s")
 
     def failure(self, events: Iterable[DecodedEvent]) -> str | None:
-        """The error of an extrinsic with these events, or of the call of root in it."""
+        """Return the error of an extrinsic with these events, or `None`.
+
+        It can be the extrinsic's own error, or that of a call of root inside it.
+        """
         for event in events:
             if (event.pallet, event.name) == ("System", "ExtrinsicFailed"):
                 return self._error(event.fields["dispatch_error"])
@@ -88,6 +100,7 @@ class BlockingChain(BlockingNode):
         return None
 
     def _error(self, found: object) -> str:
+        """Return a dispatch error as `Pallet.Error`, using the chain's metadata."""
         if not isinstance(found, dict):
             return str(found)
         ((kind, body),) = found.items()

@@ -1,11 +1,12 @@
-"""Decodes SCALE by the types of metadata into plain values, and encodes these.
+"""Decodes SCALE into plain values by the types of metadata, and encodes such values.
 
 [u8; n], Vec<u8>      bytes
 integers, bool        int, bool
 str, char             str
 Option<T>             the value, or `None`
-unit variant          its name;  other variants {name: value}, {name: {field: value}} or {name: [value, …]}
-struct                {field: value};  of one unnamed field that field's value;  of several a list
+unit variant          its name;  other variants {name: value}, {name: {field: value}} or
+                      {name: [value, …]}
+struct                {field: value};  with one unnamed field its value;  with several a list
 tuple, Vec, array     a list; the empty tuple is `None`
 BTreeMap              a list of pairs, as it is encoded
 BitVec                "0b" and a digit for each bit in its order
@@ -21,15 +22,23 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 
 MAX_DEPTH: Final = 128
+"""The maximum nesting of types."""
 _SIZES: Final = {f"u{bits}": bits // 8 for bits in (8, 16, 32, 64, 128, 256)}
 _SIGNED: Final = {f"i{bits}": bits // 8 for bits in (8, 16, 32, 64, 128, 256)}
 _BIT_LIMIT: Final = 1 << 24
+"""The maximum number of bits in a `BitVec`."""
 FREE_VALUES: Final = 10_000
+"""The number of values that may be decoded in any case."""
 _VALUES_A_BYTE: Final = 16
+"""The number of further values for each byte of input."""
 
 
 class Walk:
-    """Reads values by untrusted metadata. Those without bytes are bounded: by 10,000, and 16 for each byte."""
+    """The state of decoding by untrusted metadata.
+
+    Types can describe any number of values that take no bytes, such as arrays of empty tuples. The
+    number of values is therefore limited: to 10,000, and 16 more for each byte.
+    """
 
     __slots__ = ("left", "metadata", "reader")
 
@@ -46,7 +55,10 @@ class Walk:
 
 
 def decode(metadata: Metadata, kind: int, data: bytes) -> object:
-    """The value of type number `kind` that all of `data` encodes. Raises `ScaleError`, `BadAnswer`."""
+    """Decode a value of type number `kind` from all bytes of `data`.
+
+    Raises `ScaleError` or `BadAnswer`.
+    """
     walk = Walk(metadata, data)
     value = read(walk, kind)
     walk.reader.end()
@@ -54,7 +66,7 @@ def decode(metadata: Metadata, kind: int, data: bytes) -> object:
 
 
 def read(walk: Walk, kind: int, depth: int = 0) -> object:
-    """The next value of a walk."""
+    """Decode the next value. Raises `ScaleError` or `BadAnswer`."""
     walk.step()
     metadata, reader = walk.metadata, walk.reader
     if depth > MAX_DEPTH:
@@ -91,6 +103,7 @@ def read(walk: Walk, kind: int, depth: int = 0) -> object:
 
 
 def _fields(walk: Walk, fields: tuple[Field, ...], depth: int) -> object:
+    """Decode the fields of a struct or variant in the form that the module describes."""
     if len(fields) == 1 and fields[0].name is None:
         return read(walk, fields[0].type, depth + 1)
     if fields and all(each.name is not None for each in fields):
@@ -113,6 +126,7 @@ def _primitive(name: str, reader: Reader) -> object:
 
 
 def _bits(metadata: Metadata, store: int, order: int, reader: Reader) -> str:
+    """Decode a `BitVec`. `store` and `order` are the types of its words and its order of bits."""
     count = reader.compact(32)
     if count > _BIT_LIMIT:
         raise ScaleError(f"a BitVec of {count} bits")
@@ -127,15 +141,18 @@ def _is_byte(metadata: Metadata, kind: int) -> bool:
     return metadata.types.get(kind) == kinds.Primitive("u8")
 
 
-# What `decode` gives, `encode` takes
+# Encoding: the inverse of `decode`
 
 
 class Encoded(bytes):
-    """Bytes that are SCALE already, of whatever type is asked for."""
+    """Bytes that are SCALE already. They are used as they are, for any type."""
 
 
 def encode_call(metadata: Metadata, pallet: str, name: str, arguments: Mapping[str, object]) -> Encoded:
-    """A call with its arguments by name. Raises `ClientError` if the chain has no such call or argument."""
+    """Encode a call with its arguments by name.
+
+    Raises `ClientError` if the chain has no such call or the arguments have other names.
+    """
     found = metadata.pallets.get(pallet)
     calls = None if found is None or found.calls is None else metadata.types.get(found.calls)
     if found is None or not isinstance(calls, kinds.Enum):
@@ -151,7 +168,10 @@ def encode_call(metadata: Metadata, pallet: str, name: str, arguments: Mapping[s
 
 
 def encode(metadata: Metadata, kind: int, value: object) -> bytes:
-    """The SCALE bytes of a value of type number `kind`. Raises `ClientError` for a value of another type."""
+    """Encode a value of type number `kind`.
+
+    Raises `ClientError` if the value does not have that type.
+    """
     if isinstance(value, Encoded):
         return bytes(value)
     match metadata.types.get(kind), value:
@@ -179,6 +199,7 @@ def encode(metadata: Metadata, kind: int, value: object) -> bytes:
 
 
 def _field_bytes(metadata: Metadata, fields: Sequence[kinds.Field], value: object) -> bytes:
+    """Encode the fields of a struct or variant."""
     if not fields:
         return b""
     if len(fields) == 1 and not (isinstance(value, dict) and fields[0].name in value):

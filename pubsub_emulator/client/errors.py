@@ -4,13 +4,13 @@ from pubsub_emulator.primitives.errors import PubsubError
 
 
 class ClientError(PubsubError):
-    """Root of the client's failures."""
+    """The base class of the client's errors."""
 
 
 class NodeUnavailable(ClientError):
-    """No answer: the node cannot be reached, is too busy, or the connection was lost. Another try may succeed.
+    """A node that cannot be reached, is too busy, or has lost the connection. A retry may succeed.
 
-    `after` is how many seconds to wait before that, where the node said so.
+    `after` is the number of seconds to wait before a retry, if the node named one.
     """
 
     is_infrastructure = True
@@ -21,7 +21,7 @@ class NodeUnavailable(ClientError):
 
 
 class NodeRefused(ClientError):
-    """The node answered with a JSON-RPC error."""
+    """A JSON-RPC error that the node answered with."""
 
     def __init__(self, method: str, code: int, message: str, data: object = None) -> None:
         more = f": {data}" if isinstance(data, str) else ""
@@ -32,10 +32,10 @@ class NodeRefused(ClientError):
 
 
 class BadAnswer(ClientError):
-    """The node's answer violates the contract of the method."""
+    """An answer that violates the contract of the method."""
 
     is_infrastructure = True
 
 
 class UnknownBlock(ClientError):
-    """The node does not have a block, or not yet."""
+    """A block that the node does not have, or not yet."""

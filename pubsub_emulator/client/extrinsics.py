@@ -20,33 +20,40 @@ _PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca35
 
 
 def development_seed(name: str) -> bytes:
-    """The Ed25519 seed of `//name` below the development phrase."""
+    """Return the Ed25519 seed of the development account `//name`."""
     return blake2_256(encode_bytes(b"Ed25519HDKD") + _PHRASE + encode_bytes(name.encode()).ljust(32, b"\0"))
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """An account that signs."""
+    """An account that can sign."""
 
     scheme: Scheme
     account: AccountId
     sign: Callable[[bytes], bytes]
+    """Returns the signature of a payload."""
 
 
 def development_signer(name: str) -> Signer:
-    """The Sr25519 account of `//name` below the development phrase. Raises `MissingLibrary`."""
+    """Return the Sr25519 signer of the development account `//name`. Raises `MissingLibrary`."""
     public, secret = sr25519_pair(_PHRASE, encode_bytes(name.encode()).ljust(32, b"\0"))
     return Signer(Scheme.SR25519, AccountId(public), partial(sign_sr25519, public, secret))
 
 
 async def signed_extrinsic(node: SubstrateNode, seed: bytes, call: EncodedCall) -> bytes:
-    """An immortal extrinsic with the next nonce of the account of an Ed25519 seed. Raises `ClientError`."""
+    """Return an immortal extrinsic, signed with an Ed25519 seed and the account's next nonce.
+
+    Raises `ClientError`.
+    """
     signer = Signer(Scheme.ED25519, AccountId(ed25519.public_key(seed)), partial(ed25519.sign, seed))
     return await signed_by(node, signer, call)
 
 
 async def signed_by(node: SubstrateNode, signer: Signer, call: EncodedCall) -> bytes:
-    """An immortal extrinsic with the next nonce of a signer. Raises `ClientError`."""
+    """Return an immortal extrinsic, signed by `signer` with its next nonce.
+
+    Raises `ClientError`.
+    """
     genesis = Hash(await node.genesis_hash())
     version = await node.version()
     extra = Extra(Era(), await node.nonce(encode_address(signer.account)), 0)

@@ -1,4 +1,4 @@
-"""States to fork: of a node, or in a file."""
+"""States that a network can continue from: those of a node, or those in a file."""
 
 import re
 from collections.abc import Iterator
@@ -15,10 +15,11 @@ _AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
 
 @contextmanager
 def open_fork(source: str | Path, at: str | int | None = None) -> Iterator[Fork]:
-    """The state at `source` while the context lasts: a node's URL, read on demand, or a file of an exported state.
+    """Yield the state at `source` while the context lasts.
 
-    `at` is a block of the node, by hash or number, which may also follow the URL after an @; without it, it is the
-    newest final one. Raises `ClientError`, `BadFork`.
+    `source` is a node's URL, from which the state is read on demand, or a file of an exported
+    state. `at` is a block of the node by hash or number, by default the newest final one. It can
+    also follow the URL after an @. Raises `ClientError` or `BadFork`.
     """
     named = _AT.fullmatch(str(source)) if at is None else None
     if named is not None:

@@ -1,10 +1,11 @@
-"""The state after one block of a node, read on demand: only what the block's state root proves is accepted.
+"""The state after one block of a node, read on demand and verified.
 
     with live_state("wss://…") as fork: Network.of(…, fork=fork)
 
-A node is asked for read proofs of the keys that are read. Its answers are verified by the hashes of the trie nodes
-that refer to it, so a node can refuse to tell and can tell nothing wrong. The header's own hash is computed, too; that
-the block is of the chain, and final, is the node's word.
+The node is asked for read proofs of the keys that are read. Each trie node is accepted only if a
+node above it, or the block's state root, contains its hash. A node can therefore refuse to answer,
+but it cannot answer wrongly. The header's own hash is computed, too. That the block belongs to the
+chain and is final is not verified.
 """
 
 import asyncio
@@ -27,20 +28,21 @@ from pubsub_emulator.trie.errors import BadNode
 from pubsub_emulator.trie.lazy import StateUnavailable
 
 AHEAD: Final = 64
-"""Keys that are fetched at once where what follows will be read, too."""
+"""The number of further keys to fetch if they will probably be read next."""
 MOST_NODES: Final = 512 * 1_048_576
-"""Bytes of nodes that are kept of one state."""
+"""The maximum size of the stored nodes of one state in bytes."""
 _ATTEMPTS: Final = 3
+"""How often a call is made if the node is unavailable."""
 
 T = TypeVar("T")
 
 
 @contextmanager
 def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
-    """The state of the chain at a ws:// or http:// URL, to fork while the context lasts.
+    """Yield the state of the chain at a ws:// or http:// URL while the context lasts.
 
-    `at` is a block's hash or number; without it, it is the newest final block. Raises `ClientError`; whatever reads the
-    state later may raise `StateUnavailable`.
+    `at` is a block's hash or number, by default the newest final block. Raises `ClientError`.
+    Reading the state later can raise `StateUnavailable`.
     """
     node = BlockingNode(url)
     try:
@@ -50,25 +52,28 @@ def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
 
 
 def state_of(node: "NodeCalls", at: str | None = None) -> Fork:
-    """The state after a block of a node that is asked by somebody else; `at` and errors as in `live_state`."""
+    """Return the state after a block of a node that is connected already.
+
+    `at` and errors are those of `live_state`.
+    """
     name, header = _header(node, at)
     state = lazy_state(Hash(header.state_root), StateProofs(node, name))
     return Fork(state, header.number, name, f"{node.url}, block {header.number}")
 
 
 class NodeCalls(Protocol):
-    """A node, or a peer that answers its methods."""
+    """A node, or a peer that answers the same methods."""
 
     @property
     def url(self) -> str:
-        """The node's address, for errors."""
+        """Return the node's address, for errors."""
 
     def ask(self, method: str, *params: object) -> object:
         """Call a method. Raises `ClientError`."""
 
 
 class BlockingNode:
-    """A node that is asked from code that is not asynchronous, in a thread with a loop of its own."""
+    """A node for code that is not asynchronous. A thread runs the event loop."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -79,26 +84,29 @@ class BlockingNode:
         self.run(self.rpc.__aenter__())
 
     def close(self) -> None:
-        """End the connection and the thread."""
+        """Close the connection and end the thread."""
         self.run(self.rpc.__aexit__(None, None, None))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def ask(self, method: str, *params: object) -> object:
-        """Call a method; a connection that was lost is made again. Raises `ClientError`."""
+        """Call a method, reconnecting if the connection was lost. Raises `ClientError`."""
         for _ in range(_ATTEMPTS - 1):
             with suppress(NodeUnavailable):
                 return self.run(self.rpc.call(method, *params))
         return self.run(self.rpc.call(method, *params))
 
     def run(self, work: Coroutine[object, None, T]) -> T:
-        """Wait for something that is done in the thread's loop."""
+        """Run a coroutine in the thread's event loop and wait for its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
 def _header(node: NodeCalls, at: str | None) -> tuple[Hash, Head]:
-    """The block to fork at, with its header, whose hash was computed. Raises `ClientError`."""
+    """Return the hash and header of the block to fork at. Raises `ClientError`.
+
+    The header's hash is computed and compared with the requested one.
+    """
     if at is None:
         wanted: bytes | None = read(HASH, node.ask("chain_getFinalizedHead"), f"{node.url}: chain_getFinalizedHead")
     elif at.isdecimal():
@@ -119,17 +127,20 @@ def _header(node: NodeCalls, at: str | None) -> tuple[Hash, Head]:
 
 
 class StateProofs:
-    """The tries of a block's state; `nodes` has all that was fetched, by hash, of whichever trie."""
+    """The tries of a block's state.
+
+    The nodes of all tries are stored together by hash.
+    """
 
     def __init__(self, node: NodeCalls, block: Hash) -> None:
         self.node = node
         self.block = block
         self.nodes: dict[bytes, bytes] = {}
         self.size = 0
-        """Bytes of `nodes`."""
+        """The size of `nodes` in bytes."""
 
     def trie(self, child_key: bytes | None) -> "TrieSource":
-        """The top trie, or a child trie."""
+        """Return the top trie, or a child trie."""
         return TrieSource(self, None if child_key is None else child_root_key(child_key))
 
 
@@ -141,11 +152,16 @@ class TrieSource:
         self._child = child
 
     def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
-        """The node or value with the hash `wanted` at `place`, fetched if needed. Raises `StateUnavailable`."""
+        """Return the node or value with the hash `wanted`, fetching it if needed.
+
+        `place` is its place in the trie as nibbles. With `ahead`, keys that follow are fetched as
+        well. Raises `StateUnavailable`.
+        """
         nodes = self._source.nodes
         if wanted not in nodes:
             url, block = self._source.node.url, hexed(self._source.block)
-            key = unhex(place + "0" * (len(place) % 2))  # a way that leads past `place`, whether or not it is a key's
+            # The proof of any key below `place` contains the node, whether or not the key exists.
+            key = unhex(place + "0" * (len(place) % 2))
             try:
                 self._fetch(wanted, [key, *(self._following(place, key) if ahead else ())])
             except NodeRefused as error:
@@ -158,20 +174,23 @@ class TrieSource:
         return nodes[wanted]
 
     def _following(self, place: str, start: bytes) -> list[bytes]:
-        """Some keys below `place`, as the node tells them: a hint at what to fetch, and nothing more."""
+        """Return some keys below `place`.
+
+        The node's answer is not verified. It is only a hint which proofs to request.
+        """
         prefix = hexed(unhex(place[: len(place) & ~1]))
         after = hexed(start) if start else None
         found = self._ask("state_getKeysPaged", "childstate_getKeysPaged", prefix, AHEAD, after)
         return read(KEYS, found, f"{self._source.node.url}: state_getKeysPaged")[:AHEAD]
 
     def _fetch(self, wanted: bytes, keys: list[bytes]) -> None:
-        """Ask for the proof of some keys, and keep what of it belongs to the trie below `wanted`."""
+        """Request the proof of some keys, and store the part below the node `wanted`."""
         answer = self._ask("state_getReadProof", "state_getChildReadProof", [hexed(key) for key in keys])
         proof = read(PROOF, answer, f"{self._source.node.url}: state_getReadProof").proof
         self._keep(wanted, {bytes(blake2_256(node)): node for node in proof})
 
     def _keep(self, wanted: bytes, proof: dict[bytes, bytes]) -> None:
-        """Take over the nodes and values that `wanted` refers to, however far below, and nothing else."""
+        """Store the nodes and values that `wanted` refers to, at any depth, and no others."""
         nodes = self._source.nodes
         waiting = [wanted]
         while waiting:
@@ -185,12 +204,16 @@ class TrieSource:
                 waiting += _references(node)
 
     def _ask(self, of_top: str, of_child: str, *params: object) -> object:
+        """Call the method for the top trie or the one for child tries."""
         call = (of_top,) if self._child is None else (of_child, hexed(self._child))
         return self._source.node.ask(*call, *params, hexed(self._source.block))
 
 
 def _references(node: bytes) -> list[bytes]:
-    """The hashes that a node refers to, through the nodes within it; none of what is no node but a detached value."""
+    """Return the hashes referenced by a node and its inline children.
+
+    A detached value references none.
+    """
     try:
         parts = DecodedNode(node)
     except BadNode:

@@ -1,4 +1,7 @@
-"""The types and items of metadata V14 that decoding needs, read by scalecodec."""
+"""The types and items of metadata V14 that decoding needs. scalecodec reads the metadata.
+
+Types refer to each other by their numbers in the metadata.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +17,10 @@ from pubsub_emulator.primitives.hexadecimal import unhex
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a struct or variant; `name` is `None` in a tuple-like one."""
+    """A field of a struct or variant."""
 
     name: str | None
+    """The name, or `None` in a tuple-like struct or variant."""
     type: int
 
 
@@ -37,7 +41,7 @@ class Composite:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """An enum by discriminant."""
+    """An enum, with its variants by discriminant."""
 
     variants: Mapping[int, Variant]
 
@@ -91,41 +95,51 @@ Type = Composite | Enum | Sequence | Array | Tuple | Primitive | Compact | Bits
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A storage item: hashers of its keys, the types of keys and value."""
+    """A storage item."""
 
     hashers: tuple[str, ...]
+    """The names of the hashers of the keys."""
     key: int | None
+    """The type of the key, a tuple if there are several, or `None` for an item without keys."""
     value: int
+    """The type of the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant of a pallet: the type, and the SCALE bytes of the value."""
+    """A constant of a pallet."""
 
     type: int
     value: bytes
+    """The SCALE bytes of the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pallet:
-    """A pallet: its enums of events, calls and errors if it has them, its constants, its storage under a prefix."""
+    """A pallet."""
 
     name: str
     index: int
     events: int | None
+    """The type of its enum of events, if it has one."""
     prefix: str
+    """The name from which storage keys are derived."""
     storage: Mapping[str, Storage]
     calls: int | None = None
+    """The type of its enum of calls, if it has one."""
     errors: int | None = None
+    """The type of its enum of errors, if it has one."""
     constants: Mapping[str, Constant] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The types that decode a chain's events and storage."""
+    """The parts of a chain's metadata that decode events, storage and calls."""
 
     types: Mapping[int, Type]
+    """Types by number."""
     paths: Mapping[int, tuple[str, ...]]
+    """The path of each type by number, such as `("Option",)`."""
     pallets: Mapping[str, Pallet]
     events: int
     """The type of `System.Events`."""
@@ -133,7 +147,10 @@ class Metadata:
 
 @lru_cache(maxsize=8)
 def parse_metadata(data: bytes) -> Metadata:
-    """The metadata of `state_getMetadata`. Raises `BadAnswer` for other versions and for damaged bytes."""
+    """Parse the answer of `state_getMetadata`.
+
+    Raises `BadAnswer` for other versions than 14 and for damaged bytes.
+    """
     if data[:4] != b"meta" or len(data) < 5:
         raise BadAnswer("metadata does not begin with its magic number")
     if data[4] != 14:
@@ -144,17 +161,21 @@ def parse_metadata(data: bytes) -> Metadata:
         paths = {entry["id"]: tuple(entry["type"]["path"]) for entry in parsed["types"]["types"]}
         pallets = {each["name"]: _pallet(each) for each in parsed["pallets"]}
         events = pallets["System"].storage["Events"].value
-    except Exception as error:  # scalecodec raises whatever it meets
+    except Exception as error:
+        # scalecodec does not check its input and can raise any exception.
         raise BadAnswer(f"the metadata cannot be read: {type(error).__name__}: {error}") from error
     return Metadata(types, paths, pallets, events)
 
 
 Table = dict[str, Any]
-"""A part of metadata as scalecodec gives it, without types."""
+"""A part of metadata as scalecodec returns it, without types."""
 
 
 class _Ending(bytearray):
-    """Bytes that end: scalecodec itself takes nothing from beyond their end, as often as a length says."""
+    """A bytearray that raises when it is read past its end.
+
+    scalecodec would silently return nothing, as often as a length in the metadata says.
+    """
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice) and place.stop > len(self):
@@ -163,10 +184,12 @@ class _Ending(bytearray):
 
 
 def _read(data: bytes) -> Table:
+    """Return the parsed metadata as scalecodec's document."""
     config = RuntimeConfigurationObject()
     core = load_type_registry_preset("core")
     constant = dict(core["types"]["PalletConstantMetadataV14"]["type_mapping"])
-    constant["value"] = "HexBytes"  # `Bytes` are text wherever they happen to be UTF-8
+    # scalecodec returns `Bytes` as text if they happen to be UTF-8, and otherwise as digits.
+    constant["value"] = "HexBytes"
     core["types"]["PalletConstantMetadataV14"]["type_mapping"] = list(map(list, constant.items()))
     config.update_type_registry(core)
     bounded = ScaleBytes(bytearray(data))

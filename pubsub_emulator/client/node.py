@@ -21,72 +21,78 @@ from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Blake2_2
 _EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
 _TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
 _RUNTIMES: Final = 8
+"""The number of runtimes whose metadata is cached."""
 _PAGE: Final = 1000
-"""Keys of a child trie that one request asks for."""
+"""The number of keys of a child trie that one request asks for."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
-    """A header of the node; `logs` are the SCALE bytes of its digest items."""
+    """The header of a block."""
 
     hash: bytes
     number: int
     parent: bytes
     logs: tuple[bytes, ...]
+    """The SCALE bytes of the digest items."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedEvent:
-    """One event of a block; `fields` by name, or by index if they have no names."""
+    """One event of a block."""
 
     pallet: str
     name: str
     fields: dict[str, Any]
+    """The fields by name, or by index if they have no names."""
     phase: str = field(default="", compare=False)
     """`Initialization`, `extrinsic N` or `Finalization`."""
 
 
 class SubstrateNode:
-    """One chain of a node. Every method raises `NodeUnavailable`, `NodeRefused`, `BadAnswer`."""
+    """One chain of a node.
+
+    Every method raises `NodeUnavailable`, `NodeRefused` or `BadAnswer`.
+    """
 
     def __init__(self, rpc: Rpc) -> None:
         self.rpc = rpc
         self._metadata: OrderedDict[tuple[str, int], Metadata] = OrderedDict()
 
     async def genesis_hash(self) -> bytes:
-        """The hash of block 0."""
+        """Return the hash of block 0."""
         found = await self.block_hash(0)
         if found is None:
             raise BadAnswer(f"{self.rpc.url}: the node has no block 0")
         return found
 
     async def block_hash(self, number: int) -> bytes | None:
-        """The hash of the block at a height, `None` above the best block."""
+        """Return the hash of the best chain's block at a height, or `None` above the best block."""
         return await self._read(answers.MAYBE_HASH, "chain_getBlockHash", number)
 
     async def best_head(self) -> bytes:
-        """The hash of the best block."""
+        """Return the hash of the best block."""
         return await self._read(answers.HASH, "chain_getBlockHash")
 
     async def finalized_head(self) -> bytes:
-        """The hash of the newest finalised block."""
+        """Return the hash of the newest final block."""
         return await self._read(answers.HASH, "chain_getFinalizedHead")
 
     async def header(self, block: bytes) -> BlockHeader:
-        """The header of a block by hash. Raises `UnknownBlock`."""
+        """Return the header of a block by its hash. Raises `UnknownBlock`."""
         found = await self._read(answers.MAYBE_HEAD, "chain_getHeader", hexed(block))
         if found is None:
             raise UnknownBlock(f"{self.rpc.url}: the node has no block {hexed(block)}")
         return BlockHeader(block, found.number, found.parent_hash, found.digest.logs)
 
     async def storage(self, key: bytes, block: bytes) -> bytes | None:
-        """The value of a storage key at a block, or `None`."""
+        """Return the value of a storage key at a block, or `None`."""
         return await self._read(answers.MAYBE_BYTES, "state_getStorage", hexed(key), hexed(block))
 
     async def child_storage(self, key: bytes, block: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
-        """Keys and values of a default child trie at a block, in the order of the keys."""
+        """Yield keys and values of a default child trie at a block, in the order of keys."""
         trie, after = hexed(child_root_key(key)), None
         while True:
             page = (trie, "0x", _PAGE, after and hexed(after), hexed(block))
@@ -97,13 +103,18 @@ class SubstrateNode:
                 return
 
     async def metadata(self, block: bytes, parent: bytes | None = None) -> Metadata:
-        """The metadata of the runtime that made a block; cached by name and version of the runtime."""
-        # The state after a block has the code of the next one; events are those of the runtime before.
+        """Return the metadata of the runtime that made a block.
+
+        It is cached by name and version of the runtime.
+        """
+        # The state after a block can already have a new runtime. The block's events were encoded by
+        # the runtime before it, which the parent's state has.
         parent = parent or (await self.header(block)).parent
         at = block if parent == bytes(32) else parent
         try:
             version = await self.version(at)
-        except NodeRefused:  # the parent's state is pruned, or was never there
+        except NodeRefused:
+            # The parent's state is pruned, or the node never had it.
             at = block
             version = await self.version(at)
         name = (version.spec_name, version.spec_version)
@@ -115,15 +126,18 @@ class SubstrateNode:
         return self._metadata[name]
 
     async def version(self, at: bytes | None = None) -> answers.Version:
-        """The version of the runtime in the state after a block, by default the best one."""
+        """Return the version of the runtime in the state after a block, by default the best one."""
         return await self._read(answers.VERSION, "state_getRuntimeVersion", *(() if at is None else (hexed(at),)))
 
     async def nonce(self, address: str) -> int:
-        """The nonce of an account's next extrinsic."""
+        """Return the nonce of an account's next extrinsic."""
         return await self._read(answers.NUMBER, "system_accountNextIndex", address)
 
     async def events(self, block: bytes, parent: bytes | None = None) -> list[DecodedEvent]:
-        """The events of a block, in order. Requests the `parent` if it is not given."""
+        """Return the events of a block in order.
+
+        The hash of the parent is requested if it is not given.
+        """
         raw = await self.storage(_EVENTS_KEY, block)
         if raw is None:
             return []
@@ -134,7 +148,7 @@ class SubstrateNode:
             raise BadAnswer(f"{self.rpc.url}: events of block 0x{block.hex()}: {error}") from error
 
     async def timestamp(self, block: bytes) -> int | None:
-        """`Timestamp.Now` of a block in milliseconds, or `None`."""
+        """Return `Timestamp.Now` of a block in milliseconds, or `None`."""
         raw = await self.storage(_TIMESTAMP_KEY, block)
         if raw is None:
             return None
@@ -144,7 +158,10 @@ class SubstrateNode:
         return time
 
     async def item(self, block: bytes, pallet: str, name: str, *keys: bytes) -> object:
-        """A decoded storage item at a block, or `None`; `keys` are the SCALE bytes of its keys."""
+        """Return a decoded storage item at a block, or `None`.
+
+        `keys` are the SCALE bytes of the item's keys.
+        """
         metadata = await self.metadata(block)
         found = metadata.pallets.get(pallet)
         entry = None if found is None else found.storage.get(name)
@@ -162,7 +179,7 @@ class SubstrateNode:
 
 
 def decode_events(metadata: Metadata, raw: bytes) -> list[DecodedEvent]:
-    """The events of `System.Events`. Raises `ScaleError`, `BadAnswer`."""
+    """Decode the value of `System.Events`. Raises `ScaleError` or `BadAnswer`."""
     listed = metadata.types.get(metadata.events)
     if not isinstance(listed, Sequence):
         raise BadAnswer("System.Events is not a list")
@@ -190,7 +207,7 @@ def _phase(record: Any) -> str:
 
 
 def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str, Any]:
-    """The fields of a variant as `read` gave them, by name, or by place where they have none."""
+    """Return the decoded fields of an event by name, or by index if they have no names."""
     found = metadata.pallets.get(pallet)
     kind = metadata.types.get(found.events) if found is not None and found.events is not None else None
     variants = kind.variants.values() if isinstance(kind, Enum) else ()
@@ -208,6 +225,7 @@ _HASHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
 
 
 def _hashed(hasher: str, key: bytes) -> bytes:
+    """Return the part of a storage key for one key of a map."""
     if hasher not in _HASHERS:
         raise BadAnswer(f"keys hashed with {hasher} are not supported")
     return _HASHERS[hasher](key)

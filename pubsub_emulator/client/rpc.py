@@ -2,11 +2,14 @@
 
     async with connect("ws://127.0.0.1:9944") as rpc:
         header = await rpc.call("chain_getHeader")
-        async with rpc.subscribe("chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads") as heads:
+        async with rpc.subscribe(
+            "chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads"
+        ) as heads:
             async for header in heads: …
 
-If the connection is lost, pending calls and subscriptions fail with `NodeUnavailable`. The next call connects again.
-The user of a subscription must subscribe again and fetch what was missed.
+If the connection is lost, pending calls and subscriptions fail with `NodeUnavailable`. The next
+call connects again. The user of a subscription must subscribe again and request the events it
+missed.
 """
 
 import asyncio
@@ -24,19 +27,23 @@ from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, N
 from pubsub_emulator.emulator.untrusted import parse_json
 
 ANSWER_SECONDS: Final = 60.0
+"""The default time that a node has to answer, in seconds."""
 MAX_MESSAGE: Final = 256 * 1024 * 1024
-"""The most bytes of one answer, unpacked, and of all unread notifications of a connection."""
+"""The maximum size in bytes of one answer after decompression, and of all unread notifications of a
+connection.
+"""
 MAX_WAITING: Final = 10_000
-"""The most unread notifications of one subscription; with more, the subscription ends."""
+"""The maximum number of unread notifications of one subscription. Beyond it, the subscription ends.
+"""
 _TOO_MANY: Final = 429
 _SERVER_FAILED: Final = 500
 Queue = asyncio.Queue[tuple[object, int] | ClientError]
-"""Notifications with the bytes that they took, and what ended them."""
+"""Notifications with their sizes in bytes, and perhaps the error that ended them."""
 _FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
 
 
 class Rpc:
-    """A connection to one URL; use it as an asynchronous context manager."""
+    """A connection to one URL. Use it as an asynchronous context manager."""
 
     def __init__(self, url: str, *, answer_seconds: float = ANSWER_SECONDS) -> None:
         if not url.startswith(("ws://", "wss://", "http://", "https://")):
@@ -69,11 +76,14 @@ class Rpc:
             await self._session.close()
 
     async def call(self, method: str, *params: object) -> Any:
-        """The result of a method. Raises `NodeRefused`, `NodeUnavailable`, `BadAnswer`."""
+        """Return the result of a method. Raises `NodeRefused`, `NodeUnavailable` or `BadAnswer`."""
         return await self._request(method, params)
 
     async def _request(self, method: str, params: tuple[object, ...], queue: Queue | None = None) -> Any:
-        """The result of a method; `queue` gets the notifications if that is a subscription. Raises as `call`."""
+        """Return the result of a method. Raises as `call` does.
+
+        If the method is a subscription, `queue` receives its notifications.
+        """
         body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
         try:
             async with asyncio.timeout(self._answer_seconds):
@@ -94,7 +104,10 @@ class Rpc:
 
     @asynccontextmanager
     async def subscribe(self, method: str, unsubscribe: str, *params: object) -> AsyncIterator[AsyncIterator[Any]]:
-        """Notifications of a subscription, in order. Raises as `call`; iterating raises `NodeUnavailable`."""
+        """Yield an iterator over the notifications of a subscription, in order.
+
+        Raises as `call` does. The iterator raises `NodeUnavailable` if the subscription is lost.
+        """
         if self.url.startswith("http"):
             raise ClientError(f"{self.url}: {method} needs a ws:// URL")
         queue: Queue = asyncio.Queue(MAX_WAITING)
@@ -112,6 +125,7 @@ class Rpc:
     # HTTP
 
     async def _post(self, body: dict[str, object]) -> dict[str, object]:
+        """Send a request over HTTP and return the answer."""
         async with self._open_session().post(self.url, json=body) as answer:
             if answer.status == _TOO_MANY or answer.status >= _SERVER_FAILED:
                 wait = answer.headers.get("Retry-After", "")
@@ -122,6 +136,7 @@ class Rpc:
     # WebSocket
 
     async def _send(self, body: dict[str, Any], queue: Queue | None) -> dict[str, object]:
+        """Send a request over the WebSocket and wait for the answer."""
         socket = await self._connected()
         future: asyncio.Future[dict[str, object]] = asyncio.get_running_loop().create_future()
         self._pending[body["id"]] = (future, queue)
@@ -132,6 +147,7 @@ class Rpc:
             self._pending.pop(body["id"], None)
 
     async def _connected(self) -> aiohttp.ClientWebSocketResponse:
+        """Return the open WebSocket. A lost one is replaced."""
         async with self._connecting:
             if self._socket is None or self._socket.closed:
                 self._early.clear()
@@ -141,6 +157,7 @@ class Rpc:
             return self._socket
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Read messages until the connection ends, then fail everything that waits."""
         reason = "the connection was closed"
         try:
             async for message in socket:
@@ -160,10 +177,13 @@ class Rpc:
             self._queues.clear()
 
     def _take(self, answer: dict[str, object], size: int) -> None:
+        """Hand an answer to the caller that waits for it, or a notification to its subscription."""
         number, params = answer.get("id"), answer.get("params")
         if isinstance(number, int):
             future, queue = self._pending.get(number, (None, None))
-            if queue is not None and "result" in answer:  # not where it is awaited: the connection may end first
+            # The queue is registered here and not where the answer is awaited. The connection could
+            # end before the caller runs, and the queue would never end.
+            if queue is not None and "result" in answer:
                 name = str(answer["result"])
                 for early in self._early.pop(name, ()):
                     queue.put_nowait(early)
@@ -176,7 +196,8 @@ class Rpc:
             if self._unread > MAX_MESSAGE:
                 raise BadAnswer(f"more than {MAX_MESSAGE:,} bytes of notifications wait")
             queue = self._queues.get(name)
-            if queue is None:  # a notification may overtake the answer that names its subscription
+            # A notification can overtake the answer with the id of its subscription.
+            if queue is None:
                 self._early.setdefault(name, []).append((params.get("result"), size))
                 if sum(map(len, self._early.values())) > MAX_WAITING:
                     raise BadAnswer("notifications of unknown subscriptions")
@@ -187,6 +208,7 @@ class Rpc:
                 queue.put_nowait((params.get("result"), size))
 
     async def _notifications(self, queue: Queue, method: str) -> AsyncIterator[object]:
+        """Yield the notifications of a queue until an error ends them."""
         while True:
             item = await queue.get()
             if isinstance(item, ClientError):
@@ -208,19 +230,25 @@ class Rpc:
 
 
 def connect(url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Rpc:
-    """A client of the node at a ws:// or http:// URL; it connects with its first call. Raises `ClientError`."""
+    """Return a client of the node at a ws:// or http:// URL.
+
+    It connects with its first call. Raises `ClientError` if the URL has another scheme.
+    """
     return Rpc(url, answer_seconds=answer_seconds)
 
 
 def _end(queue: Queue, error: ClientError) -> None:
-    """Append an error to a queue, in place of the oldest item if it is full."""
+    """Append an error to a queue, replacing the oldest item if the queue is full."""
     if queue.full():
         queue.get_nowait()
     queue.put_nowait(error)
 
 
 async def _whole(content: aiohttp.StreamReader, url: str) -> bytes:
-    """The body of an answer, unpacked piece by piece. Raises `BadAnswer` once it is too long."""
+    """Return the body of an answer, which is decompressed piece by piece.
+
+    Raises `BadAnswer` as soon as it is too long.
+    """
     body = bytearray()
     async for part in content.iter_any():
         body += part
@@ -230,7 +258,10 @@ async def _whole(content: aiohttp.StreamReader, url: str) -> bytes:
 
 
 def _refused(error: BaseException) -> bool:
-    """Whether every address of the host refused the connection, so that no program listens there."""
+    """Return whether every address of the host refused the connection.
+
+    No program listens there then.
+    """
     if isinstance(error, aiohttp.ClientConnectorError):
         error = error.os_error
     return isinstance(error, ConnectionRefusedError) or getattr(error, "errno", None) == errno.ECONNREFUSED

@@ -1,9 +1,10 @@
-"""A whole state in a file, as nodes export it: the raw genesis of a chain specification.
+"""A whole state in a file, in the form in which nodes export it: a raw chain specification.
 
     {"genesis": {"raw": {"top": {"0x…": "0x…"}, "childrenDefault": {"0x…": {"0x…": "0x…"}}}}}
 
-`polkadot export-state` writes such a file, and `pubsub export-state` does. A file names no block and no root: the root
-follows from the entries, in layout version 1, and the block's number is what `System.Number` says.
+`polkadot export-state` and `pubsub export-state` write such files. A file does not name the block
+or the root. The root follows from the entries in layout version 1, and the block's number is the
+value of `System.Number`.
 """
 
 import json
@@ -21,13 +22,15 @@ from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie.partial import MAX_KEY
 
 MOST_BYTES: Final = 256 * 1_048_576
-"""The largest file in bytes, read or written. Larger states are forked from a node, which is read on demand."""
+"""The maximum size of a file in bytes, read or written. A larger state can be forked from a node,
+which is read on demand.
+"""
 LONGEST_KEY: Final = MAX_KEY
-"""Bytes of a storage key."""
+"""The maximum length of a storage key in bytes."""
 
 
 def read_state(path: Path) -> Fork:
-    """The state in a file. Raises `BadFork` with file and field."""
+    """Return the state in a file. Raises `BadFork` with file and field."""
     raw = read_json(path, MOST_BYTES, BadFork)
     for name in ("genesis", "raw"):
         raw = raw.get(name) if isinstance(raw, dict) else None
@@ -44,9 +47,10 @@ def read_state(path: Path) -> Fork:
 
 
 def write_state(fork: Fork, path: Path) -> int:
-    """Write a whole state to a file, which appears when it is complete; returns how many entries it has.
+    """Write a whole state to a file and return the number of its entries.
 
-    Raises `StateUnavailable`, `BadNode`, `BadFork` beyond `MOST_BYTES`, `OSError`.
+    The file appears when it is complete. Raises `StateUnavailable`, `BadNode`, `OSError`, or
+    `BadFork` beyond `MOST_BYTES`.
     """
     with whole_file(path) as whole:
         file = _Bounded(whole)
@@ -63,7 +67,7 @@ def write_state(fork: Fork, path: Path) -> int:
 
 
 class _Bounded:
-    """A file that takes `MOST_BYTES` of ASCII, then raises `BadFork`."""
+    """A text file of at most `MOST_BYTES` ASCII characters. Writing more raises `BadFork`."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -77,14 +81,17 @@ class _Bounded:
 
 
 def _write(file: _Bounded, entries: Iterator[tuple[bytes, bytes]]) -> int:
+    """Write entries as a JSON object and return their number."""
     count = 0
-    for count, (key, value) in enumerate(entries, start=1):  # read after the loop
+    # The loop variable `count` is used after the loop.
+    for count, (key, value) in enumerate(entries, start=1):
         file.write(f'{"{" if count == 1 else ","}\n"{hexed(key)}": "{hexed(value)}"')
     file.write("{}" if not count else "}")
     return count
 
 
 def _children(place: str, found: object) -> dict[bytes, dict[bytes, bytes]]:
+    """Return the entries of child tries by storage key. Raises `BadFork`."""
     if not isinstance(found, dict):
         raise BadFork(f"{place}: not a table")
     out = {}
@@ -97,6 +104,7 @@ def _children(place: str, found: object) -> dict[bytes, dict[bytes, bytes]]:
 
 
 def _entries(place: str, found: object) -> dict[bytes, bytes]:
+    """Return the entries of an object. Raises `BadFork`."""
     if not isinstance(found, dict):
         raise BadFork(f"{place}: missing, or not a table")
     out = {}

@@ -1,7 +1,8 @@
-"""Holds a running relay chain with its parachains to the rules of publishing, through what every node has.
+"""Tests whether a running relay chain with its parachains follows the rules of publishing.
 
-`mapping` says what the chain calls things, `trial` acts, reads and requires, `checks` and `effects` have the rules.
-What is expected is computed there from the rules, and never by the code of a runtime.
+Only methods that every node has are used. `mapping` has the chain's own names, `trial` acts, reads
+and requires, and `checks` and `effects` contain the rules. Expected values are computed there from
+the rules, and never by the code of a runtime.
 """
 
 from pubsub_emulator.client.conform import checks, effects

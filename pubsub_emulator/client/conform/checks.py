@@ -1,4 +1,7 @@
-"""The rules about publishers: registration, entries, deletion and limits."""
+"""The rules about publishers: registration, entries, deletion and limits.
+
+Each function tests the rule in its decorator, with the vocabulary of `Trial`.
+"""
 
 from pubsub_emulator.client.conform.trial import KEYS, Included, Trial, Untestable, expect, rule
 from pubsub_emulator.primitives.hashing import twox_128
@@ -116,7 +119,7 @@ def _rows(t: Trial) -> None:
 
 
 def _written(t: Trial, made: Included) -> tuple[int, int]:
-    """The rows of the pallet that a block changed, and their bytes."""
+    """Return the number of the pallet's rows that a block changed, and their size after it."""
     prefix = twox_128(t.mapping.pallet.encode())
     before, after = (
         {key: top.get(key) or b"" for key in top.keys(prefix)}

@@ -1,4 +1,7 @@
-"""The rules about what happens by itself: messages, expiry, subscribers, and leaving."""
+"""The rules about everything that happens by itself: messages, expiry, subscribers, and leaving.
+
+Each function tests the rule in its decorator, with the vocabulary of `Trial`.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -55,6 +58,7 @@ def _barrier(t: Trial) -> None:
 
 
 def _unprocessed(t: Trial, message: bytes, error: str) -> None:
+    """Send a message and require that it is refused with this error and changes nothing."""
     (made,) = t.send(t.para, message)
     expect((error, t.all(made.number - 1)), (made.error, t.all(made.number)), made.number)
 
@@ -94,6 +98,7 @@ def _lifetime(t: Trial) -> None:
 
 
 def _rows(t: Trial, made: Included, *rows: object) -> None:
+    """Require the rows of `TtlData` of the first keys after a block."""
     expect(rows, tuple(t.of_publisher(made.number, "TtlData", key) for key in KEYS[: len(rows)]), made.number)
 
 
@@ -108,7 +113,10 @@ def _swept(t: Trial) -> None:
 
 
 def _backlog(t: Trial) -> tuple[int, int, list[bytes]]:
-    """Entries that expire at once and that one sweep cannot remove: its rows, the block, the keys."""
+    """Publish entries that expire at once, too many for one sweep.
+
+    Returns how many rows a sweep examines, the block of expiry, and the keys.
+    """
     scans, most = t.number("MaxTtlScansPerIdle"), t.number("MaxStoredKeys")
     count = min(most, 64)
     if count < 4 * scans:
@@ -219,7 +227,10 @@ def _upgraded(t: Trial) -> None:
 
 
 def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
-    """Publish two keys, one of them subscribed to, with an upgrade between publish and delivery if there is one."""
+    """Publish two keys, one of them subscribed to, and require that only this one is delivered.
+
+    If `code` is given, the subscriber is upgraded to it before the publication.
+    """
     mapping = t.mapping
     if not mapping.subscribed:
         raise Untestable("the mapping names no key that is subscribed to (subscribed)")

@@ -1,4 +1,4 @@
-"""The names and encodings of a chain, where they differ from this project's, in a TOML file."""
+"""A chain's names and encodings where they differ from this project's, read from a TOML file."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,39 +15,41 @@ Hex = Annotated[str, AfterValidator(lambda text: unhex(text) and text)]
 
 
 class Publish(StrictModel):
-    """The call of a parachain that publishes; its argument is a list of key, value, ttl."""
+    """The call of a parachain that publishes. Its argument is a list of key, value and ttl."""
 
     by: Literal["call", "message"] = "call"
-    """`message`: publish by XCM, through the call of `message`."""
+    """`call`, or `message` to publish by XCM through the call of `message`."""
     pallet: Name = "Publisher"
     call: Name = "publish"
     argument: Name = "entries"
 
 
 class Message(StrictModel):
-    """The call of a parachain that sends an XCM to the relay chain as it is; other arguments are SCALE in hex."""
+    """The call of a parachain that sends an XCM message to the relay chain unchanged."""
 
     pallet: Name = "ParachainSystem"
     call: Name = "sudo_send_upward_message"
     argument: Name = "message"
     others: dict[Name, Hex] = Field(default_factory=dict)
+    """Further arguments by name, as SCALE in hexadecimal digits."""
     root: bool = True
-    """Whether it is called through the parachain's `Sudo`."""
+    """Whether the call is made through the parachain's `Sudo`."""
     wrapped: bool = True
-    """Whether the argument is `Vec<u8>`, and not `VersionedXcm` itself."""
+    """Whether the argument is `Vec<u8>` instead of `VersionedXcm`."""
 
 
 class Mapping(StrictModel):
-    """A chain's own names; whatever is not given is called as here."""
+    """A chain's own names. The defaults are this project's."""
 
     pallet: Name = "Broadcaster"
     """The relay chain's pallet."""
     subscriber_pallet: Name = "Subscriber"
     """A parachain's pallet."""
     names: dict[Name, Name] = Field(default_factory=dict)
-    """The chain's names of calls, arguments, items, events, their fields, errors and constants, by those here."""
+    """The chain's names of calls, arguments, items, events, fields, errors and constants, by ours.
+    """
     child_prefix: Annotated[str, Field(max_length=64)] = "pubsub"
-    """The beginning of a child trie's key; the para id as u32 follows (PS-1)."""
+    """The beginning of a child trie's key, which the para id as u32 follows (PS-1)."""
     entry: tuple[Literal["value", "ttl", "when_inserted"], ...] = ("value", "ttl", "when_inserted")
     """The order of an entry's fields."""
     publish: Publish = Publish()
@@ -57,35 +59,36 @@ class Mapping(StrictModel):
     instruction: Annotated[int, Field(ge=0, le=255)] = 52
     """The number of `Publish` in XCM v5 (PS-20)."""
     most_publishes: Annotated[int, Field(ge=1, le=250)] = 64
-    """Instructions of a message that the barrier admits (PS-22)."""
+    """The maximum number of instructions of a message that the barrier admits (PS-22)."""
     publisher: Para = 2000
-    """A parachain that must register, and whose manager signs; its entries are removed."""
+    """A parachain that must register and whose manager signs; its entries are removed."""
     system: Para = 1000
     """A system parachain, which publishes without registration."""
     subscriber: Para = 2000
     """A parachain that subscribes to keys of `system`."""
     subscribed: tuple[Hex, ...] = ()
-    """Such keys (PS-30)."""
+    """Keys that `subscriber` subscribes to (PS-30)."""
     upgrade: Annotated[str, Field(max_length=4096)] = ""
     """A file with another runtime of `subscriber`, which is installed (PS-33)."""
     manager: Name = "Alice"
-    """The development account that manages `publisher` and is root by each chain's `Sudo`."""
+    """The development account that manages `publisher` and is root through each chain's `Sudo`."""
     stranger: Name = "Bob"
-    """A development account that manages nothing."""
+    """A development account that does not manage a parachain."""
     patience: Annotated[float, Field(gt=0, le=3600)] = 30
-    """Seconds that an extrinsic may take."""
+    """The maximum time until an extrinsic is in a block, in seconds."""
     delay: Annotated[int, Field(ge=1, le=1000)] = 8
-    """Relay blocks from a parachain's call to its effect, at most."""
+    """The maximum number of relay blocks from a parachain's call to its effect."""
     most_calls: Annotated[int, Field(ge=1, le=10_000)] = 24
-    """Calls that may be spent on one limit."""
+    """The maximum number of calls that are made to reach one limit."""
     offboard_blocks: Annotated[int, Field(ge=0, le=100_000)] = 0
-    """Relay blocks within which `publisher` is gone after `Registrar.deregister`; 0: do not off-board it."""
+    """Relay blocks within which `publisher` is gone after `Registrar.deregister`; 0 leaves it out.
+    """
 
     def name(self, ours: str) -> str:
-        """The chain's name of something."""
+        """Return the chain's name for one of our names."""
         return self.names.get(ours, ours)
 
 
 def read_mapping(path: Path | None) -> Mapping:
-    """The mapping in a file, or this project's own names. Raises `SettingsError`."""
+    """Return the mapping in a file, or this project's own names. Raises `SettingsError`."""
     return Mapping() if path is None else read(path, Mapping)

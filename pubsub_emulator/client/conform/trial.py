@@ -1,7 +1,8 @@
-"""A trial of a chain: what rules are tested with, what they need to act and read, and what they require.
+"""A trial of a chain: the vocabulary in which rules are tested.
 
-Extrinsics are signed by development accounts. Nothing but `chain_*`, `state_*`, `author_*` and
-`system_accountNextIndex` is called. Child tries are read through proofs that are checked against the block's header.
+It makes calls, reads the results, and requires values. Extrinsics are signed by development
+accounts. Only `chain_*`, `state_*`, `author_*` and `system_accountNextIndex` are called. Child
+tries are read through proofs that are verified against the block's header.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -23,30 +24,39 @@ from pubsub_emulator.trie.errors import TrieError
 from pubsub_emulator.trie.lazy import StateUnavailable
 
 Event = tuple[str, dict[str, Any]]
+"""The name and fields of an event."""
 Entry = tuple[bytes, bytes, int]
 """Key, value and ttl."""
 Verdict = Literal["holds", "broken", "not testable here"]
 KEYS: Final = tuple(bytes(key_from_data(b"conform/%d" % at)) for at in range(4))
+"""Keys for the tests."""
 _SHOWN: Final = 200
+"""The maximum length of a value in a finding."""
 _LARGEST: Final = 60_000
-"""Bytes of values in one extrinsic."""
+"""The maximum size of all values in one extrinsic, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one rule; `expected`, `seen` and `block` are those of the first thing that is broken."""
+    """The result of the test of one rule."""
 
     rule: str
+    """The rule's number or name."""
     sentence: str
+    """The rule in words."""
     verdict: Verdict
     expected: str = ""
+    """The expected value in the first violation."""
     seen: str = ""
+    """The actual value in the first violation."""
     block: int | None = None
+    """The relay block of the first violation."""
     reason: str = ""
+    """Why the rule is not testable here."""
 
 
 class Broken(Exception):
-    """A rule does not hold."""
+    """A rule that does not hold."""
 
     def __init__(self, expected: object, seen: object, block: int) -> None:
         super().__init__()
@@ -54,16 +64,17 @@ class Broken(Exception):
 
 
 class Untestable(Exception):
-    """A rule cannot be tested on this chain."""
+    """A rule that cannot be tested on this chain."""
 
 
 Check = Callable[["Trial"], None]
+"""Tests a rule. Raises `Broken` or `Untestable`."""
 RULES: Final[dict[str, tuple[str, Check]]] = {}
-"""Sentence and test of each rule by its name, in the order in which they are tested."""
+"""The sentence and the test of each rule by its name, in the order of the tests."""
 
 
 def rule(name: str, sentence: str) -> Callable[[Check], Check]:
-    """Decorator: a function tests a rule. It raises `Broken` or `Untestable`."""
+    """Declare a function as the test of a rule. It raises `Broken` or `Untestable`."""
 
     def keep(check: Check) -> Check:
         RULES[name] = sentence, check
@@ -73,11 +84,15 @@ def rule(name: str, sentence: str) -> Callable[[Check], Check]:
 
 
 def conform(trial: "Trial", only: Collection[str] = ()) -> list[Finding]:
-    """Test all rules, or `only` some by name. Raises `ClientError` if the node fails or answers with other types."""
+    """Test all rules, or those in `only`.
+
+    Raises `ClientError` if the node fails, or if its answers have other types than the rules need.
+    """
     return [_judged(trial, name, *found) for name, found in RULES.items() if not only or name in only]
 
 
 def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
+    """Test one rule and return the finding."""
     try:
         check(trial)
     except Broken as broken:
@@ -93,13 +108,13 @@ def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
 
 
 def expect(expected: object, seen: object, block: int) -> None:
-    """Raise `Broken` unless what is seen is what is expected."""
+    """Raise `Broken` unless the seen value equals the expected one."""
     if expected != seen:
         raise Broken(expected, seen, block)
 
 
 def _said(expected: object, seen: object) -> tuple[str, str]:
-    """Both values as texts; of long ones the part in which they begin to differ."""
+    """Return both values as texts. Of long ones, return the part in which they begin to differ."""
     plain = (sorted(value) if isinstance(value, set) else value for value in (expected, seen))
     texts = [hexed(value) if isinstance(value, bytes) else repr(value) for value in plain]
     same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
@@ -111,15 +126,18 @@ def _said(expected: object, seen: object) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """An extrinsic in a block: its error (`Pallet.Error` or `BadOrigin`), or `None`, and the pallet's events of it."""
+    """An extrinsic in a block, or the effect of a message."""
 
     number: int
+    """The height of the block."""
     error: str | None
+    """The error (`Pallet.Error` or `BadOrigin`), or `None`."""
     events: tuple[Event, ...] = ()
+    """The pallet's events."""
 
 
 class Trial:
-    """A relay chain and parachains under one mapping, and the vocabulary of the rules; a context manager."""
+    """A relay chain and parachains under one mapping. It is a context manager."""
 
     def __init__(self, url: str, mapping: Mapping, paras: dict[int, str]) -> None:
         self.mapping = mapping
@@ -141,10 +159,10 @@ class Trial:
         self._stack.callback(chain.close)
         return chain
 
-    # Acts
+    # Calls
 
     def do(self, name: str, *, by: Signer | None = None, root: bool = False, **arguments: object) -> Included:
-        """A call of the pallet about the publisher, by the manager unless told otherwise."""
+        """Make a call of the pallet about the publisher, by default signed by its manager."""
         of = self.mapping
         named = {of.name(key): value for key, value in {"para": of.publisher, **arguments}.items()}
         return self.relay_call(of.pallet, of.name(name), named, by=by, root=root)
@@ -152,15 +170,16 @@ class Trial:
     def relay_call(
         self, pallet: str, name: str, arguments: dict[str, object], *, by: Signer | None = None, root: bool = False
     ) -> Included:
-        """Any call on the relay chain."""
+        """Make any call on the relay chain."""
         call = self.relay.call(pallet, name, arguments, root=root)
         number, events = self.relay.submit(by or self.manager, call)
         return Included(number, self.relay.failure(events), self._ours(events))
 
     def publish(self, para: int, entries: Sequence[Entry]) -> Included:
-        """Publish by the parachain's call, or by a message; the relay block is that of the effect, or of the refusal.
+        """Publish entries by a call of the parachain, or by a message.
 
-        `error` is `Parachain: …` where the parachain's call itself fails, else as of `send`.
+        The result has the relay block of the effect or of the refusal. Its error is `Parachain: …`
+        if the parachain's own call fails, and otherwise as for `send`.
         """
         how, keys = self.mapping.publish, {key for key, _, _ in entries}
         if how.by == "message":
@@ -169,15 +188,16 @@ class Trial:
         return self._sent(para, call, keys, 1)[0]
 
     def message(self, entries: Sequence[Entry]) -> bytes:
-        """A message of XCM v5 that publishes."""
+        """Return an XCM v5 message that publishes entries."""
         head = bytes((self.mapping.instruction,))
         parts = (head + key + encode_bytes(value) + ttl.to_bytes(4, "little") for key, value, ttl in entries)
         return b"\5" + encode_compact(len(entries)) + b"".join(parts)
 
     def send(self, para: int, *messages: bytes, keys: Collection[bytes] = ()) -> list[Included]:
-        """Send upward messages in one block of a parachain, and what became of each on the relay chain.
+        """Send upward messages in one block of a parachain and return the effect of each.
 
-        `error` is `None`, `incomplete`, why it was not processed (`BadFormat`, …), or `nothing`.
+        The error is `None`, `incomplete`, a reason why the message was not processed (such as
+        `BadFormat`), or `nothing` if no effect was seen in time.
         """
         how, chain = self.mapping.message, self.paras[para]
         others = {name: Encoded(unhex(text)) for name, text in how.others.items()}
@@ -188,7 +208,7 @@ class Trial:
         return self._sent(para, call, keys, len(messages))
 
     def _sent(self, para: int, call: Encoded, keys: Collection[bytes], count: int) -> list[Included]:
-        """Submit a parachain's call, and find what became of its messages on the relay chain."""
+        """Submit a parachain's call, and find the effects of its messages on the relay chain."""
         chain, since = self.paras[para], self.relay.best()
         failed = chain.failure(chain.submit(self.manager, call)[1])
         if failed is not None:
@@ -205,7 +225,11 @@ class Trial:
         return found + [Included(last, "nothing")] * (count - len(found))
 
     def _outcomes(self, para: int, keys: Collection[bytes], number: int) -> list[Included]:
-        """What became of a parachain's messages in a relay block; of one with other traffic, of that with `keys`."""
+        """Return the effects of a parachain's messages in a relay block.
+
+        A parachain other than the publisher can have further traffic. Of its messages, only the one
+        that published `keys` is returned.
+        """
         events = self.relay.events(number)
         ours, name, key = self._ours(events), self.mapping.name("DataPublished"), self.mapping.name("key")
         if para != self.mapping.publisher and keys:
@@ -219,36 +243,36 @@ class Trial:
         ]
 
     def step(self, count: int = 1) -> int:
-        """Let the relay chain build blocks, with a stranger's remark in each; returns the best number."""
+        """Let the relay chain build blocks, with a remark in each, and return the best number."""
         for _ in range(count):
             self.relay.submit(self.stranger, self.relay.call("System", "remark", {"remark": b"conform"}))
         return self.relay.best()
 
     def until(self, number: int) -> None:
-        """Let the relay chain build blocks up to a number."""
+        """Let the relay chain build blocks up to a height."""
         for _ in range(number - self.relay.best()):
             if self.relay.best() < number:
                 self.step()
 
-    # Reads
+    # Reading
 
     def child(self, number: int, para: int) -> dict[bytes, bytes]:
-        """All entries of a publisher's child trie after a relay block, through proofs."""
+        """Return all entries of a publisher's child trie after a relay block, through proofs."""
         return dict(self.relay.state(number).child_entries(self._child_key(para)))
 
     def root(self, number: int, para: int) -> bytes | None:
-        """The child root of a publisher in the top trie after a relay block, through a proof."""
+        """Return a publisher's child root after a relay block, through a proof."""
         return self.relay.state(number).child_root(self._child_key(para))
 
     def _child_key(self, para: int) -> bytes:
         return self.mapping.child_prefix.encode() + para.to_bytes(4, "little")
 
     def item(self, number: int, name: str, *keys: bytes) -> Any:
-        """A storage item of the pallet after a relay block."""
+        """Return a storage item of the pallet after a relay block."""
         return self.relay.item(number, self.mapping.pallet, self.mapping.name(name), *keys)
 
     def events(self, number: int) -> tuple[Event, ...]:
-        """The pallet's events of a relay block."""
+        """Return the pallet's events of a relay block."""
         return self._ours(self.relay.events(number))
 
     def _ours(self, events: Sequence[DecodedEvent]) -> tuple[Event, ...]:
@@ -258,66 +282,72 @@ class Trial:
 
     @property
     def para(self) -> int:
-        """The publisher."""
+        """Return the publisher's id."""
         return self.mapping.publisher
 
     def entry(self, value: bytes, ttl: int, when: int) -> bytes:
-        """The bytes of an entry."""
+        """Return the encoding of an entry."""
         numbers = {"ttl": ttl.to_bytes(4, "little"), "when_inserted": when.to_bytes(4, "little")}
         parts = {"value": encode_bytes(value), **numbers}
         return b"".join(parts[name] for name in self.mapping.entry)
 
     def event(self, name: str, **fields: object) -> Event:
-        """An event of the pallet."""
+        """Return an event of the pallet, with the chain's names."""
         called = self.mapping.name
         return called(name), {called(key): value for key, value in fields.items()}
 
     def info(self, number: int) -> tuple[bytes, int] | None:
-        """Manager and deposit of the registration after a block."""
+        """Return manager and deposit of the registration after a block, or `None`."""
         found = self.of_publisher(number, "RegisteredPublishers")
         return None if found is None else tuple(found.values() if isinstance(found, dict) else found)
 
     def of_publisher(self, number: int, name: str, *keys: bytes) -> Any:
-        """The publisher's storage item after a block."""
+        """Return a storage item of the publisher after a block."""
         return self.item(number, name, self.para.to_bytes(4, "little"), *keys)
 
     def counters(self, number: int) -> tuple[int, int]:
-        """Keys and bytes of the publisher, as the counters say."""
+        """Return the publisher's counters of keys and bytes."""
         keys, size = (self.of_publisher(number, name) or 0 for name in ("PublishedKeys", "TotalStorageSize"))
         return keys, size
 
     def balance(self, number: int, *, fees: bool = True) -> tuple[int, int]:
-        """The manager's free balance, with the fees of that block unless told otherwise, and what is held."""
+        """Return the manager's free balance and what is held of it.
+
+        By default, the fees that the manager paid in the block are added to the free balance.
+        """
         found = self.relay.item(number, "System", "Account", self.manager.account)["data"]
         paid = (each.fields for each in self.relay.events(number) if each.name == "TransactionFeePaid")
         spent = sum(each["actual_fee"] for each in paid if each["who"] == self.manager.account)
         return found["free"] + (spent if fees else 0), found["reserved"]
 
     def released(self, number: int, deposit: int) -> None:
-        """Require that a block gave the manager a deposit back."""
+        """Require that a block returned a deposit to the manager."""
         free, held = self.balance(number - 1, fees=False)
         expect((free + deposit, held - deposit), self.balance(number), number)
 
     def gone(self) -> None:
-        """Make the publisher unregistered and without data."""
+        """Remove the publisher's registration and data, if there are any."""
         number = self.relay.best()
         if self.info(number) is not None or self.root(number, self.para) is not None:
             self.do("force_deregister_publisher", root=True)
 
     def fresh(self, *entries: Entry) -> Included:
-        """Register the publisher anew and let it publish some entries."""
+        """Register the publisher anew and publish some entries."""
         self.gone()
         made = self.do("force_register_publisher", root=True, manager=self.manager.account, deposit=0)
         return self.publish(self.para, entries) if entries else made
 
     def published(self, *entries: Entry) -> Included:
-        """Publish what must be accepted."""
+        """Publish entries that must be accepted."""
         made = self.publish(self.para, entries)
         expect(None, made.error, made.number)
         return made
 
     def many(self, count: int, length: int) -> list[bytes]:
-        """Publish that many keys with values of one length. Raises `Untestable` where that takes too many calls."""
+        """Publish `count` keys with values of one length and return the keys.
+
+        Raises `Untestable` if that takes too many calls.
+        """
         at_once = max(1, min(64, _LARGEST // (length + 40)))
         if count > at_once * self.mapping.most_calls:
             calls = -(-count // at_once)
@@ -328,7 +358,10 @@ class Trial:
         return keys
 
     def number(self, name: str) -> int:
-        """A constant of the pallet. Raises `Untestable` if the chain has none of that name."""
+        """Return a constant of the pallet.
+
+        Raises `Untestable` if the chain has no constant of this name.
+        """
         metadata, called = self.relay.metadata(), self.mapping.name(name)
         pallet = metadata.pallets.get(self.mapping.pallet)
         found = None if pallet is None else pallet.constants.get(called)
@@ -338,7 +371,7 @@ class Trial:
         return value
 
     def longest(self) -> int:
-        """`MaxValueLength`. Raises `Untestable` if no extrinsic could carry such a value."""
+        """Return `MaxValueLength`. Raises `Untestable` if no extrinsic can carry such a value."""
         found = self.number("MaxValueLength")
         if found >= _LARGEST:
             raise Untestable(f"a value of {found:,} bytes fits no extrinsic")
@@ -347,21 +380,21 @@ class Trial:
     # Requirements
 
     def did(self, made: Included, event: str, **fields: object) -> None:
-        """Require that a call succeeded with one event of the pallet."""
+        """Require that a call succeeded with exactly this event of the pallet."""
         expect((None, (self.event(event, **fields),)), (made.error, made.events), made.number)
 
     def refuses(self, made: Included, error: str) -> None:
-        """Require that a call failed for one reason, has no event and changed nothing."""
+        """Require that a call failed with this error, without events and changes."""
         named = error if error == "BadOrigin" else f"{self.mapping.pallet}.{self.mapping.name(error)}"
         expect((named, ()), (made.error, made.events), made.number)
         expect(self.all(made.number - 1), self.all(made.number), made.number)
 
     def has(self, number: int, *keys: bytes) -> None:
-        """Require that a block left the publisher these keys and no others."""
+        """Require that after a block the publisher has exactly these keys."""
         expect(set(keys), set(self.child(number, self.para)), number)
 
     def holds(self, number: int, entries: dict[bytes, bytes]) -> None:
-        """Require that a block left the publisher these entries and no others."""
+        """Require that after a block the publisher has exactly these entries."""
         expect(entries, self.child(number, self.para), number)
 
     def counts(self, number: int, keys: int, size: int) -> None:
@@ -369,18 +402,18 @@ class Trial:
         expect((keys, size), self.counters(number), number)
 
     def all(self, number: int) -> tuple[object, ...]:
-        """The chain's values of the publisher: root, registration, counters, the held balance."""
+        """Return everything of the publisher: root, registration, counters and held balance."""
         return self.root(number, self.para), self.info(number), self.counters(number), self.balance(number)[1]
 
     def nothing_left(self, number: int) -> None:
-        """Require that a block left nothing of the publisher."""
+        """Require that after a block nothing is stored for the publisher."""
         expect((None, None, (0, 0)), self.all(number)[:3], number)
         for key in KEYS:
             expect(None, self.of_publisher(number, "TtlData", key), number)
 
 
 def _refusal(event: DecodedEvent) -> str | None:
-    """Why a message had no effect, or not its whole one."""
+    """Return the reason why a message had no effect or not its whole effect, or `None`."""
     if event.name == "Processed":
         return None if event.fields.get("success") else "incomplete"
     error = event.fields.get("error", event.name)
