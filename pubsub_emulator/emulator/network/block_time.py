@@ -10,7 +10,7 @@ SLOT_MS: Final = 6_000
 """The length of a relay slot in milliseconds."""
 _NOW: Final = item_prefix("Timestamp", "Now")
 _SLOT_AT: Final = 5
-"""The offset of the slot in a BABE pre-runtime digest, after variant (u8) and authority index (u32)."""
+"""The offset of the slot in a BABE pre-runtime digest, after variant and authority index."""
 
 
 def own_timestamp(state: State) -> int | None:

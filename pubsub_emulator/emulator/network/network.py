@@ -371,8 +371,8 @@ class Network:
         block = self.relay.build(now.backed, self._extrinsics, self._offered)
         self._extrinsics = list(block.left_out)
         for record in block.events:
-            # The block is valid, but the relay chain did not include it. The parachain returns to the
-            # moment before its turn, when its messages still waited.
+            # The block is valid, but the relay chain did not include it. The parachain returns to
+            # the moment before its turn, when its messages still waited.
             if isinstance(record.event, CandidateRefused):
                 self.parachains[record.event.para] = before[record.event.para]
                 now.drop(record.event.para)

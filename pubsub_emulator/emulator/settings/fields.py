@@ -193,7 +193,7 @@ def faults(document: object, error: ValidationError, root: type[Model]) -> list[
         found.setdefault(location, reason)
     inside = {location[:depth] for location in found for depth in range(len(location))}
     # For a value with alternatives, pydantic reports findings of each. If one of them has findings
-    # inside the value, it is the one that was meant, and findings about the whole value are dropped.
+    # inside the value, it was meant, and findings about the whole value are dropped.
     return [Misplaced(at, why) for at, why in found.items() if at not in inside or not why.startswith(_WANTED)]
 
 

@@ -401,6 +401,6 @@ class Producer:
     def _came_to_its_end(self, task: asyncio.Future[Any]) -> None:
         self._under_way.pop(task, None)
         if not task.cancelled():
-            # asyncio warns of exceptions that are never retrieved. If the caller was cancelled, only
-            # this line retrieves the exception.
+            # asyncio warns of exceptions that are never retrieved. If the caller was cancelled,
+            # only this line retrieves the exception.
             task.exception()
