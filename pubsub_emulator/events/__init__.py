@@ -1,11 +1,11 @@
-"""Events of chains, delivered in order, without gaps, once to each subscriber that they concern.
+"""Events of chains: a log of them, and subscriptions that deliver each event once and in order.
 
-rows           `Row`, `Block`, and `assemble`: ids and order (pure)
-values         the fields of an event as JSON without floats, written in one way
-filters        an algebra of conditions, as a predicate, as SQL, as an index
-log            what a chain did, in a database
-subscriptions  streams of a log's rows, over gRPC, server-sent events and JSON-RPC
-cheats         a broadcaster that does not deliver what it owes
+- `rows`: a row of the log, and how blocks become rows.
+- `values`: the fields of an event as JSON, written in exactly one way.
+- `filters`: conditions on rows, as a predicate, as SQL and as an index.
+- `log`: what a chain did, in a database.
+- `subscriptions`: streams of a log's rows over gRPC, server-sent events and JSON-RPC.
+- `cheats`: a broadcaster that does not deliver what it should.
 """
 
 from pubsub_emulator.primitives.face import face

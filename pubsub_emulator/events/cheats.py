@@ -1,7 +1,7 @@
-"""Cheats of a broadcaster with the events that it owes a client, as named objects (EV-41).
+"""Cheats of a broadcaster with the events that it should deliver, as named objects (EV-41).
 
-Each takes what an honest one would have delivered in one stream, and gives what this one delivers; `found_as` is what
-`spark_audit.spark.deliveries` must say of it. The systems on this plane have cheats of their own in their rooms.
+Each cheat takes the events that an honest broadcaster would deliver in one stream, and returns
+those that this one delivers. The systems that use this log have cheats of their own in their rooms.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +15,16 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class Cheat(Generic[E]):
-    """One way to cheat. `change` gets the events due, and events that were not; there are at least three due."""
+    """One way to cheat."""
 
     name: str
     words: str
+    """What the broadcaster does, as a verb in the third person."""
     found_as: str
+    """The name under which the audit of deliveries must report it."""
     change: Callable[[Sequence[E], Sequence[E]], list[E]]
+    """A function of the events that are due, of which there are at least three, and of events that
+    are not. It returns the delivered events."""
 
 
 def _invent(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
@@ -29,6 +33,7 @@ def _invent(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
 
 
 def _second(due: Sequence[Row], **columns: Any) -> list[Row]:
+    """Return the due events with other values in columns of the second one."""
     return [due[0], due[1]._replace(**columns), *due[2:]]
 
 
@@ -47,3 +52,4 @@ _CHEATS: Final[tuple[Cheat[Row], ...]] = (
     Cheat("push", "delivers what was not asked for", "not asked for", _push),
 )
 CHEATS: Final = {cheat.name: cheat for cheat in _CHEATS}
+"""All cheats by name."""

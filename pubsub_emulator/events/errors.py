@@ -1,22 +1,28 @@
-"""Errors of logs, filters and subscriptions: each is one line that names the place, and changes nothing."""
+"""The errors of logs, filters and subscriptions.
+
+Each message is one line that names the place. An operation that raises has changed nothing.
+"""
 
 from pubsub_emulator.primitives.errors import PubsubError
 
 
 class EventsError(PubsubError):
-    """Root of the expected failures of logs, filters and subscriptions."""
+    """The base of the expected errors of logs, filters and subscriptions."""
 
 
 class NotTheNextBlock(EventsError):
-    """A leading block that does not follow the last one of the log (EV-2)."""
+    """Raised if a leading block does not follow the last one of the log (EV-2)."""
 
 
 class AnotherChain(EventsError):
-    """A source or a place that belongs to another network than the log."""
+    """Raised if a source or a database belongs to another network than the log."""
 
 
 class CursorAbandoned(EventsError):
-    """A cursor points into a branch that was taken back (EV-3). `common` is the last `seq` that both branches have."""
+    """Raised if a cursor points into a branch that was taken back (EV-3).
+
+    `common` is the last `seq` that both branches have, from which the client can go on.
+    """
 
     def __init__(self, common: int, epoch: int) -> None:
         super().__init__(f"events after seq {common} were taken back; go on from there (epoch {epoch})")
@@ -25,20 +31,23 @@ class CursorAbandoned(EventsError):
 
 
 class BadCursor(EventsError):
-    """A cursor that is damaged, or of another log."""
+    """Raised if a cursor is damaged or belongs to another log."""
 
 
 class BadFilter(EventsError):
-    """A filter that cannot be evaluated, or is over a limit; the message names the limit."""
+    """Raised if a filter cannot be evaluated or exceeds a limit. The message names the limit."""
 
 
 class UnknownToken(EventsError):
-    """No subscription has this token, or it was cancelled."""
+    """Raised if a token has no subscription, or its subscription was cancelled."""
 
 
 class LimitReached(EventsError):
-    """One more stream or subscription would exceed a limit; the message names it."""
+    """Raised if one more stream or subscription would exceed a limit.
+
+    The message names the limit.
+    """
 
 
 class SourceError(EventsError):
-    """A source gave something that is no chain's answer."""
+    """Raised if the answer of a source cannot come from a chain."""

@@ -1,11 +1,14 @@
-"""Values of an event's fields: JSON without floats, written in exactly one way.
+"""The values of an event's fields as JSON without floats, written in exactly one way.
 
-bytes and hashes   "0x…", lower case
-integers           JSON integers of any size
-text               as it is; text with U+0000 or a lone surrogate as the hex of its bytes, since no database takes it
-`None`             null
-unit variant       its name;  other variants {name: value} or {name: {field: value}}
-struct             {field: value};  tuple, list  [value, …];  a wrapper of one unnamed value is that value
+- Bytes and hashes are hexadecimal text in lower case, `"0x…"`.
+- Integers are JSON integers of any size.
+- Text is unchanged. Text with U+0000 or half of a surrogate pair, which databases do not store,
+  is the hexadecimal text of its bytes.
+- `None` is `null`.
+- A variant without fields is its name. Other variants are `{name: value}` or
+  `{name: {field: value}}`.
+- A struct is `{field: value}`, and a tuple or list is `[value, …]`. A wrapper of one unnamed value
+  is that value.
 """
 
 import json
@@ -15,12 +18,16 @@ from typing import TypeAlias
 from pubsub_emulator.events.errors import SourceError
 
 Value: TypeAlias = "bool | int | str | list[Value] | dict[str, Value] | None"
+"""A value in this form."""
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=False, allow_nan=False)
 
 
 def canonical(value: object) -> Value:
-    """`value` in the form of the module's table. Raises `SourceError` for what has none, a float for instance."""
+    """Return a value in the form that the module describes.
+
+    Raises `SourceError` if the value has no such form, for example a float.
+    """
     match value:
         case None | bool():
             return value
@@ -39,17 +46,19 @@ def canonical(value: object) -> Value:
 
 
 def encode_fields(fields: Mapping[str, Value]) -> str:
-    """The one text of canonical fields, in their order."""
+    """Return canonical fields as JSON, in their order."""
     return _encoder.encode(fields)
 
 
 def decode_fields(body: str) -> dict[str, Value]:
-    """The inverse of `encode_fields`."""
+    """Return the fields in a text that `encode_fields` has written."""
     fields: dict[str, Value] = json.loads(body)
     return fields
 
 
 def _text(text: str) -> str:
+    """Return a text, or the hexadecimal text of its bytes if databases do not store it."""
+    # Almost every text passes this quick check. Printable text has no surrogates.
     if "\x00" not in text and text.isprintable():
         return text
     raw = text.encode("utf-8", "surrogatepass")
@@ -57,5 +66,5 @@ def _text(text: str) -> str:
 
 
 def is_unstorable(text: str) -> bool:
-    """Whether a text has U+0000 or a lone surrogate."""
+    """Return whether a text has U+0000 or half of a surrogate pair."""
     return "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text)

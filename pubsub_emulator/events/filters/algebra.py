@@ -1,16 +1,20 @@
-"""The algebra: seven constructors, checked when they are made (EV-10, EV-14).
+"""The algebra of filters: seven constructors, checked when a filter is made (EV-10, EV-14).
 
-Any()                        every row
-All(f, …), OneOf(f, …)       conjunction and disjunction; empty `All` matches every row, empty `OneOf` none
-Not(f)
-Chain(2000), Chain(None)     a parachain; the leading chain
-Kind("Balances.Transfer")    one kind; `Kind("Balances.*")` all of a pallet
-Field("amount", ">=", 5)     op is one of = != < <= > >= in prefix
+- `Any()` matches every row.
+- `All(f, …)` matches rows that every part matches, and `OneOf(f, …)` rows that some part matches.
+  An empty `All` matches every row, an empty `OneOf` no row.
+- `Not(f)` matches rows that `f` does not match.
+- `Chain(2000)` matches rows of a parachain, `Chain(None)` rows of the leading chain.
+- `Kind("Balances.Transfer")` matches rows of one kind, `Kind("Balances.*")` of a whole pallet.
+- `Field("amount", ">=", 5)` compares a field. The operators are `=`, `!=`, `<`, `<=`, `>`, `>=`,
+  `in` and `prefix`.
 
-A path walks names and indices: `"dispatch_info.weight"`, or `("xs", 0)` for the first item of the list `xs`. A path
-that leads nowhere does not match, under `!=` neither; `Not` turns that round. Values of different types are never
-equal and never ordered: `Field("x", "!=", "5")` matches the number 5. `<` and its like order integers as numbers and
-texts by code point.
+A path consists of names and indices: `"dispatch_info.weight"`, or `("xs", 0)` for the first item of
+the list `xs`. A path that leads nowhere does not match, not even with `!=`. `Not` inverts that as
+well.
+
+Values of different types are never equal and have no order, so `Field("x", "!=", "5")` matches the
+number 5. `<`, `<=`, `>` and `>=` order integers as numbers and texts by code points.
 """
 
 import re
@@ -22,33 +26,47 @@ from pubsub_emulator.events.errors import BadFilter
 from pubsub_emulator.events.values import is_unstorable
 
 Scalar: TypeAlias = bool | int | str | None
+"""A value with which a field can be compared."""
 Step: TypeAlias = str | int
+"""A step of a path: the name of a field, or an index in a list."""
 S = TypeVar("S", bound=Scalar)
 
 OPS: Final = ("=", "!=", "<", "<=", ">", ">=", "in", "prefix")
+"""The operators of `Field`."""
 _ORDERED: Final = ("<", "<=", ">", ">=")
 
 MAX_DEPTH: Final = 16
+"""The greatest depth of nested filters."""
 MAX_NODES: Final = 1_000
+"""The greatest number of parts of one subscription's filters, values of lists included."""
 MAX_PATH: Final = 16
+"""The greatest number of steps of a path."""
 MAX_INDEX: Final = 1_000_000
+"""The greatest index in a path."""
 MAX_TEXT: Final = 4_096
+"""The greatest length of a text, in characters."""
 MAX_LIST: Final = 1_000
+"""The greatest number of values of `in`."""
 MAX_INTEGER_BITS: Final = 512
-MAX_FILTERS: Final = 100  #: Filters of one subscription
+"""The greatest size of an integer."""
+MAX_FILTERS: Final = 100
+"""The greatest number of filters of one subscription."""
 
 _SHOWN: Final = 80
+"""The number of characters of a value that an error shows."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,128}")
 _KIND: Final = re.compile(r"[A-Za-z0-9_]{1,128}\.(\*|[A-Za-z0-9_]{1,128})")
 
 
 @dataclass(frozen=True, slots=True)
 class Any:
-    """Every row."""
+    """A filter that matches every row."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class _Parts:
+    """A filter that consists of several others."""
+
     parts: "tuple[Filter, ...]"
 
     def __init__(self, *parts: "Filter") -> None:
@@ -56,27 +74,30 @@ class _Parts:
 
 
 class All(_Parts):
-    """Rows that every part matches."""
+    """A filter that matches rows that every part matches."""
 
     __slots__ = ()
 
 
 class OneOf(_Parts):
-    """Rows that some part matches."""
+    """A filter that matches rows that some part matches."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Rows that the part does not match."""
+    """A filter that matches rows that its part does not match."""
 
     part: "Filter"
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Rows of one parachain, or of the leading chain for `None`. Raises `BadFilter`."""
+    """A filter that matches rows of one parachain, or of the leading chain for `None`.
+
+    Raises `BadFilter` if `chain` is not the id of a parachain.
+    """
 
     chain: int | None
 
@@ -88,7 +109,10 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Rows of one kind, `Pallet.Event`, or of a pallet, `Pallet.*`. Raises `BadFilter`."""
+    """A filter that matches rows of one kind, `Pallet.Event`, or of a pallet, `Pallet.*`.
+
+    Raises `BadFilter` if the text has neither form.
+    """
 
     kind: str
 
@@ -99,7 +123,11 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Field:
-    """Rows whose field at `path` compares to `value`; for `in` a tuple of scalars. Raises `BadFilter`."""
+    """A filter that compares the field at `path` with `value`.
+
+    For `in`, `value` is a tuple of scalars. Raises `BadFilter` if the path, the operator or the
+    value is not valid.
+    """
 
     path: tuple[Step, ...]
     op: str
@@ -121,6 +149,7 @@ class Field:
         return hash(self._identity())
 
     def _identity(self) -> tuple[object, ...]:
+        """Return the fields with the types of their values, because `1 == True` in Python."""
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         return typed(self.path), self.op, isinstance(self.value, tuple), typed(values)
 
@@ -128,10 +157,14 @@ class Field:
 Filter: TypeAlias = Any | All | OneOf | Not | Chain | Kind | Field
 
 ANY: Final = Any()
+"""The filter that matches every row."""
 
 
 def typed(values: Iterable[S]) -> tuple[tuple[str, S], ...]:
-    """Steps or scalars with their types, which tell `True` from 1 and a name `"0"` from an index 0."""
+    """Return values with the names of their types.
+
+    This tells `True` from 1, and a name `"0"` from an index 0.
+    """
     return tuple((type(each).__name__, each) for each in values)
 
 
@@ -142,7 +175,10 @@ def parse_path(text: str) -> tuple[Step, ...]:
 
 
 def check_limits(filters: Iterable[Filter]) -> tuple[Filter, ...]:
-    """The filters of one subscription, or `BadFilter` with the name of the limit that they exceed (EV-14)."""
+    """Return the filters of one subscription.
+
+    Raises `BadFilter` with the name of the limit that they exceed (EV-14).
+    """
     listed = tuple(filters)
     if len(listed) > MAX_FILTERS:
         raise BadFilter(f"{len(listed)} filters exceed MAX_FILTERS, {MAX_FILTERS}")
@@ -153,7 +189,10 @@ def check_limits(filters: Iterable[Filter]) -> tuple[Filter, ...]:
 
 
 def size(part: Filter, depth: int = 1) -> int:
-    """The number of a filter's parts, values of lists included. Raises `BadFilter` beyond `MAX_DEPTH`."""
+    """Return the number of a filter's parts, values of lists included.
+
+    Raises `BadFilter` if the filter is nested too deeply or is not a filter.
+    """
     if depth > MAX_DEPTH:
         raise BadFilter(f"a filter is nested deeper than MAX_DEPTH, {MAX_DEPTH}")
     match part:
@@ -170,6 +209,7 @@ def size(part: Filter, depth: int = 1) -> int:
 
 
 def _check_path(steps: tuple[object, ...]) -> None:
+    """Raise `BadFilter` unless the steps are a path."""
     if not 1 <= len(steps) <= MAX_PATH:
         raise BadFilter(f"a path has 1 to MAX_PATH, {MAX_PATH}, steps, not {len(steps)}")
     for step in steps:
@@ -181,6 +221,10 @@ def _check_path(steps: tuple[object, ...]) -> None:
 
 
 def _checked(op: str, value: Scalar | Iterable[Scalar]) -> Scalar | tuple[Scalar, ...]:
+    """Return the value of a field's comparison.
+
+    Raises `BadFilter` if the operator does not take it.
+    """
     if op == "in":
         if isinstance(value, (str, int)) or value is None:
             raise BadFilter(f"`in` takes a list, not {_shown(value)}")
@@ -197,6 +241,7 @@ def _checked(op: str, value: Scalar | Iterable[Scalar]) -> Scalar | tuple[Scalar
 
 
 def _scalar(value: object) -> Scalar:
+    """Return a scalar. Raises `BadFilter` if the value is not one or exceeds a limit."""
     match value:
         case None | bool():
             return value
@@ -215,5 +260,5 @@ def _scalar(value: object) -> Scalar:
 
 
 def _shown(value: object) -> str:
-    """The beginning of a value, for an error: a stranger's text may be a megabyte."""
+    """Return the beginning of a value for an error, because a client's text may be very long."""
     return repr(value)[:_SHOWN]

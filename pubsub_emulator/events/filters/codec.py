@@ -1,8 +1,11 @@
-"""Filters as JSON (EV-10), for servers and stored subscriptions.
+"""Filters as JSON, for servers and stored subscriptions (EV-10).
 
-{"any": true}   {"all": [f, …]}   {"one_of": [f, …]}   {"not": f}
-{"chain": 2000}   {"chain": null}   {"kind": "Balances.*"}
-{"field": "dispatch_info.weight", "op": ">=", "value": 5}   {"field": ["xs", 0], "op": "in", "value": [1, 2]}
+The forms are:
+
+    {"any": true}   {"all": [f, …]}   {"one_of": [f, …]}   {"not": f}
+    {"chain": 2000}   {"chain": null}   {"kind": "Balances.*"}
+    {"field": "dispatch_info.weight", "op": ">=", "value": 5}
+    {"field": ["xs", 0], "op": "in", "value": [1, 2]}
 """
 
 import json
@@ -26,11 +29,12 @@ from pubsub_emulator.events.filters.algebra import (
     check_limits,
 )
 
-MAX_BYTES: Final = 1_048_576  #: Of the JSON of one subscription's filters
+MAX_BYTES: Final = 1_048_576
+"""The greatest size of the JSON of one subscription's filters, in bytes."""
 
 
 def to_json(part: Filter) -> dict[str, Json]:
-    """The JSON object of a filter."""
+    """Return a filter as a JSON object."""
     match part:
         case Any():
             return {"any": True}
@@ -49,15 +53,21 @@ def to_json(part: Filter) -> dict[str, Json]:
 
 
 def from_json(data: object, place: str = "filter", depth: int = 1) -> Filter:
-    """The filter of a JSON object. Raises `BadFilter`, which names the place of what is wrong."""
+    """Return the filter of a JSON object.
+
+    Raises `BadFilter`, whose message names the place of the error. `place` and `depth` are those of
+    this object in a larger one.
+    """
     try:
         return _parsed(data, place, depth)
     except BadFilter as error:
+        # An inner filter has already added its place.
         text = str(error)
         raise (error if text.startswith("filter") else BadFilter(f"{place}: {text}")) from None
 
 
 def _parsed(data: object, place: str, depth: int) -> Filter:
+    """Return the filter of a JSON object. The errors do not name the place."""
     if depth > MAX_DEPTH:
         raise BadFilter(f"nested deeper than MAX_DEPTH, {MAX_DEPTH}")
     if not isinstance(data, dict):
@@ -86,7 +96,7 @@ def _parsed(data: object, place: str, depth: int) -> Filter:
 
 
 def filters_from_json(data: object) -> tuple[Filter, ...]:
-    """The filters of a subscription, a JSON list, within all limits. Raises `BadFilter`."""
+    """Return the filters of a subscription, which are a JSON list. Raises `BadFilter`."""
     if not isinstance(data, list):
         raise BadFilter("filters: a JSON list of filters")
     if len(data) > MAX_FILTERS:
@@ -95,12 +105,12 @@ def filters_from_json(data: object) -> tuple[Filter, ...]:
 
 
 def dump_filters(filters: Sequence[Filter]) -> str:
-    """Filters as one line of JSON, the same for the same filters."""
+    """Return filters as one line of JSON, which is the same for the same filters."""
     return json.dumps([to_json(each) for each in filters], separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
 def parse_filters(text: str | bytes) -> tuple[Filter, ...]:
-    """The inverse of `dump_filters`, for text from anyone. Raises `BadFilter`."""
+    """Return the filters in a text of `dump_filters`, or in a client's text. Raises `BadFilter`."""
     if len(text) > MAX_BYTES:
         raise BadFilter(f"filters of {len(text)} bytes exceed MAX_BYTES, {MAX_BYTES}")
     try:
@@ -110,6 +120,7 @@ def parse_filters(text: str | bytes) -> tuple[Filter, ...]:
 
 
 def _field(data: dict[str, Json]) -> Field:
+    """Return a comparison of a field. Raises `BadFilter`."""
     path = data["field"]
     if not isinstance(path, (str, list)):
         raise BadFilter("field is a text with dots, or a list of names and indices")

@@ -1,8 +1,11 @@
-"""Which of very many filters match one row, without asking each (EV-13).
+"""An index that finds which of very many filters match a row, without evaluating each (EV-13).
 
-Each filter is filed under conditions of which any row it matches fulfils at least one: the first equality of a field,
-else its kind, its pallet, its chain; what has none of these is asked for every row. Whatever is found there is asked
-with its predicate, so the result is that of a scan.
+Each filter is filed under conditions ("routes") of which every matching row fulfils at least one.
+The condition is the equality of a field if the filter requires one, otherwise its kind, its pallet
+or its chain. A filter without any of these is evaluated for every row.
+
+For a row, only the filters under its conditions are evaluated, so the result is the same as that of
+evaluating all.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -16,25 +19,33 @@ from pubsub_emulator.events.values import Value
 K = TypeVar("K", bound=Hashable)
 
 Route: TypeAlias = tuple[object, ...]
+"""A condition: its rank and its value."""
 
 _REST: Final[Route] = ("rest",)
+"""The route of filters that must be evaluated for every row."""
 _RANKS: Final = {"value": 0, "kind": 1, "pallet": 2, "chain": 3, "rest": 4}
+"""The routes in the order in which they are preferred: the first ones are fulfilled by the fewest
+rows."""
 
 
 class FilterIndex(Generic[K]):
-    """Filters of many subscriptions by key."""
+    """The filters of many subscriptions, by the subscriptions' keys."""
 
     def __init__(self) -> None:
         self._routes: dict[K, tuple[Route, ...]] = {}
+        """The routes under which each subscription is filed."""
         self._filed: dict[Route, dict[K, Predicate]] = {}
+        """The subscriptions under each route, with their predicates."""
         self._paths: dict[str, dict[tuple[Route, ...], int]] = {}
+        """The paths that occur in routes and their numbers, by the first name of the path."""
         self._steps: dict[tuple[Route, ...], tuple[Step, ...]] = {}
+        """The steps of each path."""
 
     def __len__(self) -> int:
         return len(self._routes)
 
     def add(self, key: K, filters: Iterable[Filter]) -> None:
-        """File the filters of a subscription; they replace those it had."""
+        """File the filters of a subscription, in place of those that it had."""
         self.remove(key)
         listed = tuple(filters)
         predicate = any_of(listed)
@@ -46,7 +57,7 @@ class FilterIndex(Generic[K]):
                 self._count(route[1], 1)  # type: ignore[arg-type]  # the path of a value's route
 
     def remove(self, key: K) -> None:
-        """Forget a subscription; nothing happens when it is not there."""
+        """Remove a subscription, if it is there."""
         for route in self._routes.pop(key, ()):
             filed = self._filed[route]
             del filed[key]
@@ -56,7 +67,10 @@ class FilterIndex(Generic[K]):
                 self._count(route[1], -1)  # type: ignore[arg-type]  # as in `add`
 
     def match(self, row: Row, fields: Mapping[str, Value] | None = None) -> list[K]:
-        """The keys of all subscriptions that the row matches, in no particular order; `fields` if already decoded."""
+        """Return the keys of all subscriptions that match a row, in no particular order.
+
+        `fields` are the row's decoded fields, if the caller has them.
+        """
         values = row.fields if fields is None else fields
         found: dict[K, bool] = {}
         for route in self._fulfilled(row, values):
@@ -66,10 +80,13 @@ class FilterIndex(Generic[K]):
         return [key for key, matched in found.items() if matched]
 
     def _fulfilled(self, row: Row, fields: Mapping[str, Value]) -> Iterable[Route]:
+        """Yield the routes that a row fulfils."""
         yield ("kind", row.kind)
         yield ("pallet", row.kind.partition(".")[0])
         yield ("chain", row.chain)
         yield _REST
+        # Only paths whose first name the row has can lead somewhere. The intersection is worth its
+        # cost only if there are more paths than fields.
         for first in fields.keys() & self._paths.keys() if len(self._paths) > len(fields) else self._paths:
             for path in self._paths[first]:
                 value = walk(fields, self._steps[path])
@@ -77,6 +94,7 @@ class FilterIndex(Generic[K]):
                     yield _value_route(path, value)
 
     def _count(self, path: tuple[Route, ...], by: int) -> None:
+        """Count a path's routes up or down, so that paths without routes are not walked."""
         first = str(path[0][1])
         paths = self._paths.setdefault(first, {})
         paths[path] = paths.get(path, 0) + by
@@ -88,11 +106,15 @@ class FilterIndex(Generic[K]):
 
 
 def _value_route(path: tuple[Route, ...], value: Scalar) -> Route:
+    """Return the route of a field's value.
+
+    It has the type's name, because `1 == True` in Python.
+    """
     return ("value", path, type(value).__name__, value)
 
 
 def _routes(part: Filter) -> tuple[Route, ...]:
-    """Conditions of which every row that the filter matches fulfils one."""
+    """Return conditions of which every row that matches the filter fulfils one."""
     match part:
         case Kind(kind):
             return (("pallet", kind[:-2]),) if kind.endswith(".*") else (("kind", kind),)
@@ -111,4 +133,8 @@ def _routes(part: Filter) -> tuple[Route, ...]:
 
 
 def _rank(routes: tuple[Route, ...]) -> int:
+    """Return the rank of the least selective of some routes.
+
+    `All` uses the part with the best one.
+    """
     return max((_RANKS[str(route[0])] for route in routes), default=-1)

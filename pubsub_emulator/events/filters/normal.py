@@ -1,7 +1,9 @@
-"""Normal form of a subscription's filters (EV-12): each once, none that another one covers, in one order.
+"""The normal form of a subscription's filters (EV-12).
 
-Two sets of filters that differ in order, repetition or redundancy get the same form. `covers` may miss a coverage that
-holds, in very large sets above all; it never claims one that does not.
+Each filter occurs once, none is covered by another one, and they are in one order. So sets of
+filters that differ only in order, repetition or redundancy have the same normal form. `covers` may
+fail to find that a filter covers another one, especially in very large sets. It never finds it
+wrongly.
 """
 
 from collections.abc import Iterable
@@ -13,16 +15,22 @@ from pubsub_emulator.events.filters.codec import dump_filters
 from pubsub_emulator.events.filters.predicate import same
 
 _STEPS_A_PART: Final = 128
-"""Comparisons for each part of the filters: all pairs of a hundred filters, and a bound for what is nested."""
+"""The number of comparisons for each part of the filters.
+
+It is enough for all pairs of a hundred filters, and it limits the work for nested ones.
+"""
 
 
 def normalize(filters: Iterable[Filter]) -> tuple[Filter, ...]:
-    """The normal form; it matches a row exactly where one of `filters` does."""
+    """Return the normal form. It matches the same rows as `filters`."""
     return _without_covered(_gathered(_flat(map(simplify, filters), OneOf)), wide=True)
 
 
 def simplify(part: Filter) -> Filter:
-    """A filter of the same meaning: conjunctions and disjunctions are flat and ordered, `Not(Not(f))` is `f`."""
+    """Return a filter that matches the same rows and is simpler.
+
+    Conjunctions and disjunctions become flat and ordered, and `Not(Not(f))` becomes `f`.
+    """
     match part:
         case All(parts):
             return _conjunction([simplify(each) for each in parts])
@@ -45,7 +53,10 @@ def simplify(part: Filter) -> Filter:
 
 
 class Steps:
-    """The number of comparisons left: filters come from anyone, and may be made to be slow to compare."""
+    """The number of comparisons that are left.
+
+    Clients send the filters, and could send some that take long to compare.
+    """
 
     __slots__ = ("left",)
 
@@ -54,7 +65,10 @@ class Steps:
 
 
 def covers(wide: Filter, narrow: Filter, steps: Steps | None = None) -> bool:
-    """Whether every row that `narrow` matches is known to be matched by `wide`; not known once `steps` are used up."""
+    """Return whether every row that `narrow` matches is certain to be matched by `wide`.
+
+    Returns `False` when `steps` have been used up.
+    """
     steps = Steps() if steps is None else steps
     steps.left -= 1
     if steps.left < 0:
@@ -84,7 +98,7 @@ def covers(wide: Filter, narrow: Filter, steps: Steps | None = None) -> bool:
 
 
 def _excludes(out: Filter, narrow: Filter, steps: Steps) -> bool:
-    """Whether no row that `narrow` matches is matched by `out`."""
+    """Return whether it is certain that no row is matched by both `out` and `narrow`."""
     match (out, narrow):
         case (_, Not(inner)):
             return covers(inner, out, steps)
@@ -118,7 +132,7 @@ def _values(part: Field) -> tuple[Scalar, ...]:
 
 
 def _among(path: tuple[Step, ...], values: Iterable[Scalar]) -> Filter:
-    """Equality with one of some values: each once, in one order."""
+    """Return the equality with one of some values, each once and in one order."""
     listed = [value for _, value in sorted({*algebra.typed(values)}, key=lambda key: (key[0], str(key[1])))]
     if not listed:
         return OneOf()
@@ -126,11 +140,12 @@ def _among(path: tuple[Step, ...], values: Iterable[Scalar]) -> Filter:
 
 
 def _flat(parts: Iterable[Filter], kind: type[All | OneOf]) -> list[Filter]:
-    """The parts of those of a kind, and the others themselves."""
+    """Return the parts with those of a kind replaced by their own parts."""
     return [one for each in parts for one in (each.parts if isinstance(each, kind) else (each,))]
 
 
 def _conjunction(parts: list[Filter]) -> Filter:
+    """Return a filter for rows that all parts match."""
     kept = _without_covered([each for each in _flat(parts, All) if not isinstance(each, Any)], wide=False)
     if OneOf() in kept:
         return OneOf()
@@ -138,12 +153,13 @@ def _conjunction(parts: list[Filter]) -> Filter:
 
 
 def _disjunction(parts: list[Filter]) -> Filter:
+    """Return a filter for rows that some part matches."""
     kept = _without_covered(_gathered(_flat(parts, OneOf)), wide=True)
     return kept[0] if len(kept) == 1 else OneOf(*kept)
 
 
 def _gathered(parts: Iterable[Filter]) -> list[Filter]:
-    """Alternatives with the equalities of each path gathered into one list of values."""
+    """Return alternatives, with the equalities of each path gathered into one list of values."""
     others: list[Filter] = []
     by_path: dict[tuple[tuple[str, Step], ...], list[Field]] = {}
     for each in parts:
@@ -159,12 +175,17 @@ def _gathered(parts: Iterable[Filter]) -> list[Filter]:
 
 
 def _without_covered(parts: list[Filter], *, wide: bool) -> tuple[Filter, ...]:
-    """In one order and each once; of two where one covers the other the wide one stays, or else the narrow one."""
+    """Return the parts in one order and each once, without the redundant ones.
+
+    Of two parts of which one covers the other, the wide one remains if `wide`, otherwise the narrow
+    one.
+    """
     ordered = sorted(dict.fromkeys(parts), key=lambda each: dump_filters([each]))
     if wide and any(isinstance(each, Any) for each in ordered):
         return (ANY,)
     steps = Steps(_STEPS_A_PART * sum(map(algebra.size, ordered)))
 
+    # Of two parts that cover each other, the first one remains.
     def is_redundant(at: int, other_at: int) -> bool:
         over, under = (other_at, at) if wide else (at, other_at)
         over_part, under_part = ordered[over], ordered[under]

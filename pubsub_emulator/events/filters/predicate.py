@@ -1,4 +1,7 @@
-"""A filter as a function of a row (EV-11). `sql` compiles to the same meaning; a property holds the two equal."""
+"""A filter as a Python function of a row (EV-11).
+
+`sql` compiles filters to the same meaning. A property test compares the two.
+"""
 
 import operator
 import typing
@@ -9,14 +12,16 @@ from pubsub_emulator.events.filters.algebra import All, Any, Chain, Field, Filte
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import Value
 
-Predicate: TypeAlias = Callable[[Row, Mapping[str, Value]], bool]  #: Of a row and its decoded fields
+Predicate: TypeAlias = Callable[[Row, Mapping[str, Value]], bool]
+"""A function of a row and of its decoded fields."""
 
 
 class Missing:
-    """The value of a missing path."""
+    """The type of `MISSING`."""
 
 
 MISSING: Final = Missing()
+"""The value at a path that leads nowhere. `None` is a value that a field can have."""
 _ORDER: Final[dict[str, Callable[[typing.Any, typing.Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -26,7 +31,7 @@ _ORDER: Final[dict[str, Callable[[typing.Any, typing.Any], bool]]] = {
 
 
 def compile_filter(part: Filter) -> Predicate:
-    """The predicate of a filter."""
+    """Return the predicate of a filter."""
     match part:
         case Any():
             return lambda _row, _fields: True
@@ -48,17 +53,17 @@ def compile_filter(part: Filter) -> Predicate:
 
 
 def matches(part: Filter, row: Row) -> bool:
-    """Whether a row matches; for one row. Compile the filter where there are many."""
+    """Return whether a row matches. For many rows, compile the filter instead."""
     return compile_filter(part)(row, row.fields)
 
 
 def any_of(filters: Iterable[Filter]) -> Predicate:
-    """The predicate of a subscription: one of its filters matches."""
+    """Return the predicate of a subscription, which matches if one of its filters does."""
     return compile_filter(OneOf(*filters))
 
 
 def walk(fields: Mapping[str, Value], path: tuple[Step, ...]) -> "Value | Missing":
-    """The value at a path, `MISSING` where there is none."""
+    """Return the value at a path, `MISSING` if the path leads nowhere."""
     at: typing.Any = fields
     for step in path:
         if isinstance(step, str):
@@ -71,11 +76,15 @@ def walk(fields: Mapping[str, Value], path: tuple[Step, ...]) -> "Value | Missin
 
 
 def same(found: object, value: Scalar) -> bool:
-    """Equality of scalars that tells `True` from 1."""
+    """Return whether a found value is equal to a scalar and of the same type.
+
+    Python has `True == 1`.
+    """
     return type(found) is type(value) and found == value
 
 
 def _kind(kind: str) -> Predicate:
+    """Return the predicate for a kind or for a pallet."""
     if kind.endswith(".*"):
         pallet = kind[:-1]
         return lambda row, _fields: row.kind.startswith(pallet)
@@ -83,6 +92,7 @@ def _kind(kind: str) -> Predicate:
 
 
 def _field(path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Predicate:
+    """Return the predicate for a comparison of a field."""
     test = _test(op, value)
 
     def predicate(_row: Row, fields: Mapping[str, Value]) -> bool:
@@ -93,6 +103,7 @@ def _field(path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) 
 
 
 def _test(op: str, value: Scalar | tuple[Scalar, ...]) -> Callable[[object], bool]:
+    """Return the function that compares a found value."""
     if isinstance(value, tuple):
         return lambda found: any(same(found, each) for each in value)
     if op == "=":

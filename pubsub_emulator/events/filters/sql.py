@@ -1,10 +1,10 @@
-"""A filter as a WHERE clause over the columns `chain`, `kind` and `body` of a log, or over others (EV-11).
+"""A filter as a WHERE clause over the columns of a log, or of another table (EV-11).
 
-Nothing of a filter becomes SQL text: names, indices, values are all parameters. Every leaf is TRUE or FALSE and never
-NULL, so that NOT turns a missing path round as the predicate does.
+No part of a filter becomes SQL text: names, indices and values are all parameters. Every leaf is
+TRUE or FALSE and never NULL, so that NOT inverts a missing path as the predicate does.
 
-SQLite reads integers beyond 64 bits as floats; near and beyond that size they are compared as text, by sign, length
-and digits.
+SQLite reads integers of more than 64 bits as floats. So integers near that size and beyond it are
+compared as text: by sign, length and digits.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pubsub_emulator.events.filters.algebra import All, Any, Chain, Field, Filte
 
 
 class Clause(NamedTuple):
-    """SQL with its parameters in order."""
+    """SQL with its parameters, in order."""
 
     sql: str
     params: tuple[object, ...] = ()
@@ -23,24 +23,34 @@ class Clause(NamedTuple):
 
 _TRUE: Final = Clause("(1 = 1)")
 _FALSE: Final = Clause("(1 = 0)")
-_EXACT: Final = 2**62  # integers of less than this size are compared as SQLite's own
+_EXACT: Final = 2**62
+"""Integers that are smaller in size than this are compared as SQLite's own integers."""
 
 
 class Columns(Protocol):
-    """A table of events: the conditions of the leaves of a filter. Each is TRUE or FALSE, never NULL."""
+    """A table of events, by the conditions that stand for the leaves of a filter.
+
+    Each condition is TRUE or FALSE, never NULL.
+    """
 
     def chain(self, chain: int | None) -> Clause:
-        """Whether a row is of a chain."""
+        """Return the condition that a row is of a chain."""
 
     def kind(self, kind: str) -> Clause:
-        """Whether a row is of a kind, or of a pallet for `Pallet.*`."""
+        """Return the condition that a row is of a kind, or of a pallet for `Pallet.*`."""
 
     def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
-        """Whether a field compares to a value. Raises `BadFilter` if the table cannot say."""
+        """Return the condition that compares a field.
+
+        Raises `BadFilter` if the table cannot express it.
+        """
 
 
 def where(part: Filter, columns: Columns) -> Clause:
-    """The condition under which a row matches. Raises `BadFilter` if the table cannot say."""
+    """Return the condition under which a row matches.
+
+    Raises `BadFilter` if the table cannot express it.
+    """
     match part:
         case Any():
             return _TRUE
@@ -71,7 +81,9 @@ class LogColumns(Columns):
         return Clause("(chain IS NOT NULL AND chain = ?)", (chain,))
 
     def kind(self, kind: str) -> Clause:
-        if kind.endswith(".*"):  # names hold letters, digits and _, so `/`, which follows `.`, ends the range
+        if kind.endswith(".*"):
+            # Names have letters, digits and _, so `/`, which follows `.`, ends the range of the
+            # pallet.
             return Clause("(kind >= ? AND kind < ?)", (kind[:-1], f"{kind[:-2]}/"))
         return Clause("(kind = ?)", (kind,))
 
@@ -80,7 +92,10 @@ class LogColumns(Columns):
 
 
 def _joined(clauses: Sequence[Clause], word: str, empty: Clause) -> Clause:
-    """A balanced tree: databases bound the depth of an expression."""
+    """Return the conjunction or disjunction of clauses as a balanced tree.
+
+    Databases limit the depth of an expression, which a chain of many parts would exceed.
+    """
     if not clauses:
         return empty
     if len(clauses) == 1:
@@ -99,11 +114,12 @@ def _both(*clauses: Clause) -> Clause:
 
 
 def _leaf(field: "_JsonField", op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
-    """The condition of a field as a leaf that is never NULL."""
+    """Return the comparison of a field as a condition that is never NULL."""
     if isinstance(value, tuple):
         test = _either(*(_same(field, each) for each in value))
     elif op == "!=":
         same = _same(field, value)
+        # `!=` needs a path that leads somewhere, to a value that is of another type or different.
         test = _both(field.is_there(), Clause(f"(NOT COALESCE({same.sql}, {_FALSE.sql}))", same.params))
     elif op == "=":
         test = _same(field, value)
@@ -115,7 +131,7 @@ def _leaf(field: "_JsonField", op: str, value: Scalar | tuple[Scalar, ...]) -> C
 
 
 def _same(field: "_JsonField", value: Scalar) -> Clause:
-    """Equality with a scalar; NULL where the path leads nowhere."""
+    """Return the equality with a scalar. It is NULL if the path leads nowhere."""
     if value is None:
         return field.has_type("null")
     if isinstance(value, bool):
@@ -124,7 +140,7 @@ def _same(field: "_JsonField", value: Scalar) -> Clause:
 
 
 class _SqliteField:
-    """One path into `body`: whether it leads somewhere, to a type, to `true`, to a text or an integer."""
+    """The conditions on the value at a path in `body`, for SQLite."""
 
     def __init__(self, path: tuple[Step, ...]) -> None:
         self._path = "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path)
@@ -153,6 +169,11 @@ class _SqliteField:
         return _both(self.has_type("integer"), test)
 
     def _long(self, op: str, digits: str, negative: bool) -> Clause:
+        """Compare an integer as text: first its sign, then its length, then its digits.
+
+        Of negative integers, the longer one is the smaller one. The sign adds one character to
+        both.
+        """
         equal = self._digits("=", digits)
         if op == "=":
             return equal
@@ -177,7 +198,7 @@ class _SqliteField:
 
 
 class _PostgresField:
-    """As `_SqliteField`."""
+    """The conditions on the value at a path in `body`, for PostgreSQL."""
 
     def __init__(self, path: tuple[Step, ...]) -> None:
         steps = "".join(" -> ?::int" if isinstance(step, int) else " -> ?::text" for step in path)

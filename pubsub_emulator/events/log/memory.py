@@ -1,4 +1,7 @@
-"""A log in memory: the rules and nothing else. The reference of the contract suite, and fast enough for stories."""
+"""A log in memory.
+
+The other logs are compared with it in tests, and it is fast enough for simulated stories.
+"""
 
 import secrets
 import threading
@@ -13,7 +16,10 @@ from pubsub_emulator.events.rows import Block, Row
 
 
 class MemoryStore(Store):
-    """A log that ends with the program."""
+    """A log that exists as long as the object.
+
+    `identity` is the log's id, by default a random one.
+    """
 
     def __init__(self, network: str, identity: bytes | None = None) -> None:
         self.network = network
@@ -21,10 +27,13 @@ class MemoryStore(Store):
         self._head = Head()
         self._rows: list[Row] = []
         self._blocks: dict[int, tuple[bytes, int]] = {}
+        """The hash of each leading block and the log's last `seq` after it, by number."""
         self._rewinds: list[tuple[int, int]] = []
+        """The epoch that began with each rewind, and the last `seq` that remained."""
         self._genesis: bytes | None = None
         self._closed = False
         self._changed = threading.Condition()
+        """The lock of all fields, notified when the log changes."""
 
     def head(self) -> Head:
         return self._head

@@ -1,9 +1,11 @@
-"""The log in a database: three tables and a row of metadata, all written in one transaction for each append.
+"""The log in a database. Each append is one transaction.
 
-{prefix}_meta    network, id, genesis, epoch, seq, anchor, hash     one row; writers lock it
-{prefix}_blocks  anchor, hash, seq (the log's last after the block)
-{prefix}_rows    the columns of `Row`
-{prefix}_epochs  epoch, common
+The tables are:
+
+- `{prefix}_meta` has one row, which writers lock: network, id, genesis, epoch, seq, anchor, hash.
+- `{prefix}_blocks` has each leading block: anchor, hash, and the log's last seq after the block.
+- `{prefix}_rows` has the columns of `Row`.
+- `{prefix}_epochs` has each rewind: epoch, and the last seq that remained.
 """
 
 import secrets
@@ -36,7 +38,12 @@ _NO_LOG: Final = "there is no log; `pubsub log follow` makes one"
 
 
 class SqlStore(Store):
-    """The log `network`, `None` for any; another `prefix` is another log. Raises `AnotherChain` where another is."""
+    """The log of a network in a database.
+
+    With `network` as `None`, any existing log is opened. Each `prefix` is another log. Raises
+    `AnotherChain` if the database has the log of another network, and `StoreError` if it should
+    have one and does not.
+    """
 
     def __init__(self, database: Database, network: str | None, *, prefix: str = "log") -> None:
         self.database = database
@@ -87,6 +94,7 @@ class SqlStore(Store):
             rows: list[Row] = []
             ends: list[tuple[int, bytes, int]] = []
             for block in blocks:
+                # Blocks of this very call are not in the database yet.
                 kept = fresh[block.number].hash if block.number in fresh else self._hash_at(session, block.number, head)
                 if follows(head, block, kept):
                     rows += block.rows(head.seq)
@@ -132,6 +140,7 @@ class SqlStore(Store):
         params = (after, after + span, *clause.params, limit)
         if self.database.dialect is Dialect.POSTGRESQL:
             found = self.database.select(self._with_head(statement), params)
+            # The columns in which `_with_head` has put the head.
             _, anchor, epoch, seq, _, _, block_hash, _, _ = found.pop(0)
             head = Head(epoch, seq, anchor, block_hash)
         else:
@@ -154,17 +163,25 @@ class SqlStore(Store):
         self.database.close()
 
     def _with_head(self, statement: str) -> str:
-        """The head as a row 0 before the rows: one exchange with a server, not four. SQLite would only be slower."""
+        """Return a statement that gives the head as a row 0 before the rows of `statement`.
+
+        On PostgreSQL, this saves the round trips of a transaction. SQLite would only become slower.
+        """
         head = f"SELECT 0 AS seq, anchor, epoch, seq, 0, '', hash, 0, '' FROM {self._prefix}_meta"
         return f"{head} UNION ALL ({statement}) ORDER BY 1"
 
     # Within a transaction
 
     def _head(self, session: Session, *, lock: bool = False) -> Head:
+        """Return the head, and lock it against other writers if `lock`.
+
+        On SQLite the write transaction is the lock.
+        """
         locking = " FOR UPDATE" if lock and self.database.dialect is Dialect.POSTGRESQL else ""
         return Head(*session.run(self._head_sql + locking)[0])
 
     def _set_head(self, session: Session, head: Head) -> None:
+        """Write the head, and wake the readers that wait for it."""
         session.run(
             f"UPDATE {self._prefix}_meta SET epoch = ?, seq = ?, anchor = ?, hash = ?",
             (head.epoch, head.seq, head.anchor, head.hash),
@@ -172,6 +189,7 @@ class SqlStore(Store):
         self.database.notify(session, self._channel)
 
     def _hash_at(self, session: Session, anchor: int, head: Head | None = None) -> bytes | None:
+        """Return the hash of a leading block. Blocks after `head` are not asked for."""
         if head is not None and (head.anchor is None or anchor > head.anchor):
             return None
         found = session.run(self._hash_sql, (anchor,))
@@ -179,14 +197,17 @@ class SqlStore(Store):
 
 
 def existing_store(place: str, *, prefix: str = "log") -> SqlStore:
-    """The log at a path or URL, of any network. Raises `StoreError` if there is none."""
+    """Return the log at a path or URL, of any network. Raises `StoreError` if there is none."""
     if "://" not in place and not Path(place).is_file():
         raise StoreError(f"{place}: {_NO_LOG}")
     return _opened(place, None, prefix)
 
 
 def open_store(place: str, network: str, *, prefix: str = "log") -> SqlStore:
-    """The log at a path or URL. Raises `StoreError`, `AnotherChain`."""
+    """Return the log at a path or URL, and make it if there is none.
+
+    Raises `StoreError` and `AnotherChain`.
+    """
     return _opened(place, network, prefix)
 
 

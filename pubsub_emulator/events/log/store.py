@@ -1,6 +1,6 @@
-"""The methods of every log for readers and writers, for any storage (EV-5).
+"""The interface of logs for readers and writers, in any storage (EV-5).
 
-Methods block and may be called from any thread; servers call them in worker threads.
+All methods block and may be called from any thread. Servers call them in worker threads.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,85 +12,118 @@ from pubsub_emulator.events.errors import CursorAbandoned, NotTheNextBlock
 from pubsub_emulator.events.filters.algebra import ANY, Filter
 from pubsub_emulator.events.rows import Block, Row
 
-BATCH: Final = 100  #: Blocks of one transaction
+BATCH: Final = 100
+"""The number of blocks in one transaction when a whole source is copied."""
 SPAN = 100_000
-"""How many rows one `read` looks at, at most: a rare filter on a long log returns early with a cursor further on."""
+"""The greatest number of rows that one `read` looks at. With a rare filter on a long log, `read`
+returns before it has `limit` rows, with a position to read on from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of a log. `anchor` and `hash` are those of its last leading block, `None` while it has none."""
+    """The end of a log."""
 
-    epoch: int = 0  #: How often something was taken back
-    seq: int = 0  #: The last row's, 0 while there is none
+    epoch: int = 0
+    """How often blocks were taken back."""
+    seq: int = 0
+    """The `seq` of the last row, 0 for an empty log."""
     anchor: int | None = None
+    """The number of the last leading block, `None` for an empty log."""
     hash: bytes | None = None
+    """The hash of that block."""
 
     def after(self, block: Block) -> "Head":
-        """The head once `block` is appended."""
+        """Return the head after `block` has been appended."""
         return Head(self.epoch, self.seq + len(block.entries), block.number, block.hash)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The rows of one `read`, all of one moment.
-
-    Every matching row with `after < seq <= through` is in `rows`, ascending; `through` is where to read on.
-    """
+    """The rows of one `read`, all from the same moment."""
 
     rows: list[Row]
+    """Every matching row with `after < seq <= through`, ascending."""
     through: int
+    """The position to read on from."""
     head: Head
 
     @property
     def is_last(self) -> bool:
-        """Whether the log had nothing further when it was read."""
+        """Return whether the log had no further rows when it was read."""
         return self.through >= self.head.seq
 
 
 class LogReader(Protocol):
-    """A log to read. Raises `StoreUnavailable` from every method while its database does not answer."""
+    """A log that can be read.
 
-    network: str  #: The name that the log was made with
-    id: bytes  #: 16 random bytes, made with the log: cursors of another log differ in it
+    Every method raises `StoreUnavailable` while the database does not answer.
+    """
+
+    network: str
+    """The network's name, with which the log was made."""
+    id: bytes
+    """16 random bytes, made with the log. They tell the cursors of different logs apart."""
 
     def head(self) -> Head:
-        """The end of the log."""
+        """Return the end of the log."""
 
     def common(self, epoch: int) -> int | None:
-        """The least `seq` that rewinds after `epoch` left; `None` when there were none."""
+        """Return the smallest `seq` to which the log went back after `epoch`.
+
+        Returns `None` without a later rewind.
+        """
 
     def epochs(self) -> list[tuple[int, int]]:
-        """Every rewind as (epoch that it began, last `seq` that it left)."""
+        """Return every rewind: the epoch that began with it, and the last `seq` that remained."""
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """Matching rows with `seq > after`, at most `limit` of them, looking at no more than `span` rows."""
+        """Return matching rows with `seq > after`.
+
+        At most `limit` rows are returned, and at most `span` rows are looked at.
+        """
 
     def wait(self, known: Head, timeout: float) -> bool:
-        """Wait until the head differs from `known`, at most `timeout` seconds; whether it does."""
+        """Wait at most `timeout` seconds until the head differs from `known`.
+
+        Returns whether it does.
+        """
 
 
 class Store(LogReader, Protocol):
-    """A log to read and write."""
+    """A log that can be read and written."""
 
     def hash_at(self, anchor: int) -> bytes | None:
-        """The hash of the leading block `anchor`, `None` when the log does not have it."""
+        """Return the hash of the leading block `anchor`, `None` if the log does not have it."""
 
     def append(self, blocks: Sequence[Block]) -> int:
-        """Append blocks in order, all or none; returns how many the log did not have. Raises `NotTheNextBlock`."""
+        """Append blocks in order, either all or none. Returns the number of those that were new.
+
+        Raises `NotTheNextBlock` if a block does not follow the one before it.
+        """
 
     def rewind(self, anchor: int) -> Head:
-        """Take back blocks after `anchor`, if any, and raise the epoch. Raises `NotTheNextBlock` if it never was."""
+        """Take back the blocks after `anchor` and raise the epoch. Returns the new head.
+
+        Changes nothing if `anchor` is the last block. Raises `NotTheNextBlock` if the log does not
+        have it.
+        """
 
     def bind(self, genesis: bytes) -> None:
-        """Note the leading chain's genesis hash, or raise `AnotherChain` when the log has another one."""
+        """Note the genesis hash of the leading chain.
+
+        Raises `AnotherChain` if the log has another one.
+        """
 
     def close(self) -> None:
-        """Release connections; waiting readers return."""
+        """Release connections. Waiting readers return."""
 
 
 def follows(head: Head, block: Block, kept: bytes | None) -> bool:
-    """Whether to append `block`; not if the log has it, by the hash `kept` at its number. Raises `NotTheNextBlock`."""
+    """Return whether `block` is to be appended. It is not if the log has it already.
+
+    `kept` is the hash that the log has at the block's number. Raises `NotTheNextBlock` if the block
+    neither is in the log nor follows its head.
+    """
     if head.anchor is None or head.hash is None:
         return True
     if kept == block.hash:
@@ -117,7 +150,11 @@ def check_cursor(head: Head, epoch: int, seq: int, common: int | None) -> bool:
 
 
 def put(store: Store, blocks: Sequence[Block]) -> int:
-    """Append blocks, after a rewind to their parent if need be; how many were new. Raises `NotTheNextBlock`."""
+    """Append blocks, after a rewind to their parent if they are on another branch.
+
+    Returns the number of those that were new. Raises `NotTheNextBlock` if the log does not have the
+    parent.
+    """
     try:
         return store.append(blocks)
     except NotTheNextBlock:
@@ -129,7 +166,10 @@ def put(store: Store, blocks: Sequence[Block]) -> int:
 
 
 def copy_all(store: Store, blocks: Iterable[Block]) -> int:
-    """Append all blocks of a source that ends, `BATCH` at a time; returns how many were new."""
+    """Append all blocks of a finite source, `BATCH` at a time.
+
+    Returns the number of those that were new.
+    """
     waiting, count = iter(blocks), 0
     while batch := list(islice(waiting, BATCH)):
         count += put(store, batch)

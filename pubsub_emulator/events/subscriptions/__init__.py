@@ -1,9 +1,13 @@
-"""Subscriptions to a log: tokens, cursors, catch-up and tail without a seam, bounded queues (EV-20 to EV-26).
+"""Subscriptions to a log: tokens, cursors and streams (EV-20 to EV-26).
 
-cursor    where a client is, as opaque text with a check value
-registry  tokens with their filters, in a database; also the protocol `Registry`
-hub       who gets which row: a state machine without I/O or clock (pure)
-service   hub, log and registry together under asyncio: `subscribe`, `stream`, `cancel`
-sse       HTTP with server-sent events
-rpc       gRPC, `protocol/events.proto`
+A stream first catches up from the log and then gets new rows, without missing or doubling one in
+between. The queue of each client is limited.
+
+- `cursor`: the position of a client, as opaque text with a check value.
+- `registry`: tokens with their filters, in a database, and the interface `Registry`.
+- `hub`: decides which stream gets which row. It is a state machine without I/O or clock.
+- `streams`: the limits of open streams.
+- `service`: the hub, the log and the registry together under asyncio.
+- `sse`: HTTP with server-sent events.
+- `rpc`: gRPC, `protocol/events.proto`.
 """

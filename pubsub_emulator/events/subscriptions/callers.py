@@ -1,4 +1,7 @@
-"""Callers of a server: everybody, by address, or the bearers of its tokens, by name. Limits count by that name."""
+"""The callers of a server: everyone, named by address, or the bearers of its tokens.
+
+Limits are counted by the caller's name.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,24 +13,30 @@ from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.serving.guard import is_loopback
 
 _DIGITS: Final = 64
+"""The number of hexadecimal digits of a SHA-256 hash."""
 
 
 class CallersError(EventsError):
-    """A file of tokens that cannot be used, or a server that strangers could call."""
+    """Raised if a file of tokens cannot be used, or if strangers could call the server."""
 
 
 class UnknownCaller(EventsError):
-    """The caller has no token of this server."""
+    """Raised if a caller has no token of this server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """The names of tokens' bearers by the hash of the token; `None` where everybody may call."""
+    """The callers that a server accepts."""
 
     names: Mapping[bytes, str] | None = None
+    """The names of the tokens' bearers by the hash of the token, `None` if everyone may call."""
 
     def name(self, authorization: str, address: str) -> str:
-        """The name of a caller, by the header or metadata `authorization`. Raises `UnknownCaller`."""
+        """Return the name of a caller.
+
+        `authorization` is the header or metadata of that name, and `address` is the caller's
+        address. Raises `UnknownCaller`.
+        """
         if self.names is None:
             return address
         scheme, _, token = authorization.partition(" ")
@@ -38,10 +47,15 @@ class Callers:
 
 
 EVERYBODY: Final = Callers()
+"""The callers of a server that anyone may call."""
 
 
 def read_callers(path: Path | None) -> Callers:
-    """The callers in a file: in each line a name and the SHA-256 of its token in hex. Raises `CallersError`."""
+    """Return the callers in a file, or everyone without a file.
+
+    Each line has a name and the SHA-256 hash of the caller's token in hexadecimal. Raises
+    `CallersError`.
+    """
     if path is None:
         return EVERYBODY
     names: dict[bytes, str] = {}
@@ -62,6 +76,9 @@ def read_callers(path: Path | None) -> Callers:
 
 
 def check_reach(host: str, callers: Callers, *, has_tls: bool, is_open: bool) -> None:
-    """Raises `CallersError` if others can reach a server without TLS, or call it without a token."""
+    """Raise `CallersError` if a server would be unprotected.
+
+    A server that others can reach must have TLS and tokens, unless `is_open` allows everything.
+    """
     if not (is_open or is_loopback(host) or (has_tls and callers.names is not None)):
         raise CallersError(f"others can reach {host}; give --tls-certificate, --tls-key and --tokens, or --open")

@@ -1,4 +1,4 @@
-"""Writes down what the service delivered, as tables of `spark_audit.deliveries` (EV-40)."""
+"""Records the deliveries of a service as tables of `spark_audit.deliveries` (EV-40)."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,19 +18,21 @@ from pubsub_emulator.spark_audit.deliveries.tagged import tag_fields
 from pubsub_emulator.spark_audit.deliveries.writer import append_part
 from pubsub_emulator.spark_audit.history.schema import Table
 
-_ROWS: Final = 10_000  # rows that wait in memory before they become a part
+_ROWS: Final = 10_000
+"""The number of rows that wait in memory until they are written as a part."""
 
 
 def now() -> int:
-    """Milliseconds since 1970."""
+    """Return the milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class TablesWriter:
-    """Writes rows to tables in `folder`; a context manager that writes what waits at its end.
+    """Writes rows to tables in `folder`.
 
-    Rows wait until there are `_ROWS`, and are written in the order of `tables`. A program that is killed loses what
-    waits.
+    It is a context manager that writes the waiting rows when it ends. Rows wait until there are
+    `_ROWS`, and are written in the order of `tables`. If the program is killed, the waiting rows
+    are lost.
     """
 
     def __init__(self, folder: Path, tables: Iterable[Table], clock: Callable[[], int]) -> None:
@@ -45,24 +47,31 @@ class TablesWriter:
         self.flush()
 
     def flush(self) -> None:
-        """Write what waits. Raises `OSError`; then it still waits."""
+        """Write the waiting rows. If that raises `OSError`, they still wait."""
         for table, rows in self._rows.items():
             append_part(self._folder, table, rows)
             rows.clear()
 
     def flush_if_many(self) -> None:
-        """Write what waits if it is much; called by streams, so that a full disk ends a stream and not the server."""
+        """Write the waiting rows if there are many.
+
+        Streams call it, so that a full disk ends a stream and not the server.
+        """
         if sum(map(len, self._rows.values())) >= _ROWS:
             self.flush()
 
 
 class DeliveryRecorder(TablesWriter, Recorder):
-    """Of a killed program, the latest deliveries of each stream are lost, never one in between."""
+    """Records the deliveries of a service.
+
+    If the program is killed, each stream loses its latest deliveries, and never one in between.
+    """
 
     def __init__(self, folder: Path, network: str, clock: Callable[[], int] = now) -> None:
         super().__init__(folder, (EVENT_DELIVERIES, EVENT_STREAMS), clock)
         self._network = network
         self._open: dict[str, tuple[Subscription, int]] = {}
+        """The subscription of each open stream, and the number of rows delivered to it."""
 
     def opened(self, subscription: Subscription, stream: str, after: Cursor) -> None:
         self._open[stream] = (subscription, 0)
@@ -84,6 +93,7 @@ class DeliveryRecorder(TablesWriter, Recorder):
         self._stream(subscription, stream, cursor, how)
 
     def _stream(self, subscription: Subscription, stream: str, cursor: Cursor, ended: str | None) -> None:
+        """Record the beginning or the end of a stream."""
         self._rows[EVENT_STREAMS].append(
             {
                 "network": self._network,
@@ -99,7 +109,10 @@ class DeliveryRecorder(TablesWriter, Recorder):
 
 
 def export_log(store: LogReader, folder: Path) -> int:
-    """Write the log as `event_log`, and its rewinds as `event_epochs`; returns how many events."""
+    """Write the log as `event_log` and its rewinds as `event_epochs`.
+
+    Returns the number of events.
+    """
     rows, count = _all_rows(store), 0
     while part := list(islice(rows, 50_000)):
         append_part(folder, EVENT_LOG, [_log_row(store.network, row) for row in part])
@@ -110,6 +123,7 @@ def export_log(store: LogReader, folder: Path) -> int:
 
 
 def _log_row(network: str, row: Row) -> dict[str, object]:
+    """Return a row of the log as a row of the table."""
     return {
         "network": network,
         "seq": row.seq,
@@ -122,6 +136,7 @@ def _log_row(network: str, row: Row) -> dict[str, object]:
 
 
 def _all_rows(store: LogReader) -> Iterator[Row]:
+    """Yield every row of the log."""
     after = 0
     while True:
         page = store.read(after, 10_000)

@@ -1,12 +1,13 @@
-"""The base of all gRPC fronts: methods over decoded messages, callers, refusals, limits of size and time, a server.
+"""The base of all gRPC fronts: methods, callers, refusals, limits of size and time, and a server.
 
     methods = Methods("a.v1.Service", CODES, EVERYBODY)
     methods.unary("Ask", pb.AskRequest, front.ask)            # async def ask(request, client) -> pb.AskResponse
     methods.stream("Follow", pb.FollowRequest, front.follow)  # async def follow(request, client): yield pb.Message
     async with serving([methods], "127.0.0.1", 0) as port: …
 
-Requests are decoded here, so that bytes that are no message get INVALID_ARGUMENT. A connection whose network vanished
-ends within `KEEPALIVE_SECONDS` and `PING_SECONDS`.
+Requests are decoded here, so that bytes that are not a message are answered with INVALID_ARGUMENT.
+If the network of a connection is gone, the connection ends within `KEEPALIVE_SECONDS` and
+`PING_SECONDS`.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -25,11 +26,14 @@ from pubsub_emulator.events.subscriptions.callers import Callers, UnknownCaller
 from pubsub_emulator.events.subscriptions.streams import Ended
 from pubsub_emulator.primitives.errors import PubsubError
 
-MOST_BYTES: Final = 256 << 10  #: Of one request, where a front says nothing else
+MOST_BYTES: Final = 256 << 10
+"""The greatest size of a request in bytes, unless a front sets another one."""
 KEEPALIVE_SECONDS: Final = 30
-PING_SECONDS: Final = 10  #: How long a connection may be silent, and then a ping without an answer
+"""How long a connection may be silent before it is pinged."""
+PING_SECONDS: Final = 10
+"""How long a ping may go without an answer before the connection ends."""
 HANDSHAKE_SECONDS: Final = 10
-"""How long a new connection may take to say that it speaks this protocol, with TLS first where there is some."""
+"""How long a new connection may take for the handshakes of TLS and HTTP/2."""
 _GRACE_SECONDS: Final = 2.0
 
 Q = TypeVar("Q", bound=Message)
@@ -44,11 +48,11 @@ CODES: Final[Mapping[type[Exception], grpc.StatusCode]] = {
     UnknownCaller: grpc.StatusCode.UNAUTHENTICATED,
     StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
 }
-"""What all fronts answer; other expected failures are INTERNAL."""
+"""The status for each error that all fronts have. Other expected errors are INTERNAL."""
 
 
 class Refused(Exception):
-    """A status that a method ends with, and what its trailer says."""
+    """Raised by a method to end with a status and with trailing metadata."""
 
     def __init__(self, code: grpc.StatusCode, words: str, trailer: Metadata = ()) -> None:
         super().__init__(words)
@@ -74,7 +78,10 @@ class Methods:
         self._callers = callers
 
     def unary(self, name: str, request: type[Q], answer: Callable[[Q, str], Awaitable[Message]]) -> None:
-        """Add a method with one answer; `answer` gets the request and the client's name."""
+        """Add a method with one answer.
+
+        `answer` gets the request and the client's name.
+        """
 
         async def handle(raw: bytes, context: Context) -> bytes:
             try:
@@ -86,7 +93,10 @@ class Methods:
         self.handlers[name] = grpc.unary_unary_rpc_method_handler(handle)
 
     def stream(self, name: str, request: type[Q], messages: Callable[[Q, str], AsyncGenerator[Message, None]]) -> None:
-        """Add a method with a stream of answers."""
+        """Add a method with a stream of answers.
+
+        `messages` gets the request and the client's name.
+        """
 
         async def handle(raw: bytes, context: Context) -> None:
             try:
@@ -100,10 +110,12 @@ class Methods:
         self.handlers[name] = grpc.unary_stream_rpc_method_handler(handle)
 
     def _client(self, context: Context) -> str:
+        """Return the name of the caller. Raises `UnknownCaller`."""
         given = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
         return self._callers.name(given.get("authorization", ""), _address(context.peer()))
 
     async def _refuse(self, context: Context, error: Exception) -> NoReturn:
+        """End a call with the status of an error."""
         match error:
             case Refused(code=code, trailer=trailer):
                 context.set_trailing_metadata(trailer)
@@ -112,14 +124,18 @@ class Methods:
             case _:
                 code = self._codes.get(type(error), grpc.StatusCode.INTERNAL)
         await context.abort(code, str(error))
-        raise error  # abort has raised
+        # Not reached, because `abort` raises.
+        raise error
 
 
 @asynccontextmanager
 async def serving(
     services: Sequence[Methods], host: str, port: int, *, tls: Tls | None = None, most_bytes: int = MOST_BYTES
 ) -> AsyncIterator[int]:
-    """Serve at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
+    """Serve services at a port inside of the context, and yield the port.
+
+    Port 0 takes any free port. Raises `OSError` if the port is not available.
+    """
     server = grpc.aio.server(
         options=(
             ("grpc.max_receive_message_length", most_bytes),
@@ -150,6 +166,7 @@ def _credentials(tls: Tls) -> grpc.ServerCredentials:
 
 
 def _decoded(kind: type[Q], raw: bytes) -> Q:
+    """Return the message in a request's bytes. Raises `Refused`."""
     try:
         return kind.FromString(raw)
     except DecodeError:
@@ -158,6 +175,6 @@ def _decoded(kind: type[Q], raw: bytes) -> Q:
 
 
 def _address(peer: str) -> str:
-    """An address without scheme and port."""
+    """Return the address of a peer, without scheme and port."""
     scheme, _, address = peer.partition(":")
     return address.rpartition(":")[0].strip("[]") if scheme in {"ipv4", "ipv6"} else scheme

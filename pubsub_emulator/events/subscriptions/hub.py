@@ -1,12 +1,18 @@
-"""The state of all streams, without I/O, clock or threads: it decides who gets which row (EV-21 to EV-24).
+"""The state of all streams of a log, which decides who gets which row (EV-21 to EV-24).
 
-A stream is at one of two places. It *catches up*: its owner reads the log for it (`wants`, `filled`). Or it is *live*:
-new rows come through `extend`. It goes live when what was read reaches the hub's own head, and falls back when its
-queue is full; at that seam nothing is missed or doubled, because `through` says up to where rows were looked at:
+It has no I/O, clock or threads. A stream either *catches up*, which means that its owner reads the
+log for it (`wants`, `filled`), or it is *live* and gets new rows from `extend`. It becomes live
+when the reads have reached the hub's own head. It falls back to catching up when its queue is full.
 
-    sent <= every seq in queue <= through          everything in (sent, through] that matches is in the queue
+No row is missed or doubled at these changes, because `through` says up to where rows have been
+looked at for the stream:
 
-A stream that was opened with `seam` gets one message without rows where its catch-up ends; `live` is true from then on.
+    sent <= every seq in queue <= through
+
+The queue has every matching row after `sent` and up to `through`.
+
+A stream that was opened with `seam` gets one message without rows where its catch-up ends. From
+then on `live` is true in its messages.
 """
 
 from collections import deque
@@ -22,24 +28,30 @@ from pubsub_emulator.events.log.store import Head, Page
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 
-BOUND: Final = 1_000  #: Rows that wait for one client, at most
-BATCH: Final = 100  #: Rows of one message, at most, where the client takes batches
+BOUND: Final = 1_000
+"""The greatest number of rows that wait for one stream."""
+BATCH: Final = 100
+"""The greatest number of rows in one message, if the client accepts several."""
 
 
 class Message(NamedTuple):
-    """Rows with the cursor that comes after them; without rows it only moves the cursor (EV-22)."""
+    """Rows, and the cursor after them (EV-22). A message without rows only moves the cursor."""
 
     rows: tuple[Row, ...]
     cursor: Cursor
-    live: bool = False  #: Whether the catch-up ended, of a stream with a seam
+    live: bool = False
+    """Whether the catch-up has ended, for a stream with a seam."""
 
 
 class Request(NamedTuple):
-    """A read that a stream needs: rows after `after`, at most `limit`, that match `where`."""
+    """A read of the log that a stream needs."""
 
     after: int
+    """The `seq` after which to read."""
     limit: int
+    """The greatest number of rows."""
     where: Filter
+    """The filter that rows must match."""
 
 
 @dataclass(slots=True)
@@ -47,28 +59,38 @@ class _Stream:
     where: Filter
     batches: bool
     sent: int
+    """The last `seq` that was taken or passed over."""
     through: int
+    """The last `seq` that was looked at for this stream."""
     live: bool = False
     queue: deque[Row] = field(default_factory=deque)
     abandoned: int | None = None
-    said: bool = True  # whether the client knows, as far as it wanted to, that the catch-up ended
-    seam: int | None = None  # where the catch-up ended, once it has
+    """The last `seq` of both branches, if rows that were sent have been taken back since."""
+    said: bool = True
+    """Whether the client knows that the catch-up has ended. True from the start without a seam."""
+    seam: int | None = None
+    """The `seq` at which the catch-up has ended, `None` before."""
 
 
 class Hub:
-    """All streams of one log. `head` is the end of the log as far as the hub was told of it."""
+    """All streams of one log."""
 
     def __init__(self, head: Head, *, bound: int = BOUND) -> None:
         self.head = head
+        """The end of the log, as far as the hub knows it."""
         self._bound = bound
         self._streams: dict[int, _Stream] = {}
         self._index: FilterIndex[int] = FilterIndex()
+        """The filters of the live streams."""
         self._next = 0
 
     # Streams
 
     def open(self, filters: Sequence[Filter], after: int, *, batches: bool = False, seam: bool = False) -> int:
-        """A stream of what matches one of `filters` after `seq` `after`, of the hub's present epoch; its number."""
+        """Open a stream and return its number.
+
+        It gets rows that match one of `filters` after the `seq` `after` of the hub's present epoch.
+        """
         self._next += 1
         where = filters[0] if len(filters) == 1 else OneOf(*filters)
         self._streams[self._next] = _Stream(where, batches, after, after, said=not seam)
@@ -76,27 +98,30 @@ class Hub:
         return self._next
 
     def close(self, number: int) -> None:
-        """Forget a stream."""
+        """Remove a stream."""
         self._streams.pop(number, None)
         self._index.remove(number)
 
     def waiting(self, number: int) -> int:
-        """Rows in a stream's queue: never more than the bound (EV-23)."""
+        """Return the number of rows in a stream's queue, which is never above the bound (EV-23)."""
         return len(self._streams[number].queue)
 
     def is_live(self, number: int) -> bool:
-        """Whether a stream needs no read of the log now."""
+        """Return whether a stream needs no read of the log now."""
         return self._streams[number].live
 
     @property
     def has_live(self) -> bool:
-        """Whether any stream needs to be told of new rows."""
+        """Return whether any stream needs new rows."""
         return len(self._index) > 0
 
     # The log goes on
 
     def extend(self, rows: Sequence[Row], through: int) -> list[int]:
-        """The log's next rows, all those in (head.seq, through]; returns the streams that have something now."""
+        """Add the log's next rows, which are all rows after the head and up to `through`.
+
+        Returns the streams that have got something.
+        """
         moved: dict[int, None] = {}
         for row in rows:
             for number in self._index.match(row):
@@ -106,24 +131,29 @@ class Hub:
                 if len(stream.queue) < self._bound:
                     stream.queue.append(row)
                     moved[number] = None
-                else:  # it falls behind
+                else:
+                    # The stream falls behind. It will read this row and later ones from the log.
                     stream.live, stream.through = False, row.seq - 1
                     self._index.remove(number)
         self.skip(through)
         return list(moved)
 
     def skip(self, through: int) -> None:
-        """The log goes on to `through`, and nothing on the way is for a live stream."""
+        """Move the head to `through`, if no row in between is for a live stream."""
         self.head = Head(self.head.epoch, max(self.head.seq, through), self.head.anchor, self.head.hash)
         for stream in self._streams.values():
             if stream.live:
                 stream.through = max(stream.through, through)
 
     def rewind(self, epoch: int, common: int) -> list[int]:
-        """Everything after `common` was taken back; returns all streams. Those that sent more end in `take`."""
+        """Take back everything after `common`. Returns all streams.
+
+        Streams that have sent later rows end in `take`.
+        """
         self.head = Head(epoch, min(self.head.seq, common))
         for number, stream in self._streams.items():
-            if stream.sent > common:  # of several rewinds before its owner hears of it, the deepest counts
+            if stream.sent > common:
+                # There may be several rewinds before the owner notices. The deepest one counts.
                 stream.abandoned = common if stream.abandoned is None else min(common, stream.abandoned)
                 stream.queue.clear()
             while stream.queue and stream.queue[-1].seq > common:
@@ -136,14 +166,20 @@ class Hub:
     # One stream
 
     def wants(self, number: int) -> Request | None:
-        """The read that a stream needs which catches up and has room; `None` when there is nothing to read now."""
+        """Return the read that a stream needs, `None` if it needs none now.
+
+        It needs one if it catches up and its queue is at most half full.
+        """
         stream = self._streams[number]
         if stream.live or stream.abandoned is not None or len(stream.queue) > self._bound // 2:
             return None
         return Request(stream.through, self._bound - len(stream.queue), stream.where)
 
     def filled(self, number: int, request: Request, page: Page) -> bool:
-        """Take the rows of a read; `False` when a rewind came between, and it must be read again."""
+        """Add the rows of a read. Returns whether they could be used.
+
+        They cannot after a rewind or another read. Then the stream must read again.
+        """
         stream = self._streams.get(number)
         if stream is None or page.head.epoch != self.head.epoch or request.after != stream.through or stream.live:
             return False
@@ -153,12 +189,14 @@ class Hub:
         return True
 
     def take(self, number: int) -> Message | None:
-        """The next message of a stream, `None` when none waits. Raises `CursorAbandoned`."""
+        """Return the next message of a stream, `None` if none waits. Raises `CursorAbandoned`."""
         stream = self._streams[number]
         if stream.abandoned is not None:
             raise CursorAbandoned(stream.abandoned, self.head.epoch)
         count = min(BATCH, len(stream.queue)) if stream.batches else min(1, len(stream.queue))
         if not stream.said and stream.seam is not None:
+            # The message about the end of the catch-up comes exactly between the rows before and
+            # after it.
             count = sum(row.seq <= stream.seam for row in islice(stream.queue, count))
             if not count:
                 stream.said = True
@@ -171,7 +209,10 @@ class Hub:
         return Message(rows, Cursor(self.head.epoch, stream.sent), stream.said)
 
     def heartbeat(self, number: int) -> Message | None:
-        """A message without rows that moves the cursor as far as rows were looked at; `None` while rows wait."""
+        """Return a message without rows that moves the cursor to the last row looked at.
+
+        Returns `None` while rows wait.
+        """
         stream = self._streams[number]
         if stream.queue or stream.abandoned is not None:
             return None
@@ -179,7 +220,7 @@ class Hub:
         return Message((), Cursor(self.head.epoch, stream.sent), stream.said)
 
     def _settle(self, number: int, stream: _Stream) -> None:
-        """A stream is live from when everything up to the hub's head was looked at for it."""
+        """Make a stream live if everything up to the hub's head has been looked at for it."""
         live = stream.through >= self.head.seq and stream.abandoned is None
         if live and not stream.live:
             self._index.add(number, (stream.where,))

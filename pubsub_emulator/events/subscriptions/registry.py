@@ -1,4 +1,7 @@
-"""Tokens and what they subscribe to (EV-20, EV-24): a table where only the token's hash is kept."""
+"""The registry of subscriptions: tokens and their filters (EV-20, EV-24).
+
+Only the hash of a token is stored.
+"""
 
 import secrets
 import time
@@ -18,46 +21,58 @@ F_contra = TypeVar("F_contra", contravariant=True)
 TokenAndBound: TypeAlias = tuple[str, Cursor]
 
 TOKEN_BYTES: Final = 24
-PER_CLIENT: Final = 100  #: Subscriptions that one client may have
-KEEP_SECONDS: Final = 7 * 86_400.0  #: How long a subscription stays that nobody uses
+"""The number of random bytes of a token."""
+PER_CLIENT: Final = 100
+"""The number of subscriptions that one client may have."""
+KEEP_SECONDS: Final = 7 * 86_400.0
+"""How long a subscription is stored after its last use."""
 _NOTED: Final = 100
-"""The time of use is written when it is older than so small a part of the time that an unused subscription stays."""
+"""The time of a use is written only if the stored one is older than `keep_seconds` divided by this
+number. Otherwise each use would be a write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """The subscription of a token; `name` is the hash of the token in hex and safe to write down."""
+    """The subscription of a token."""
 
     name: str
+    """The hash of the token in hexadecimal. It can be logged and recorded."""
     filters: tuple[Filter, ...]
-    after: Cursor  #: The lower bound: what was there when it was made
+    after: Cursor
+    """The lower bound of its streams: the position at which it was made."""
     batches: bool
+    """Whether the client accepts several rows in one message."""
     reads_all: bool = False
-    """Whether it selects so much that to read it from the start costs a reading of the whole log."""
-    client: str = ""  #: Who made it, where that is stored
+    """Whether reading it from the start costs a reading of the whole log."""
+    client: str = ""
+    """The client that made it, if that is stored."""
 
 
 class Registry(Protocol[F_contra]):
-    """The store of subscriptions; clients give filters of type `F_contra`."""
+    """The store of subscriptions. Clients pass filters of type `F_contra`."""
 
     def add(self, filters: Iterable[F_contra], after: Cursor, client: str, *, batches: bool = False) -> TokenAndBound:
-        """Make a subscription; returns its token and lower bound. Raises `BadFilter`, `LimitReached`.
+        """Make a subscription. Returns its token and its lower bound.
 
-        The bound is `after`, the log's end for most, or the end at the moment of writing where that is the same place.
+        The bound is `after`, which usually is the log's end. A registry in the log's own database
+        may return the end at the moment of writing instead. Raises `BadFilter` and `LimitReached`.
         """
 
     def get(self, token: str) -> Subscription:
-        """The subscription of a token. Raises `UnknownToken`."""
+        """Return the subscription of a token. Raises `UnknownToken`."""
 
     def cancel(self, token: str) -> str:
-        """Forget a subscription; returns its name. Raises `UnknownToken`."""
+        """Delete a subscription and return its name. Raises `UnknownToken`."""
 
     def use(self, names: Collection[str]) -> None:
         """Note that these subscriptions have streams now, so that they do not expire."""
 
 
 class SqlRegistry(Registry[Filter]):
-    """The registry in a database, beside the log or elsewhere. What nobody uses for `keep_seconds` is forgotten."""
+    """The registry in a database, that of the log or another one.
+
+    A subscription that is not used for `keep_seconds` is deleted.
+    """
 
     def __init__(
         self,
@@ -85,7 +100,8 @@ class SqlRegistry(Registry[Filter]):
         text = dump_filters(normalize(check_limits(filters)))
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with self._database.transaction(write=True) as session:
-            if self._database.dialect is Dialect.POSTGRESQL:  # two requests of one client at once
+            if self._database.dialect is Dialect.POSTGRESQL:
+                # Two requests of one client at once could otherwise both pass the limit.
                 session.run("SELECT pg_advisory_xact_lock(hashtext(?::text))", (client,))
             now = int(self._clock())
             session.run(f"DELETE FROM {self._prefix} WHERE used < ?", (now - int(self._keep_seconds),))
@@ -128,10 +144,10 @@ class SqlRegistry(Registry[Filter]):
             session.run_many(f"UPDATE {self._prefix} SET used = ? WHERE name = ?", [(now, each) for each in names])
 
     def _use_all(self, session: Session) -> None:
-        """The time of those that were made before times were noted begins now."""
+        """Set the time of use of subscriptions from before such times were stored."""
         session.run(f"UPDATE {self._prefix} SET used = ?", (int(self._clock()),))
 
 
 def name_of(token: str) -> str:
-    """The name of a token's subscription: the token's hash in hex."""
+    """Return the name of a token's subscription, which is the token's hash in hexadecimal."""
     return token_hash(token).hex()

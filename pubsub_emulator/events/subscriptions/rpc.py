@@ -1,4 +1,4 @@
-"""The gRPC front: `pubsub.events.v1.Events` of `protocol/events.proto` over grpc.aio (EV-25)."""
+"""The gRPC front: `pubsub.events.v1.Events` of `protocol/events.proto` (EV-25)."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +17,9 @@ from pubsub_emulator.events.subscriptions.grpc_server import CODES, Methods, Ref
 from pubsub_emulator.events.subscriptions.service import EventService
 
 NAME: Final = "pubsub.events.v1.Events"
-_MOST_BYTES: Final = MAX_BYTES + 1_024  # of a request: its filters, and the rest
+"""The full name of the service."""
+_MOST_BYTES: Final = MAX_BYTES + 1_024
+"""The greatest size of a request: its filters, and the rest."""
 
 
 class _Front:
@@ -55,18 +57,22 @@ class _Front:
 
 
 def _after(request: pb.SubscribeRequest | pb.StreamRequest) -> str | None:
+    """Return the cursor of a request, `None` if it has none."""
     return request.after if request.HasField("after") else None
 
 
 def serve_grpc(
     service: EventService[Filter], host: str, port: int, callers: Callers = EVERYBODY
 ) -> AbstractAsyncContextManager[int]:
-    """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
+    """Serve the methods at a port, 0 for any free one. The context yields the port.
+
+    Raises `OSError` if the port is not available.
+    """
     return serving([_Front(service).methods(callers)], host, port, most_bytes=_MOST_BYTES)
 
 
 def encode_event(row: Row) -> pb.Event:
-    """A row as protobuf."""
+    """Return a row as a protobuf message."""
     return pb.Event(
         seq=row.seq,
         anchor=row.anchor,

@@ -1,14 +1,17 @@
 """The HTTP front: subscriptions as JSON, events as server-sent events (EV-25).
 
-POST   /subscriptions   {"filters": [f, …], "after": cursor?, "batches": bool?}  ->  201 {"token", "after"}
-DELETE /subscriptions   Authorization: Bearer <token>                            ->  204
-GET    /events          the same header or ?token=; ?after=<cursor> or ?after=start; Last-Event-ID resumes
-GET    /health          200 while the log answers, else 503
-GET    /metrics         Prometheus text
+    POST   /subscriptions   {"filters": [f, …], "after": cursor?, "batches": bool?}
+                            -> 201 {"token", "after"}
+    DELETE /subscriptions   Authorization: Bearer <token>  -> 204
+    GET    /events          the same header or ?token=
+                            ?after=<cursor> or ?after=start, and Last-Event-ID resumes
+    GET    /health          200 while the log answers, otherwise 503
+    GET    /metrics         Prometheus text
 
-Each event has the cursor as its id. `event: event` carries a row, `event: events` a list of them where the subscription
-takes batches. A bare id is a heartbeat: it moves Last-Event-ID and dispatches nothing. A stream that cannot go on ends
-with `event: end` and why; its id is where to resume. Errors are problem+json (RFC 9457).
+Each event has its cursor as id. `event: event` has one row, and `event: events` has a list of rows
+if the subscription accepts batches. An id alone is a heartbeat: it moves Last-Event-ID, and
+browsers dispatch no event for it. A stream that cannot go on ends with `event: end` and the reason.
+The id of that event is the cursor from which to resume. Errors are problem+json (RFC 9457).
 """
 
 import asyncio
@@ -38,6 +41,7 @@ from pubsub_emulator.serving.listening import listening
 from pubsub_emulator.serving.metrics import family, sample
 
 SERVICE: Final = web.AppKey("service", EventService[Filter])
+"""The key under which the application has its service."""
 
 _STATUS: Final[dict[type[Exception], HTTPStatus]] = {
     BadFilter: HTTPStatus.BAD_REQUEST,
@@ -49,6 +53,7 @@ _STATUS: Final[dict[type[Exception], HTTPStatus]] = {
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     Ended: HTTPStatus.SERVICE_UNAVAILABLE,
 }
+"""The HTTP status of each expected error. Others have status 400."""
 _COUNTERS: Final = {
     "rows": "Rows handed to clients.",
     "messages": "Messages with rows handed to clients.",
@@ -57,8 +62,10 @@ _COUNTERS: Final = {
     "streams_opened": "Streams opened.",
     "streams_abandoned": "Streams ended because what they had sent was taken back.",
 }
+"""The help texts of the counters."""
 _GRACE_SECONDS: Final = 2.0
-_CACHED: Final = 2_048  # rows whose text is kept for the other clients of the same moment
+_CACHED: Final = 2_048
+"""The number of rows whose text is cached for other clients that read the same part of the log."""
 
 
 class _Front:
@@ -71,7 +78,7 @@ class _Front:
         self._texts: dict[int, tuple[bytes, bytes]] = {}
 
     def application(self) -> web.Application:
-        """The aiohttp application; its maker starts and stops the service."""
+        """Return the aiohttp application. Its caller starts and stops the service."""
         app = web.Application(client_max_size=MAX_BYTES, middlewares=[_problems, guard(self._names)])
         app[SERVICE] = self._service
         app.router.add_post("/subscriptions", self.subscribe)
@@ -82,7 +89,8 @@ class _Front:
         return app
 
     async def subscribe(self, request: web.Request) -> web.Response:
-        client = self._client(request)  # before a stranger's body is waited for
+        # The caller is checked before its body is waited for.
+        client = self._client(request)
         body = parse_json(await read_body(request), "the body", BadFilter)
         if not isinstance(body, dict) or "filters" not in body or body.keys() - {"filters", "after", "batches"}:
             raise BadFilter("the body is a JSON object with filters, and maybe after and batches")
@@ -129,7 +137,10 @@ class _Front:
         return web.Response(text=_prometheus(self._service), content_type="text/plain", charset="utf-8")
 
     def _text(self, message: Message) -> bytes:
-        """A message as server-sent event; a single row's text is made once for all clients."""
+        """Return a message as a server-sent event.
+
+        The text of a single row is made once for all clients.
+        """
         if len(message.rows) == 1:
             row = message.rows[0]
             kept = self._texts.get(row.seq)
@@ -148,7 +159,10 @@ class _Front:
 def serve_http(
     service: EventService[Filter], names: Names, port: int, callers: Callers = EVERYBODY
 ) -> AbstractAsyncContextManager[tuple[str, int]]:
-    """Serve the routes at a port, 0 for any; gives the address. A client that leaves ends its stream at once."""
+    """Serve the routes at a port, 0 for any free one. The context yields the address.
+
+    If a client disconnects, its stream ends at once.
+    """
     app = _Front(service, names, callers).application()
     return listening(app, names.host, port, _GRACE_SECONDS, cancels=True)
 
@@ -156,6 +170,7 @@ def serve_http(
 async def _say_end(
     response: web.StreamResponse, cursor: str | None, reason: str, detail: str, common: int | None = None
 ) -> None:
+    """Send the event that ends a stream, with the reason and the cursor from which to resume."""
     where = "" if cursor is None else f"id: {cursor}\n"
     cut = {} if common is None else {"common": common}
     data = json.dumps({"reason": reason, "detail": detail, "after": cursor, **cut})
@@ -164,7 +179,7 @@ async def _say_end(
 
 
 def _prometheus(service: EventService[Filter]) -> str:
-    """One family each for the counters, and gauges for what is open now."""
+    """Return the counters and gauges of a service as text."""
     counters = [(f"{name}_total", "counter", words, service.counts[name]) for name, words in _COUNTERS.items()]
     gauges = (
         ("head_seq", "gauge", "The last row known.", service.head_seq),
@@ -178,11 +193,13 @@ def _prometheus(service: EventService[Filter]) -> str:
 
 
 def _abort(request: web.Request) -> None:
+    """Close a client's connection without sending what is buffered for it."""
     if request.transport is not None:
         request.transport.abort()
 
 
 def _token(request: web.Request) -> str:
+    """Return the token in the header or in the query, empty if there is none."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token:
         return token
@@ -190,6 +207,7 @@ def _token(request: web.Request) -> str:
 
 
 def _problem(status: HTTPStatus, error: BaseException, **more: object) -> web.Response:
+    """Return an error as problem+json."""
     body = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": str(error), **more}
     return web.json_response(body, status=status, content_type="application/problem+json")
 
@@ -198,7 +216,7 @@ def _problem(status: HTTPStatus, error: BaseException, **more: object) -> web.Re
 async def _problems(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Expected failures as problem+json; a rewind says where to resume."""
+    """Answer expected errors as problem+json. After a rewind, the answer says where to resume."""
     try:
         return await handler(request)
     except CursorAbandoned as error:

@@ -11,20 +11,29 @@ from pubsub_emulator.events.subscriptions.hub import BOUND
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of what one client and all clients hold open (EV-25), and of rows that wait."""
+    """The limits on open streams, of one client and in all (EV-25), and on rows that wait."""
 
     streams_per_client: int = 16
+    """The number of streams that one client may have open."""
     streams: int = 1_000
+    """The number of streams that may be open in all."""
     bound: int = BOUND
+    """The number of rows that may wait for one stream."""
     heartbeat_seconds: float = 15.0
+    """The wait after which a stream without rows gets a heartbeat."""
     full_reads: int = 1_000
-    """Streams that read the whole log from the start at once, in all; a client has half of them at most, or one."""
+    """The number of streams that may read the whole log from the start at once. One client may have
+    half of them, but at least one."""
     unread_seconds: float = 60.0
-    """How long a message may wait for its client, before the stream is dropped; it counts until the client leaves."""
+    """How long a message may wait until its client takes it. Then the stream is dropped. It counts
+    against the limits until the client disconnects."""
 
 
 class Ended(Exception):
-    """A stream ends though its client did nothing wrong; `resumable` with the same token and cursor (EV-26)."""
+    """Raised if a stream ends without an error of its client (EV-26).
+
+    If `resumable`, the client can resume with the same token and its last cursor.
+    """
 
     def __init__(self, reason: str, *, resumable: bool) -> None:
         super().__init__(reason)
@@ -37,16 +46,21 @@ class Held:
 
     client: str
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the stream has something to do."""
     is_cancelled: bool = False
-    reads_all: bool = False  #: Whether it reads the whole log from the start now
+    """Whether the subscription was cancelled."""
+    reads_all: bool = False
+    """Whether the stream is reading the whole log from the start."""
     waits_since: float | None = None
-    """When a message was handed over that its client has not taken yet, by the event loop's clock."""
+    """The time of the event loop's clock at which a message was handed over that the client has not
+    taken yet."""
     is_unread: bool = False
-    """Whether the client took nothing for too long: no rows are held for it any more, and it ends."""
+    """Whether the client took nothing for too long. Then no rows are held for the stream, and it
+    ends."""
 
 
 async def woken(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event, at most some seconds; whether it came."""
+    """Wait for an event, at most some seconds. Returns whether it was set."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             return await event.wait()
@@ -54,27 +68,29 @@ async def woken(event: asyncio.Event, seconds: float) -> bool:
 
 
 class Streams:
-    """The streams that are open, of one service or of several that share limits."""
+    """The open streams of one service, or of several services that share limits."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._held: dict[Held, None] = {}  # in the order of opening, so that a run under one clock is always the same
+        # A dict keeps the order of opening, so that a run under a simulated clock is always the
+        # same.
+        self._held: dict[Held, None] = {}
         self._is_stopping = False
 
     @property
     def open_streams(self) -> int:
-        """The number of open streams."""
+        """Return the number of open streams."""
         return len(self._held)
 
     def stop(self) -> None:
-        """End all streams with a resumable status; no new ones open (EV-26)."""
+        """End all streams with a resumable status, and refuse new ones (EV-26)."""
         self._is_stopping = True
         for each in self._held:
             each.wake.set()
 
     @contextlib.contextmanager
     def held(self, client: str, *, reads_all: bool = False) -> Iterator[Held]:
-        """Count a stream of a client. Raises `LimitReached`, `Ended`."""
+        """Count a stream of a client inside of the context. Raises `LimitReached` and `Ended`."""
         self.check_stopping()
         if len(self._held) >= self.limits.streams:
             raise LimitReached(f"{self.limits.streams} streams are open in all")
@@ -90,7 +106,10 @@ class Streams:
             del self._held[made]
 
     def _check_full_reads(self, client: str) -> None:
-        """One client that reads slowly cannot take all the places. Raises `LimitReached`."""
+        """Raise `LimitReached` if a client may not read the whole log from the start now.
+
+        The limit of one client leaves places to others, however slowly that client reads.
+        """
         reading = [each.client for each in self._held if each.reads_all]
         own = max(self.limits.full_reads // 2, 1)
         if len(reading) >= self.limits.full_reads:
@@ -99,7 +118,7 @@ class Streams:
             raise LimitReached(f"a client may read everything from the start in {own} streams at once")
 
     def check(self, held: Held) -> None:
-        """Raises `Ended` when a stream cannot go on."""
+        """Raise `Ended` if a stream cannot go on."""
         if held.is_cancelled:
             raise Ended("cancelled", resumable=False)
         if held.is_unread:
@@ -107,6 +126,6 @@ class Streams:
         self.check_stopping()
 
     def check_stopping(self) -> None:
-        """Raises `Ended` once the service stops."""
+        """Raise `Ended` if the service stops."""
         if self._is_stopping:
             raise Ended("shutdown", resumable=True)

@@ -1,7 +1,8 @@
-"""An emulated event as kind and fields, in the form that a client decodes from metadata.
+"""The kind and the fields of an emulated event, in the form that clients decode from metadata.
 
-A name that Python keeps for itself (`from_`, `class_`) loses its underscore. Integers whose meaning is a variant are
-written as that variant.
+So a log that is written by the emulator equals one that is read from a node (EV-4). Names with an
+underscore at the end, because Python reserves the word (`from_`, `class_`), lose it. Integers that
+stand for a variant are written as that variant.
 """
 
 from collections.abc import Callable
@@ -27,22 +28,23 @@ _PAYS: Final = ("Yes", "No")
 
 
 def kind_of(event: Event) -> str:
-    """`Pallet.Variant`."""
+    """Return the kind of an event, `Pallet.Variant`."""
     return f"{event.PALLET}.{type(event).__name__}"
 
 
 def fields_of(event: Event) -> dict[str, Value]:
-    """The fields by name."""
+    """Return the fields of an event by name."""
     return {name: make(getattr(event, attribute)) for name, attribute, make in _makers(cast("Any", type(event)))}
 
 
 @lru_cache(maxsize=1_024)
 def _makers(kind: type[Event]) -> tuple[tuple[str, str, Callable[[Any], Value]], ...]:
+    """Return the name, the attribute and the conversion of each field of a class of events."""
     return tuple((name.rstrip("_"), name, _BY_CODEC.get(codec.name, value_of)) for name, codec in kind.CODECS)
 
 
 def value_of(value: object) -> Value:
-    """A field's value. Raises `SourceError` for a type that has no form."""
+    """Return the value of a field. Raises `SourceError` if its type has no form."""
     match value:
         case DispatchError():
             return _dispatch_error(value)
@@ -81,7 +83,8 @@ def value_of(value: object) -> Value:
 _BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
     "AggregateMessageOrigin": lambda para: {"Ump": {"Para": int(para)}},
     "DispatchResult": lambda error: {"Ok": None} if error is None else {"Err": _dispatch_error(error)},
-}  # codecs whose Python values leave out what the SCALE type says
+}
+"""Conversions by codec, for codecs whose Python values leave out a part of the SCALE type."""
 
 
 def _dispatch_error(error: DispatchError) -> Value:

@@ -1,4 +1,4 @@
-"""The log of a written history (EV-4): the events of its relay blocks and of what they included, in order."""
+"""The log of a written history: the events of its relay blocks and of included blocks (EV-4)."""
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -16,17 +16,18 @@ from pubsub_emulator.spark_audit.history.schema import EVENTS
 
 
 def history_networks(root: Path) -> list[str]:
-    """The networks of the history at `root`. Raises `CommitError` when there is none."""
+    """Return the networks of the history at `root`. Raises `CommitError` if there is no history."""
     return sorted({commit.network for commit in History.open(root).commits})
 
 
 def history_blocks(root: Path, network: str) -> Iterator[Block]:
-    """Every leading block of a network's history, in order.
+    """Yield every leading block of a network's history, in order.
 
-    Raises `CommitError` when there is no history at `root`, `SourceError` when it has no events (histories of older
-    versions have none), and for what cannot be read, with its place.
+    Raises `CommitError` if there is no history at `root`, and `SourceError` if it has no events,
+    which histories of older versions lack, or if a part of it cannot be read.
     """
-    import_module("pubsub_emulator.emulator.network.network")  # declares every event
+    # Events are decoded by classes that register themselves when they are imported.
+    import_module("pubsub_emulator.emulator.network.network")
     history = History.open(root)
     _check(root, history.faults)
     files = history.files(EVENTS, network)
@@ -41,6 +42,10 @@ def history_blocks(root: Path, network: str) -> Iterator[Block]:
 
 
 def _block(root: Path, rows: list[dict[str, Any]]) -> Block:
+    """Return the log's block of the rows of one relay block.
+
+    Raises `SourceError` if a row is missing.
+    """
     leading = rows[0]
     if leading["place"] != 0 or [row["place"] for row in rows] != list(range(len(rows))):
         raise SourceError(f"{root}: relay block {leading['anchor']} lacks rows in {EVENTS.name}")
@@ -57,5 +62,6 @@ def _chain_block(root: Path, row: dict[str, Any]) -> ChainBlock:
 
 
 def _check(root: Path, faults: Iterable[Fault]) -> None:
+    """Raise `SourceError` for the first fault that the reader has found."""
     for fault in faults:
         raise SourceError(f"{root}/{fault.path}: {fault.error}")

@@ -1,9 +1,11 @@
-"""The log of an emulated network in the same process: an observer that appends each finished relay block (EV-4).
+"""The log of an emulated network in the same process (EV-4).
+
+An observer appends each finished relay block:
 
     with NetworkLog(network, store):
         network.step(100)
 
-A network that was restored to an earlier moment has its log rewound to there (EV-3).
+If the network is restored to an earlier moment, the log is rewound to that moment (EV-3).
 """
 
 from typing import Self
@@ -17,17 +19,20 @@ from pubsub_emulator.events.rows import ChainBlock, assemble
 
 
 class NetworkLog(Observer):
-    """Observes `network` and appends to `store` what happens from now on; a context manager that flushes at its end.
+    """An observer that appends to `store` what happens on `network` from now on.
 
-    A relay block is appended once it is known to be complete: with the next one, or on `flush`.
+    It is a context manager that appends the last block when it ends. A relay block is complete, and
+    is appended, when the next one is built, or with `flush`.
     """
 
     def __init__(self, network: Network, store: Store) -> None:
         self._network = network
         self._store = store
         self._relay: ChainBlock | None = None
+        """The relay block that is not complete yet."""
         self._parent = b""
         self._included: list[ChainBlock] = []
+        """The parachain blocks that it has included so far."""
         genesis = network.relay.block(0)
         if genesis is not None:
             store.bind(genesis.header.hash())
@@ -41,7 +46,7 @@ class NetworkLog(Observer):
             self.flush()
 
     def flush(self) -> None:
-        """Append the block that is complete by now."""
+        """Append the relay block that is waiting, which must be complete."""
         if self._relay is not None:
             block = assemble(self._relay, self._included, parent=self._parent)
             self._relay, self._included = None, []
@@ -50,16 +55,17 @@ class NetworkLog(Observer):
     # An observer
 
     def relay_block(self, record: RelayRecord) -> None:
-        """A relay block was built; the one before it is complete."""
+        """Note a relay block that was built. The one before it is complete."""
         self.flush()
-        if record.parent is None:  # of before this observer came: its parachain blocks are not known
+        # The block was built before this observer came, so its parachain blocks are not known.
+        if record.parent is None:
             return
         events = [(kind_of(event), fields_of(event)) for event in record.events]
         self._relay = ChainBlock(None, record.number, bytes(record.hash), record.time, events)
         self._parent = bytes(record.parent)
 
     def candidate(self, record: BlockRecord) -> None:
-        """A candidate was judged; only an included one did anything."""
+        """Note a parachain block that was included. Other candidates have changed nothing."""
         if record.outcome is None or self._relay is None:
             return
         header = record.candidate.header

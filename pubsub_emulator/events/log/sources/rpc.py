@@ -1,13 +1,16 @@
-"""The log of any Substrate chain or network over JSON-RPC (EV-4).
+"""The log of a Substrate chain or network over JSON-RPC (EV-4).
 
     async with RpcSource("wss://relay…", {2000: "wss://para…"}) as source:
         await source.follow(store)
 
-The leading chain is the one at the first URL. What it includes is logged for the parachains that have a URL: which
-block, it says in `ParaInclusion.CandidateIncluded`, or in `Paras.NewHeadNoted` and `Paras.Heads`. Only finalised blocks
-are appended; blocks missed while away are fetched one by one. A node whose finalised chain is no longer the log's has
-taken blocks back: the log is rewound to the last block that both have. A node whose finalised chain is only shorter is
-behind, and is asked again, unless it has methods that take blocks back.
+The first URL is that of the leading chain. The blocks of a parachain are logged if it has a URL.
+The leading chain tells which blocks it included, in the event `ParaInclusion.CandidateIncluded`, or
+in `Paras.NewHeadNoted` together with the storage `Paras.Heads`.
+
+Only finalised blocks are appended. Blocks that were finalised while the source was away are fetched
+one by one. If the node's finalised chain no longer has the log's last block, the log is rewound to
+the last block that both have. If the finalised chain is only shorter than the log, the node is
+behind and is asked again, unless it has methods that take blocks back.
 """
 
 import asyncio
@@ -35,19 +38,27 @@ from pubsub_emulator.primitives.storage_keys import para_head
 from pubsub_emulator.primitives.types import ParaId
 
 _LOG: Final = logging.getLogger("pubsub.log")
-_AT_ONCE: Final = 16  # blocks fetched at the same time
+_AT_ONCE: Final = 16
+"""The number of blocks that are fetched at the same time."""
 _RETRY_SECONDS: Final = 1.0
-_DEVELOPMENT: Final = "dev_"  # methods of nodes that take final blocks back when they are told to
+_DEVELOPMENT: Final = "dev_"
+"""The beginning of the methods of nodes that take final blocks back on request."""
 _PRE_RUNTIME: Final = 6
+"""The variant of a digest item that the block's author wrote before the runtime ran."""
 _CANDIDATE_INCLUDED: Final = ("ParaInclusion", "CandidateIncluded")
 _NEW_HEAD_NOTED: Final = ("Paras", "NewHeadNoted")
 
 
 class RpcSource:
-    """A leading chain and parachains behind nodes; use it as an asynchronous context manager."""
+    """A leading chain and parachains behind nodes.
+
+    Use it as an asynchronous context manager. `paras` has the URLs of parachains. `poll_seconds` is
+    the longest wait between two looks at the leading chain.
+    """
 
     def __init__(self, url: str, paras: Mapping[int, str] | None = None, *, poll_seconds: float = 6.0) -> None:
-        self.node = SubstrateNode(connect(url))  #: The leading chain
+        self.node = SubstrateNode(connect(url))
+        """The node of the leading chain."""
         self._paras = {para: SubstrateNode(connect(each)) for para, each in (paras or {}).items()}
         self._poll_seconds = poll_seconds
         self._stack = AsyncExitStack()
@@ -61,15 +72,16 @@ class RpcSource:
         await self._stack.aclose()
 
     async def reach(self) -> None:
-        """Ask every node for something. Raises `NodeUnavailable` for the first that does not answer."""
+        """Ask every node for its genesis hash. Raises `NodeUnavailable` if one does not answer."""
         for node in (self.node, *self._paras.values()):
             await node.genesis_hash()
 
     async def follow(self, store: Store, first: int | None = None, *, until: int | None = None) -> None:
-        """Append every finalised block, from `first` on where the log is empty (its default is the newest one).
+        """Append every finalised block until the log has block `until`, or forever.
 
-        Returns once the log has block `until`, never without it. A node or database that is away is asked again.
-        Raises `AnotherChain`, `SourceError`, and `ClientError` where asking again is useless.
+        An empty log begins with block `first`, by default the newest one. If a node or the database
+        is away, it is asked again. Raises `AnotherChain`, `SourceError` and `ClientError` if asking
+        again is useless.
         """
         away = bound = False
         while True:
@@ -90,7 +102,10 @@ class RpcSource:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def catch_up(self, store: Store, first: int | None = None, *, until: int | None = None) -> int:
-        """Append what is finalised and not in the log; returns how many blocks. Raises as `follow`, and at once."""
+        """Append the finalised blocks that the log does not have, and return their number.
+
+        Raises the errors of `follow`, and also those after which `follow` asks again.
+        """
         final = await self.node.header(await self.node.finalized_head())
         head = await asyncio.to_thread(store.head)
         if head.anchor is None or head.hash is None:
@@ -107,13 +122,17 @@ class RpcSource:
         return appended
 
     async def block(self, number: int) -> Block:
-        """The log's block at a height of the leading chain. Raises `UnknownBlock`, `SourceError`, `ClientError`."""
+        """Return the log's block at a height of the leading chain.
+
+        Raises `UnknownBlock`, `SourceError` and `ClientError`.
+        """
         found = await self.node.block_hash(number)
         if found is None:
             raise UnknownBlock(f"{self.node.rpc.url}: the node has no block {number}")
         header = await self.node.header(found)
         events = await self.node.events(found, header.parent)
         time = await self.node.timestamp(found)
+        # A chain without a timestamp has its time in the slot number.
         time = _slot(header) * SLOT_MS if time is None else time
         included = [await self._para_block(para, each, time) for para, each in await self._included(header, events)]
         return assemble(_chain_block(None, header, time, events), included, parent=header.parent)
@@ -121,11 +140,16 @@ class RpcSource:
     # Parachains
 
     async def _included(self, relay: BlockHeader, events: list[DecodedEvent]) -> list[tuple[int, BlockHeader]]:
-        """The parachain blocks that a relay block included, in order, of the parachains that have a URL."""
+        """Return the parachain blocks that a relay block included, in order.
+
+        Only parachains with a URL are considered.
+        """
         certain = [event for event in events if (event.pallet, event.name) == _CANDIDATE_INCLUDED]
         if certain:
             heads = [(para, blake2_256(head)) for para, head in map(_candidate, certain) if para in self._paras]
             return [(para, await self._paras[para].header(bytes(block))) for para, block in heads]
+        # `NewHeadNoted` tells only the parachain. If a relay block noted several heads, they are
+        # the last ones of the parachain.
         news = [event for event in events if (event.pallet, event.name) == _NEW_HEAD_NOTED]
         noted = [int(next(iter(event.fields.values()))) for event in news]
         counts = Counter(para for para in noted if para in self._paras)
@@ -133,7 +157,7 @@ class RpcSource:
         return [(para, chains[para].pop(0)) for para in noted if para in chains]
 
     async def _newest(self, relay: BlockHeader, para: int, count: int) -> list[BlockHeader]:
-        """The last `count` blocks of a parachain as of a relay block, oldest first."""
+        """Return the last `count` blocks of a parachain as of a relay block, oldest first."""
         raw = await self.node.storage(para_head(ParaId(para)), relay.hash)
         if raw is None:
             raise SourceError(f"relay block {relay.number} has no head of parachain {para}")
@@ -148,6 +172,7 @@ class RpcSource:
         return chain[::-1]
 
     async def _para_block(self, para: int, header: BlockHeader, anchor_time: int) -> ChainBlock:
+        """Return a block of a parachain, with the relay block's time if it has no timestamp."""
         node = self._paras[para]
         events = await node.events(header.hash, header.parent)
         time = await node.timestamp(header.hash)
@@ -156,7 +181,10 @@ class RpcSource:
     # Following
 
     async def _check_not_behind(self, anchor: int, final: int) -> None:
-        """Raise `UnknownBlock` for a node that has not yet finalised the log's last block."""
+        """Raise `UnknownBlock` if a node has not finalised the log's last block yet.
+
+        A node with development methods may have taken blocks back, so it is not behind.
+        """
         url = self.node.rpc.url
         if final >= anchor:
             return
@@ -168,7 +196,10 @@ class RpcSource:
             raise UnknownBlock(f"{url}: its newest final block is {final}, and the log ends at {anchor}")
 
     async def _still_there(self, store: Store, anchor: int, block: bytes, final: int) -> int:
-        """The log's last block that the node's final chain has; what follows it in the log is taken back."""
+        """Return the log's last block that is on the node's finalised chain.
+
+        The log is rewound to that block if necessary. Raises `AnotherChain` if there is none.
+        """
         common = min(anchor, final)
         while True:
             kept = block if common == anchor else await asyncio.to_thread(store.hash_at, common)
@@ -183,7 +214,10 @@ class RpcSource:
         return common
 
     async def _next_head(self, known: int) -> None:
-        """Wait for a finalised head above `known`, or a while."""
+        """Wait for a finalised block other than `known`, at most `poll_seconds`.
+
+        Over HTTP there are no subscriptions, so this only waits.
+        """
         if self.node.rpc.url.startswith("http"):
             await asyncio.sleep(self._poll_seconds)
             return
@@ -202,7 +236,7 @@ def _chain_block(chain: int | None, header: BlockHeader, time: int, events: list
 
 
 def _candidate(event: DecodedEvent) -> tuple[int, bytes]:
-    """Para id and head data of `CandidateIncluded`."""
+    """Return the para id and the hash of the head data in an event `CandidateIncluded`."""
     receipt, head = list(event.fields.values())[:2]
     try:
         return int(receipt["descriptor"]["para_id"]), bytes(head)
@@ -211,7 +245,7 @@ def _candidate(event: DecodedEvent) -> tuple[int, bytes]:
 
 
 def _slot(header: BlockHeader) -> int:
-    """The slot by the BABE digest of a header, 0 where it has none."""
+    """Return the slot in a header's BABE digest, 0 if it has none."""
     for item in header.logs:
         if item[:5] == bytes((_PRE_RUNTIME,)) + BABE_ENGINE:
             with contextlib.suppress(ScaleError):
