@@ -65,7 +65,7 @@ class Judged:
 
     @property
     def occasion(self) -> Occasion:
-        """The key that two implementations' blocks share if they were made for the same occasion."""
+        """The key that blocks of two implementations share if they are for the same occasion."""
         header, relay = self.candidate.header, self.relay
         return self.chain, header.number, header.aura_slot(), relay.number, relay.storage_root
 

@@ -29,10 +29,9 @@ def judge_chain(
     (against all chains if the network is unknown), since such a manifest may name segments that no
     other manifest mentions.
 
-    A chain whose history is complete but that did wrong (findings of severity `error`, or a seam
-    that does not fit) is "not verified", yet nothing of it is missing: the third value is false
-    (AU-1, AU-7, AU-13). A chain that has only imported proofs cannot be verified. At best its
-    status is "opened", and it may have gaps.
+    A chain with complete data that did wrong (findings of severity `error`, or a seam that does not
+    fit) is "not verified", but the third value is false (AU-1, AU-7, AU-13). A chain that has only
+    imported proofs cannot be verified. At best its status is "opened", and it may have gaps.
     """
     chain = network.chains[number]
     notes: list[Row] = []

@@ -88,7 +88,7 @@ class _Judged(NamedTuple):
 
 @dataclass(slots=True)
 class Rounds:
-    """One run over a history: what is known of its networks, and the results of new segments."""
+    """One run over a history: the networks known so far, and the results of new segments."""
 
     history: Store
     out: Store
@@ -129,7 +129,7 @@ class Rounds:
     """Results of the last run whose rows are in the tables but may not belong there any more."""
     _unsure: set[str | None] = field(default_factory=set)
     """Networks of which some data could not be read reliably. The next run looks at all their
-    segments again. `None` stands for all networks."""
+    segments again. `None` means all networks."""
     _there: dict[str, Stamp] = field(default_factory=dict)
     """Files of results that are in the output, by path."""
     _gathered: list[str] = field(default_factory=list)
@@ -295,7 +295,7 @@ class Rounds:
         odd = sum(path.endswith(".parquet") for path in self.listing.odd) - sum(each.odd for each in accounts)
         return self.listing.beyond(lasts) + sum(each.surplus for each in accounts) + max(odd, 0)
 
-    # What is known
+    # The results of the last run
 
     def _take_known(self) -> None:
         """Take over networks whose files are unchanged, and for the others the receipts.

@@ -1,4 +1,4 @@
-"""The entry point of an audit: `audit` judges what is new and takes the rest from the output.
+"""The entry point of an audit: `audit` judges new segments and takes the rest from the output.
 
 `rounds` judges and adds up the segments. This module then judges whole chains, writes the tables
 and `run_report.json`, and decides the exit code.

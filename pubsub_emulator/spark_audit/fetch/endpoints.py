@@ -1,4 +1,4 @@
-"""The nodes of one chain: which one is asked, how often, and what happens if it fails.
+"""The nodes of one chain: the choice of the node to ask, its load, and the handling of failures.
 
 A request goes to the node with the fewest requests under way. A node that does not answer, or that
 says it is asked too often, rests: at first for a short time, then for twice as long with each
@@ -67,6 +67,10 @@ class _Endpoint:
     """The earliest time for the next request, if there is a rate."""
 
     async def call(self, method: str, params: Sequence[object]) -> object:
+        """Ask the node as soon as its limits allow it.
+
+        An answer of any kind ends its series of rests.
+        """
         async with self.room:
             self.busy += 1
             try:

@@ -110,6 +110,7 @@ async def fetch(source: Source, wanted: Range, address: Address | Store, advance
         proofs = await source.blocks(begin, end, tell)
         _check_joins(source, proofs, known)
         nodes += write_segment(out, present, proofs)
+        # Sources know the name only after blocks were read.
         if not done and (name := await source.name()) is not None:
             write_names(out, source.network, {int(source.chain): name})
         known.update({proof.number: (proof.block, proof.parent) for proof in proofs})

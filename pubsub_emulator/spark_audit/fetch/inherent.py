@@ -41,7 +41,7 @@ Parts = dict[str, tuple[object, bytes]]
 """Values with their SCALE bytes, by the names of the fields that lead to them, joined by dots."""
 
 
-def relay_proof(  # noqa: PLR0917  # what a block is of
+def relay_proof(  # noqa: PLR0917  # the parts of a block's identity
     place: str, metadata: Metadata, block: RawBlock, network: str, chain: ParaId, runtime: str, source: str
 ) -> RelayProof:
     """Return the inherent of a block.

@@ -153,6 +153,7 @@ class NodeSource:
         names: dict[int, str] = {}
 
         async def fill(low: int, high: int) -> None:
+            """Find the runtimes of the blocks from `low` to `high`."""
             for at in (low, high):
                 if at not in names:
                     names[at] = await self._runtime(blocks[at])

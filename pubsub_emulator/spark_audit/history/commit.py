@@ -46,7 +46,7 @@ class HistoryPart:
     """Rows in a row group, `None` for the usual number."""
 
 
-def write_commit(  # noqa: PLR0917  # what a manifest holds
+def write_commit(  # noqa: PLR0917  # the content of a manifest
     root: Address | Store,
     network: str,
     segment: int,
@@ -85,7 +85,7 @@ def write_commit(  # noqa: PLR0917  # what a manifest holds
     return commit
 
 
-def write_manifest(  # noqa: PLR0917  # what a manifest holds
+def write_manifest(  # noqa: PLR0917  # the content of a manifest
     store: Store,
     network: str,
     segment: int,

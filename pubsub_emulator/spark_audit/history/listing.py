@@ -113,6 +113,7 @@ class Listing:
             if network is None or segment is None:
                 self.odd[f"{path}/{name}"] = Stamp(size, time)
                 continue
+            # Digests are added up, so the order in which files are found does not matter.
             seen = int.from_bytes(blake2b(f"{path}/{name}\n{size}\n{time}".encode(), digest_size=16).digest(), "little")
             # The last known segment itself is needed by kind, since the next one shares its files.
             if segment < known.get(network, -1):

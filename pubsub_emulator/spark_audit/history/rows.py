@@ -1,7 +1,7 @@
 """Conversion of records to rows, and of rows back to the exact candidate and state.
 
-A record is what a network in this process reports to its observers. `store.HistoryWriter` makes
-rows of records. The audit makes candidates and states of rows.
+Records are the reports of a network in this process to its observers. `store.HistoryWriter` makes
+rows of them. The audit makes candidates and states of rows.
 """
 
 from collections.abc import Iterable, Mapping

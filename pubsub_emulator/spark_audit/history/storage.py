@@ -178,7 +178,7 @@ class LocalStore(Store):
         return os.fdopen(handle, "rb")
 
     def stamp(self, path: str) -> Stamp | None:
-        """Size and time of modification."""
+        """Return size and time of a file, `None` if it does not exist."""
         try:
             found = os.stat(f"{self.uri}/{path}")  # noqa: PTH116  # asked of every file of a history
         except (FileNotFoundError, NotADirectoryError):

@@ -20,11 +20,11 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 
 class HistoryWriter(records.Observer):
-    """Writes everything that a network reports into the history at `path`, a commit per segment.
+    """A writer of everything that a network reports, with a commit for each segment.
 
-    Use it as a context manager. A segment is committed as soon as the next checkpoint of every
-    chain has been reported. The last one is committed at the end, unless an exception ended it.
-    There must be only one writer for a network at a time.
+    It writes into the history at `path`. Use it as a context manager. A segment is committed as
+    soon as the next checkpoint of every chain has been reported. The last one is committed at the
+    end, unless an exception ended it. There must be only one writer for a network at a time.
 
     A writer that is to `resume` must be given the same records again from the start, and skips the
     segments that are committed. `names` are names of chains for tables and reports. Raises
@@ -45,11 +45,15 @@ class HistoryWriter(records.Observer):
         self.commits: list[Commit] = []
         self._names = dict(names or {})
         self._segment: int | None = None
+        """The open segment, `None` before the first checkpoint."""
         self._ending = False
+        """Whether a checkpoint of the next segment was reported."""
         self._rows: defaultdict[tuple[str, int | None], list[Row]] = defaultdict(list)
-        """By table, and chain where the table's row groups are of one chain each."""
+        """The open segment's rows, by table, and by chain if the table is divided by chain."""
         self._place = 0
+        """Included blocks since the last relay block, for `events.place`."""
         self._relay_time = 0
+        """The time of the last relay block."""
         self._nodes = rows.NodeTable()
         self._chains: defaultdict[int, _Chain] = defaultdict(_Chain)
         self._committed = {commit.segment: commit for commit in committed(self.store, network)}

@@ -130,7 +130,7 @@ class NetworkAccount:
         self.tasks += len(receipts)
 
     def close_folds(self, receipts: Sequence[FoldReceipt]) -> None:
-        """Replace the folds by those up to the last segment, and add what they settled."""
+        """Replace the folds by those up to the last segment, and add their settled findings."""
         for receipt in receipts:
             self.count(receipt["settled"])
             if receipt["settled"]:

@@ -85,7 +85,10 @@ class Sizes:
 
 @dataclass(slots=True)
 class Figure:
-    """How often each value of a figure occurred; see the module's docstring for what is exact."""
+    """How often each value of a figure occurred.
+
+    The module's docstring says which results are exact.
+    """
 
     total: int = 0
     least: int = 0

@@ -15,9 +15,10 @@ from pubsub_emulator.spark_audit.history.rows import encode_items
 class Announced:
     """One segment's rows of `authorities` and `subscriptions` about one chain.
 
-    A row states what holds from a block on, and is compared with the state before that block. Each
-    change within the segment must have a row. At the beginning of the chain's history (`first`),
-    both tables must have one. Rows about blocks before the segment cannot be checked.
+    A row states the collators or subscriptions from a block on, and is compared with the state
+    before that block. Each change within the segment must have a row. At the beginning of the
+    chain's history (`first`), both tables must have one. Rows about blocks before the segment
+    cannot be checked.
 
     The judgement calls `reach` after each block, and `errors` at the end of the segment.
     """
@@ -35,8 +36,8 @@ class Announced:
     def reach(self, header: Header, state: State) -> None:
         """Compare the rows about the next block with the state after this block.
 
-        The header is that of the block before if the chain refused a candidate; then there is
-        nothing to compare.
+        After a refused candidate, the header is still that of the block before, and the comparison
+        is not repeated.
         """
         if header.number == self._last:
             return

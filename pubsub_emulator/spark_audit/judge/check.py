@@ -56,7 +56,7 @@ def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
     try:
         _check(out, place, shared)
     # A stranger may have written the history, so that any exception can be its doing (AU-11).
-    except Exception as error:  # noqa: BLE001  # whatever a stranger's history brings about is its own fault (AU-11)
+    except Exception as error:  # noqa: BLE001
         out.note([place.fault(f"judging it failed with {type(error).__name__}: {short(error)}")])
         out.passing = out.passing or isinstance(error, (MemoryError, OSError))
         out.receipt.complete, out.receipt.seam = False, "none"
@@ -135,6 +135,7 @@ class _Candidates:
         out.receipt.genesis, out.receipt.start = start["number"] == 0, blake2_256(start["header"]).hex()
         if not shared.has_headers:
             out.note([place.fault("the history holds no relay headers of this segment")])
+        # Imported proofs of the segment have measures already.
         before = len(out.block_measures)
         reached: ChainHead | None = None
         for judged in self.walk(start, first=points.first):
@@ -198,7 +199,7 @@ class _Candidates:
         yield Judged(head, notes)
 
     def judge(self, row: Row, head: ChainHead, *, has_callbacks: bool) -> Judged:
-        """Judge one candidate on a head. Return its measures, what is wrong, and the next head.
+        """Judge one candidate on a head. Return measures, findings and faults, and the next head.
 
         The next head is `head` itself if the chain refused the candidate. It is `None` if the chain
         included an invalid block: the state from which the chain then continued is not known.
@@ -220,7 +221,7 @@ class _Candidates:
         except (MemoryError, OSError):
             raise
         # A state can match its root and still make no sense (AU-5).
-        except Exception as error:  # noqa: BLE001  # a state that is consistent and senseless (AU-5)
+        except Exception as error:  # noqa: BLE001
             notes.append(place.fault(f"judging it failed with {type(error).__name__}: {short(error)}", position))
             return Judged(notes=notes)
         found = None if refusal is None else refusal.verdict.value
@@ -288,7 +289,7 @@ def _begin(place: Place, start: Row) -> ChainHead | str:
 
 
 def _relay_context(place: Place, shared: Shared, row: Row) -> tuple[RelayContext | None, list[Note]]:
-    """Return the relay chain's part of a candidate's input, and what is wrong with the row's copy.
+    """Return the relay chain's part of a candidate's input, and notes about the row's copy of it.
 
     It is taken from the relay headers, not from the row. It is `None` if a header that is needed is
     missing. A copy in the row that differs is a finding without a collator, since the author of a

@@ -19,7 +19,7 @@ header. The recorded verdict is the reason for which the chain refused the block
 history, `None` if the block was included. Callbacks are only there if it is in doubt which
 callbacks the block causes.
 
-Some assumptions cannot be proven, such as what the relay chain contains. Each judgement lists its
+Some assumptions cannot be proven, such as the content of the relay chain. Each judgement lists its
 own (`rests_on`). This module needs neither Spark nor Arrow, so that findings can be checked
 anywhere.
 """
@@ -84,7 +84,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a history says that a chain made of a block."""
+    """The outcome of a block on its chain, as the history states it."""
 
     verdict: str | None
     """The verdict with which the block was refused, `None` if it was included."""
@@ -95,7 +95,7 @@ class Recorded:
 def block_evidence(
     parent: Header, state: State, candidate: Candidate, relay: RelayContext, recorded: Recorded
 ) -> bytes:
-    """Return evidence about a block, judged on its parent's state, and about what was recorded.
+    """Return evidence about a block, judged on its parent's state, and about the recorded outcome.
 
     The block is judged once to find out which nodes of the state this reads.
     """
@@ -269,7 +269,7 @@ def _judge_block(reader: Reader) -> Judgement:
     except EvidenceError:
         raise
     # A stranger may have made a state whose nodes are consistent but whose content makes no sense.
-    except Exception as error:  # noqa: BLE001  # a state that proves itself and makes no sense: a stranger wrote it
+    except Exception as error:  # noqa: BLE001
         raise EvidenceError(f"judging it ended with {type(error).__name__}") from None
     unused = [node_hash for node_hash in nodes if node_hash not in keys]
     if unused:
@@ -279,7 +279,7 @@ def _judge_block(reader: Reader) -> Judgement:
 
 
 def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayContext, recorded: Recorded) -> Judgement:
-    """Compare the outcome of a block with what was recorded, and name what has to be assumed."""
+    """Compare the outcome of a block with the recorded one, and list the assumptions."""
     header = candidate.header
     refusal = done.refusal
     found = None if refusal is None else refusal.verdict.value

@@ -68,7 +68,8 @@ class Severity(Enum):
     WARNING = "warning"
     """An attempt that failed."""
     ERROR = "error"
-    """A chain accepted what it must refuse, or the reverse."""
+    """A chain accepted a block that it had to refuse, or refused a valid one, or contradicts
+    itself."""
 
     def at_least(self, other: "Severity") -> bool:
         """Return whether this severity is `other` or worse."""
@@ -112,7 +113,7 @@ def finding_id(network: str, chain: int, code: str, subject: bytes) -> Hash:
     return blake2_256(b"".join(map(encode_bytes, parts)))
 
 
-def finding_row(  # noqa: PLR0917  # what a finding is made of
+def finding_row(  # noqa: PLR0917  # the parts of a finding
     chain: tuple[str, int], code: str, severity: Severity, subject: bytes, evidence: bytes, detail: str, place: Row
 ) -> Row:
     """Return a row of `findings` about a chain, given as network and ParaId.

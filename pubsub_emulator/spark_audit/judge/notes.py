@@ -149,7 +149,7 @@ class Place:
         subject = row["position"].to_bytes(8, "little") + (row["block"] or b"")
         return self.shown(code, severity, subject, evidence, detail, row)
 
-    def shown(  # noqa: PLR0917  # what a finding is made of
+    def shown(  # noqa: PLR0917  # the parts of a finding
         self, code: str, severity: Severity, subject: bytes, evidence: bytes, detail: str, place: Row
     ) -> Note:
         """Return a finding, or a fault if its evidence alone does not show it.

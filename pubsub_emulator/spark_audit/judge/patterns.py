@@ -77,7 +77,7 @@ class _Run:
 
 
 class HabitMemory:
-    """What must be known of a chain's earlier blocks to find patterns in later ones."""
+    """The memory of a chain's earlier blocks that is needed to find patterns in later ones."""
 
     def __init__(self, limits: Thresholds) -> None:
         self.limits = limits

@@ -3,7 +3,7 @@
     <out>/items/network=…/<segment>-<fingerprint>/    result of judging a segment of some chains
     <out>/chains/network=…/<segment>-<fingerprint>/   result of folding: patterns, sizes, the state
     <out>/tables/<table>/                             the rows of all results, see `tables.parts`
-    <out>/ledger/                                     what was judged, see `ledger`
+    <out>/ledger/                                     receipts for the next run, see `ledger`
     <out>/run_report.json                             names the tables' files; written last
 
 The name of a result's file ends in its digest, which is checked whenever the file is read (AU-11).

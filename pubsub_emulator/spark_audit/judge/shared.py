@@ -151,6 +151,10 @@ class Shared:
         return rows
 
     def _read_nodes(self) -> dict[int, bytes]:
+        """Read proof nodes by number.
+
+        A node that does not have its hash is left out, and so are two nodes with the same number.
+        """
         out: dict[int, bytes] = {}
         twice: set[int] = set()
         for entry in self.task.nodes:
@@ -167,8 +171,8 @@ class Shared:
         """Read relay headers.
 
         A number for which two rows give different roots or slots is damaged, and neither is
-        believed. That holds only if the second row is from a relay header: rows without a hash are
-        what an inherent claims, and may be wrong.
+        believed. That holds only if the second row is from a relay header: rows without a hash
+        repeat the claim of an inherent, which may be wrong.
         """
         twice: set[int] = set()
         for entry in entries:

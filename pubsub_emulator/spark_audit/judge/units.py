@@ -213,7 +213,7 @@ class _ChainState:
     """The totals of one chain so far."""
 
     watch: patterns.HabitMemory
-    """What finding patterns needs from earlier blocks."""
+    """The memory for patterns."""
     sizes: Sizes
     settled: str = ""
     """A running digest over the chain's settled findings."""
@@ -287,6 +287,7 @@ def _headers(fold: Fold, chain: int) -> patterns.Headers:
 
     @lru_cache(maxsize=1)
     def read(segment: int) -> dict[int, bytes]:
+        """Return the chain's headers in a segment by position."""
         commits = commits_before(fold.root, fold.network, segment + 1)
         files = next((commit.files for commit in commits if commit.segment == segment), ())
         found: dict[int, bytes] = {}

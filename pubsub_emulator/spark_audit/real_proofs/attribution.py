@@ -24,7 +24,7 @@ from pubsub_emulator.spark_audit.real_proofs.well_known import is_child_root, ke
 from pubsub_emulator.trie import MissingNode, read_proof
 
 TOP: Final = b""
-"""Stands for the top trie among storage keys of child tries."""
+"""The key that represents the top trie among storage keys of child tries."""
 
 _LEAST_HASHED: Final = 32
 """Bytes of the smallest node that other nodes refer to by its hash. Smaller ones are inside of

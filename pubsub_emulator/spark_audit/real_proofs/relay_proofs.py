@@ -67,9 +67,9 @@ class Imported:
 def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Imported:
     """Add the inherents in files to the history at `address`, which is made if it does not exist.
 
-    A directory stands for its `*.json`. An inherent that is in the history already (same network,
-    chain, number and relay root) is left out. All files are checked before anything is written.
-    Raises `ImportRefused`, `CommitError`.
+    For a directory, its `*.json` are taken. An inherent that is in the history already (same
+    network, chain, number and relay root) is left out. All files are checked before anything is
+    written. Raises `ImportRefused`, `CommitError`.
     """
     paths = [each for path in files for each in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not paths:

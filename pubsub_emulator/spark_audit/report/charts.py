@@ -98,7 +98,7 @@ def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
 
 
 def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> axes.Spec:
-    """Draw the full proofs of chains, divided by what became of their bytes."""
+    """Draw the full proofs of chains, divided into proven bytes and savings by cause."""
     causes = ("in the proof", "unchanged root", "cache", "pruned")
     values: list[Row] = []
     most = 44 if width > axes.NARROW else 18

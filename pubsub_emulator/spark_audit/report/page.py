@@ -65,7 +65,7 @@ class Chart:
     def inline(self) -> Markup:
         """Both pictures as HTML. The page's style shows the one that fits the window."""
         wide, narrow = self.wide.inline(self.label), self.narrow.inline(self.label)
-        return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')  # noqa: S704  # drawn, not told
+        return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')  # noqa: S704  # drawn here
 
     def write(self, folder: Path) -> None:
         """Write `NAME.svg` and `NAME.png`. Raises `OSError`."""

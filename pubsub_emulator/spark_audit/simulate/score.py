@@ -83,7 +83,7 @@ def score(history: Address, audit: Address) -> Score:
 
 
 def _charge(row: Row, code: str) -> Charge:
-    """Return what a row accuses which block of."""
+    """Return the accusation that a row makes: block, collator and verdict."""
     return (*(row[name] for name in _PLACE), code)
 
 

@@ -63,7 +63,7 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     try:
         if submitted:
-            SparkContext._ensure_initialized()  # noqa: SLF001  # a conf knows what was submitted once there is a gateway
+            SparkContext._ensure_initialized()  # noqa: SLF001  # without a gateway, a conf lacks the submitted settings
         conf = SparkConf()
         # The configuration may name a master, for example in `spark-defaults.conf`.
         url = _with_retries(master or conf.get("spark.master", LOCAL) or LOCAL)
@@ -91,7 +91,7 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
 
 def forget_context() -> None:
     """Make pyspark forget a context whose JVM is gone, so that the next one starts its own JVM."""
-    SparkContext._active_spark_context = None  # noqa: SLF001  # stopping a context does this where its JVM answers
+    SparkContext._active_spark_context = None  # noqa: SLF001  # stopping a context does this if its JVM answers
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # as above
 
 
@@ -165,5 +165,5 @@ def _open_gateway() -> None:
     log = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the JVM runs
     atexit.register(log.close)
     _jvm_log.append(log)
-    gateway = launch_gateway(popen_kwargs={"stderr": log})  # type: ignore[no-untyped-call]  # pyspark types not all
+    gateway = launch_gateway(popen_kwargs={"stderr": log})  # type: ignore[no-untyped-call]  # pyspark lacks this type
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001  # the one way to hand a gateway over early

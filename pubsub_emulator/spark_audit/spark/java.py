@@ -112,6 +112,7 @@ def make_shim(real_home: Path) -> Path:
 
 
 def _installed_homes() -> list[Path]:
+    """Return the homes of the Javas in JAVA_HOME and PATH, in this order."""
     homes = []
     stated = os.environ.get("JAVA_HOME")
     if stated:

@@ -93,7 +93,7 @@ class SparkMapper:
             # The JVM may be gone.
             with suppress(Py4JError, ConnectionError):
                 for name, kept in before.items():
-                    self.context.setLocalProperty(name, kept)  # type: ignore[arg-type]  # None takes it away
+                    self.context.setLocalProperty(name, kept)  # type: ignore[arg-type]  # None removes it
         report(len(tasks))
         return [json.loads(receipts[number]) for number in range(len(tasks))]
 

@@ -134,7 +134,7 @@ class Log:
 
 
 def read_log(store: Store, folder: str) -> Log:
-    """Read a table's log, whoever wrote it.
+    """Read a table's log, including versions that other engines wrote.
 
     It starts from the last checkpoint and applies the later versions. Raises `DeltaError` if the
     log is damaged or cannot be continued by this program, and `OSError`.
@@ -173,7 +173,7 @@ def _checkpointed(data: bytes) -> Iterator[dict[str, object]]:
         yield from read_group(parquet, source, at, known).to_pylist()
 
 
-def log_table(  # noqa: PLR0917  # what a version of a table is
+def log_table(  # noqa: PLR0917  # the content of a version
     store: Store,
     folder: str,
     doc: str,

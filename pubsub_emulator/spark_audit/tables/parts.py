@@ -36,7 +36,7 @@ otherwise."""
 
 @dataclass(slots=True)
 class _State:
-    """One table: its parts, and what its log says."""
+    """One table: its parts, and the state of its log."""
 
     parts: list[pack.TablePart] = field(default_factory=list)
     """The parts of the table now."""
@@ -58,8 +58,8 @@ class _State:
 class Tables:
     """The tables of one audit.
 
-    `add` and `drop` only note what is to change, `flush` writes it to parts, `log` publishes the
-    parts in the Delta logs, and `sweep` removes old files.
+    `add` and `drop` only note changes, `flush` writes them to parts, `log` publishes the parts in
+    the Delta logs, and `sweep` removes old files.
     """
 
     store: Store
@@ -150,6 +150,7 @@ class Tables:
                 for at in range(0, len(rows), pack.UNIT):
                     tasks.append(pack.Packing(name, now, replaced, tuple(rows[at : at + pack.UNIT])))
                     owners.append(parts)
+        # The units' parts go into the lists that `made` refers to.
         for parts, answer in zip(owners, run([task.to_json() for task in tasks], self.store), strict=True):
             parts += [pack.TablePart(**part) for part in answer["parts"]]
         for state, parts in made:

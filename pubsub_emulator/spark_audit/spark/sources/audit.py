@@ -34,13 +34,13 @@ _SEGMENTS: Final = plain_schema(pa.schema([*_SCALARS, *_LISTS]))
 
 
 class AuditSource(OfHistory):
-    """Reads the audit of a history. Options: `path`, `table` (default `segments`), `columns`.
+    """A reader of the audit of a history. Options: `path`, `table` (default `segments`), `columns`.
 
     The table `segments` has `network`, `chain`, `segment`, the numbers of `candidates` and of those
     that were `judged`, `complete` (whether all could be judged), and every other table as a list of
     structs. So judging a segment once can answer several questions: `SELECT f.* FROM audit LATERAL
     VIEW explode(findings) AS f`. If `columns` names only some of the first four, the manifests are
-    read and nothing is judged.
+    read and no block is judged.
 
     Filters on network, chain and segment save the judgement of the rest. A stream judges every
     segment once. Findings about patterns are not among the results, since they need all segments of

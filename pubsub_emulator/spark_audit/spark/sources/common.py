@@ -100,7 +100,7 @@ class Source(api.DataSource, api.DataSourceStreamReader):
         """Return the columns of the table."""
         return from_arrow_schema(self.columns)
 
-    def reader(self, schema: StructType) -> api.DataSourceReader:  # noqa: ARG002  # the option `columns` says which
+    def reader(self, schema: StructType) -> api.DataSourceReader:  # noqa: ARG002  # the option `columns` decides
         """Return the reader of a batch."""
         return _Reader(self)
 
@@ -109,7 +109,7 @@ class Source(api.DataSource, api.DataSourceStreamReader):
         return self
 
     def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name
-        """Return the offset at which nothing was read."""
+        """Return the offset before all data."""
         return {}
 
 

@@ -54,7 +54,7 @@ class OfHistory(Source):
 
 
 class HistorySource(OfHistory):
-    """Reads a history. Options: `path`, `table` (default `blocks`), `faults`, `columns`.
+    """A reader of a history. Options: `path`, `table` (default `blocks`), `faults`, `columns`.
 
     With `faults` `fail` (the default), data that cannot be read raises an error. With `quarantine`
     it is left out, and is a row of the table `quarantine` of this source. A stream has every

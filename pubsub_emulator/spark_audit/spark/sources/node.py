@@ -39,7 +39,7 @@ node's own block."""
 
 
 class NodeSource(Source):
-    """Reads a node over JSON-RPC. Options: `path` (its URL), `table`, `columns`, and those below.
+    """A reader of a node over JSON-RPC. Options: `path` (its URL), `columns`, and those below.
 
     - `table`: `headers` (the default), `events`, `entries`, `candidates` or `proofs`;
     - `first` (default 1) and `last` (default the newest final block): the blocks to read;
