@@ -1,4 +1,4 @@
-"""Collators and cheats of a test's network. Trying a block changes nothing."""
+"""Collators and cheats of a test's network. Trying a block does not change the network."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,51 +14,60 @@ from pubsub_emulator.runtime.parachain.validate import judge_block, validate_blo
 
 
 class NoSuchCheat(PubsubError):
-    """No strategy has this name."""
+    """A name that no strategy has."""
 
 
 class NothingToCheat(PubsubError):
-    """The strategy does not apply to this situation: there is no node to omit, no message to drop."""
+    """A situation in which the strategy has no effect, for instance without a node to omit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A dishonest candidate, with the verdicts due and the verdicts found. A valid one has neither."""
+    """A dishonest candidate after it was judged."""
 
     candidate: Candidate
     due: tuple[Verdict, ...]
+    """The verdicts that it must meet. They are empty if it is valid after all."""
     found: tuple[Verdict, ...]
+    """The verdicts that were found."""
     refusal: InvalidBlock | None
+    """The reason why it is invalid, with the evidence, or `None`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collators:
-    """The authors of a network's parachains."""
+    """The authors of a network's parachains, for tests that author or judge blocks."""
 
     network: Network
 
     def of(self, para: int) -> tuple[Collator, ...]:
-        """A parachain's collators, in turn order. Raises `UnknownParachain`."""
+        """Return a parachain's collators in the order of their turns. Raises `UnknownParachain`."""
         return self.network.parachain(para).collators
 
     def author(self, para: int) -> Candidate:
-        """The next honest block, sealed. Raises `UnknownParachain`, `CannotAuthor`."""
+        """Return the next honest block with its seal.
+
+        Raises `UnknownParachain` or `CannotAuthor`.
+        """
         return self.network.situation(para).honest
 
     def judge(self, para: int, candidate: Candidate) -> BlockOutcome:
-        """The outcome of a candidate. Raises `InvalidBlock` if it is refused."""
+        """Return the outcome of a candidate. Raises `InvalidBlock` if it is invalid."""
         now = self.network.situation(para)
         return validate_block(now.parent, candidate, now.context(candidate.inherent.relay_parent_number))
 
 
 @dataclass(frozen=True, slots=True)
 class Cheats:
-    """Dishonest authors. `pubsub fuzz --list` shows the names of strategies."""
+    """Dishonest authors. `pubsub fuzz --list` prints the names of strategies."""
 
     network: Network
 
     def attempt(self, para: int, *strategies: str, seed: bytes = b"cheat") -> Judged:
-        """The block that these strategies make now, judged. Raises `NoSuchCheat`, `NothingToCheat`, and as `author`."""
+        """Judge the block that these strategies make now and return the result.
+
+        Raises `NoSuchCheat`, `NothingToCheat`, `UnknownParachain` or `CannotAuthor`.
+        """
         now = self.network.situation(para)
         tried = attempt(now, tuple(STRATEGIES[name] for name in _known(strategies)), seed)
         if tried is None:
@@ -69,9 +78,10 @@ class Cheats:
         return Judged(tried.candidate, tried.expected, tuple(dict.fromkeys(found)), refusal)
 
     def bribe(self, para: int, collator: int, *strategies: str, rate: float = 1.0) -> None:
-        """Make a collator, by its place in the turn order, cheat in this share of its turns from now on.
+        """Make a collator cheat in a share of its turns from now on.
 
-        Raises `NoSuchCheat`, `UnknownParachain`, `IndexError`.
+        `collator` is its index in the order of turns. Raises `NoSuchCheat`, `UnknownParachain` or
+        `IndexError`.
         """
         chain = self.network.parachain(para)
         changed = list(chain.collators)

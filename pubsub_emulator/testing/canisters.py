@@ -1,4 +1,4 @@
-"""A network of subnets with publish-subscribe on it, for tests: the fixture `canisters` of the pytest plugin."""
+"""A network of subnets with publish-subscribe, for the fixture `pubsub_canisters`."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 
 
 class Probe(Canister):
-    """A canister that calls what a test tells it to, and keeps the notifications that it gets."""
+    """A canister that makes the calls that a test requests, and stores its notifications."""
 
     heartbeat: bool = True
 
@@ -28,13 +28,13 @@ class Probe(Canister):
         self.trusted: Trusted | None = None
 
     def on_heartbeat(self, ctx: Context) -> None:
-        """Make the calls that are due."""
+        """Make the requested calls."""
         todo, self.todo = self.todo, []
         for to, method, arg, kind, number in todo:
             ctx.call(to, method, arg, lambda _ctx, answer, n=number: self.answers.update({n: answer}), kind=kind)  # type: ignore[misc]
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Take notifications; other methods are answered with nothing."""
+        """Store notifications. Other methods get an empty answer."""
         if method.startswith("icrc72_handle_notification"):
             self.notified += [(ctx.caller, each) for each in HANDLE.value(arg)]
             if self.trusted is not None:
@@ -43,14 +43,14 @@ class Probe(Canister):
         ctx.reply(codec("icrc72_handle_notification").rets.encode())
 
     def snapshot(self) -> None:
-        """Nothing: a probe does not trap."""
+        """Do nothing: a probe does not trap."""
 
     def restore(self, snapshot: object) -> None:
-        """Nothing to undo."""
+        """Do nothing: there is nothing to undo."""
 
 
 class Canisters:
-    """Subnets with an orchestrator and broadcasters; apps and probes are added by the test."""
+    """Subnets with an orchestrator and broadcasters, to which tests add apps and probes."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class Canisters:
 
     @property
     def orchestrator(self) -> Principal:
-        """The orchestrator."""
+        """Return the principal of the orchestrator."""
         return self.system.orchestrator
 
     @property
     def broadcasters(self) -> list[Principal]:
-        """The broadcasters, in the order in which they were installed."""
+        """Return the principals of the broadcasters in the order of their installation."""
         return self.system.broadcasters
 
     def install(
@@ -88,27 +88,27 @@ class Canisters:
         publications: dict[str, Config] | None = None,
         subscriptions: dict[str, Config] | None = None,
     ) -> Principal:
-        """Install an app."""
+        """Install an app and return its principal."""
         made = app(self.orchestrator, self.settings, publications=publications, subscriptions=subscriptions)
         return self.network.create(subnet, made)
 
     def app(self, who: Principal) -> object:
-        """An app's instance."""
+        """Return the instance of an app."""
         return self.system.app(who)
 
     def probe(self, subnet: int = 0) -> Principal:
-        """A canister that the test steers."""
+        """Create a canister that the test controls and return its principal."""
         return self.network.create(subnet, Probe())
 
     def probed(self, who: Principal) -> Probe:
-        """A probe's instance."""
+        """Return the instance of a probe."""
         found = self.network.canister(who)
         if not isinstance(found, Probe):
             raise TypeError(f"{who.text} is no probe")
         return found
 
     def step(self, rounds: int = 1) -> None:
-        """Run rounds."""
+        """Run rounds of the network."""
         self.network.step(rounds)
 
     def call(self, who: Principal, method: str, arg: bytes = b"") -> Ticket:
@@ -116,7 +116,11 @@ class Canisters:
         return self.network.submit(ANONYMOUS, who, method, arg)
 
     def answer(self, probe: Principal, to: Principal, method: str, *values: object, kind: str = BOUNDED) -> object:
-        """Let a probe call a method and run until it is answered: the results, or the reject."""
+        """Let a probe call a method, and run until it is answered.
+
+        Returns the result, a list of several results, or the `Answer` if the call was rejected or
+        its result does not decode.
+        """
         number = self._number = self._number + 1
         self.probed(probe).todo.append((to, method, codec(method).args.encode(*values), kind, number))
         for _ in range(400):
@@ -133,7 +137,7 @@ class Canisters:
         return found[0] if len(found) == 1 else found
 
     def ask(self, method: str, *values: object, to: Principal | None = None) -> object:
-        """Ask a query of the orchestrator, or of another canister, as an anonymous user."""
+        """Query the orchestrator, or another canister, as an anonymous user."""
         arg = codec(method).args.encode(*values)
         answer = self.network.query(ANONYMOUS, to or self.orchestrator, method, arg)
         found = codec(method).rets.decode(answer.data)

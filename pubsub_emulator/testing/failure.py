@@ -1,4 +1,4 @@
-"""The report of a failing test: each chain's last block with its ledger, and its changes of state."""
+"""The report of a failing test: each chain's last block with its ledger, and its state changes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
@@ -18,30 +18,35 @@ from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, PublisherLedger
 
 _MOST_LINES: Final = 20
-"""The most lines of deliveries, events or keys; the number of others follows."""
+"""The maximum number of lines of deliveries, events or keys. The number of further lines follows.
+"""
 
 _MOST_CHAINS: Final = 8
+"""The maximum number of parachains in the report."""
 _MOST_BYTES: Final = 40
+"""The number of bytes of a value after which it is shortened."""
 
 _SYSTEM: Final = twox_128(b"System")
-"""Rows of pallet System change in every block and are not shown."""
+"""The prefix of pallet System, whose rows change in every block and are not shown."""
 
 
 @dataclass(slots=True)
 class LastBlocks(Observer):
-    """An observer that remembers each chain's newest candidate and the states around its newest valid block."""
+    """An observer that stores the last blocks of each chain and the states around them."""
 
     network: Network
     records: dict[ParaId, BlockRecord] = field(default_factory=dict)
     states: dict[ParaId, tuple[State, State]] = field(default_factory=dict)
+    """The states before and after the newest valid block."""
     numbers: dict[ParaId, int] = field(default_factory=dict)
+    """The number of the newest valid block."""
 
     def checkpoint(self, record: CheckpointRecord) -> None:
-        """Keep the first state of a chain."""
+        """Store the first state of a chain."""
         self.states.setdefault(record.chain, (record.state, record.state))
 
     def candidate(self, record: BlockRecord) -> None:
-        """Keep the newest candidate."""
+        """Store a candidate and, if it is valid, its state."""
         self.records[record.chain] = record
         if record.outcome is not None:
             self.states[record.chain] = (self.states[record.chain][1], record.outcome.state)
@@ -63,15 +68,15 @@ class RunningNetworks:
         self._handed[name] = last
 
     def take_back(self, network: Network) -> None:
-        """Forget a network that was used only to build a base."""
+        """Forget a network that was only used to build a base for others."""
         self._handed = {name: last for name, last in self._handed.items() if last.network is not network}
 
     def clear(self) -> None:
-        """The test is over."""
+        """Forget all networks after a test."""
         self._handed.clear()
 
     def sections(self) -> Iterator[tuple[str, str]]:
-        """Titles and texts for the report of a failed test."""
+        """Yield titles and texts for the report of a failed test."""
         for name, last in self._handed.items():
             if last.records:
                 yield f"pubsub {name}: last blocks", _told(_blocks, last)
@@ -79,7 +84,7 @@ class RunningNetworks:
 
 
 def _told(tell: Callable[[LastBlocks], Iterator[str]], last: LastBlocks) -> str:
-    """A section's text, or the error if the test has broken the network."""
+    """Return the text of a section, or the error if the test has broken the network."""
     try:
         return "\n".join(tell(last))
     except Exception as error:  # noqa: BLE001  # whatever a broken network raises
@@ -162,7 +167,10 @@ def _changes(last: LastBlocks) -> Iterator[str]:
 
 
 def _state_lines(before: State, after: State) -> Iterator[str]:
-    """The first keys whose values differ in two states, including child tries and without System's rows."""
+    """Yield the first keys with different values in two states.
+
+    Child tries are included, and System's rows are not.
+    """
 
     def lines() -> Iterator[str]:
         for key, old, new in before.top.differences(after.top):
@@ -184,7 +192,7 @@ def _short(value: bytes | None) -> str:
 
 
 def _some(lines: Iterable[str]) -> Iterator[str]:
-    """The first of them, and how many more there are."""
+    """Yield the first lines, and the number of further ones."""
     more = 0
     for at, line in enumerate(lines):
         if at < _MOST_LINES:

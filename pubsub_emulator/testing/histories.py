@@ -1,6 +1,7 @@
-"""Actions on a network as data: a history is a list of actions, played in order.
+"""Actions on a network as data. A history is a list of actions, which are applied in order.
 
-Actions are frozen and print as the code that makes them, so a shrunk counterexample can be pasted into a test.
+Actions are immutable, and their `repr` is the code that creates them. A shrunk counterexample can
+therefore be pasted into a test.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from pubsub_emulator.primitives.types import PubsubKey
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """A parachain publishes a key."""
+    """Let a parachain publish a key."""
 
     para: int
     key: PubsubKey
@@ -22,7 +23,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Keys of a publisher are deleted, by root or by its manager."""
+    """Delete keys of a publisher, by root or by its manager."""
 
     para: int
     keys: tuple[PubsubKey, ...]
@@ -30,7 +31,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class SendDownward:
-    """The relay chain sends a parachain a message."""
+    """Send a message from the relay chain to a parachain."""
 
     para: int
     message: bytes
@@ -38,7 +39,7 @@ class SendDownward:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Some relay blocks pass."""
+    """Build relay blocks."""
 
     blocks: int = 1
 
@@ -48,7 +49,10 @@ History = tuple[Action, ...]
 
 
 def play(network: Network, history: Iterable[Action]) -> list[Step]:
-    """Do the actions in order and return the steps of all relay blocks; `Go` alone takes time."""
+    """Apply the actions in order and return the steps of all relay blocks.
+
+    Only `Go` builds blocks.
+    """
     steps: list[Step] = []
     for action in history:
         match action:

@@ -1,7 +1,7 @@
-"""Networks that are built once and forked for each test, so that no test sees changes by another.
+"""Networks that are built once and forked for each test, so that tests do not affect each other.
 
-Shared networks are `Frozen`: they can be forked, but neither stepped nor written to. A fork is cheap for a network of
-any size.
+Shared networks are `Frozen`: they can be forked, but neither stepped nor changed. A fork is cheap
+for a network of any size.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,20 +26,23 @@ class Frozen(Generic[N]):
     __slots__ = ("_kept", "_watch", "name")
 
     def __init__(self, kept: N, watch: RunningNetworks, name: str) -> None:
-        """Freeze `kept`; later changes of it have no effect."""
+        """Freeze a copy of `kept`. Later changes of `kept` have no effect."""
         self._kept: N = kept.fork()
         self._watch = watch
         self.name = name
 
     def fork(self) -> N:
-        """An independent copy, whose last blocks are in the report if the test fails."""
+        """Return an independent copy.
+
+        The report shows its last blocks if the test fails.
+        """
         fork = self._kept.fork()
         self._watch.hand_out(self.name, _network(fork))
         return fork
 
     @property
     def number(self) -> int:
-        """The newest relay block's height."""
+        """Return the newest relay block's height."""
         return _network(self._kept).number
 
     def __repr__(self) -> str:
@@ -52,10 +55,11 @@ def _network(kept: Network | Simulation) -> Network:
 
 @dataclass(slots=True)
 class Networks:
-    """Builds the networks of tests; one object per session and process."""
+    """Builds the networks of tests. There is one object per session and process."""
 
     watch: RunningNetworks = field(default_factory=RunningNetworks)
     _runs: dict[Hash, dict[int, Frozen[Simulation]]] = field(default_factory=dict)
+    """Frozen simulations by the scenario's hash and the number of blocks."""
 
     def of(
         self,
@@ -64,10 +68,11 @@ class Networks:
         collators: Mapping[int, Iterable[Iterable[str]]] | None = None,
         seed: str = "network",
     ) -> Frozen[Network]:
-        """A small network at genesis: as `Network.of`, and for some parachains their collators.
+        """Return a small network at genesis, as `Network.of` does.
 
-        Each collator is the strategies that it cheats by at every turn, none for an honest one:
-        `collators={2000: [(), ("omit-node", "stale-root")]}`.
+        `collators` are the strategies of each collator of some parachains. A collator cheats at
+        every turn; an empty tuple is an honest one: `collators={2000: [(), ("omit-node",
+        "stale-root")]}`.
         """
         config, chains = Network.of(publishers, subscribers, seed).config, []
         for chain in config.parachains:
@@ -77,16 +82,20 @@ class Networks:
         return self.build(replace(config, parachains=tuple(chains)))
 
     def build(self, config: NetworkConfig, name: str = "network") -> Frozen[Network]:
-        """A network at genesis. Raises `PubsubError` if the configuration cannot work."""
+        """Return a network at genesis. Raises `PubsubError` if the configuration cannot work."""
         return self.freeze(Network(config), name)
 
     def freeze(self, kept: N, name: str = "network") -> Frozen[N]:
-        """The present state of a network, to be forked."""
+        """Return the present state of a network, to be forked."""
         self.watch.take_back(_network(kept))
         return Frozen(kept, self.watch, name)
 
     def scenario(self, scenario: Scenario, blocks: int | None = None) -> Frozen[Simulation]:
-        """A scenario after `blocks` relay blocks, or at its end; blocks are run once. Raises `SettingsError`."""
+        """Return a scenario after `blocks` relay blocks, or at its end.
+
+        Each block is only run once per session: longer runs continue from shorter ones. Raises
+        `SettingsError`.
+        """
         wanted = scenario.relay_blocks if blocks is None else blocks
         runs = self._runs.setdefault(blake2_256(scenario.model_dump_json().encode()), {})
         if wanted not in runs:
@@ -99,7 +108,10 @@ class Networks:
 
 
 def find_scenario(name: str, folders: Iterable[Path]) -> Scenario:
-    """The scenario in the first of `folders` that has this file, or the bundled one. Raises `SettingsError`."""
+    """Return the scenario in a file, or the bundled one.
+
+    A name that ends in `.toml` is looked for in `folders`, in order. Raises `SettingsError`.
+    """
     if not name.endswith(".toml"):
         return load_bundled(name)
     places = [folder / name for folder in folders]

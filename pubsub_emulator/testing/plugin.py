@@ -1,6 +1,6 @@
-"""The pytest plugin: fixtures, a marker, options, and the report of failing tests.
+"""The pytest plugin: fixtures, a marker, an option, and the report of failing tests.
 
-Importing this module loads nothing of the emulator, so that test runs without its fixtures stay fast.
+Importing this module does not import the emulator, so that test runs that do not use it stay fast.
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 MARKER: Final = "pubsub_scenario"
 UPDATE: Final = "--proof-snapshot-update"
+"""The option that writes snapshots."""
 
 _NETWORKS: Final = pytest.StashKey["Networks"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option of `proof_snapshot`."""
+    """Add the option of `proof_snapshot`."""
     group = parser.getgroup("pubsub", "publish-subscribe emulator")
     wanted = "write the files of `proof_snapshot` instead of checking them"
     group.addoption(UPDATE, action="store_true", default=False, help=wanted)
@@ -62,7 +63,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def pubsub_networks(pytestconfig: pytest.Config) -> "Iterator[Networks]":
-    """Builds and keeps the networks of tests: `of`, `build`, `scenario`, `freeze`."""
+    """Build and store the networks of tests: `of`, `build`, `scenario`, `freeze`."""
     from pubsub_emulator.testing.networks import Networks
 
     pytestconfig.stash[_NETWORKS] = Networks()
@@ -72,9 +73,10 @@ def pubsub_networks(pytestconfig: pytest.Config) -> "Iterator[Networks]":
 
 @pytest.fixture(scope="session")
 def pubsub_base(pubsub_networks: "Networks") -> "Frozen[Network]":
-    """The network from which every `pubsub_network` is forked. Override it, at any scope, with your own.
+    """Return the network that every `pubsub_network` is forked from.
 
-    By default parachain 1000 publishes, and 2000 subscribes to its key `key_from_data(b"key")`.
+    Override it, with any scope, to test another network. By default, parachain 1000 publishes, and
+    2000 subscribes to its key `key_from_data(b"key")`.
     """
     from pubsub_emulator.primitives.pubsub import key_from_data
 
@@ -83,7 +85,10 @@ def pubsub_base(pubsub_networks: "Networks") -> "Frozen[Network]":
 
 @pytest.fixture
 def pubsub_simulation(request: pytest.FixtureRequest, pubsub_networks: "Networks") -> "Simulation":
-    """The scenario of the marker `pubsub_scenario`, for this test alone: `step()` continues its traffic."""
+    """Return the scenario of the marker `pubsub_scenario`, for this test alone.
+
+    `step()` continues its traffic.
+    """
     from pubsub_emulator.primitives.errors import PubsubError
     from pubsub_emulator.testing.networks import find_scenario
 
@@ -104,7 +109,7 @@ def _scenario_arguments(file: str | Path, blocks: int | None = None) -> tuple[st
 
 @pytest.fixture
 def pubsub_network(request: pytest.FixtureRequest) -> "Network":
-    """A network for this test alone: a fork of `pubsub_base`, or the marker's scenario."""
+    """Return a network for this test alone: a fork of `pubsub_base`, or the marker's scenario."""
     from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.testing.networks import Frozen
 
@@ -121,19 +126,19 @@ def pubsub_network(request: pytest.FixtureRequest) -> "Network":
 
 @pytest.fixture
 def pubsub_relay_chain(pubsub_network: "Network") -> "RelayChain":
-    """The relay chain of `pubsub_network`."""
+    """Return the relay chain of `pubsub_network`."""
     return pubsub_network.relay
 
 
 @pytest.fixture
 def pubsub_parachains(pubsub_network: "Network") -> "Mapping[ParaId, Parachain]":
-    """The parachains of `pubsub_network` by id."""
+    """Return the parachains of `pubsub_network` by id."""
     return pubsub_network.parachains
 
 
 @pytest.fixture
 def pubsub_collators(pubsub_network: "Network") -> "Collators":
-    """The authors in `pubsub_network`: author the next block, judge a candidate."""
+    """Return the authors in `pubsub_network`, to author the next block or judge a candidate."""
     from pubsub_emulator.testing.actors import Collators
 
     return Collators(pubsub_network)
@@ -141,7 +146,7 @@ def pubsub_collators(pubsub_network: "Network") -> "Collators":
 
 @pytest.fixture
 def pubsub_cheats(pubsub_network: "Network") -> "Cheats":
-    """Dishonest authors in `pubsub_network`: attempt a cheat on the next block, or bribe a collator."""
+    """Return dishonest authors in `pubsub_network`, to try a cheat or bribe a collator."""
     from pubsub_emulator.testing.actors import Cheats
 
     return Cheats(pubsub_network)
@@ -149,7 +154,10 @@ def pubsub_cheats(pubsub_network: "Network") -> "Cheats":
 
 @pytest.fixture
 def proof_snapshot(request: pytest.FixtureRequest) -> "ProofSnapshot":
-    """Checks proof sizes: `proof_snapshot(pubsub_simulation, tolerance="2%")`. The option writes the snapshot."""
+    """Return a check of proof sizes: `proof_snapshot(pubsub_simulation, tolerance="2%")`.
+
+    With the option `--proof-snapshot-update`, it writes the snapshot instead.
+    """
     from pubsub_emulator.testing.proof_sizes import ProofSnapshot
 
     test = f"{request.path.stem}-{request.node.name}"
@@ -158,7 +166,10 @@ def proof_snapshot(request: pytest.FixtureRequest) -> "ProofSnapshot":
 
 @pytest.fixture
 def pubsub_canisters() -> "type[Canisters]":
-    """Makes subnets with an orchestrator and broadcasters: `pubsub_canisters(subnets=2, broadcasters=(0, 1))`."""
+    """Return a class of subnets with publish-subscribe.
+
+    `pubsub_canisters(subnets=2, broadcasters=(0, 1))` creates one.
+    """
     from pubsub_emulator.testing.canisters import Canisters
 
     return Canisters

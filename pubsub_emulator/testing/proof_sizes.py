@@ -1,20 +1,21 @@
-"""The proof sizes of a run, in a `.proof-snapshot` file: TOML that diffs well.
+"""The proof sizes of a run, in a `.proof-snapshot` file: TOML whose differences are easy to read.
 
     format = 1
     scenario = "price feed"
-    scenario_hash = "0x…"           # blake2-256 of what the scenario says; comments and defaults do not count
+    scenario_hash = "0x…"           # blake2-256 of the scenario without comments and defaults
     relay_blocks = 60
 
     [3000]                          # a parachain
-    blocks = 58                     # counts: where one differs, other work was done, and sizes do not compare
-    …
+    blocks = 58                     # counts: if one differs, the work was different, and sizes are
+    …                               # not comparable
     proof_bytes = 58_231            # sizes: may grow within a tolerance
     …
 
     [3000.publishers.1000]
     child_node_bytes = 9_120
 
-A run is deterministic, so equal code gives an equal file on every machine; a tolerance is for changes that are meant.
+A run is deterministic, so that equal code gives an equal file on every machine. A tolerance is for
+intended changes.
 """
 
 import json
@@ -37,30 +38,35 @@ from pubsub_emulator.primitives.types import ParaId
 
 FORMAT: Final = 1
 SUFFIX: Final = ".proof-snapshot"
+"""The end of the names of snapshot files."""
 
 COUNTS: Final = ("blocks", "refused", "delivered", "removed", "relay_blocks")
+"""The names of counts, which must not change."""
 SIZES: Final = ("proof_bytes", "proof_nodes", "largest_proof_bytes", "static_bytes", "own_state_bytes")
+"""The names of sizes of a parachain."""
 PUBLISHER_SIZES: Final = ("top_path_bytes", "child_node_bytes", "value_bytes")
+"""The names of sizes of a publisher."""
 
 
 class BadSnapshot(PubsubError):
-    """A `.proof-snapshot` file that cannot be read; the message names file and field."""
+    """A snapshot file that cannot be read. The message names file and field."""
 
 
 class BadTolerance(PubsubError):
-    """The text is not a share such as `2%`."""
+    """A text that is not a share such as `2%`."""
 
 
 @dataclass(slots=True)
 class ProofSizes(Observer):
-    """An observer that adds up the costs of blocks: `figures` by name, as in `3000.publishers.1000.value_bytes`.
+    """An observer that adds up the costs of blocks.
 
-    Bytes of nodes are costs, SCALE length prefix included.
+    Sizes of nodes are costs, which include the SCALE length prefix.
     """
 
     scenario: str = ""
     scenario_hash: str = ""
     figures: dict[str, int] = field(default_factory=dict)
+    """The figures by name, such as `3000.publishers.1000.value_bytes`."""
     _subscribers: set[ParaId] = field(default_factory=set)
 
     @staticmethod
@@ -78,12 +84,15 @@ class ProofSizes(Observer):
         self.figures["relay_blocks"] = record.number
 
     def subscriptions(self, record: SubscriptionRecord) -> None:
-        """Note a subscriber. Parachains without subscriptions prove nothing of publishers and are left out."""
+        """Store that a parachain subscribes.
+
+        Parachains without subscriptions prove nothing about publishers and are left out.
+        """
         if record.items:
             self._subscribers.add(record.chain)
 
     def candidate(self, record: BlockRecord) -> None:
-        """Add the costs of a valid block, or count a refused one."""
+        """Add the costs of a valid block, or count an invalid one."""
         if record.chain not in self._subscribers:
             return
         chain = str(record.chain)
@@ -109,11 +118,12 @@ class ProofSizes(Observer):
     # A file
 
     def text(self) -> str:
-        """The text of the file."""
+        """Return the content of the file."""
         by = "`pubsub proof-snapshot` or the fixture `proof_snapshot`"
         lines = [f"# What proofs weigh; written by {by}.", f"format = {FORMAT}"]
         if self.scenario:
-            quoted = json.dumps(self.scenario, ensure_ascii=False).replace("\x7f", "\\u007f")  # a TOML basic string
+            # A basic string of TOML is one of JSON, except that U+007F must be escaped.
+            quoted = json.dumps(self.scenario, ensure_ascii=False).replace("\x7f", "\\u007f")
             lines += [f"scenario = {quoted}", f'scenario_hash = "{self.scenario_hash}"']
         tables: dict[str, dict[str, int]] = {}
         for name, figure in self.figures.items():
@@ -132,7 +142,7 @@ class ProofSizes(Observer):
 
 
 def read_sizes(path: Path) -> ProofSizes:
-    """The figures in a file. Raises `BadSnapshot`, `OSError`."""
+    """Return the figures in a file. Raises `BadSnapshot` or `OSError`."""
     try:
         data = tomllib.loads(path.read_bytes().decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -149,6 +159,7 @@ def read_sizes(path: Path) -> ProofSizes:
 
 
 def _flatten(path: Path, table: str, data: Mapping[str, object], into: dict[str, int]) -> None:
+    """Add the figures of a table and of the tables in it to `into`."""
     for name, value in data.items():
         full = f"{table}.{name}" if table else name
         if isinstance(value, dict):
@@ -162,23 +173,26 @@ def _flatten(path: Path, table: str, data: Mapping[str, object], into: dict[str,
 
 
 def scenario_hash(scenario: Scenario) -> str:
-    """A hash of the scenario's content."""
+    """Return a hash of the scenario's content without its description."""
     said = scenario.model_dump_json(exclude_defaults=True, exclude={"description"})
     return hexed(blake2_256(said.encode()))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One changed figure; `kept` or `now` is `None` if it does not exist."""
+    """A changed figure."""
 
     name: str
     kept: int | None
+    """The stored figure, or `None` if there is none."""
     now: int | None
+    """The measured figure, or `None` if there is none."""
     exceeds: bool
+    """Whether the change is beyond the tolerance."""
 
     @property
     def share(self) -> str:
-        """The change in per cent of what was kept."""
+        """Return the change in per cent of the stored figure."""
         if not self.kept or self.now is None:
             return "new" if self.now else "gone"
         return f"{100 * (self.now - self.kept) / self.kept:+.1f} %"
@@ -189,7 +203,10 @@ class Change:
 
 
 def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Change]:
-    """What changed, in the file's order. A size may grow by `tolerance`, a count may not change at all."""
+    """Return the changed figures in the order of the file.
+
+    A size may grow by `tolerance`, and a count may not change at all.
+    """
     changes = []
     for name in dict.fromkeys([*kept.figures, *now.figures]):
         before, after = kept.figures.get(name), now.figures.get(name)
@@ -204,14 +221,14 @@ def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Chan
 
 
 def verdict(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[str]:
-    """The reasons, line by line, why `now` is not acceptable given `kept`; empty if it is."""
+    """Return the reasons why `now` is not acceptable given `kept`. The list is empty if it is."""
     if kept.scenario_hash != now.scenario_hash:
         return [f"the snapshot is of another scenario than {now.scenario or 'this'}, or of an earlier version of it"]
     return [str(change) for change in compare(kept, now, tolerance) if change.exceeds]
 
 
 def parse_tolerance(text: str) -> Fraction:
-    """The share that `2%`, `0.5 %` or `0` says. Raises `BadTolerance`."""
+    """Return the share in a text such as `2%`, `0.5 %` or `0`. Raises `BadTolerance`."""
     try:
         share = Fraction(text.strip().removesuffix("%").strip()) / 100
     except (ValueError, ZeroDivisionError):
@@ -222,7 +239,7 @@ def parse_tolerance(text: str) -> Fraction:
 
 
 def _by_number(name: str) -> tuple[tuple[int, str], ...]:
-    """Parachains by id, and what is counted before what is weighed."""
+    """Return the sort key of a name: parachains by id, and counts before sizes."""
     rank = len(_RANKS)
     return tuple((int(part), "") if part.isdecimal() else (_RANKS.get(part, rank), part) for part in name.split("."))
 
@@ -236,21 +253,27 @@ FOLDER = "__proof_snapshots__"
 
 
 class ProofsGrew(AssertionError):
-    """The figures differ from the kept ones by more than the tolerance, or none are kept yet."""
+    """Figures that exceed the stored ones by more than the tolerance, or are not stored yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofSnapshot:
-    """Call it with the measured figures; with `--proof-snapshot-update` it writes them instead of checking them."""
+    """The fixture's object. Call it with the measured figures.
+
+    With `--proof-snapshot-update`, it writes them instead of checking them.
+    """
 
     folder: Path
+    """The folder of the test file."""
     test: str
+    """The name of the test."""
     update: bool
 
     def __call__(self, measured: Simulation | ProofSizes, tolerance: str = "0%", name: str = "") -> None:
-        """Check proof sizes: of a scenario, which is run to its end, or of what a `ProofSizes` observed.
+        """Check the proof sizes of a scenario, which is run to its end, or of a `ProofSizes`.
 
-        `name` tells several of one test apart. Raises `ProofsGrew`, `BadTolerance`, `BadSnapshot`.
+        `name` distinguishes several snapshots of one test. Raises `ProofsGrew`, `BadTolerance` or
+        `BadSnapshot`.
         """
         share = parse_tolerance(tolerance)
         now = ProofSizes.of(measured) if isinstance(measured, Simulation) else measured
@@ -266,6 +289,6 @@ class ProofSnapshot:
             raise ProofsGrew(f"{path}, tolerance {tolerance}; --proof-snapshot-update keeps what is now:\n{lines}")
 
     def path(self, name: str = "") -> Path:
-        """The file of this test's snapshot of that name."""
+        """Return the file of this test's snapshot with that name."""
         stem = quote(f"{self.test}-{name}" if name else self.test, safe="[]- ")
         return self.folder / FOLDER / f"{stem}{SUFFIX}"

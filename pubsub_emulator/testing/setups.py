@@ -1,4 +1,4 @@
-"""Small networks as data that prints as the code that makes it, for shrunk counterexamples."""
+"""Small networks as data, whose `repr` is code that creates them, for shrunk counterexamples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,23 +10,26 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 
 Collators = tuple[tuple[str, ...], ...]
-"""The strategies of each collator, which it follows at every turn; empty for an honest one."""
+"""The strategies of each collator, which it uses at every turn. They are empty for an honest one.
+"""
 
 HONEST: Collators = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriberSetup:
-    """A subscriber: its items, cache policy, collators and pace; `cache` names a `CachePolicy`."""
+    """A subscriber."""
 
     para: int
     items: Mapping[int, tuple[PubsubKey, ...]]
+    """The keys that it subscribes to, by publisher."""
     collators: Collators = HONEST
     cache: str = "slots"
+    """The value of a `CachePolicy`."""
     pace: Pace = field(default_factory=Pace)
 
     def config(self) -> ParachainConfig:
-        """The parachain's configuration."""
+        """Return the configuration of the parachain."""
         wanted = merge_subscriptions([(ParaId(para), list(keys)) for para, keys in self.items.items()])
         spec = RuntimeSpec(ParaId(self.para), wanted, cache=CachePolicy(self.cache))
         return ParachainConfig(spec, tuple(CollatorConfig(names) for names in self.collators), self.pace)
@@ -34,14 +37,17 @@ class SubscriberSetup:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSetup:
-    """A network: publishers and subscribers."""
+    """A network of publishers and subscribers."""
 
     publishers: tuple[int, ...]
     subscribers: tuple[SubscriberSetup, ...]
     seed: str = "network"
 
     def config(self) -> NetworkConfig:
-        """The network's configuration; publishers that need it are registered from the start."""
+        """Return the configuration of the network.
+
+        Publishers that need a registration are registered from the start.
+        """
         relay = RelayConfig()
         publishing = [ParaId(para) for para in self.publishers]
         chains = [subscriber.config() for subscriber in self.subscribers]
@@ -50,5 +56,5 @@ class NetworkSetup:
         return NetworkConfig(tuple(chains), relay, registered, seed=self.seed.encode())
 
     def network(self) -> Network:
-        """The network at genesis. Raises `PubsubError` for what cannot work."""
+        """Return the network at genesis. Raises `PubsubError` if it cannot work."""
         return Network(self.config())
