@@ -205,6 +205,7 @@ def _fields(listed: list[Table]) -> tuple[Field, ...]:
 
 
 def _type(definition: Table) -> Type:
+    """Return the type of one definition."""
     ((kind, body),) = definition.items()
     match kind:
         case "composite":

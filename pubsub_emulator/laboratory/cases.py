@@ -193,6 +193,8 @@ class Case:
 
 
 class _File(BaseModel):
+    """The JSON document of a case."""
+
     format: Literal["pubsub-case/1"]
     label: str
     strategies: tuple[str, ...]
@@ -211,6 +213,7 @@ class _File(BaseModel):
     verdicts: tuple[str, ...]
 
     def case(self) -> Case:
+        """Return the case. Raises `BadCase`."""
         if (self.block is None) != (self.budget is not None):
             raise BadCase("budget: a case of a proof needs one, and a case of a block has none")
         proof = tuple(map(unhex, self.proof))

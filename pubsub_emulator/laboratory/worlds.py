@@ -329,6 +329,7 @@ class World:
         return self._now
 
     def _situation(self) -> Situation:
+        """Return everything that the author of the next block knows."""
         draws = self.draws
         slot = (self.head.header.aura_slot() or 0) + draws.between(1, 2)
         downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), data) for at, data in self.queues.get(0, ()))

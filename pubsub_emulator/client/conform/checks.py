@@ -224,6 +224,10 @@ def _size(t: Trial) -> None:
 
 @rule("PS-8 publishers", "MaxPublishers paras are registered and no more")
 def _publishers(t: Trial) -> None:
+    """Register publishers up to the limit and one more, which must be refused.
+
+    They are removed again in any case.
+    """
     t.gone()
     most = t.number("MaxPublishers")
     there = t.item(t.relay.best(), "CounterForRegisteredPublishers") or 0

@@ -39,7 +39,7 @@ def _instruction(t: Trial) -> None:
 
 
 _OTHERS: Final = bytes.fromhex("05300a 14 1500 1600 17 1900 1b 1e00 24 2b00 2d 2f0000")
-"""A message of twelve other instructions of v5, from `ClearOrigin` to `UnpaidExecution`."""
+"""A message of other instructions of v5, from `ClearOrigin` to `UnpaidExecution`."""
 
 
 @rule("PS-22", "Messages of Publish alone are admitted, up to a number; each other one is refused for its reason")
@@ -255,6 +255,7 @@ def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
 
 @rule("PS-11", "A para that leaves takes its data, its registration and its deposit with it")
 def _offboard(t: Trial) -> None:
+    """Deregister the parachain and wait until the pallet removes its publisher."""
     if not t.mapping.offboard_blocks:
         raise Untestable("offboard_blocks is 0: the para would be gone")
     t.gone()
