@@ -11,6 +11,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie import BadNode, MissingNode, Trie
+from pubsub_emulator.trie import lazy as lazy_module
 from pubsub_emulator.trie.codec import BRANCH, LEAF, node_head, pack
 from pubsub_emulator.trie.lazy import LazyTrie, StateUnavailable
 from pubsub_emulator.trie.partial import MAX_KEY, PartialTrie
@@ -206,11 +207,12 @@ class Elsewhere:
 
     trie: Trie
     asked: list[str] = field(default_factory=list)
+    ahead: list[bool] = field(default_factory=list)
 
     def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
         """From the proof of a key at `place`."""
-        assert isinstance(ahead, bool)
         self.asked.append(place)
+        self.ahead.append(ahead)
         proof: dict[Hash, bytes] = {}
         self.trie.prove([bytes.fromhex(place + "0" * (len(place) % 2))], proof)
         if Hash(wanted) not in proof:
@@ -274,6 +276,48 @@ def test_only_the_way_to_a_key_is_fetched() -> None:
     lazy = LazyTrie(whole.root(), source)
     assert lazy.get(bytes((3, 16))) == bytes(40)
     assert source.asked == ["", "03", "031", "0310"]
+    assert not any(source.ahead), "nothing below the key is read"
+
+
+def test_a_walk_says_that_it_reads_on_and_the_trie_that_it_began_in_does_not() -> None:
+    whole = Trie.from_entries([(bytes([at]), bytes(40)) for at in range(3)])
+    source = Elsewhere(whole)
+    lazy = LazyTrie(whole.root(), source)
+    assert list(lazy.keys()) == [b"\x00", b"\x01", b"\x02"]
+    assert list(lazy.keys(b"", b"\x00")) == [b"\x01", b"\x02"]
+    assert list(lazy.keys(b"\x01")) == [b"\x01"]
+    assert source.ahead
+    assert all(source.ahead)
+    source.ahead.clear()
+    assert lazy.get(b"\x01") == bytes(40)
+    assert source.ahead == [False]
+
+
+def test_a_walk_visits_most_loads_nodes_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes that are shared can be visited far more often than there are of them. Reading keys is not limited."""
+    whole = Trie.from_entries([(bytes([at]), bytes(40)) for at in range(3)])
+    lazy = LazyTrie(whole.root(), Elsewhere(whole))
+    nodes = 4  # the branch and three leaves
+    monkeypatch.setattr(lazy_module, "MOST_LOADS", nodes)
+    for _ in range(2):
+        assert len(lazy) == 3
+    assert [lazy.get(bytes([at])) for at in range(3)] == [bytes(40)] * 3
+    monkeypatch.setattr(lazy_module, "MOST_LOADS", nodes - 1)
+    with pytest.raises(StateUnavailable, match="a walk of more than 3 nodes"):
+        len(lazy)
+    assert lazy.get(b"\x00") == bytes(40)
+
+
+@pytest.mark.parametrize("length", [32, 33])
+def test_a_state_of_layout_version_0_is_refused_where_that_shows(length: int) -> None:
+    """Its values of more than 32 bytes stand in their nodes, so the trie would compute other roots after a write."""
+    whole = Trie.from_entries([(b"key", bytes(length))], 0)
+    lazy = LazyTrie(whole.root(), Elsewhere(whole))
+    if length == 32:
+        assert lazy.get(b"key") == bytes(32)
+        return
+    with pytest.raises(StateUnavailable, match="layout version 0"):
+        lazy.get(b"key")
 
 
 def test_what_cannot_be_fetched_is_said_and_not_read_as_absent() -> None:
