@@ -1,1 +1,1 @@
-"""SQLite and PostgreSQL behind one small protocol, with migrations by component."""
+"""SQLite and PostgreSQL behind one small interface, with migrations for each component's tables."""

@@ -1,17 +1,23 @@
-"""Errors of databases, for every room that keeps rows in one."""
+"""The errors of databases, for all rooms that store rows."""
 
 from pubsub_emulator.primitives.errors import PubsubError
 
 
 class StoreError(PubsubError):
-    """A database refused or is not what was expected."""
+    """Raised if a database refuses an operation or is not what was expected."""
 
 
 class StoreUnavailable(StoreError):
-    """A database does not answer now; what was committed is safe, and asking again may succeed."""
+    """Raised if a database does not answer now.
+
+    Committed data is safe, and the same call may succeed later.
+    """
 
     is_infrastructure = True
 
 
 class StoreConflict(StoreUnavailable):
-    """A transaction met another one; none of it was done, and it may be run again at once."""
+    """Raised if a transaction conflicted with another one.
+
+    It has changed nothing and may be run again at once.
+    """

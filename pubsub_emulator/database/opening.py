@@ -1,13 +1,19 @@
-"""Opens databases. Each kind is imported when it is opened: the driver of PostgreSQL is an extra."""
+"""Opens databases.
+
+Each kind is imported only when it is opened, as PostgreSQL's driver is an extra.
+"""
 
 from pubsub_emulator.database.database import Database
 from pubsub_emulator.database.errors import StoreError
 
 
 def open_database(place: str, *, serializable: bool = False) -> Database:
-    """The database at a path (SQLite, created if need be) or a `postgresql://` URL. Raises `StoreError`.
+    """Return the database at a path or URL. Raises `StoreError`.
 
-    `serializable`: transactions that write end as if each had run alone, as SQLite's do, or raise `StoreConflict`.
+    A path is that of a SQLite file, which is created if necessary. A URL is `postgresql://…`.
+
+    With `serializable`, writing transactions have the same effect as if each had run alone, or
+    raise `StoreConflict`. Those of SQLite always have.
     """
     if place.startswith(("postgresql://", "postgres://")):
         from pubsub_emulator.database.postgres import PostgresDatabase  # noqa: PLC0415  # its driver is an extra

@@ -1,4 +1,4 @@
-"""The PostgreSQL database: a pool of connections that are checked before use, and one that listens."""
+"""The PostgreSQL database: a pool of checked connections, and one connection that listens."""
 
 import logging
 import threading
@@ -18,23 +18,35 @@ from pubsub_emulator.database.database import Dialect, Params, Session
 from pubsub_emulator.database.errors import StoreConflict, StoreError, StoreUnavailable
 
 _POOL: Final = 8
+"""The greatest number of connections in the pool."""
 _ANSWER_SECONDS: Final = 10.0
+"""How long to wait for a connection."""
 _POLL_SECONDS: Final = 1.0
-"""How long a wake-up that was lost costs."""
+"""The greatest delay that a lost notification causes."""
 _PAUSE_SECONDS: Final = 0.2
+"""The wait before the next attempt to listen, after a failed one."""
 _IDLE_SECONDS: Final = 0.5
+"""The idle time after which a connection is checked before use."""
 _STATEMENT_MS: Final = 30_000
+"""The longest time of a statement."""
 _BY_INDEX: Final = (
     f"-c statement_timeout={_STATEMENT_MS} -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
 )
-"""A serializable transaction that read a whole table would meet every other, so each row is found by an index."""
+"""Options of serializable connections, with which each row is found by an index.
 
-# Each attempt of the pool would be two lines; the program that uses the database says once that it is away.
+A serializable transaction that reads a whole table would conflict with every other one.
+"""
+
+# The pool would log two lines for each attempt. The program logs once that the database is away.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class PostgresDatabase:
-    """A database by URL; with `serializable`, transactions that write are. Raises `StoreUnavailable`."""
+    """A PostgreSQL database at a URL.
+
+    With `serializable`, writing transactions are serializable. Raises `StoreUnavailable` if the
+    database does not answer.
+    """
 
     dialect = Dialect.POSTGRESQL
 
@@ -42,7 +54,8 @@ class PostgresDatabase:
         self.place = _without_password(url)
         self._writing = psycopg.IsolationLevel.SERIALIZABLE if serializable else psycopg.IsolationLevel.READ_COMMITTED
         self._url = url
-        self._used: dict[int, float] = {}  # when a connection was last given back, by its identity; of the last few
+        self._used: dict[int, float] = {}
+        """When each of the recently used connections was last given back, by its identity."""
         kwargs: dict[str, Any] = {"connect_timeout": int(_ANSWER_SECONDS), "autocommit": True}
         if serializable:
             kwargs["options"] = _BY_INDEX
@@ -59,13 +72,16 @@ class PostgresDatabase:
         self._closed = False
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        """The rows of one statement that only reads, in a snapshot of its own."""
+        """Return the rows of one reading statement, in a snapshot of its own."""
         with self._connection() as connection:
             return _PostgresSession(connection).run(sql, params)
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
-        """A transaction that sees the snapshot of its first statement; writers that lock the same row take turns."""
+        """Return the context of a transaction, which sees the snapshot of its first statement.
+
+        Writers that lock the same row wait for each other.
+        """
         with self._connection() as connection:
             if connection.read_only is write or connection.isolation_level is None:
                 connection.read_only = not write
@@ -75,10 +91,12 @@ class PostgresDatabase:
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """Take a connection from the pool, and turn the driver's errors into ours."""
         try:
             with self._pool.connection() as connection:
                 yield connection
-                if len(self._used) > 4 * _POOL:  # identities of connections that are gone
+                # Most of these identities are those of connections that no longer exist.
+                if len(self._used) > 4 * _POOL:
                     self._used.clear()
                 self._used[id(connection)] = time.monotonic()
         except (SerializationFailure, DeadlockDetected) as error:
@@ -89,11 +107,14 @@ class PostgresDatabase:
             raise StoreError(f"{self.place}: {_line(error)}") from error
 
     def notify(self, session: Session, channel: str) -> None:
-        """Wake those who wait on a channel once the transaction is committed."""
+        """Wake those who wait on a channel, once the transaction has been committed."""
         session.run("SELECT pg_notify(?::text, '')", (channel,))
 
     def wait(self, channel: str, timeout: float) -> None:
-        """Wait for a notification, at most `timeout` seconds; it may return early. One thread at a time listens."""
+        """Wait for a notification on a channel, at most `timeout` seconds.
+
+        It may return early. Only one thread at a time listens.
+        """
         timeout = min(timeout, _POLL_SECONDS)
         if not self._listen_lock.acquire(timeout=timeout):
             return
@@ -107,18 +128,19 @@ class PostgresDatabase:
             self._listen_lock.release()
 
     def close(self) -> None:
-        """Release all connections."""
+        """Close all connections."""
         self._closed = True
         with self._listen_lock:
             self._stop_listening()
         self._pool.close()
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
-        """Ask a connection that was idle for a while whether it still works; asking costs as much as a small read."""
+        """Check a connection that was idle for a while. A check costs as much as a small read."""
         if time.monotonic() - self._used.get(id(connection), 0.0) > _IDLE_SECONDS:
             ConnectionPool.check_connection(connection)
 
     def _listen(self, channel: str) -> psycopg.Connection[Any]:
+        """Return the connection that listens on a channel, and open it if necessary."""
         if self._closed:
             raise psycopg.OperationalError("closed")
         if self._listening is None:
@@ -148,11 +170,15 @@ class _PostgresSession:
 
 @lru_cache(maxsize=256)
 def _translated(sql: str) -> quoting.SQL:
-    """The program's own statements hold `?` for parameters only, and no `%`."""
+    """Return a statement with the driver's placeholders.
+
+    The program's own statements have `?` only for parameters, and have no `%`.
+    """
     return quoting.SQL(sql.replace("?", "%s"))
 
 
 def _without_password(url: str) -> str:
+    """Return a URL without its password."""
     parts = urlsplit(url)
     user, _, host = parts.netloc.rpartition("@")
     name = user.partition(":")[0]
@@ -160,4 +186,5 @@ def _without_password(url: str) -> str:
 
 
 def _line(error: Exception) -> str:
+    """Return the message of an error as one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The SQLite database: one file in WAL mode, a connection for each thread that is in a transaction now."""
+"""The SQLite database: one file in WAL mode, with a connection for each running transaction."""
 
 import sqlite3
 import threading
@@ -11,15 +11,21 @@ from pubsub_emulator.database.database import Dialect, Params, Session
 from pubsub_emulator.database.errors import StoreError, StoreUnavailable
 
 _BUSY_SECONDS: Final = 20.0
+"""How long to wait for a lock of another process."""
 _POLL_SECONDS: Final = 0.1
-"""How soon another process's commit is seen: SQLite wakes nobody outside of this process."""
+"""The greatest delay until another process's commit is seen, as SQLite notifies only inside of a
+process."""
 _PAUSE_SECONDS: Final = 0.01
+"""The wait between two attempts to switch the journal."""
 _EARLIER: Final = 0x1ED0_0CE1
-"""The application id of distributors' files from before there was a table `migrations`."""
+"""The application id of distributors' files that are older than the table `migrations`."""
 
 
 class SqliteDatabase:
-    """A database file, made where there is none. Raises `StoreError`."""
+    """A SQLite file, which is created if there is none.
+
+    Raises `StoreError` if the file cannot be opened or belongs to another program.
+    """
 
     dialect = Dialect.SQLITE
 
@@ -29,18 +35,22 @@ class SqliteDatabase:
         self._lock = threading.Lock()
         self._changed = threading.Condition()
         self._closed = False
-        with self._connection() as connection:  # a place that cannot be opened is refused now
+        # Opened now, so that a file that cannot be used is refused at once.
+        with self._connection() as connection:
             self._check_owner(connection)
             _set_journal(connection)
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        """The rows of one statement that only reads, in a snapshot of its own."""
+        """Return the rows of one reading statement, in a snapshot of its own."""
         with self._connection() as connection:
             return _SqliteSession(connection).run(sql, params)
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
-        """A transaction that sees one snapshot; a writer holds the file's write lock."""
+        """Return the context of a transaction, which sees one snapshot.
+
+        A writing transaction holds the file's write lock from its beginning.
+        """
         with self._connection() as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -55,16 +65,19 @@ class SqliteDatabase:
                 self._changed.notify_all()
 
     def notify(self, _session: Session, _channel: str) -> None:
-        """Nothing to send: the end of a writing transaction wakes this process, others look by themselves."""
+        """Do nothing: the end of a writing transaction wakes this process, and others poll."""
 
     def wait(self, _channel: str, timeout: float) -> None:
-        """Wait for a notification, at most `timeout` seconds. It may return early and may miss one."""
+        """Wait for a notification, at most `timeout` seconds.
+
+        It may return early and may miss one.
+        """
         with self._changed:
             if not self._closed:
                 self._changed.wait(min(timeout, _POLL_SECONDS))
 
     def close(self) -> None:
-        """Release all connections."""
+        """Close all connections."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -75,6 +88,7 @@ class SqliteDatabase:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection, and turn the driver's errors into ours."""
         try:
             connection = self._borrow()
             try:
@@ -87,6 +101,7 @@ class SqliteDatabase:
             raise StoreError(f"{self.place}: {error}") from error
 
     def _borrow(self) -> sqlite3.Connection:
+        """Return an idle connection, or open another one."""
         with self._lock:
             if self._closed:
                 raise StoreUnavailable(f"{self.place}: closed")
@@ -99,13 +114,14 @@ class SqliteDatabase:
         return connection
 
     def _check_owner(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file with tables of another program."""
+        """Raise `StoreError` if the file has tables of another program."""
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         ours = not tables or "migrations" in tables
         if not ours and connection.execute("PRAGMA application_id").fetchone() != (_EARLIER,):
             raise StoreError(f"{self.place}: not a database of this program")
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
+        """Make a connection idle, or close it if the database is closed."""
         with self._lock:
             if not self._closed:
                 self._idle.append(connection)
@@ -114,7 +130,11 @@ class SqliteDatabase:
 
 
 def _set_journal(connection: sqlite3.Connection) -> None:
-    """Two processes that switch the journal at once get `locked` without waiting, so this waits itself."""
+    """Switch a file to WAL mode.
+
+    If two processes do that at once, one gets an error at once, although it has a timeout. So this
+    tries again itself.
+    """
     patience = time.monotonic() + _BUSY_SECONDS
     while True:
         try:

@@ -1,1 +1,1 @@
-"""The base of every HTTP server here: where it listens, who may call, how long a body may take, and its metrics."""
+"""The base of all HTTP servers: where they listen, who may call, limits of bodies, and metrics."""

@@ -1,4 +1,7 @@
-"""Bodies of requests, which come within a time (and, by `client_max_size` of the application, within a size)."""
+"""The reading of requests' bodies, which must arrive within a time.
+
+Their size is limited by `client_max_size` of the application.
+"""
 
 import asyncio
 from typing import Final
@@ -6,11 +9,15 @@ from typing import Final
 from aiohttp import web
 
 PATIENCE: Final = 60.0
-"""Seconds that a body may take."""
+"""Seconds that a body may take, unless the caller sets another time."""
 
 
 async def read_body(request: web.Request, seconds: float = PATIENCE) -> bytes:
-    """The whole body. Raises `HTTPRequestTimeout` (408) and, where it is too large, `HTTPRequestEntityTooLarge`."""
+    """Return the whole body of a request.
+
+    Raises `HTTPRequestTimeout` (408) if it does not arrive in time, and `HTTPRequestEntityTooLarge`
+    if it is too large.
+    """
     try:
         async with asyncio.timeout(seconds):
             return await request.read()

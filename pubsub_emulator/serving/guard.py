@@ -1,7 +1,8 @@
-"""The guard of a server: a browser page from elsewhere must not reach one on this machine (ND-28).
+"""The guard of a server, which protects servers on this machine from pages of other sites (ND-28).
 
-A browser sends the page's `Origin`, and lets a page send other content types than forms only after the server agreed. A
-page whose name was rebound to this machine's address is told by its `Host`.
+A browser sends the `Origin` of the page. It asks the server before it lets a page send other
+content types than those of forms. If the name of a page's site was rebound to this machine's
+address, the request has that name as `Host`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,31 +19,34 @@ JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names by which a server is called, and the origins of the pages that may call it.
-
-    `host` is where it listens, `names` are further host names; `any_host` is for callers with keys: no page has those.
-    """
+    """The names by which a server may be called, and the origins of the pages that may call it."""
 
     host: str = "127.0.0.1"
+    """The address at which the server listens."""
     names: tuple[str, ...] = ()
+    """Further host names."""
     origins: tuple[str, ...] = ()
+    """Origins of pages that may call the server, `*` for all."""
     any_host: bool = False
+    """Accept every host name. This is for callers with keys, which pages of other sites do not
+    have."""
 
     @property
     def external(self) -> bool:
-        """Whether others than this machine can connect."""
+        """Return whether other machines can connect."""
         return not is_loopback(self.host)
 
     def has_host(self, host: str | None) -> bool:
-        """Whether the `Host` of a request is a name of this server."""
+        """Return whether the `Host` of a request is a name of this server."""
         name = None if host is None else _host_of(f"//{host}")
         if name is None:
             return False
         known = {self.host.lower(), *(each.lower() for each in self.names)}
+        # An address cannot be rebound, so every address is accepted if other machines can connect.
         return self.any_host or is_loopback(name) or name in known or (self.external and _address(name) is not None)
 
     def has_origin(self, origin: str | None) -> bool:
-        """Whether a page of that origin may call; programs have none."""
+        """Return whether a page of an origin may call. Programs send no origin and may call."""
         if origin is None or origin in self.origins or "*" in self.origins:
             return True
         name = _host_of(origin)
@@ -50,17 +54,20 @@ class Names:
 
 
 LOCAL: Final = Names()
-"""A server that only this machine can reach."""
+"""The names of a server that only this machine can reach."""
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a host name means this machine."""
+    """Return whether a host name or address means this machine."""
     address = _address(name)
     return f".{name.lower()}".endswith(".localhost") if address is None else address.is_loopback
 
 
 def guard(names: Names, *types: str) -> Middleware:
-    """The middleware that refuses with 403 and 415; bodies are of one of `types` (JSON) and not compressed."""
+    """Return the middleware that refuses requests with 403 and 415.
+
+    A body must have one of the content `types`, by default JSON, and must not be compressed.
+    """
     allowed = types or (JSON,)
 
     @web.middleware
@@ -82,10 +89,12 @@ def guard(names: Names, *types: str) -> Middleware:
 
 
 def _refused(kind: Callable[..., web.HTTPException], why: str) -> web.HTTPException:
+    """Return an error with its reason as text."""
     return kind(reason=why, text=f"{why}\n")
 
 
 def _host_of(url: str) -> str | None:
+    """Return the host name in a URL, `None` if there is none."""
     try:
         return urlsplit(url).hostname
     except ValueError:
@@ -93,6 +102,7 @@ def _host_of(url: str) -> str | None:
 
 
 def _address(name: str) -> IPv4Address | IPv6Address | None:
+    """Return the address in a text, `None` if it is a name."""
     try:
         return ip_address(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""An application that listens for the length of a block, and the log of every HTTP server here."""
+"""A web application that listens inside of a context, and the log of all HTTP servers."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -9,8 +9,11 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 _NOT_OURS: Final = (HttpProcessingError, web.RequestPayloadError)
+"""Errors that clients cause with requests that are not HTTP or with damaged bodies."""
 
 http_log: Final = logging.getLogger("pubsub.http")
+"""The log of all HTTP servers. Malformed requests are not logged: a client could fill the disk with
+them."""
 http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS)))
 """Whoever sends a request that is no HTTP, or a damaged body, is answered or disconnected, and could fill a disk."""
 
@@ -19,9 +22,10 @@ http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc
 async def listening(
     app: web.Application, host: str, port: int, grace: float, *, cancels: bool = False
 ) -> AsyncIterator[tuple[str, int]]:
-    """Serve at a port, 0 for any; gives the address. Open requests have `grace` seconds to end.
+    """Serve an application at a port inside of the context, and yield its address.
 
-    With `cancels`, a client that leaves ends its request at once.
+    Port 0 takes any free port. At the end, open requests have `grace` seconds to finish. With
+    `cancels`, a request is cancelled at once if its client disconnects.
     """
     runner = web.AppRunner(app, access_log=None, logger=http_log, handler_cancellation=cancels, shutdown_timeout=grace)
     await runner.setup()

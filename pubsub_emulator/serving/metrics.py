@@ -4,16 +4,17 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 Labels = tuple[tuple[str, str], ...]
+"""Pairs of a label's name and value."""
 
 
 def sample(name: str, value: float, labels: Labels = ()) -> str:
-    """The line of one value."""
+    """Return the line of one value."""
     shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
     return f"{name}{{{shown}}} {value}" if shown else f"{name} {value}"
 
 
 def family(name: str, kind: str, words: str, samples: Iterable[str]) -> Iterator[str]:
-    """The lines of one metric: `words` is its help, empty for none."""
+    """Yield the lines of one metric. `words` is its help text, empty for none."""
     if words:
         yield f"# HELP {name} {words}"
     yield f"# TYPE {name} {kind}"
@@ -21,7 +22,7 @@ def family(name: str, kind: str, words: str, samples: Iterable[str]) -> Iterator
 
 
 class Histogram:
-    """Counts by upper bound."""
+    """A histogram: the number of values up to each bound, and their sum."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -36,9 +37,10 @@ class Histogram:
         self.total += value
 
     def lines(self, name: str, labels: Labels = ()) -> Iterator[str]:
-        """The lines of its values."""
+        """Yield the lines of the histogram."""
         running = 0
         for bound, count in zip((*self.bounds, "+Inf"), self.counts, strict=True):
+            # Prometheus' buckets are cumulative.
             running += count
             yield sample(f"{name}_bucket", running, (*labels, ("le", str(bound))))
         yield sample(f"{name}_sum", self.total, labels)
