@@ -44,10 +44,10 @@ from pubsub_emulator.spark_audit.tables.pack import SOURCES, UNIT, pack, pack_he
 from pubsub_emulator.spark_audit.tables.parts import RETAIN, Tables
 
 ROUND: Final = 512
-"""Segments in a round, approximately, at least."""
+"""The least number of segments in a round, approximately."""
 ROUND_OF_CORE: Final = 4
-"""Segments in a round for each core, at least. With fewer, the last long task of a round would
-leave most cores idle."""
+"""The least number of segments in a round for each core. With fewer, the last long task of a round
+would leave most cores idle."""
 FOLDED: Final = 256
 """Segments times chains in a fold, approximately. If a round has few segments of a network, a fold
 has more chains."""

@@ -82,7 +82,7 @@ class _Endpoint:
         return answer
 
     async def _pace(self) -> None:
-        """Wait until the rate allows another request."""
+        """Wait until the rate allows the next request."""
         if self.limits.rate is None:
             return
         now = asyncio.get_running_loop().time()

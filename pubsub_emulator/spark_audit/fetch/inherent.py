@@ -257,7 +257,7 @@ def _are_bytes(value: object) -> TypeGuard[list[bytes]]:
 
 
 def _time(call: _Call | None) -> datetime | None:
-    """Return the time that `Timestamp.set` sets, in milliseconds since 1970.
+    """Return the time that `Timestamp.set` states.
 
     Returns `None` if there is no such call, or if the time is beyond the year 9999.
     """

@@ -1,1 +1,1 @@
-"""A history of a network on disk or in an object store: tables, commits, and their reading."""
+"""A history of a network: its tables, the commits that add to it, and the reading of it."""

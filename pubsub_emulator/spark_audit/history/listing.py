@@ -60,7 +60,7 @@ def place_of_manifest(name: str) -> tuple[str | None, int | None]:
 def _folder(path: str) -> tuple[str | None, int | None, int]:
     """Return network, segment and kind of the files in a folder, as far as its path tells them.
 
-    Files of format 3 tell the segment in their own names.
+    In format 3, the path of a folder does not tell the segment; the names of the files do.
     """
     network, segment = _NETWORK.search(f"{path}/"), _SEGMENT.search(f"{path}/")
     return (

@@ -71,7 +71,7 @@ def migrate(address: Address | Store, advance: Advance = lambda _done, _total: N
 def _whole_chain(found: Sequence[Found]) -> list[manifest.Commit]:
     """Return a network's manifests in the present format, from the first segment to the last one.
 
-    Returns an empty list if some are missing.
+    Returns an empty list if some are missing, that is, if the network must be migrated.
     """
     after = {commit.previous: commit for _, commit, version in found if version == manifest.FORMAT}
     out: list[manifest.Commit] = []

@@ -315,8 +315,7 @@ class RemoteStore(Store):
             with file:
                 data: bytes = file.read()
         if sum(map(len, held.values())) + len(data) > _MOST_HELD:
-            # The simplest way to stay within the bound. Files of a task are mostly read once or in
-            # turn.
+            # The simplest way to stay within the bound.
             held.clear()
         held[path] = data
         return io.BytesIO(data)

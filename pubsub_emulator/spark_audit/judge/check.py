@@ -157,8 +157,8 @@ class _Candidates:
     def walk(self, start: Row, *, first: bool) -> Iterator[Judged]:
         """Judge every candidate in order, then check the end of the segment.
 
-        Each yielded `Judged` has the head to build on. A `Judged` without a head means that the
-        segment cannot be judged further; in that case it is the last one.
+        Each yielded `Judged` has the head to build on. One without a head is the last: the segment
+        cannot be judged further, or its end cannot be trusted since some of it could not be read.
         """
         place, shared = self.place, self.shared
         head = _begin(place, start)

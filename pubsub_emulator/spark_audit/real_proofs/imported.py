@@ -68,8 +68,8 @@ class RelayProof:
     """SCALE of the headers in `relay_parent_descendants`."""
     collator_peer_id: bytes | None = None
     messages_used: int | None = None
-    """Bytes of the inherent's messages. They are needed if the inherent has only hashes of some
-    messages."""
+    """Bytes of all messages in the inherent. `None` if `downward` and `horizontal` have all of
+    them; some inherents have only the hashes of some messages."""
     relay_header: RelayHeader | None = None
     """The relay parent's header, from the relay chain itself."""
     chain_name: str | None = None

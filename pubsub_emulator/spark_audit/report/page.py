@@ -208,7 +208,8 @@ def _chart(name: str, label: str, specify: Any, figures: Any) -> Chart:
 def _rendered(context: dict[str, object]) -> str:
     """Return the page.
 
-    Texts are cleaned of control characters before they are escaped.
+    Characters in texts that cannot be seen are replaced, and long texts are cut, before they are
+    escaped for HTML.
     """
     environment = Environment(
         loader=FileSystemLoader(_HERE),

@@ -52,7 +52,7 @@ _FAVOURITES: Final = {
 there."""
 
 _FAVOURED: Final = 6
-"""How many times a favourite is in the list from which a cheat is drawn, beside the once of all."""
+"""How often a favourite is added to the list of all cheats from which one is drawn."""
 _NAMES: Final = {
     _NODES: "caches nodes",
     _NONE: "caches nothing",

@@ -39,7 +39,7 @@ class Score:
     caught: Counter[str] = field(default_factory=Counter)
     """Planted cheats for which there is the right finding, by strategy."""
     missed: list[Charge] = field(default_factory=list)
-    """Planted cheats for which there is none."""
+    """Planted cheats without the right finding."""
     wrong: list[Charge] = field(default_factory=list)
     """Findings that match no planted cheat."""
     faults: list[Fault] = field(default_factory=list)
