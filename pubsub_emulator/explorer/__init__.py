@@ -1,7 +1,7 @@
-"""Shows networks and their blocks to people: drawings of proofs, notebook cards, the page of a run.
+"""Shows networks and their blocks: drawings of proofs, notebook cards, and the page of a run.
 
-In a notebook, `%load_ext pubsub_emulator.explorer` registers cards for networks, steps, blocks, ledgers, tries, events
-and state differences.
+In a notebook, `%load_ext pubsub_emulator.explorer` registers cards for networks, steps, blocks,
+ledgers, tries, events and state differences.
 """
 
 

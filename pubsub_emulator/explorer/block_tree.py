@@ -1,4 +1,7 @@
-"""A block's proof as a trie: nodes read for each publisher, cached nodes, and nodes left for later."""
+"""Draws a block's proof as a trie.
+
+It shows the nodes read for each publisher, the cached nodes, and the nodes left for later blocks.
+"""
 
 from bisect import bisect_left
 from functools import lru_cache
@@ -16,9 +19,11 @@ from pubsub_emulator.runtime.pallet_subscriber.view import Item
 
 
 def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item | None = None) -> list[Drawn]:
-    """The proof of a candidate as `plan` read it, or without a plan as nodes under the root that it claims.
+    """Draw the proof of a candidate as `plan` read it.
 
-    `start` is the cursor at which the walk began, which tells items not reached from items skipped.
+    Without a plan, draw the nodes under the root that the candidate claims. `start` is the cursor
+    at which the walk began. It distinguishes items that the walk did not reach from items that it
+    passed unread.
     """
     inherent = record.candidate.inherent
     proof = {blake2_256(node): node for node in inherent.proof}
@@ -32,22 +37,25 @@ def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item
     def used(name: Hash) -> Fate:
         if name in plan.taken:
             return Fate.STATIC if name in static else Fate.PROVEN
-        return Fate.UNUSED if plan.missing is None else Fate.WAITING  # an incomplete walk cannot tell
+        # If a node is missing, the walk is incomplete, and the node may be needed after it.
+        return Fate.UNUSED if plan.missing is None else Fate.WAITING
 
     sources = Sources(proof, own, used, loose=plan.missing is not None)
     return draw(root, _top(record.chain, plan, names, _Reach(plan, start)), sources)
 
 
 def static_nodes(plan: Plan) -> frozenset[Hash]:
-    """The nodes of the static keys, which the walk takes first (PS-44)."""
+    """Return the nodes of the static keys, which the walk takes first (PS-44)."""
     costs = accumulate(node_cost(len(node)) for node in plan.taken.values())
     return frozenset(name for name, cost in zip(plan.taken, costs, strict=True) if cost <= plan.static_bytes)
 
 
 def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> TreeQuery:
+    """Return the keys of the top trie: static keys and the roots of publishers."""
     static = [*fixed_keys(para), *plan.statics.values]
     if plan.missing is not None and not plan.publishers:
-        static.append(plan.missing.key)  # a channel's: which there are, the walk had learned from the proof
+        # The key of a channel. The walk has learned from the proof which channels exist.
+        static.append(plan.missing.key)
     labels = static_labels(static)
     below: dict[str, Below] = {}
     owners: dict[str, PublisherPlan] = {}
@@ -68,6 +76,7 @@ def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> TreeQuery:
 
 
 def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
+    """Return the keys of a publisher's child trie, and whether it is drawn."""
     closed = publisher.unchanged or publisher.disabled is not None
     labels = {} if closed else {key.hex(): names.key(key) for key in publisher.keys}
 
@@ -88,12 +97,15 @@ def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
 
 @lru_cache(maxsize=4096)
 def _digits(keys: tuple[PubsubKey, ...]) -> tuple[str, ...]:
-    """Keys as hex digits; cached, since blocks share subscriptions."""
+    """Return keys as hexadecimal digits, cached because blocks share subscriptions."""
     return tuple(key.hex() for key in keys)
 
 
 class _Reach:
-    """The progress of a walk in the rotation that begins at the cursor."""
+    """The part of the items that a walk reached.
+
+    The walk goes around all items and begins at the cursor.
+    """
 
     def __init__(self, plan: Plan, start: Item | None) -> None:
         self.missing = None if plan.missing is None else plan.missing.node_hash
@@ -101,21 +113,22 @@ class _Reach:
         self.end = plan.cursor or _cut_at(plan)
 
     def is_missing(self, reference: bytes) -> bool:
-        """Whether the absence of this node ended the walk."""
+        """Return whether the walk ended because this node is missing."""
         return reference == self.missing
 
     def visited(self, publisher: PublisherPlan, low: int, high: int) -> bool:
-        """Whether the walk visited all of a publisher's keys `[low, high)`."""
+        """Return whether the walk visited all of a publisher's keys `[low, high)`."""
         if self.end is None or publisher.complete:
             return True
         begun, ended = _place(publisher, self.start), _place(publisher, self.end)
+        # If the end is before the start, the walk passed the last item and continued at the first.
         if self.start <= self.end:
             return begun <= low and high <= ended
         return begun <= low or high <= ended
 
 
 def _place(publisher: PublisherPlan, item: Item) -> int:
-    """The number of a publisher's keys before an item."""
+    """Return the number of a publisher's keys before an item."""
     para, key = item
     if para != publisher.para:
         return 0 if para < publisher.para else len(publisher.keys)
@@ -123,7 +136,10 @@ def _place(publisher: PublisherPlan, item: Item) -> int:
 
 
 def _cut_at(plan: Plan) -> Item | None:
-    """The item at which a walk missed a node; `None` if it missed none, or missed one before the first item."""
+    """Return the item at which a walk missed a node.
+
+    Returns `None` if it missed none, or missed one before the first item.
+    """
     if plan.missing is None:
         return None
     met = list(plan.publishers.values())

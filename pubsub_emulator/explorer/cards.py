@@ -1,4 +1,4 @@
-"""Notebook cards of the emulator's objects in HTML, and lines of text for consoles."""
+"""Notebook cards of the emulator's objects as HTML, and lines of text for consoles."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -27,15 +27,17 @@ from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 from pubsub_emulator.trie import Trie
 
 MOST_KEYS: Final = 256
-"""The most keys of a trie that its card draws."""
+"""The maximum number of keys of a trie that its card draws."""
 MOST_ROWS: Final = 100
+"""The maximum number of rows of a table."""
 MOST_CARDS: Final = 12
+"""The maximum number of cards of a list."""
 
 _NAMES: Final = Names()
 
 
 class Picture:
-    """Drawn tries for a notebook or a file; `svg` is self-contained."""
+    """Drawn tries for a notebook or a file. `svg` is a complete file."""
 
     def __init__(self, trees: Iterable[Drawn], title: str) -> None:
         self.title = title
@@ -50,12 +52,12 @@ class Picture:
 
 
 def picture_of_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes]) -> Picture:
-    """A proof as a trie: the proven part of `keys` under `root`, and what is pruned, missing or unused."""
+    """Draw a proof of `keys` under `root`, with pruned, missing and unused nodes."""
     return Picture(draw_read(Hash(root), nodes, keys), f"proof under {short(root)}")
 
 
 def picture_of_trie(trie: Trie) -> Picture:
-    """A trie with its nodes, up to `MOST_KEYS` keys."""
+    """Draw a trie with its nodes, up to `MOST_KEYS` keys."""
     keys = [key for key, _ in zip(trie.keys(), range(MOST_KEYS), strict=False)]
     nodes: dict[Hash, bytes] = {}
     trie.prove(keys, nodes)
@@ -64,7 +66,7 @@ def picture_of_trie(trie: Trie) -> Picture:
 
 
 def picture_of_block(record: BlockRecord) -> Picture:
-    """The proof of a candidate."""
+    """Draw the proof of a candidate."""
     plan = None if record.outcome is None else record.outcome.plan
     return Picture(draw_block(record, plan, _NAMES), f"proof of {len(record.candidate.inherent.proof)} nodes")
 
@@ -73,7 +75,7 @@ def picture_of_block(record: BlockRecord) -> Picture:
 
 
 def card(*content: object) -> str:
-    """The frame and style of all cards."""
+    """Return content in the frame and style of all cards."""
     style = Html(f"<style>{asset('trie.css')}{asset('card.css')}</style>")
     return str(tag("div", style, *content, class_="pubsub-card"))
 
@@ -109,7 +111,10 @@ def _step_card(step: Step) -> str:
 
 
 def record_card(record: BlockRecord, picture: Picture | None = None) -> str:
-    """A candidate with its verdict, ledger, deliveries, and its proof as in `picture`."""
+    """Return the card of a candidate with its verdict, ledger, deliveries and proof.
+
+    `picture` is the drawing of the proof, if there is one already.
+    """
     header = record.candidate.header
     outcome = record.outcome
     picture = picture or picture_of_block(record)
@@ -173,7 +178,7 @@ def _outcome_card(outcome: BlockOutcome) -> str:
 
 
 def sequence_card(sequence: Sequence[object]) -> str | None:
-    """The card of a list or tuple of things that have cards; `None` for any other."""
+    """Return the card of a list or tuple, or `None` if its elements have no cards."""
     things: Any = sequence
     kinds = {type(each) for each in things}
     if not things or not all(map(_maker, kinds)):
@@ -191,6 +196,7 @@ def sequence_card(sequence: Sequence[object]) -> str | None:
 
 
 def _maker(kind: type) -> Callable[[Any], str] | None:
+    """Return the function that makes the card of a type or of one of its bases."""
     return next((CARDS[base] for base in kind.__mro__ if base in CARDS), None)
 
 
@@ -218,6 +224,7 @@ def _evidence(refusal: InvalidBlock) -> Html:
 
 
 def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
+    """Return the ledger as a bar, a legend and a table. `full` are the sizes of full proofs."""
     shares = (
         ("static keys", ledger.static_bytes, "s"),
         ("top paths", sum(each.top_path_bytes for each in ledger.publishers), "p"),
@@ -276,11 +283,11 @@ CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
     StateDifference: _difference_card,
     NodeDifference: _difference_card,
 }
-"""The card of each type; subclasses have that of their base."""
+"""The functions that make cards, by type. Subclasses use that of their base."""
 
 
 def line(thing: object) -> str:
-    """A line of text for a type of `CARDS`."""
+    """Return a line of text for an object of a type in `CARDS`."""
     match thing:
         case Delivery():
             value = "" if thing.value is None else f", {len(thing.value)} bytes"

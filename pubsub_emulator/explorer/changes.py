@@ -1,4 +1,4 @@
-"""A block's changes of its parachain's state in words, bookkeeping last."""
+"""Describes a block's changes of its parachain's state, with bookkeeping last."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,28 +13,36 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.delivered import PACK
 
 MOST_ROWS: Final = 12
-"""The most rows of one item that are listed; the number of others follows."""
+"""The maximum number of listed rows of one item. The number of further rows follows."""
 
 _BOOKKEEPING: Final = ("System.", "ParachainSystem.", "Aura.", "ParachainInfo.")
+"""The beginnings of items that every block writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row: the storage item, its arguments, and the values before and after, empty for none."""
+    """One changed row."""
 
     item: str
+    """The storage item."""
     where: str
+    """The keys of the row in words."""
     before: str
+    """The old value in words; empty if there was none."""
     after: str
+    """The new value in words; empty if there is none."""
 
     @property
     def bookkeeping(self) -> bool:
-        """Whether every block writes it."""
+        """Return whether every block writes the item."""
         return self.item.startswith(_BOOKKEEPING)
 
 
 def state_changes(before: State, after: State, names: Names) -> list[Change]:
-    """Everything that differs between the top tries of two states of a parachain."""
+    """Return all differences between the top tries of two states of a parachain.
+
+    Cached nodes are counted instead of listed.
+    """
     rows: list[Change] = []
     cached: Counter[tuple[str, str]] = Counter()
     shown: Counter[str] = Counter()
@@ -62,6 +70,7 @@ def state_changes(before: State, after: State, names: Names) -> list[Change]:
 
 
 def _changes(key: bytes, old: bytes | None, new: bytes | None, names: Names) -> Iterator[Change]:
+    """Yield the changes of one key. Values that do not decode are shown as bytes."""
     item, where = state_key_words(key, names)
     try:
         match item.removeprefix(f"{items.PALLET}."):
@@ -78,6 +87,7 @@ def _changes(key: bytes, old: bytes | None, new: bytes | None, names: Names) -> 
 
 
 def _map_changes(item: str, old: bytes | None, new: bytes | None) -> Iterator[Change]:
+    """Yield the changed entries of a map that is stored as one value."""
     codec = items.PROCESSED_ROOTS.codec
     mine: Mapping[ParaId, Hash] = {} if old is None else codec.decode(old)
     theirs: Mapping[ParaId, Hash] = {} if new is None else codec.decode(new)
@@ -88,6 +98,7 @@ def _map_changes(item: str, old: bytes | None, new: bytes | None) -> Iterator[Ch
 
 
 def _packed(old: bytes, new: bytes) -> str:
+    """Return how many cells of a packed row were written. A cell has 40 bytes."""
     cells = [(old[at : at + 40], new[at : at + 40]) for at in range(0, max(len(old), len(new)), 40)]
     changed = sum(before != after for before, after in cells)
     held = sum(any(after) for _, after in cells)
@@ -95,7 +106,10 @@ def _packed(old: bytes, new: bytes) -> str:
 
 
 def _told(item: str, value: bytes, names: Names) -> str:
-    """A value in words; items of the subscriber's pallet go without its name. Raises `ScaleError`."""
+    """Return a value in words. Raises `ScaleError`.
+
+    `item` is the name of the item, without the pallet if it is the subscriber's.
+    """
     match item:
         case "ProcessingCursor":
             para, key = items.item.decode(value)

@@ -1,4 +1,4 @@
-"""HTML from Python values. All text is escaped except `Html`, which is markup already."""
+"""Makes HTML from Python values. All text is escaped, except `Html`, which is markup already."""
 
 from collections.abc import Iterable
 from html import escape
@@ -7,19 +7,19 @@ from pubsub_emulator.primitives.shown import safe
 
 
 class Html(str):
-    """Markup, made only by this module and by drawings."""
+    """Markup. Only this module and drawings create it."""
 
     __slots__ = ()
 
 
 def tag(name: str, *content: object, **attributes: str) -> Html:
-    """An element; attributes that are Python keywords end in an underscore."""
+    """Return an element. Attributes that are Python keywords end in an underscore."""
     given = "".join(f' {key.rstrip("_")}="{escape(safe(value))}"' for key, value in attributes.items())
     return Html(f"<{name}{given}>{join(content)}</{name}>")
 
 
 def join(content: Iterable[object]) -> Html:
-    """Markup and texts, one after the other."""
+    """Return markup and texts, one after the other. `None` is skipped."""
     return Html("".join(_text(each) for each in content if each is not None))
 
 
@@ -30,19 +30,19 @@ def _text(value: object) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
-    """A table with whole numbers aligned right."""
+    """Return a table, in which integers are right-aligned."""
     top = tag("tr", *(tag("th", name) for name in head))
     body = (tag("tr", *(tag("td", cell, class_="f" if isinstance(cell, int) else "t") for cell in row)) for row in rows)
     return tag("table", tag("thead", top), tag("tbody", *body))
 
 
 def page(title: str, style: str, *body: object) -> str:
-    """A self-contained page below its title."""
+    """Return a self-contained page with a title."""
     meta = Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
     head = tag("head", meta, tag("title", title), tag("style", Html(style)))
     return f"<!doctype html>\n{tag('html', head, tag('body', tag('h1', title), *body), lang='en')}\n"
 
 
 def fold(title: str, content: object) -> Html:
-    """Folded content with a title."""
+    """Return folded content with a title."""
     return tag("details", tag("summary", title), content)

@@ -33,7 +33,10 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
     unpruned: tuple[tuple[ParaId, int], ...] = (),
     strategy: str | None = None,
 ) -> BlockRecord:
-    """The record of a block, executed on `state`; the other arguments are copied into it."""
+    """Execute a block on `state` and return its record.
+
+    The last four arguments are only copied into the record.
+    """
     outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
     at = RelayBlockNumber(relay.number if included_at is None else included_at)
     slot, root = relay.slot_now, relay.storage_root
@@ -41,7 +44,10 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
 
 
 def block_card(record: BlockRecord, state: State) -> str:
-    """A block's card with its proof as a verifier walks it, or as a plain list if `state` cannot be walked."""
+    """Return a block's card with its proof as a verifier walks it.
+
+    If `state` does not allow a walk, the nodes of the proof are drawn without it.
+    """
     try:
         walked = walk_again(record, state)
     except PubsubError:
@@ -51,7 +57,7 @@ def block_card(record: BlockRecord, state: State) -> str:
 
 
 def cards_page(title: str, said: str, cards: Iterable[tuple[str, str]]) -> str:
-    """A self-contained page of cards with headings."""
+    """Return a self-contained page of cards with headings. `said` is the text above them."""
     opened = ((heading, card.replace("<details>", "<details open>", 1)) for heading, card in cards)
     body = join(part for heading, card in opened for part in (tag("h2", heading), Html(card)))
     return page(title, _STYLE, tag("p", said), body)

@@ -1,4 +1,4 @@
-"""The live page of a running node, the page of its kept blocks, and the page of a dry run."""
+"""The pages of a running node: the live page, that of its stored blocks, and that of a dry run."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +18,11 @@ from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, Slot
 
 DRAWN: Final = 200
-"""The number of newest relay blocks on a page."""
+"""The maximum number of relay blocks on a page. They are the newest ones."""
 _SHARED: Final = ("data.js", "trie.js", "ledger.js", "detail.js", "trie.css", "page.css")
-"""The files that the page of a run has, too."""
+"""The files that the page of a run contains, too."""
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
+"""Media types by the ends of file names."""
 
 _STYLE: Final = (
     ":root{color-scheme:light dark;--bad:#c62828;--good:#2e7d32}"
@@ -33,13 +34,19 @@ _STYLE: Final = (
 
 
 def difference_page(title: str, shown: Mapping[str, object]) -> str:
-    """The page of a dry run, a tree of additions, changes and removals; `delta` is in jsondiffpatch's format."""
+    """Return the page of a dry run as a tree of additions, changes and removals.
+
+    `shown` is the answer of `dev_dryRun`. Its `delta` is in jsondiffpatch's format.
+    """
     found = shown["delta"]
     return page(title, _STYLE, tag("p", "Nothing would change.") if found is None else _node(found))
 
 
 def _named(found: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Fields by name, items by place; a removed item's place has a mark before it."""
+    """Yield the fields of a delta with their names, or the items of an array with their places.
+
+    The place of a removed item is marked in jsondiffpatch's format.
+    """
     items = found.get("_t") == "a"
     for name, each in found.items():
         if not (items and name == "_t"):
@@ -47,6 +54,7 @@ def _named(found: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _node(each: Any) -> Html:
+    """Return a delta as HTML."""
     if isinstance(each, Mapping):
         return tag("ul", *(tag("li", name, ": ", _node(inner)) for name, inner in _named(each)))
     if len(each) == 1:
@@ -61,22 +69,26 @@ def _code(value: object) -> Html:
 
 
 class LivePage:
-    """Draws pages of one node's network."""
+    """Makes the pages of one node. It is the `Pages` of the server."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
 
     def live(self) -> Mapping[str, tuple[bytes, str]]:
-        """The files of the page that shows the network and acts on it, by path, each with its content type."""
+        """Return the files of the live page by path, with their media types."""
         own = (f"{folder}/{each.name}" for folder in ("lab", "vendor") for each in (ASSETS / folder).iterdir())
         names = (name for name in (*own, *_SHARED) if Path(name).suffix in _TYPES)
         files = {f"/page/{name}": (asset(name).encode(), _TYPES[Path(name).suffix]) for name in names}
         return {"/": (asset("lab/lab.html").replace("<!--legend-->", legend(), 1).encode(), "text/html"), **files}
 
     def explain(self, node: Node, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
-        """A candidate of a moment with all that the page of a run shows of it; `before` is the moment before."""
+        """Return a candidate with everything that the page of a run shows of it.
+
+        `before` is the moment before that of the candidate.
+        """
         recorder = self._recorder(node, before, record.chain)
         for each in moment.records:
+            # Candidates before it on the same chain change the state that it was built on.
             if each.chain == record.chain:
                 recorder.candidate(each)
                 if each is record:
@@ -88,7 +100,10 @@ class LivePage:
     difference = staticmethod(difference_page)
 
     def explore(self, node: Node, moments: Sequence[Moment]) -> str:
-        """The page of the newest moments, ascending; the first is the start and is not drawn."""
+        """Return the page of the newest moments, which are in ascending order.
+
+        The first moment is the state before the others and is not drawn.
+        """
         kept = moments[-DRAWN - 1 :]
         recorder = self._recorder(node, kept[0])
         for moment in kept[1:]:
@@ -100,7 +115,7 @@ class LivePage:
         return page_html(recorder, self._scenario.name, self._scenario.description)
 
     def _recorder(self, node: Node, start: Moment, only: ParaId | None = None) -> Recorder:
-        """A recorder that knows a moment's chains, or one of them."""
+        """Return a recorder that knows the state of a moment's chains, or of one of them."""
         names, network = scenario_names(self._scenario), node.network
         recorder = Recorder(replace(names, keys={**node.names, **names.keys}), network.relay)
         for chain, block in start.heads.items():

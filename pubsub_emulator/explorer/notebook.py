@@ -1,4 +1,4 @@
-"""Cards in notebooks: registers IPython formatters for the emulator's types."""
+"""Registers IPython formatters for the emulator's types."""
 
 from operator import attrgetter
 from typing import Any
@@ -7,13 +7,14 @@ from pubsub_emulator.explorer.cards import CARDS, line, sequence_card
 
 
 def register(shell: object) -> None:
-    """Register formatters of the types of `CARDS`, in HTML and in plain text."""
+    """Register formatters of the types in `CARDS`, in HTML and in plain text."""
     html, plain = _formatters(shell)
     for shown, make in CARDS.items():
         html.for_type(shown, make)
         plain.for_type(shown, lambda thing, printer, _cycle: printer.text(line(thing)))
     for kind in (list, tuple):
-        html.for_type(kind, sequence_card)  # of anything else it makes nothing, and IPython shows it as always
+        # For lists of other things it returns `None`, and IPython shows them as usual.
+        html.for_type(kind, sequence_card)
 
 
 def unregister(shell: object) -> None:

@@ -1,12 +1,12 @@
-"""The page of a run: one self-contained HTML file with the run's records, compressed.
+"""The page of a run: one self-contained HTML file with the compressed records of the run.
 
-    index      opened with the page: chains, keys, one row a candidate and a relay block
+    index      read when the page opens: chains, keys, one row per candidate and per relay block
     d<chain>-  details of a chain's candidates, 48 to a part
     r          details of relay blocks, 64 to a part
     n          nodes by number: hash, length, bytes; 1,024 to a part
 
-A part is JSON, deflated, in base64. The browser decodes it on demand. Untrusted names are in these parts or escaped,
-and the page's scripts insert them as text.
+A part is JSON, deflated, in base64. The browser decodes it on demand. Untrusted names are inside
+these parts or escaped, and the page's scripts insert them as text.
 """
 
 import base64
@@ -25,13 +25,16 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.version import VERSION
 
 DETAILS: Final = 48
+"""Candidates in one part."""
 RELAY_DETAILS: Final = 64
+"""Relay blocks in one part."""
 NODES: Final = 1024
+"""Nodes in one part."""
 _SCRIPTS: Final = ("data.js", "trie.js", "timeline.js", "ledger.js", "detail.js", "search.js", "main.js")
 
 
 def page_html(recorder: Recorder, title: str, description: str = "") -> str:
-    """The page of a recorder; the same records give the same text."""
+    """Return the page of a recorder. The same records give the same text."""
     parts = "".join(
         f'<script type="application/octet-stream" id="{name}">{_packed(content)}</script>\n'
         for name, content in _parts(recorder, title, description)
@@ -50,19 +53,19 @@ def page_html(recorder: Recorder, title: str, description: str = "") -> str:
 
 
 def record(simulation: Simulation) -> Recorder:
-    """A recorder of everything that the simulation's network does from now on."""
+    """Return a recorder of everything that the simulation's network does from now on."""
     recorder = Recorder(scenario_names(simulation.scenario), simulation.network.relay)
     simulation.network.observe(recorder)
     return recorder
 
 
 def page_of(recorder: Recorder, scenario: Scenario) -> str:
-    """The page of a scenario's recorder."""
+    """Return the page of a scenario's recorder."""
     return page_html(recorder, scenario.name, scenario.description)
 
 
 def explore(scenario: Scenario, progress: Callable[[int], None] | None = None) -> str:
-    """Run a scenario and make its page. Equal scenarios give equal pages."""
+    """Run a scenario and return its page. Equal scenarios give equal pages."""
     simulation = Simulation(scenario)
     recorder = record(simulation)
     simulation.run(progress)
@@ -74,6 +77,7 @@ def _packed(content: bytes) -> str:
 
 
 def _parts(recorder: Recorder, title: str, description: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the parts of a page by name."""
     yield "index", as_json(page_index(recorder, title, description))
     by_chain: dict[ParaId, list[bytes]] = {}
     for row, detail in zip(recorder.index, recorder.details, strict=True):
@@ -86,13 +90,14 @@ def _parts(recorder: Recorder, title: str, description: str) -> Iterator[tuple[s
 
 
 def _split(name: str, rows: Iterable[bytes], most: int) -> Iterator[tuple[str, bytes]]:
+    """Yield rows as JSON lists of at most `most` rows."""
     every = list(rows)
     for number, start in enumerate(range(0, len(every), most)):
         yield f"{name}{number}", b"[" + b",".join(every[start : start + most]) + b"]"
 
 
 def page_index(recorder: Recorder, title: str, description: str) -> dict[str, object]:
-    """The index of a page: chains, keys, one row a candidate and a relay block."""
+    """Return the index of a page: chains, keys, one row per candidate and per relay block."""
     names = recorder.names
     return {
         "title": title,

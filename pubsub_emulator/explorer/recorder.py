@@ -1,8 +1,8 @@
-"""Records a run for the explorer's page: an observer that turns each record into rows at once.
+"""Records a run for the explorer's page, as an observer that turns each record into rows at once.
 
-index      one row a candidate and a relay block: what the time line draws and the search finds
+index      one row per candidate and per relay block, for the time line and the search
 details    by candidate: ledger, drawing, deliveries, evidence, state changes, events
-nodes      every node and value drawn, once each, by its hash
+nodes      every drawn node and value once, by its hash
 """
 
 import json
@@ -37,39 +37,42 @@ Json = dict[str, object]
 K = TypeVar("K")
 
 VALUE_BYTES: Final = 32
-"""The bytes kept of a value, next to its length."""
+"""The number of bytes of a value that are stored besides its length."""
 
 
 class Walked(NamedTuple):
-    """The walk over a candidate's proof, and the cursor at which it began."""
+    """The walk over a candidate's proof."""
 
     plan: Plan
     ledger: BlockLedger
     start: Item | None
+    """The cursor at which the walk began."""
 
 
 @dataclass(slots=True)
 class RecordedChain:
-    """A parachain: its collators, whether it ever subscribed to anything, and its present state."""
+    """A parachain and its present state."""
 
     para: ParaId
     collators: tuple[bytes, ...] = ()
+    """The public keys of the collators."""
     cache: str = ""
     subscribes: bool = False
+    """Whether it has ever subscribed to a key."""
     head: Hash = EMPTY_TRIE_ROOT
     """The hash of its newest block."""
     first: Hash | None = None
-    """The hash of the block after which the record starts."""
+    """The hash of the block after which the record begins."""
     state: State = field(default_factory=State)
 
 
 def _number(table: dict[K, int], thing: K) -> int:
-    """The number of a thing by its first occurrence."""
+    """Return the number of a thing in the order of first occurrence."""
     return table.setdefault(thing, len(table))
 
 
 class Recorder(records.Observer):
-    """The observer; `relay`, if given, adds details of each relay block."""
+    """The observer. `relay`, if given, adds details of each relay block."""
 
     def __init__(self, names: Names | None = None, relay: RelayChain | None = None) -> None:
         self.names = names or Names()
@@ -77,14 +80,17 @@ class Recorder(records.Observer):
         self.chains: dict[ParaId, RecordedChain] = {}
         self.relay_blocks: list[Json] = []
         self.built = 0
-        """How many of these were built: all but the start."""
+        """How many of the relay blocks were built during the run: all but the first."""
         self.relay_details: list[bytes] = []
         self.index: list[list[Any]] = []
         self.details: list[bytes] = []
         self.keys: dict[tuple[ParaId, PubsubKey], int] = {}
         self.strategies: dict[str, int] = {}
         self.nodes: dict[Hash, tuple[int, int, bytes]] = {}
-        """By hash: number, length, and the bytes that are kept (of a value the first, of a bare reference none)."""
+        """Number, length and stored bytes of nodes by hash.
+
+        Of a value, only the first bytes are stored, and of a reference without its node, none.
+        """
 
     # An observer
 
@@ -97,16 +103,16 @@ class Recorder(records.Observer):
         self.relay_details.append(as_json({"events": events, "messages": messages}))
 
     def authorities(self, record: records.AuthorityRecord) -> None:
-        """Note the collators of a chain."""
+        """Store the collators of a chain."""
         self._chain(record.chain).collators = record.keys
 
     def subscriptions(self, record: records.SubscriptionRecord) -> None:
-        """Note whether a chain subscribes to anything."""
+        """Store that a chain subscribes to keys."""
         if record.items:
             self._chain(record.chain).subscribes = True
 
     def checkpoint(self, record: records.CheckpointRecord) -> None:
-        """Note the state of a chain."""
+        """Store the state of a chain."""
         chain = self._chain(record.chain)
         chain.head, chain.state = record.header.hash(), record.state
         chain.first = chain.first or chain.head
@@ -134,6 +140,7 @@ class Recorder(records.Observer):
     # Helpers
 
     def _detail(self, record: BlockRecord, chain: RecordedChain, walked: Walked | None, keys: list[int]) -> Json:
+        """Return the details of a candidate."""
         header, inherent = record.candidate.header, record.candidate.inherent
         outcome, refusal = record.outcome, record.refusal
         drawing = arrange(draw_block(record, walked and walked.plan, self.names, walked and walked.start))
@@ -168,7 +175,10 @@ class Recorder(records.Observer):
         return self.chains.setdefault(para, RecordedChain(para))
 
     def _node(self, place: Drawn) -> int:
-        """The number of a place's node, -1 if it has none."""
+        """Return the number of a place's node, or -1 if it has none.
+
+        The bytes of a node are added when they are first known.
+        """
         if place.hash is None:
             return -1
         known = self.nodes.get(place.hash)
@@ -180,6 +190,7 @@ class Recorder(records.Observer):
         return number
 
     def _relay_events(self, number: RelayBlockNumber) -> tuple[list[int], list[str], list[str]]:
+        """Return the numbers of published keys, and the events and messages in words."""
         kept = None if self.relay is None else self.relay.block(number)
         if kept is None:
             return [], [], []
@@ -192,15 +203,20 @@ class Recorder(records.Observer):
 
 
 def as_json(thing: object) -> bytes:
-    """Compact JSON. Details are kept so: hundreds of thousands of small objects would slow every step of the run."""
+    """Return compact JSON.
+
+    Details are stored in this form: hundreds of thousands of small objects would slow down Python's
+    garbage collector in every step of the run.
+    """
     return json.dumps(thing, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def walk_again(record: BlockRecord, state: State) -> Walked | None:
-    """The walk over a candidate's proof on `state`, its parent's; `None` for an unknown relay block.
+    """Return the walk over a candidate's proof on `state`, the state of its parent.
 
-    The walk of a valid block is on record. A refused block is walked again as far as possible, and its ledger is what
-    it would have cost.
+    The walk of a valid block is in its record. The proof of an invalid block is walked again as far
+    as possible, and its ledger has the costs up to there. Returns `None` if the relay parent is
+    unknown.
     """
     storage = Storage(state)
     start = items.PROCESSING_CURSOR.get(storage)
@@ -219,7 +235,7 @@ def walk_again(record: BlockRecord, state: State) -> Walked | None:
 
 
 def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:
-    """The ledger of a block (PS-70), with the sizes of the publishers' full proofs."""
+    """Return the ledger of a block (PS-70) with the sizes of the publishers' full proofs."""
     ledger = walked.ledger
     full = dict(unpruned)
     return {

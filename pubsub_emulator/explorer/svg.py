@@ -1,8 +1,9 @@
-"""Drawings of tries as SVG: each row is a path, read from the root at the left to what it proves at the right.
+"""Draws tries as SVG. Each row is a path from the root at the left to a proven key at the right.
 
-A branch is a square of sixteen cells, one for each child: row by row 0–3, 4–7, 8–b, c–f. Leaves are discs, detached
-values diamonds, references whose node is not there hollow rings. Colours say what became of a node, see `tree.Fate`;
-they are in `trie.css`, which pages include and a drawing on its own contains.
+A branch is a square of sixteen cells, one for each child: row by row 0–3, 4–7, 8–b, c–f. Leaves are
+discs, detached values diamonds, and references without their nodes hollow rings. Colours show the
+fate of a node, see `tree.Fate`. They are in `trie.css`, which pages include and single drawings
+contain.
 """
 
 from collections.abc import Iterable
@@ -17,12 +18,15 @@ from pubsub_emulator.explorer.words import short
 from pubsub_emulator.primitives.shown import safe
 
 COLUMN: Final = 36
+"""The width of a column in pixels."""
 ROW: Final = 22
+"""The height of a row in pixels."""
 _MARGIN: Final = 12
 _LETTER: Final = 6.7
-"""Width of a letter of a label: a little more than that of most fonts at 11 pixels."""
+"""The width of a letter of a label: slightly more than in most fonts at 11 pixels."""
 
 _CELLS: Final = tuple(f"M{4 * (at % 4) - 8} {4 * (at // 4) - 8}h3.4v3.4h-3.4z" for at in range(16))
+"""The paths of the sixteen cells of a branch."""
 
 _SHAPES: Final = {
     Shape.LEAF: '<circle r="5"/>',
@@ -50,18 +54,21 @@ LEGEND: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A drawn place with its column and row; `parent` is none at a root."""
+    """A drawn place with its column and row."""
 
     place: Drawn
     column: int
     row: int
     parent: "Placed | None"
+    """The place above, or `None` at a root."""
 
 
 def layout(trees: Iterable[Drawn]) -> list[Placed]:
-    """Columns by depth; a first child is in its parent's row, every other one in a row of its own.
+    """Return the places with columns and rows.
 
-    What has a name keeps its row to itself and its values: a trie below it begins in the next row.
+    The column is the depth. The first child is in its parent's row, and every other child in a new
+    row. If a place has a label, a trie below it begins in a new row, so that the label stays
+    readable.
     """
     out: list[Placed] = []
     rows = 0
@@ -84,14 +91,15 @@ _OPEN: Final = (Shape.BRANCH, Shape.LEAF, Shape.MALFORMED, Shape.AGAIN)
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything drawn, in order, and what is written at the end of each row: what is proven, and a fainter note."""
+    """Everything drawn, in order, and the texts of rows."""
 
     placed: tuple[Placed, ...]
     texts: tuple[tuple[str, str], ...]
+    """The label at the end of each row, and a fainter note."""
 
 
 def arrange(trees: Iterable[Drawn]) -> Drawing:
-    """Lay tries out, one below the other."""
+    """Lay out tries, one below the other."""
     placed = layout(trees)
     rows: list[list[Drawn]] = []
     for each in placed:
@@ -104,7 +112,7 @@ def arrange(trees: Iterable[Drawn]) -> Drawing:
 
 
 def render(drawing: Drawing) -> str:
-    """The drawing as a complete SVG file, with its colours and tooltips."""
+    """Return the drawing as a complete SVG file with colours and tooltips."""
     edges: list[str] = []
     nodes: list[str] = []
     ends = [0] * len(drawing.texts)
@@ -135,7 +143,10 @@ def render(drawing: Drawing) -> str:
 
 
 def nibble_of(each: Placed) -> str:
-    """The nibble that leads from a branch to this place, as a hex digit; empty where none does."""
+    """Return the nibble that leads from a branch to this place, as a hexadecimal digit.
+
+    It is empty if no nibble leads to the place.
+    """
     if each.parent is None or each.parent.place.shape is not Shape.BRANCH or each.place.shape is Shape.ABSENT:
         return ""
     grown = len(each.place.path) > len(each.parent.place.path) + len(each.parent.place.partial)
@@ -143,9 +154,10 @@ def nibble_of(each: Placed) -> str:
 
 
 def packed(drawing: Drawing) -> dict[str, object]:
-    """The drawing as a page carries it and paints it by itself: a letter for each place, a text for each row.
+    """Return the drawing in the compact form of a page, whose scripts draw it.
 
-    `fresh` says which places begin a row, a column is its distance from the letter 0, `cells` are those of branches.
+    There is a letter for each place and a text for each row. `fresh` says which places begin a row.
+    A column is encoded as its distance from the character 0. `cells` are those of branches.
     """
     placed = drawing.placed
     rows = [-1, *(each.row for each in placed)]
@@ -161,7 +173,7 @@ def packed(drawing: Drawing) -> dict[str, object]:
 
 
 def glyphs() -> dict[str, object]:
-    """The glyphs of a page's drawings: sizes, the cells of a branch, the other shapes."""
+    """Return the glyphs for a page's drawings: sizes, the cells of a branch, and other shapes."""
     return {
         "column": COLUMN,
         "row": ROW,
@@ -183,7 +195,7 @@ def _y(row: int) -> int:
 
 
 def describe(place: Drawn) -> str:
-    """A place in one line."""
+    """Return a place in one line."""
     words = [place.shape.name.lower(), place.fate.name.lower()]
     if place.hash is not None:
         words.append(short(place.hash))
@@ -195,7 +207,7 @@ def describe(place: Drawn) -> str:
 
 
 def legend() -> str:
-    """The legend of shapes and colours, as HTML."""
+    """Return the legend of shapes and colours as HTML."""
     entries = (
         f'<span><svg class="trie" width="20" height="20" viewBox="-10 -10 20 20" aria-hidden="true">'
         f'<g class="{fate.value}">{_glyph(Drawn(shape, fate, cells=fate.value * 16))}</g></svg>'
@@ -211,6 +223,7 @@ def _glyph(place: Drawn) -> str:
 
 @lru_cache(maxsize=4096)
 def _branch(cells: str) -> str:
+    """Return the glyph of a branch, with one path for the cells of each colour."""
     paths = []
     for letter in dict.fromkeys(cells):
         data = "".join(_CELLS[at] for at, cell in enumerate(cells) if cell == letter)
@@ -219,6 +232,7 @@ def _branch(cells: str) -> str:
 
 
 def _edge(parent: Placed, child: Placed) -> str:
+    """Return the path of a line from a parent to a child."""
     x, y, end = _x(parent), _y(child.row), _x(child) - 9
     return f"M{x + 9} {y}H{end}" if parent.row == child.row else f"M{x} {_y(parent.row) + 9}V{y}H{end}"
 
@@ -228,5 +242,5 @@ ASSETS: Final = files("pubsub_emulator.explorer") / "assets"
 
 @lru_cache(maxsize=8)
 def asset(name: str) -> str:
-    """A file that comes with this package."""
+    """Return a file of this package."""
     return (ASSETS / name).read_text(encoding="utf-8")

@@ -1,17 +1,18 @@
-"""The drawing of a trie: the nodes at hand, and the fate of every reference to one that is not.
+"""The drawing of a trie: the available nodes, and the fate of every reference to one that is not.
 
-A proof is a trie with most of it cut away. Each reference in it has one fate, and all but those that nobody asked for
-become nodes of the drawing:
+A proof is a trie with most of it cut away. Each reference in it has one fate. References become
+places of the drawing unless the keys below were not requested:
 
     STATIC      in the proof, for the keys that every parachain proves anyway        PS-44
     PROVEN      in the proof, on a path that was asked for
-    UNUSED      in the proof, and the walk did not take it                          PS-52
-    REMEMBERED  on a path that was asked for, and the parachain's own state vouches for it: unread, or read there
-    WAITING     behind the place where the walk ended, in the proof or not
-    MISSING     needed, and not there
-    PRUNED      a hash, and nobody asked for what is below
+    UNUSED      in the proof, but not taken by the walk                              PS-52
+    REMEMBERED  on a path that was asked for, and the parachain's own state vouches for it: unread,
+                or read there
+    WAITING     after the place where the walk ended, in the proof or not
+    MISSING     needed, but not there
+    PRUNED      a hash, and the keys below were not requested
 
-Every node of a proof is drawn exactly once; a further reference to it is `Shape.AGAIN`.
+Every node of a proof is drawn exactly once. A further reference to it is `Shape.AGAIN`.
 """
 
 from bisect import bisect_left
@@ -30,7 +31,7 @@ _HASH: Final = 32
 
 
 class Fate(Enum):
-    """The fate of a node; the value is its letter in drawings."""
+    """The fate of a node. The value is its letter in drawings."""
 
     STATIC = "s"
     PROVEN = "p"
@@ -42,46 +43,49 @@ class Fate(Enum):
 
 
 _OFF_PATH: Final = (Fate.UNUSED, Fate.WAITING)
-"""What a node of the proof may be that is on no requested path."""
+"""The possible fates of nodes of the proof that are on no requested path."""
 
 
 class Shape(Enum):
-    """The shape of a place in the drawing; the value is its letter in drawings."""
+    """The shape of a place in the drawing. The value is its letter in drawings."""
 
     BRANCH = "B"
     LEAF = "L"
     VALUE = "V"
     STUB = "S"
-    """A reference whose node is not at hand."""
+    """A reference whose node is not available."""
     AGAIN = "A"
     """A node that is drawn elsewhere."""
     ABSENT = "N"
-    """Not a node: here it shows that keys are not in the trie."""
+    """Not a node, but a sign that keys are not in the trie."""
     EMPTY = "E"
     MALFORMED = "M"
 
 
 @dataclass(slots=True)
 class Drawn:
-    """One place of a drawing.
-
-    `hash` is none for inline nodes and for absences; `cells`, of a branch, are the letters of its sixteen children's
-    fates, a dot where there is none; `path` are the nibbles, as hex digits, from its trie's root to where it starts.
-    """
+    """One place of a drawing."""
 
     shape: Shape
     fate: Fate
     hash: Hash | None = None
+    """The node's hash, or `None` for inline nodes and absent keys."""
     data: bytes | None = None
+    """The node's bytes, if they are available."""
     path: str = ""
+    """The nibbles from the trie's root to the beginning of the node, as hexadecimal digits."""
     partial: str = ""
+    """The nibbles of the node's own partial key."""
     cells: str = ""
+    """The letters of the fates of a branch's sixteen children, or a dot for no child."""
     label: str = ""
+    """The name of the key."""
     note: str = ""
+    """A fainter remark."""
     children: list["Drawn"] = field(default_factory=list)
 
     def preorder(self) -> Iterator["Drawn"]:
-        """This place and all below it, parents first, children in order."""
+        """Yield this place and all below it, parents first and children in order."""
         stack = [self]
         while stack:
             place = stack.pop()
@@ -90,18 +94,20 @@ class Drawn:
 
 
 class Opened(NamedTuple):
-    """A node taken apart; `value` is the value, or its hash when `detached`; children are (nibble, reference)."""
+    """The parts of a node."""
 
     kind: int
     partial: str
     value: bytes | None
+    """The value, or its hash if it is `detached`."""
     detached: bool
     children: tuple[tuple[int, bytes], ...]
+    """Pairs of nibble and reference."""
 
 
 @lru_cache(maxsize=1 << 15)
 def open_node(node: bytes) -> Opened | None:
-    """The parts of a node; `None` if it is malformed."""
+    """Return the parts of a node, or `None` if it is malformed."""
     try:
         parts = DecodedNode(node)
     except BadNode:
@@ -110,57 +116,66 @@ def open_node(node: bytes) -> Opened | None:
 
 
 class Below(NamedTuple):
-    """A trie whose root is a value in another one: a publisher's child trie. `unread` says why it stays closed."""
+    """A trie whose root is a value in another trie, such as a publisher's child trie."""
 
     query: "TreeQuery"
     unread: Fate | None = None
+    """The fate of the root if the trie is not drawn."""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """The keys asked of one trie, as ascending hex digits, and what is known of them.
-
-    `labels` by key; `below` the tries whose roots are values of a key; `fate` says what became of the references on the
-    way to the keys `[low, high)` whose nodes are not at hand; `everything` asks for all that is at hand.
-    """
+    """The keys asked for in one trie, and their properties."""
 
     keys: tuple[str, ...]
+    """The keys as hexadecimal digits, in ascending order."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Names of keys."""
     below: Mapping[str, Below] = field(default_factory=dict)
+    """The tries whose roots are values of keys."""
     fate: Callable[[bytes, int, int], Fate] = lambda _hash, _low, _high: Fate.MISSING
+    """Returns the fate of a reference without its node, on the way to the keys `[low, high)`."""
     everything: bool = False
+    """Whether all available nodes are asked for."""
 
     def label(self, key: str) -> str:
-        """The name of a key."""
+        """Return the name of a key."""
         return self.labels.get(key) or _short(key)
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Nodes by hash: those of the proof, and those that the parachain's own state holds.
-
-    `used` tells the fate of a node of the proof; none of it is unused unless it is told. `loose` draws nodes of the
-    proof wherever they hang, asked for or not: where not all is known that was asked for.
-    """
+    """The available nodes by hash."""
 
     proof: Mapping[Hash, bytes]
+    """The nodes of the proof."""
     own: Mapping[Hash, bytes] = field(default_factory=dict)
+    """The nodes that the parachain's own state contains."""
     used: Callable[[Hash], Fate] = lambda _hash: Fate.PROVEN
+    """Returns the fate of a node of the proof. By default, all are used."""
     loose: bool = False
+    """Whether to draw nodes of the proof wherever they are referenced, even if they were not
+    requested. Walks that ended early need this, because not all requested keys are known.
+    """
 
 
 class _Todo(NamedTuple):
-    """A place whose node is to be opened; `low` and `high` bound the keys asked for on its path."""
+    """A place whose node has to be opened."""
 
     place: Drawn
     query: TreeQuery
     low: int
     high: int
+    """The end of the range of keys on its path, which begins at `low`."""
 
 
 class _Builder:
-    """One drawing in the making. Depth costs no recursion: tries may be as deep as their keys are long."""
+    """A drawing that is being made.
+
+    It uses a list of places instead of recursion, because tries can be as deep as their keys are
+    long.
+    """
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
@@ -168,14 +183,19 @@ class _Builder:
         self.todo: list[_Todo] = []
 
     def run(self) -> None:
-        """Open everything that is waiting, in preorder."""
+        """Open all places that wait, in preorder."""
         while self.todo:
             self.todo.extend(reversed(self.open(self.todo.pop())))
 
     def reference(self, reference: bytes, path: str, query: TreeQuery, low: int, high: int) -> Drawn | None:
-        """The place of a referred node, none for one that nobody asked for and that is not at hand."""
+        """Return the place of a referenced node.
+
+        `reference` is a hash, or an inline node. `[low, high)` are the keys asked for below it.
+        Returns `None` if there are no such keys and the node is not in the proof.
+        """
         wanted = low < high or query.everything
-        if len(reference) != _HASH:  # inline
+        # A shorter reference is an inline node.
+        if len(reference) != _HASH:
             return Drawn(Shape.LEAF, Fate.PROVEN, None, reference, path) if wanted else None
         name = Hash(reference)
         fate = self.sources.used(name)
@@ -193,18 +213,26 @@ class _Builder:
         return Drawn(Shape.STUB, fate, name, None, path, label=_count(query, low, high))
 
     def first(self, name: Hash) -> Shape:
-        """`LEAF`, to be looked into, for a node that is not drawn yet."""
+        """Return `LEAF` for a node that is not drawn yet, and otherwise `AGAIN`.
+
+        `open` replaces `LEAF` by the actual shape.
+        """
         if name in self.drawn:
             return Shape.AGAIN
         self.drawn[name] = None
         return Shape.LEAF
 
     def open(self, todo: _Todo) -> list[_Todo]:
-        """Give a place its children; returns those that are to be opened next."""
+        """Add the children of a place, and return those that have to be opened next.
+
+        Requested keys that are not in the trie become a child of shape `ABSENT`.
+        """
         place, query, low, high = todo
         again = place.shape is Shape.AGAIN
         if place.data is None or (again and low == high):
-            return []  # a node that is drawn elsewhere is followed for keys alone: a hostile proof may share endlessly
+            # A node that is drawn elsewhere is only followed for requested keys. The nodes of a
+            # hostile proof can refer to each other such that there are endlessly many paths.
+            return []
         node = open_node(place.data)
         if node is None:
             place.shape = Shape.AGAIN if again else Shape.MALFORMED
@@ -248,7 +276,10 @@ class _Builder:
         return out
 
     def value(self, place: Drawn, node: Opened, end: str, query: TreeQuery, at: int | None) -> list[_Todo]:
-        """The value of the key that ends in this node; `at` is its index among those asked for."""
+        """Draw the value of the key that ends in this node.
+
+        `at` is the key's index among those asked for, or `None`.
+        """
         value = node.value or b""
         wanted = at is not None or query.everything
         place.label = query.label(end) if wanted else _short(end)
@@ -271,7 +302,7 @@ class _Builder:
         return []
 
     def child_trie(self, place: Drawn, root: bytes, below: Below) -> list[_Todo]:
-        """The trie whose root this value is."""
+        """Draw the trie whose root this value is."""
         place.note = below.note
         query = below.query
         if root == EMPTY_TRIE_ROOT and root not in self.sources.proof:
@@ -287,7 +318,7 @@ class _Builder:
 
 
 def draw(root: Hash, query: TreeQuery, sources: Sources) -> list[Drawn]:
-    """The trie under `root`, and after it the nodes of the proof that nothing in it leads to."""
+    """Return the trie under `root`, followed by all unreferenced nodes of the proof."""
     builder = _Builder(sources)
     out: list[Drawn] = []
     top = builder.reference(root, "", query, 0, max(len(query.keys), 1))
@@ -300,7 +331,7 @@ def draw(root: Hash, query: TreeQuery, sources: Sources) -> list[Drawn]:
 
 
 def _stray(name: Hash, node: bytes, fate: Fate) -> Drawn:
-    """A node that nothing drawn refers to: it is not looked below."""
+    """Return the place of an unreferenced node. The nodes below it are not drawn."""
     fate = fate if fate is Fate.WAITING else Fate.UNUSED
     label = "not come to" if fate is Fate.WAITING else "nothing leads here"
     stray = Drawn(Shape.VALUE, fate, name, node, label=label, note=f"{len(node)} B")
@@ -314,17 +345,21 @@ def _stray(name: Hash, node: bytes, fate: Fate) -> Drawn:
 
 
 def draw_trie(root: Hash, nodes: Iterable[bytes], labels: Mapping[bytes, str] | None = None) -> list[Drawn]:
-    """A trie of which `nodes` are at hand, all of them asked for; `labels` by key."""
+    """Draw a trie with the available `nodes`, all of which are asked for. `labels` are by key."""
     found = {blake2_256(node): node for node in nodes}
     named = {key.hex(): label for key, label in (labels or {}).items()}
     return draw(root, TreeQuery((), named, fate=lambda *_: Fate.PRUNED, everything=True), Sources(found))
 
 
 def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list[Drawn]:
-    """A proof that some keys of one trie are read from: what it lacks for that, and what it holds beside, shows."""
+    """Draw a proof from which some keys of one trie are read.
+
+    Missing nodes and unused nodes are shown as such.
+    """
     found = {blake2_256(node): node for node in nodes}
     query = TreeQuery(tuple(sorted({key.hex() for key in keys})))
     read = draw(root, query, Sources(found))[:1]
+    # A first drawing finds out which nodes the keys need. All others are unused in the second one.
     touched = frozenset(place.hash for tree in read for place in tree.preorder())
     used = Sources(found, used=lambda name: Fate.PROVEN if name in touched else Fate.UNUSED)
     return draw(root, query, used)

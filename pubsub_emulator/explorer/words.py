@@ -1,4 +1,4 @@
-"""Names and descriptions for people: chains, keys, storage, verdicts, lifetimes, events."""
+"""Names and descriptions for people: chains, keys, storage, verdicts, lifetimes and events."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,23 +38,23 @@ _CHANNEL: Final = storage_keys.item_prefix("Hrmp", "HrmpChannels")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of chains and published keys; others are shown by number or hash."""
+    """The names of chains and published keys. Others are shown by number or hash."""
 
     chains: Mapping[ParaId, str] = field(default_factory=dict)
     keys: Mapping[PubsubKey, str] = field(default_factory=dict)
 
     def chain(self, para: ParaId) -> str:
-        """`3000 prices`."""
+        """Return a chain's id and name, such as `3000 prices`."""
         name = self.chains.get(para)
         return f"{para} {name}" if name else str(para)
 
     def key(self, key: PubsubKey) -> str:
-        """A published key by its name."""
+        """Return the name of a published key, or its shortened digits."""
         return self.keys.get(key) or short(key)
 
 
 def scenario_names(scenario: Scenario) -> Names:
-    """The names in a scenario: of subscribers, and those from which keys are made."""
+    """Return the names in a scenario: those of subscribers, and those that keys derive from."""
     keys = {
         published_key(para, index): f"{para}/{index}"
         for group in scenario.publishers
@@ -65,19 +65,19 @@ def scenario_names(scenario: Scenario) -> Names:
 
 
 def short(data: bytes) -> str:
-    """A hash or key for a line of text."""
+    """Return a shortened hash or key for a line of text."""
     return f"0x{data.hex()}" if len(data) <= 8 else f"0x{data[:4].hex()}…{data[-2:].hex()}"
 
 
 def preview(value: bytes, most: int = 24) -> str:
-    """The beginning of a value, as text if all of it is printable ASCII, else in hex."""
+    """Return the beginning of a value, as text if it is printable ASCII and otherwise as digits."""
     if value and value.isascii() and (text := value.decode("ascii")).isprintable():
         return f'"{text[: 2 * most]}"' + ("…" if len(text) > 2 * most else "")
     return f"0x{value[:most].hex()}" + ("…" if len(value) > most else "")
 
 
 def with_names(text: str, names: Names) -> str:
-    """Words with the name of each key for `key` and its hexadecimal digits, where it has one."""
+    """Replace `key` and hexadecimal digits in a text by the key's name, if it has one."""
 
     def named(found: re.Match[str]) -> str:
         key = bytes.fromhex(found[1])
@@ -89,7 +89,7 @@ def with_names(text: str, names: Names) -> str:
 
 
 def ttl_words(state: TtlState | None) -> str:
-    """The freshness of an entry."""
+    """Return the remaining lifetime of an entry in words."""
     if state is None:
         return ""
     if isinstance(state, Infinite):
@@ -100,14 +100,17 @@ def ttl_words(state: TtlState | None) -> str:
 
 
 def ledger_cells(walked: PublisherLedger) -> tuple[str | int, ...]:
-    """The end of a publisher's walk; its bytes of the top path, child nodes, values, delivered rows and cache reads."""
+    """Return how a publisher's walk ended, and its bytes by use.
+
+    The uses are top path, child nodes, values, delivered rows and cache reads.
+    """
     ended = "unchanged" if walked.unchanged else "complete" if walked.complete else "open"
     nodes = walked.top_path_bytes, walked.child_node_bytes, walked.value_bytes
     return ended, *nodes, walked.row_charges, walked.cache_charges
 
 
 def static_labels(keys: Iterable[bytes]) -> dict[str, str]:
-    """The static keys of a parachain's proof, as hex digits, by name."""
+    """Return names of the static keys of a parachain's proof, by their hexadecimal digits."""
     return {key.hex(): _static_label(key) for key in keys}
 
 
@@ -120,7 +123,10 @@ def _static_label(key: bytes) -> str:
 
 
 def event_words(event: Event, names: Names) -> str:
-    """An event in one line: `Subscriber.DataProcessed publisher 1000, key 1000/3, value_size 12`."""
+    """Return an event in one line.
+
+    It looks like `Subscriber.DataProcessed publisher 1000, key 1000/3, value_size 12`.
+    """
     return f"{event.PALLET}.{type(event).__name__} {', '.join(_fields(event, names))}".rstrip()
 
 
@@ -130,7 +136,7 @@ def _fields(value: Any, names: Names) -> Iterator[str]:
 
 
 def execution_words(message: MessageExecution, names: Names) -> str:
-    """The outcome of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
+    """Return the outcome of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
     outcome = message.execution.outcome
     failures = "; ".join(f"instruction {each.index}: {each.cause or each.error}" for each in message.execution.failures)
     if isinstance(outcome, Complete | Incomplete):
@@ -141,6 +147,7 @@ def execution_words(message: MessageExecution, names: Names) -> str:
 
 
 def _argument(name: str, value: object, names: Names) -> str:
+    """Return a field of an event in words. Its name tells whether a number is a chain's id."""
     if isinstance(value, bytes):
         return names.keys.get(PubsubKey(value)) or (short(value) if len(value) > 8 else f"0x{value.hex()}")
     if isinstance(value, Enum):
@@ -156,7 +163,7 @@ def _argument(name: str, value: object, names: Names) -> str:
 
 
 def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
-    """A parachain's storage key: the item, and its arguments in words."""
+    """Return the item of a parachain's storage key, and its keys in words."""
     item, bracket, _ = key_name(key).partition("[")
     rest = key[32:]
     if not bracket:
