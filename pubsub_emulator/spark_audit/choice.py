@@ -1,4 +1,8 @@
-"""Which engine runs the units of an audit, and its start. Each engine is imported when it is chosen."""
+"""The choice of the engine that runs the units of an audit, and its start.
+
+An engine is imported only after it was chosen, since importing Spark is slow and it may not be
+installed.
+"""
 
 import os
 from typing import Final
@@ -11,7 +15,12 @@ PACKAGES: Final = frozenset({"pandas", "py4j", "pyspark"})
 
 
 def choose_engine(name: str, master: str | None, units: int) -> str:
-    """The engine that `auto` means: Spark with a master or under `spark-submit`, else processes if there is work."""
+    """Return the engine's name, with `auto` resolved.
+
+    `auto` means Spark if there is a master or the program runs under `spark-submit` (which sets
+    `PYSPARK_GATEWAY_PORT`). Otherwise it means a pool of processes if there are several units and
+    cores, and this process if not.
+    """
     if name != "auto":
         return name
     if master is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -20,12 +29,16 @@ def choose_engine(name: str, master: str | None, units: int) -> str:
 
 
 def may_be_spark(name: str, master: str | None) -> bool:
-    """Whether Spark may run in this process, by the engine's name in the arguments."""
+    """Return whether an engine named in the arguments may start Spark in this process."""
     return name == "spark" or (name == "auto" and choose_engine(name, master, 0) == "spark")
 
 
 def open_mapper(name: str, master: str | None = None) -> Mapper:
-    """The mapper of a name. Raises `EngineLost` when Spark cannot be started."""
+    """Start the engine of this name, which must not be `auto`.
+
+    Raises `EngineLost` if Spark is not installed or cannot be started. If Spark is installed but
+    one of this program's own imports is missing, that `ImportError` is raised.
+    """
     if name == "python":
         return PythonMapper()
     if name == "pool":
@@ -40,7 +53,11 @@ def open_mapper(name: str, master: str | None = None) -> Mapper:
 
 
 def without_spark(error: ImportError) -> Exception:
-    """Return the error to raise if Spark cannot be imported: the command that installs it, if a package is missing."""
+    """Return the error to raise after Spark could not be imported.
+
+    It names the command that installs Spark if one of its packages is missing. If another package
+    is missing, it is the given error.
+    """
     if not isinstance(error, ModuleNotFoundError):
         return EngineLost(f"Spark cannot be imported: {error}")
     if (error.name or "").partition(".")[0] not in PACKAGES:
