@@ -4,12 +4,15 @@
         node = SubstrateNode(rpc)
         events = await node.events(await node.finalized_head())
 
-errors     the errors of nodes and connections rpc        `connect`: requests and subscriptions over
-WebSocket, requests over HTTP; reconnects answers    answers of nodes as checked, typed values
-metadata   metadata V14: the types and items that decoding needs decode     SCALE by these types,
-into plain values and back node       a chain: headers, storage, events, metadata by runtime chain
-the same for code that is not asynchronous, and extrinsics fork       states of nodes or files that
-a network can continue from conform    tests whether a chain follows the rules of publishing
+errors     the errors of nodes and connections
+rpc        `connect`: requests and subscriptions over WebSocket, requests over HTTP; reconnects
+answers    answers of nodes as checked, typed values
+metadata   metadata V14: the types and items that decoding needs
+decode     SCALE by these types, into plain values and back
+node       a chain: headers, storage, events, metadata by runtime
+chain      the same for code that is not asynchronous, and extrinsics
+fork       states of nodes or files that a network can continue from
+conform    tests whether a chain follows the rules of publishing
 """
 
 from pubsub_emulator.primitives.face import face

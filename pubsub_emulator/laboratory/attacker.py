@@ -1,7 +1,7 @@
-"""Measures what cheating collators can gain (PS-53, PS-79).
+"""Measures the gains of cheating collators (PS-53, PS-79).
 
-There are two measurements: what an invalid block would win if it were accepted, and how long lost
-slots delay deliveries.
+There are two measurements: the gain from an invalid block if it were accepted, and the delay of
+deliveries by lost slots.
 """
 
 from collections import Counter

@@ -66,7 +66,7 @@ def values(max_size: int = 2048) -> st.SearchStrategy[bytes]:
 
 
 def ttls() -> st.SearchStrategy[int]:
-    """Return a strategy for lifetimes in relay blocks: none (0), a few, and the largest ones."""
+    """Return a strategy for lifetimes in relay blocks: unlimited (0), a few, or very many."""
     return st.sampled_from((0, 1, 2, 3, 5, 8, 12, U32_MAX - 1, U32_MAX))
 
 

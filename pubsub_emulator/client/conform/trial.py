@@ -311,7 +311,7 @@ class Trial:
         return keys, size
 
     def balance(self, number: int, *, fees: bool = True) -> tuple[int, int]:
-        """Return the manager's free balance and what is held of it.
+        """Return the manager's free and held balance.
 
         By default, the fees that the manager paid in the block are added to the free balance.
         """

@@ -2,13 +2,16 @@
 
 A step builds one relay block, in this order:
 
-1. every parachain whose turn it is builds candidates on an existing relay parent (PS-31) 2. each
-candidate is judged; an invalid one changes nothing, and the next collator may try (PS-53, PS-79) 3.
-the relay chain builds its block: sessions, queues, valid candidates, their messages, calls, expiry
+1. every parachain whose turn it is builds candidates on an existing relay parent (PS-31)
+2. each candidate is judged; an invalid one changes nothing, and the next collator may try
+   (PS-53, PS-79)
+3. the relay chain builds its block: sessions, queues, valid candidates, their messages, calls,
+   expiry
 4. observers receive the relay block, then every candidate with its verdict
 
->>> network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}}) >>>
-network.publish(1000, key, b"value") >>> network.step(3)[-1].deliveries(2000)
+>>> network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}})
+>>> network.publish(1000, key, b"value")
+>>> network.step(3)[-1].deliveries(2000)
 """
 
 from collections.abc import Iterable, Mapping

@@ -94,9 +94,10 @@ class _Tried:
 class Round:
     """The candidates for one relay block.
 
-    records  all judged candidates, in order backed   the valid ones, in the form in which the relay
-    chain includes them idle     the reasons why parachains could not build in their turn changes
-    new subscriptions of parachains, valid from their new block on
+    records  all judged candidates, in order
+    backed   the valid ones, in the form in which the relay chain includes them
+    idle     the reasons why parachains could not build in their turn
+    changes  new subscriptions of parachains, valid from their new block on
     """
 
     def __init__(self, relay: RelayChain, schedule: Schedule, seed: bytes, *, unjudged: bool) -> None:

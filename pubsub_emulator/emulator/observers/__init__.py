@@ -1,1 +1,1 @@
-"""Observers that measure what happens in a network."""
+"""Observers that measure a network."""

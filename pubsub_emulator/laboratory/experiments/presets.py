@@ -1,9 +1,9 @@
 """The presets: measurements and figures for each question. `docs/findings.md` has the answers.
 
-cache-policies    when does caching a trie on chain make a block smaller, and when larger? latency
-how many relay blocks from publication to delivery, by load? unused-budget     how much of the
-budget does the stop rule leave unused? attacker          what can each cheat gain at most, and how
-long can cheats delay a delivery?
+cache-policies    when does caching a trie on chain make a block smaller, and when larger?
+latency           how many relay blocks from publication to delivery, by load?
+unused-budget     how much of the budget does the stop rule leave unused?
+attacker          what can each cheat gain at most, and how long can cheats delay a delivery?
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

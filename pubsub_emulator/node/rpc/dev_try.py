@@ -1,4 +1,4 @@
-"""`dev_dryRun` and `dev_runBlock` (`--dev`): what would happen, and what happened in a block.
+"""`dev_dryRun` and `dev_runBlock` (`--dev`): dry runs, and repeated runs of blocks.
 
 Both run on copies of states, so that the chains do not change.
 """

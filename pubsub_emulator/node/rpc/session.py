@@ -23,7 +23,7 @@ MOST_KEYS: Final = 65_536
 
 
 class Overflow(Enum):
-    """What happens to a subscription whose client is too slow."""
+    """The treatment of a subscription whose client is too slow."""
 
     NEWEST = "newest"
     """Events are dropped. Once there is room again, `newest` sends the present value."""
@@ -79,7 +79,7 @@ class RpcSubscription:
     example, only ends those of `chain_subscribeNewHeads`.
     """
     overflow: ClassVar[Overflow] = Overflow.CLOSE
-    """What happens if the client is too slow."""
+    """The treatment of the subscription if its client is too slow."""
     weight = 0
     """The number of storage keys that the subscription watches."""
 

@@ -1,7 +1,10 @@
 """The difference between two JSON values in the form of jsondiffpatch.
 
-added     [new] changed   [old, new] removed   [old, 0, 0] objects   {name: delta} arrays    {"_t":
-"a", "3": delta of the new item 3, "_3": removal of the old item 3}
+added     [new]
+changed   [old, new]
+removed   [old, 0, 0]
+objects   {name: delta}
+arrays    {"_t": "a", "3": delta of the new item 3, "_3": removal of the old item 3}
 """
 
 from collections.abc import Mapping
