@@ -1,4 +1,4 @@
-"""A parachain publishes a price, another one is told: the whole path in ten lines."""
+"""A parachain publishes a price, another one is told: the whole path in a few lines."""
 
 from pubsub_emulator import Network, key_from_data
 

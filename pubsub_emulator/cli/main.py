@@ -24,7 +24,7 @@ from pubsub_emulator.primitives.version import VERSION
 
 COMMANDS: Final = {
     "demo": "Run the demonstration network, then audit its history and real relay proofs",
-    "tour": "Show the five systems in a minute: five short acts on one network, and one digest",
+    "tour": "Show every system in a minute: short acts on one network, and one digest",
     "new": "Write a commented scenario to FILE, ready to run and to edit",
     "run": "Run a network from SCENARIO, a TOML file or a bundled name, and write its history",
     "step": "Step through the network of SCENARIO in a terminal session",

@@ -1,8 +1,8 @@
 """The root of every expected failure, and the failure that nobody may catch.
 
-There are four families, which never mix: a call that failed (`runtime.framework.dispatch.DispatchError`), a block that
-is not valid (`runtime.parachain.block.InvalidBlock`), a trie that cannot answer (`trie.TrieError`), and a defect of
-this program (`DefensiveFailure`).
+Its families never mix: a call that failed (`runtime.framework.dispatch.DispatchError`), a block that is not valid
+(`runtime.parachain.block.InvalidBlock`), and a trie that cannot answer (`trie.TrieError`). Neither do they mix with a
+defect of this program (`DefensiveFailure`).
 """
 
 from typing import ClassVar

@@ -12,7 +12,7 @@ def value_type(cls: type[T]) -> type[T]:
     """Class decorator: a dataclass with slots, compared and hashed by its fields, and frozen for the type checker.
 
     For classes of which a block makes thousands of instances: with `dataclass(frozen=True)`, which also guards them at
-    run time, each takes three to four times as long to make. Two hundred classes are made so when a program starts;
+    run time, each takes three to four times as long to make. Hundreds of classes are made so when a program starts;
     methods that `dataclass` compiles for each class would take most of that time, so these are closures.
     """
     made: Any = dataclass(slots=True, eq=False, repr=False)(cls)

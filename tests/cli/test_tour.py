@@ -1,4 +1,4 @@
-"""`pubsub tour`: five acts, each of which says how to go on, and one digest."""
+"""`pubsub tour`: acts, each of which says how to go on, and one digest."""
 
 import json
 import shlex

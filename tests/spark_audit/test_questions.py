@@ -1,4 +1,4 @@
-"""Ten questions to an audit's tables, the same in three engines; few files, and a log of versions (AU-15)."""
+"""Questions to an audit's tables, the same in three engines; few files, and a log of versions (AU-15)."""
 
 import json
 import re

@@ -181,7 +181,7 @@ def test_set_topic_and_clear_topic_write_the_topic_register() -> None:
 @settings(max_examples=max(1, settings().max_examples // 6))
 @given(data=st.data())
 def test_everything_else_is_unimplemented(kind: type[Instruction], data: st.DataObject) -> None:
-    """PS-20: 42 instructions decode, and end in `Unimplemented`."""
+    """PS-20: every other instruction decodes, and ends in `Unimplemented`."""
     outcome = execute(data.draw(of_class(kind)), publish(), config=Ledger()).outcome
     assert isinstance(outcome, Incomplete)
     assert outcome.error == failed(0, XcmErrorKind.Unimplemented)

@@ -28,9 +28,9 @@ DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and delive
 def command(out: Path, master: str | None, engine: str) -> None:
     """Run the demonstration network, then audit its history and real relay proofs.
 
-    Twenty-five publishers, five subscribers, cheating collators, two hundred relay blocks. The last line printed is one
-    digest over state roots, proofs and the audit's rows: the same on every machine. With several cores the audit
-    follows the network.
+    Publishers, subscribers and cheating collators, for hundreds of relay blocks. The last line printed is one digest
+    over state roots, proofs and the audit's rows: the same on every machine. With several cores the audit follows the
+    network.
     """
     from pubsub_emulator.cli.base.output import MARKER, new_folder
     from pubsub_emulator.cli.base.program import program

@@ -34,7 +34,7 @@ def command(place: str, question: str) -> Result:
     """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a table.
 
     AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file is compared with
-    its manifest before it is read. docs/tables.md documents the tables, docs/questions.md has ten queries. DuckDB runs
+    its manifest before it is read. docs/tables.md documents the tables, docs/questions.md has queries. DuckDB runs
     the query in this process. Needs the extra `sql`.
     """
     from pubsub_emulator.cli.screen import say, table

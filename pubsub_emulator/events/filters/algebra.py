@@ -1,4 +1,4 @@
-"""The algebra of filters: seven constructors, checked when a filter is made (EV-10, EV-14).
+"""The algebra of filters: constructors, checked when a filter is made (EV-10, EV-14).
 
 - `Any()` matches every row.
 - `All(f, …)` matches rows that every part matches, and `OneOf(f, …)` rows that some part matches.

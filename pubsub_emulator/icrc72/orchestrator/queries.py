@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Queries:
-    """The part that answers the six queries, and collects the statistics that they show."""
+    """The part that answers the queries, and collects the statistics that they show."""
 
     state: Registry
     settings: Settings

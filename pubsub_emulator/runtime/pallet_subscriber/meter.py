@@ -1,4 +1,4 @@
-"""The meter of a walk: its budget, the nodes it took, and the three ways in which it can end early.
+"""The meter of a walk: its budget, the nodes it took, and the ways in which it can end early.
 
 The stop rule (PS-51) depends on the charges so far and never on the node that would be read next. So the collator, who
 has every node, and the chain, which has only the nodes it received, stop at the same point.

@@ -11,7 +11,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @with_json_option
 def command() -> Result:
-    """Show the five systems in a minute: five short acts on one network, and one digest.
+    """Show every system in a minute: short acts on one network, and one digest.
 
     The acts are relay-chain pub-sub, PRISM, ICRC-72, its replay, and the distributor. Each prints what happened and
     which command to try next.

@@ -1,4 +1,4 @@
-"""`pubsub tour`: five acts on one network, each with the command to try next.
+"""`pubsub tour`: acts on one network, each with the command to try next.
 
 All acts use the relay chain of act 1: PRISM reads its events, canisters subscribe to them, missed events are replayed,
 and the distributor publishes the last of them on three other networks. Everything is determined by the scenario, so the
@@ -228,6 +228,6 @@ def take_tour() -> Result:
             say(f"   try next: {callable_here(further)}", "")
             results.append({"act": title, "told": lines, "next": further})
         digest = hexed(blake2_256(b"".join((tour.chain_digest.value, *tour.parts))))
-        say("the digest is one hash over all five acts: the same on every machine")
+        say("the digest is one hash over all acts: the same on every machine")
         say(f"digest: {digest}")
         return Result({"acts": results, "digest": digest})

@@ -1,4 +1,4 @@
-// First steps for who sees the page for the first time: five acts that end with a cheat that is caught.
+// First steps for who sees the page for the first time: acts that end with a cheat that is caught.
 import { signal } from "../vendor/signals.js";
 import { html, useRef } from "./words.js";
 import { best, columns, dev, first, followed, onColumn, publishesOnly, setting, undos, version } from "./store.js";
