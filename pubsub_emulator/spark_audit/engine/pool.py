@@ -90,6 +90,7 @@ class _Batch:
             try:
                 request = {"unit": self._unit, "task": self._tasks[at], "out": self._out, "rules": self._rules}
                 answer = worker.ask(request, partial(self._heard, at))
+            # The process died, or was stopped because the batch has an error.
             except (OSError, ValueError, EOFError):
                 if self._error is not None:
                     return

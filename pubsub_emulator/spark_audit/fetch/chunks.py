@@ -58,8 +58,11 @@ class ChunkSource:
         self._chunks, self._runtimes = self._list()
         self._metadata: dict[str, Metadata] = {}
         self._lines: Iterator[tuple[int, str, dict[str, object]]] = iter(())
+        """Height, place and content of the lines that were not read yet."""
         self._held: tuple[int, str, dict[str, object]] | None = None
+        """The line that was read last, and belongs to no range so far."""
         self._before: tuple[int, str] = (-1, "")
+        """Height and runtime of the line before it."""
 
     async def newest(self) -> int:
         """Return the number of the last block in the last chunk."""

@@ -69,7 +69,7 @@ class _Endpoint:
     async def call(self, method: str, params: Sequence[object]) -> object:
         """Ask the node as soon as its limits allow it.
 
-        An answer of any kind ends its series of rests.
+        A good answer ends its series of rests.
         """
         async with self.room:
             self.busy += 1

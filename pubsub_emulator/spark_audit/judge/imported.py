@@ -120,7 +120,7 @@ def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
             yield place.fault(f"the header cannot be read: {error}", row["position"])
         else:
             yield from contradictions(place, row, facts)
-    # At most one iteration.
+    # Only the first descendant is looked at.
     for descendant in (row.get("descendants") or ())[:1]:
         try:
             first = _facts(descendant)

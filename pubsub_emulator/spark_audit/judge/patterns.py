@@ -157,10 +157,9 @@ class HabitMemory:
             return
         if slot > self.newest_slot:
             self.newest_slot = slot
+            # Slots outside of the window are forgotten, or the memory would grow with the history.
             for old in [key for key in self.slots if key[0] < slot - _SLOT_WINDOW]:
                 del self.slots[old]
-                # Slots outside of the window are forgotten, or the memory would grow with the
-                # history.
                 self.reported.discard(old)
         place = (slot, author)
         first = self.slots.setdefault(place, _Place.of(row))
@@ -176,10 +175,10 @@ class HabitMemory:
         yield self.finding(_Place.of(row), findings.EQUIVOCATION, subject, evidence, detail)
 
     def included(self, row: Row, publishers: list[Row]) -> Iterator[Row]:
-        """Yield the findings about included valid blocks.
+        """Yield the findings about an included valid block.
 
-        Blocks of one collator form the runs of lag and budget, all blocks those of stalling and
-        starvation.
+        The blocks of one collator form the runs of lag and budget. All blocks of the chain form
+        those of stalling and starvation.
         """
         limits = self.limits
         author = row["collator"].hex()
@@ -208,8 +207,9 @@ class HabitMemory:
     def run(self, code: str, who: str, row: Row, figure: int, *, holds: bool) -> Iterator[Row]:
         """Lengthen a run of blocks with one habit, or end it and yield its finding.
 
-        `who` is the collator or publisher that the habit is about, empty for the chain. `figure` is
-        the value whose largest one the finding names.
+        `holds` says whether this block has the habit. `who` is the collator or publisher that the
+        habit is about, empty for the chain. `figure` is the value whose largest one the finding
+        names.
         """
         key = (code, who)
         if holds:
