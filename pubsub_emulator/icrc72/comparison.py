@@ -1,4 +1,9 @@
-"""Comparison of values in filters (IC-26): numbers exactly, as fractions; a float with the double nearest to a word."""
+"""Comparison of values in filters (IC-26).
+
+Numbers are compared exactly, as fractions. Only a float is compared with the double nearest to the
+number in the filter, because `0.1` in a filter must equal the float 0.1. Values of different kinds
+are unequal and in no order.
+"""
 
 import operator as op
 import re
@@ -11,13 +16,18 @@ from pubsub_emulator.icrc72.values import Value
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _HEX: Final = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _ASCII_LOWER: Final = str.maketrans({chr(at): chr(at + 32) for at in range(65, 91)})
+"""Maps ASCII letters to lower case. Other letters keep their case in comparisons without case."""
 _INFINITE: Final = float("inf")
 _ORDERS: Final = {"==": op.eq, "!=": op.ne, "<>": op.ne, ">": op.gt, ">=": op.ge, "<": op.lt, "<=": op.le}
 C = TypeVar("C", str, bytes, int, float)
 
 
 def compare_word(found: Value, operator: str, text: str, *, literal: bool) -> bool:
-    """Whether a value has the relation to a word; a `literal` one, in quotes, is text and no number, hex or bool."""
+    """Return whether a value is in a relation to a word of a filter.
+
+    The value's tag decides whether the word is read as a number, hex bytes, true or false, or text.
+    A `literal` word, in which characters are escaped, is only text.
+    """
     if operator.endswith("~="):
         return found.tag == "Text" and _contains(found.value, operator, text)
     number = not literal and _NUMBER.fullmatch(text) is not None
@@ -39,7 +49,11 @@ def compare_word(found: Value, operator: str, text: str, *, literal: bool) -> bo
 
 
 def compare(found: Value, operator: str, other: Value) -> bool:
-    """Whether two values have the relation: numbers with numbers, Text with Text, and so on."""
+    """Return whether two values are in a relation.
+
+    Numbers are compared with numbers whatever their tags are, and other values only with those of
+    the same kind.
+    """
     if operator.endswith("~="):
         return found.tag == "Text" and other.tag == "Text" and _contains(found.value, operator, other.value)
     one, two = _comparable(found), _comparable(other)
@@ -54,6 +68,7 @@ def compare(found: Value, operator: str, other: Value) -> bool:
 
 
 def _comparable(value: Value) -> str | bytes | bool | None:
+    """Return the Python value by which a value that is not a number is compared, or `None`."""
     match value:
         case ("Text" | "Blob" | "Bytes" | "Bool", inside):
             return inside
@@ -63,7 +78,10 @@ def _comparable(value: Value) -> str | bytes | bool | None:
 
 
 def _exact(value: Value) -> Fraction | float | None:
-    """A number exactly; an infinity as float, which compares with fractions; `None` for NaN and what is no number."""
+    """Return a number as an exact fraction, or `None` for NaN and values that are not numbers.
+
+    Infinities stay floats, which Python compares with fractions correctly.
+    """
     if value.tag != "Float":
         return Fraction(value.value) if isinstance(value.value, int) and value.tag != "Bool" else None
     double = _double(value.value)
@@ -73,6 +91,7 @@ def _exact(value: Value) -> Fraction | float | None:
 
 
 def _order(one: Fraction | float, two: Fraction | float) -> int:
+    """Return -1, 0 or 1 if the first number is less than, equal to or greater than the second."""
     return (one > two) - (one < two)
 
 
@@ -82,6 +101,7 @@ def _double(raw: bytes) -> float:
 
 
 def _nearest(text: str) -> float:
+    """Return the double that is nearest to a decimal number, which may be infinite."""
     try:
         return float(Fraction(text))
     except OverflowError:
@@ -93,6 +113,7 @@ def _ordered(one: C, operator: str, two: C) -> bool:
 
 
 def _contains(found: str, operator: str, words: str) -> bool:
+    """Return whether a text contains another one: `~~` ignores case, `!` negates."""
     if "~~" in operator:
         found, words = found.translate(_ASCII_LOWER), words.translate(_ASCII_LOWER)
     return (words in found) != operator.startswith("!")

@@ -1,4 +1,9 @@
-"""Configurations of publications and subscriptions: what is accepted, how one key changes them, how they are shown."""
+"""Configurations of publications, subscriptions and replays: parsing, changes and display.
+
+Configurations come as pairs of a key and an ICRC16 value. Each pair changes an immutable record,
+with an error for unknown reserved keys and wrong types. Keys that are not reserved are kept and
+returned.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -17,7 +22,9 @@ from pubsub_emulator.icrc72.services import MAP, type_codec
 from pubsub_emulator.icrc72.settings import Settings
 
 MODES: Final = ("fifo", "priority", "unordered")
+"""The modes in which events of a publication are delivered."""
 MEMO_BYTES: Final = 32
+"""The longest memo of a subscription or replay."""
 
 stable(v.Skip)
 
@@ -26,35 +33,48 @@ T = TypeVar("T")
 
 
 class _Field(NamedTuple):
-    """The field of a key: how its value is read, if it is ever accepted, and how it is shown."""
+    """The connection of a key to a field of a configuration."""
 
     name: str
+    """The name of the field."""
     read: Callable[[str, v.Value], object] | None
-    show: Callable[[Any], v.Value]  # the value of the field
+    """Parses the value, given the key and the value; `None` if the key is not set in this way."""
+    show: Callable[[Any], v.Value]
+    """Returns the ICRC16 value of the field."""
 
 
 @stable
 @dataclass(frozen=True, slots=True)
 class PublicationConfig:
-    """The configuration that a publication's controllers have set."""
+    """The configuration of a publication."""
 
     creator: Principal
     controllers: tuple[Principal, ...]
     lists: dict[str, tuple[Principal, ...]] = field(default_factory=dict)
+    """The lists of principals by their names in `keys.LISTS`."""
     canisters: dict[str, tuple[Principal, str]] = field(default_factory=dict)
+    """List canisters and their lists, by the names in `keys.LISTS`."""
     mode: str = "fifo"
+    """One of `MODES`."""
     partitions: int = 1
     priorities: dict[Principal, int] = field(default_factory=dict)
+    """The ranks of subscribers; the higher, the earlier."""
     trusted: bool = False
+    """Whether notifications are sent by guaranteed calls (IC-46)."""
     replay: bool = False
-    price: tuple[int, Principal | None] | None = None  # per event, and the ledger; `None` for cycles
+    """Whether events can be replayed."""
+    price: tuple[int, Principal | None] | None = None
+    """The price of each replayed event, and its ledger or `None` for cycles."""
     max_range: int | None = None
+    """How many ids a replay may have."""
     max_concurrent: int | None = None
+    """How many replays may run at once."""
     others: dict[str, v.Value] = field(default_factory=dict)
+    """The keys that are not reserved."""
     memo: bytes | None = None
 
     def pairs(self) -> v.Pairs:
-        """The pairs of a publication in `PublicationInfo`."""
+        """Return the configuration as pairs, as `PublicationInfo` contains it."""
         found = [(keys.list_key(which), _blobs(members)) for which, members in self.lists.items()]
         for which, (canister, name) in self.canisters.items():
             found.append((keys.icrc75_key(which), v.array([v.blob(canister), v.text(name)])))
@@ -64,21 +84,27 @@ class PublicationConfig:
 @stable
 @dataclass(frozen=True, slots=True)
 class SubscriptionConfig:
-    """The configuration that a subscriber has set."""
+    """The configuration of a subscription."""
 
     controllers: tuple[Principal, ...]
     skip: v.Skip | None = None
     filter: str | None = None
     stopped: bool = False
+    """Whether no events are sent."""
     others: dict[str, v.Value] = field(default_factory=dict)
+    """The keys that are not reserved."""
     memo: bytes | None = None
 
     def pairs(self) -> v.Pairs:
-        """The pairs of a subscription in `SubscriptionInfo`."""
+        """Return the configuration as pairs, as `SubscriptionInfo` contains it."""
         return (*_shown(self, _SUBSCRIPTION), *self.others.items())
 
 
 def _shown(config: object, fields: Mapping[str, _Field]) -> Iterator[tuple[str, v.Value]]:
+    """Yield the pairs of a configuration's fields, except those that are unset or false.
+
+    `stopped` is always shown.
+    """
     for key, each in fields.items():
         value = getattr(config, each.name)
         if value not in (None, {}) and (value is not False or key == keys.STOPPED):
@@ -86,26 +112,32 @@ def _shown(config: object, fields: Mapping[str, _Field]) -> Iterator[tuple[str, 
 
 
 def check_memo(memo: bytes | None, most: int = MEMO_BYTES) -> None:
-    """Raises `ConfigError` for a memo of more than `most` bytes; ICRC-72 gives no bound for publications."""
+    """Check the length of a memo. Raises `ConfigError` if it has more than `most` bytes.
+
+    ICRC-72 gives no limit for publications; these pass a larger one.
+    """
     if memo is not None and len(memo) > most:
         raise ConfigError(f"a memo has at most {most} bytes, not {len(memo)}")
 
 
 def check_same(given: v.Pairs, made: C, known: C, what: str) -> None:
-    """Raises `ConfigError` when something is registered again with a configuration that it does not have."""
+    """Check a configuration that is given when an item is registered again.
+
+    Raises `ConfigError` if it is not empty and differs from the known one, apart from the memo.
+    """
     if given and replace(made, memo=None) != replace(known, memo=None):
         raise ConfigError(f"{what} is registered with another configuration, which only an update changes")
 
 
 def check_size(config: v.Pairs | PublicationConfig | SubscriptionConfig, settings: Settings) -> None:
-    """Raises `ConfigError` for a configuration that is too large."""
+    """Check the size of a configuration. Raises `ConfigError`."""
     size = type_codec("orchestrator", MAP).size(config if isinstance(config, tuple) else config.pairs())
     if size > settings.config_bytes:
         raise ConfigError(f"a configuration has at most {settings.config_bytes} bytes, not {size}")
 
 
 def new_publication(creator: Principal, config: v.Pairs) -> PublicationConfig:
-    """The configuration of a new publication. Raises `ConfigError`."""
+    """Return the configuration of a new publication. Raises `ConfigError`."""
     made = PublicationConfig(creator, (creator,))
     for key, value in config:
         made = changed_publication(made, key, value, new=True)
@@ -113,7 +145,7 @@ def new_publication(creator: Principal, config: v.Pairs) -> PublicationConfig:
 
 
 def new_subscription(subscriber: Principal, config: v.Pairs) -> SubscriptionConfig:
-    """The configuration of a new subscription. Raises `ConfigError`."""
+    """Return the configuration of a new subscription. Raises `ConfigError`."""
     made = SubscriptionConfig((subscriber,))
     for key, value in config:
         made = changed_subscription(made, key, value)
@@ -121,17 +153,24 @@ def new_subscription(subscriber: Principal, config: v.Pairs) -> SubscriptionConf
 
 
 def read_publication(config: v.Pairs) -> PublicationConfig:
-    """What the configuration in somebody's answer says, as far as it can be read; the first of repeated keys counts."""
+    """Parse the configuration of a publication in another canister's answer.
+
+    Keys and values that are not understood are ignored. The first of repeated keys counts.
+    """
     made = PublicationConfig(v.as_principal(v.first(config, keys.CREATOR)) or Principal(), ())
     return _read(made, config, lambda made, key, value: changed_publication(made, key, value, new=True))
 
 
 def read_subscription(config: v.Pairs) -> SubscriptionConfig:
-    """What the configuration in somebody's answer says, as above."""
+    """Parse the configuration of a subscription in another canister's answer.
+
+    Keys and values that are not understood are ignored. The first of repeated keys counts.
+    """
     return _read(SubscriptionConfig(()), config, changed_subscription)
 
 
 def _read(made: C, config: v.Pairs, changed: Callable[[C, str, v.Value], C]) -> C:
+    # Reversed, so that the first of repeated keys is applied last.
     for key, value in reversed(config):
         with suppress(ConfigError):
             made = changed(made, key, value)
@@ -141,7 +180,11 @@ def _read(made: C, config: v.Pairs, changed: Callable[[C, str, v.Value], C]) -> 
 def changed_publication(
     config: PublicationConfig, written: str, value: v.Value, *, new: bool = False
 ) -> PublicationConfig:
-    """The configuration after one key was set. Raises `ConfigError`."""
+    """Return the configuration of a publication after one key was set.
+
+    `new` says that the publication is being registered, which alone may set the partitions. Raises
+    `ConfigError`.
+    """
     key = keys.canonical(written)
     if key == keys.PARTITIONS and not new:
         raise ConfigError(f"{key} is set at registration only")
@@ -155,7 +198,7 @@ def changed_publication(
 
 
 def changed_subscription(config: SubscriptionConfig, written: str, value: v.Value) -> SubscriptionConfig:
-    """The configuration after one key was set. Raises `ConfigError`."""
+    """Return the configuration of a subscription after one key was set. Raises `ConfigError`."""
     key = keys.canonical(written)
     if key in {keys.SUBSCRIPTION_ADD, keys.SUBSCRIPTION_REMOVE}:
         return replace(config, controllers=_controllers(config.controllers, key, value))
@@ -165,6 +208,7 @@ def changed_subscription(config: SubscriptionConfig, written: str, value: v.Valu
 
 
 def _changed(config: C, known: _Field | None, written: str, value: v.Value) -> C:
+    """Set a field, or keep a key that is not reserved among the others."""
     if known is not None and known.read is not None:
         changes = {known.name: known.read(keys.canonical(written), value)}
         return replace(config, **changes)  # type: ignore[arg-type]  # it reads what the field holds
@@ -174,7 +218,7 @@ def _changed(config: C, known: _Field | None, written: str, value: v.Value) -> C
 
 
 def filter_text(value: v.Value) -> str:
-    """A filter, when it can be parsed. Raises `ConfigError`."""
+    """Return the text of a filter. Raises `ConfigError` if it is not a Text or cannot be parsed."""
     written = None if (inside := v.opened(value)) is None else v.as_text(inside)
     if written is None:
         raise ConfigError("a filter is a Text")
@@ -186,6 +230,10 @@ def filter_text(value: v.Value) -> str:
 
 
 def _changed_list(config: PublicationConfig, which: str, key: str, value: v.Value) -> PublicationConfig | None:
+    """Apply a key of one of the four lists or its list canister.
+
+    Returns `None` if the key does not belong to this list.
+    """
     name, canister = keys.list_key(which), keys.icrc75_key(which)
     if key in {name, f"{name}:add", f"{name}:remove"}:
         given = _principals(key, value)
@@ -193,8 +241,10 @@ def _changed_list(config: PublicationConfig, which: str, key: str, value: v.Valu
         if key.endswith(":add"):
             given = tuple(dict.fromkeys((*had, *given)))
         elif key.endswith(":remove"):
+            # Without this, removing from a missing list would create an empty one, which excludes
+            # everybody.
             if which not in config.lists:
-                return config  # a list that is empty would shut everybody out
+                return config
             given = tuple(each for each in had if each not in given)
         return replace(config, lists={**config.lists, which: given})
     if key == f"{canister}:remove":
@@ -234,6 +284,8 @@ def _list_canister(key: str, value: v.Value) -> tuple[Principal, str]:
 
 
 def _reader(read: Callable[[v.Value], T | None], words: str) -> Callable[[str, v.Value], T]:
+    """Return a parser that raises `ConfigError` with a description if `read` returns `None`."""
+
     def known(key: str, value: v.Value) -> T:
         found = read(value)
         if found is None:
@@ -261,6 +313,7 @@ def _priorities(key: str, value: v.Value) -> dict[Principal, int]:
 
 
 def _price(key: str, value: v.Value) -> tuple[int, Principal | None]:
+    """Parse the price of a replayed event, and the ledger or `None` for cycles."""
     parts = {name: inside for name, inside, _ in value.value} if value.tag == "Class" else {}
     amount, currency = v.as_nat(parts.get("perEvent")), v.as_text(parts.get("currency")) or ""
     if amount is not None and currency == "cycles":
@@ -286,6 +339,8 @@ def _optional(read: Callable[[v.Value], object]) -> Callable[[str, v.Value], obj
     return lambda _key, value: None if v.opened(value) is None else read(value)
 
 
+# `_changed_list` and `_controllers` handle the keys that are not set as a whole. They are here,
+# with the keys that nobody may set, only to be shown or refused.
 _PUBLICATION: Final = {
     keys.MODE: _Field("mode", _mode, v.text),
     keys.PARTITIONS: _Field("partitions", _partitions, v.nat),
@@ -310,7 +365,11 @@ _SUBSCRIPTION: Final = {
 
 
 def replay_config(config: v.Pairs, filter_: str | None, skip: v.Skip | None) -> tuple[str | None, v.Skip | None]:
-    """Filter and skip of a replay: those of its configuration, or else of the subscription. Raises `ConfigError`."""
+    """Return filter and skip of a replay.
+
+    `filter_` and `skip` are those of the subscription, which the configuration of the replay may
+    replace or clear. Raises `ConfigError`.
+    """
     for written, value in config:
         key = keys.canonical(written)
         inside = v.opened(value)

@@ -1,7 +1,9 @@
-"""CandyPath: filters over the data of events (IC-26), parsed once, evaluated in bounded work.
+"""CandyPath, the language of filters on the data of events (IC-26).
 
-A filter is parsed into small frozen nodes; `matches` visits values and counts each visit and comparison as a step. One
-that would need more than 100,000 steps does not match; `evaluate` raises `Overrun` then.
+A filter combines tests with ` & `, ` | ` and parentheses. A test selects values with a path, such
+as `order.items[price > 5].name`, and compares them: it holds if one of the values does. A filter is
+parsed once into immutable nodes. Its evaluation counts every visit of a value and every comparison
+as a step, and a filter that takes more than 100,000 steps does not match.
 """
 
 import re
@@ -17,57 +19,66 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.values import Value, nat, option
 
 MOST_BYTES: Final = 1024
+"""The longest text of a filter in bytes."""
 MOST_DEPTH: Final = 16
+"""How deep parentheses and brackets may be nested."""
 MOST_TESTS: Final = 64
+"""How many tests a filter may have."""
 MOST_STEPS: Final = 100_000
+"""How many steps an evaluation may take."""
 
+# A backslash takes the special meaning from any character in a name or value.
 _NAME: Final = re.compile(r'(?:\\.|[^ .\[\]()*@$?:,=<>!~&|"\\])*', re.DOTALL)
 _WORD: Final = re.compile(r'(?:\\.|[^ \])\[(,?"\\])*', re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+# Longer operators come before those with which they begin: the first that matches is taken.
 _OPERATORS: Final = ("!~~=", "!~=", "~~=", "~=", "==", "!=", "<>", ">=", "<=", ">", "<")
 _INDEX: Final = re.compile(r"-?[0-9]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A step to the entries of a name, or to an item when it is a plain integer."""
+    """A step to the entries of this name, or to the item of an array at this index."""
 
     name: str
     index: int | None
+    """The name as an integer, which may be negative; `None` if it is not one."""
 
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """A step to every item or value."""
+    """A step to all items or values (`*`)."""
 
 
 class Where(NamedTuple):
-    """A step to the items for which a filter holds."""
+    """A step to the items for which a filter holds (`[…]`)."""
 
     filter: "Filter"
 
 
 class Path(NamedTuple):
-    """The path to a value: from the data (`$`) or the current item, step by step."""
+    """A path to values."""
 
     root: bool
+    """Whether it begins at the data of the event (`$`), and not at the current item."""
     steps: tuple[Name | All | Where, ...]
 
 
 class Word(NamedTuple):
-    """A value as written; `literal` when an escape makes it text and nothing else."""
+    """A value in the text of a filter."""
 
     text: str
     literal: bool
+    """Whether a character is escaped, so that it is only text and never a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Null:
-    """`?`."""
+    """Null in a filter (`?`)."""
 
 
 class Test(NamedTuple):
-    """A path and what one of the values there must be."""
+    """A test: one of the values at a path must be in a relation to one of `values`."""
 
     path: Path
     operator: str
@@ -75,18 +86,18 @@ class Test(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Alternatives of terms that all must hold."""
+    """A parsed filter: it holds if all terms of one of the alternatives hold."""
 
     alternatives: tuple[tuple["Test | Filter", ...], ...]
 
 
 class Overrun(Exception):
-    """The evaluation took more steps than are allowed."""
+    """An evaluation takes more steps than are allowed."""
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Filter:
-    """Read a filter. Raises `FilterError` with the place."""
+    """Parse a filter. Raises `FilterError` with the position of the error."""
     if len(text.encode(errors="replace")) > MOST_BYTES:
         raise FilterError(f"a filter has at most {MOST_BYTES} bytes")
     parser = _Parser(text)
@@ -96,7 +107,10 @@ def parse(text: str) -> Filter:
 
 
 def matches(text: str, data: Value) -> bool:
-    """True when the filter holds for the data; an evaluation of too many steps does not. Raises `FilterError`."""
+    """Return whether a filter holds for data. If it takes too many steps, it does not.
+
+    Raises `FilterError` if it cannot be parsed.
+    """
     try:
         return evaluate(parse(text), data)
     except Overrun:
@@ -104,17 +118,19 @@ def matches(text: str, data: Value) -> bool:
 
 
 def lets_pass(width: Width, identifier: int, data: Value) -> bool:
-    """True when a filter and skip, each where there is one, let an event through: skip comes first (IC-27)."""
+    """Return whether an event passes the skip and the filter of a width, in this order (IC-27)."""
     text, skip = width
     return (skip is None or skip.passes(identifier)) and (text is None or matches(text, data))
 
 
 def evaluate(parsed: Filter, data: Value) -> bool:
-    """True when the filter holds. Raises `Overrun`."""
+    """Return whether a parsed filter holds. Raises `Overrun` if it takes too many steps."""
     return _Evaluation(data).holds(parsed, data)
 
 
 class _Parser:
+    """A recursive-descent parser of filters. White space is significant."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
@@ -146,6 +162,7 @@ class _Parser:
         return self._test(depth)
 
     def _test(self, depth: int) -> Test:
+        """Read a test: `path:[a, b]`, `path operator value`, or `path` alone (it is not null)."""
         self._tests += 1
         if self._tests > MOST_TESTS:
             raise FilterError(f"a filter has at most {MOST_TESTS} tests")
@@ -165,6 +182,7 @@ class _Parser:
                 if self._skip(operator):
                     self._expect(" ")
                     return Test(path, operator, (self._value(depth),))
+            # The space belongs to ` & ` or ` | `.
             self._at = before
         return Test(path, "!=", (Null(),))
 
@@ -199,6 +217,7 @@ class _Parser:
         return Name(name, int(name) if not escaped and _INDEX.fullmatch(name) else None)
 
     def _characters(self, allowed: re.Pattern[str], what: str) -> tuple[str, bool]:
+        """Read a name or value, and return it without its escapes and whether it had any."""
         found = allowed.match(self._text, self._at)
         written = "" if found is None else found.group()
         self._at += len(written)
@@ -225,13 +244,15 @@ class _Parser:
 
 
 def unwrapped(value: Value) -> Value:
-    """An Option is looked through; null stays `Option` of nothing."""
+    """Return the value inside of nested Options. Null stays an empty Option."""
     while value.tag == "Option" and value.value is not None:
         value = value.value
     return value
 
 
 class _Evaluation:
+    """One evaluation of a filter, with the steps that are left."""
+
     def __init__(self, data: Value) -> None:
         self._data = data
         self._left = MOST_STEPS
@@ -260,6 +281,10 @@ class _Evaluation:
         return False
 
     def _null(self, path: Path, operator: str, item: Value) -> bool:
+        """Compare the values at a path with null.
+
+        A path without values equals null. No value is greater or less than null.
+        """
         if operator == "==":
             return all(found == _NOTHING for found in self._select(path, item))
         if operator in {"!=", "<>"}:
@@ -270,6 +295,7 @@ class _Evaluation:
         return self._walk(self._data if path.root else item, path.steps, 0)
 
     def _walk(self, value: Value, steps: tuple[Name | All | Where, ...], at: int) -> Iterator[Value]:
+        """Yield the values to which the steps from number `at` lead, looking into Options."""
         self._step()
         value = unwrapped(value)
         if at == len(steps):
@@ -280,6 +306,10 @@ class _Evaluation:
             yield from self._walk(each, steps, at + 1)
 
     def _children(self, value: Value, step: Name | All | Where) -> Iterator[Value]:
+        """Yield the values to which one step leads.
+
+        A condition selects items of an Array or Set, but a Map or Class as a whole.
+        """
         if isinstance(step, Where):
             match value:
                 case ("Array" | "Set", items):
@@ -308,6 +338,7 @@ class _Evaluation:
                         yield each
             case (("Array" | "Bytes" | "Floats" | "Nats"), packed):
                 if step.index is not None and -len(packed) <= step.index < len(packed):
+                    # Packed arrays have bare Python values, and `_items` gives them their tags.
                     yield list(_items(value))[step.index] if value.tag != "Array" else value.value[step.index]
 
     def _step(self) -> None:
@@ -317,6 +348,7 @@ class _Evaluation:
 
 
 def _items(value: Value) -> Iterator[Value]:
+    """Yield the items of an array or set, or the values of a map or class. Others have none."""
     match value:
         case (("Array" | "Set"), items):
             yield from items

@@ -1,7 +1,7 @@
-"""The headers of an event, read once: what each says, by type (IC-23).
+"""The parsed headers of an event (IC-23).
 
-Of a repeated key the first counts. A header of another type than that of `keys.HEADERS` says nothing, but it is there:
-`hash`, `partition` and `relayed` tell that it was brought.
+The first of repeated keys counts. A header whose value has the wrong type has no value, but its
+presence still matters: `hash`, `partition` and `relayed` show it.
 """
 
 from typing import NamedTuple
@@ -12,29 +12,42 @@ from pubsub_emulator.icrc72.values import Pairs, Value, as_items, as_nat, as_pri
 
 
 class Headers(NamedTuple):
-    """The fields of headers; `None` where there is none."""
+    """The headers that the roles use. A missing header is `None`."""
 
-    hash: bytes | None  # the hash of the data; no bytes where the header has another type
-    partition: tuple[int | None, ...] | None  # index and count; something else where the header has another type
+    hash: bytes | None
+    """The hash of the data, or empty if the header has the wrong type."""
+    partition: tuple[int | None, ...] | None
+    """Index and number of partitions, or another tuple if the header has the wrong type."""
     replay: int | None
-    end: int | None  # the last event of the replay
+    """The id of the replay."""
+    end: int | None
+    """The id of the last event of the replay."""
     broadcaster: Principal | None
+    """The broadcaster that accepted the event from its publisher."""
     relay: Principal | None
-    relayed: bool  # a relay has brought it
+    """The broadcaster that accepted the event from that one."""
+    relayed: bool
+    """Whether a broadcaster has already accepted the event from another one."""
     relay_prev: int | None
-    late: frozenset[Principal]  # the entries that the relay gained while the event waited for it
+    """The last event of this chain that was sent to the same relay."""
+    late: frozenset[Principal]
+    """The subscribers for which the relay was widened while the event waited (`facts.is_late`)."""
     priority: tuple[int | None, ...]
+    """The position among the notifications of the event, and their number."""
     prev: int | None
-    planted: bool  # there is a header that only broadcasters append
+    """The last event of this chain that was sent to the same subscriber."""
+    planted: bool
+    """Whether there is a header that only broadcasters append."""
 
 
 _NONE = Headers(None, None, None, None, None, None, False, None, frozenset(), (), None, False)
 
 
 def read(pairs: Pairs | None) -> Headers:
-    """Parse headers."""
+    """Parse the headers of an event."""
     if not pairs:
         return _NONE
+    # Reversed, because the first of repeated keys counts.
     found = dict(reversed(pairs))
     said = found.get(keys.HASH)
     partition, late = found.get(keys.PARTITION), as_items(found.get(keys.RELAY_LATE)) or ()

@@ -1,4 +1,8 @@
-"""Every key of configurations, headers, alerts and statistics; `keys.toml` says what stands under each."""
+"""The keys of configurations, headers, alerts and statistics.
+
+`keys.toml` describes the value under each key, and is also the source of the documentation's
+tables. The constants here must have the same names as there.
+"""
 
 import tomllib
 from collections.abc import Mapping
@@ -7,12 +11,15 @@ from typing import Final, NamedTuple
 
 
 class Key(NamedTuple):
-    """A key as it is written, the value under it, and what else is read as it."""
+    """A row of a table in `keys.toml`."""
 
     name: str
+    """The key in the form in which it is written."""
     value: str
+    """The type of the value, in words."""
     meaning: str
     aliases: tuple[str, ...] = ()
+    """Other forms that are read as this key, because other implementations write them."""
 
 
 LISTS: Final = tuple(f"{who}:{how}" for who in ("publishers", "subscribers") for how in ("allowed", "disallowed"))
@@ -20,15 +27,16 @@ LISTS: Final = tuple(f"{who}:{how}" for who in ("publishers", "subscribers") for
 
 
 def list_key(which: str) -> str:
-    """The key of a list of principals."""
+    """Return the key of a list of principals."""
     return f"icrc72:publication:{which}:list"
 
 
 def icrc75_key(which: str) -> str:
-    """The key of a list canister."""
+    """Return the key of a list canister in place of a list."""
     return f"icrc72:publication:{which}:icrc75"
 
 
+# Configuration of a publication.
 MODE: Final = "icrc72:publication:mode"
 PARTITIONS: Final = "icrc72:publication:partitions"
 PRIORITIES: Final = "icrc72:publication:priorities"
@@ -43,6 +51,7 @@ PRICING: Final = "icrc77:pricing"
 MAX_RANGE: Final = "icrc77:max_range"
 MAX_CONCURRENT: Final = "icrc77:max_concurrent"
 
+# Configuration of a subscription.
 SKIP: Final = "icrc72:subscription:skip"
 FILTER: Final = "icrc72:subscription:filter"
 STOPPED: Final = "icrc72:subscription:stopped"
@@ -50,10 +59,12 @@ SUBSCRIPTION_ADD: Final = "icrc72:subscription:controllers:add"
 SUBSCRIPTION_REMOVE: Final = "icrc72:subscription:controllers:remove"
 SUBSCRIPTION_MEMO: Final = "icrc72:subscription:memo"
 
+# Configuration of a replay.
 REPLAY_FILTER: Final = "icrc77:replay:filter"
 REPLAY_SKIP: Final = "icrc77:replay:skip"
 REPLAY_ISOLATED: Final = "icrc77:replay:isolated"
 
+# Headers, in the order in which they are appended.
 HASH: Final = "icrc72:eventData:hash"
 PARTITION: Final = "icrc72:publisher:partition"
 REPLAYED: Final = "icrc77:replay"
@@ -71,6 +82,7 @@ PRIORITY: Final = "icrc72:broadcaster:priority"
 PREV: Final = "icrc72:broadcaster:prev"
 SENT: Final = "icrc72:broadcaster:sent"
 
+# Alerts to broadcasters.
 PUBLISHER_ADD: Final = "icrc72:broadcaster:publisher:add"
 PUBLISHER_REMOVE: Final = "icrc72:broadcaster:publisher:remove"
 SUBSCRIBER_ADD: Final = "icrc72:broadcaster:subscriber:add"
@@ -86,12 +98,14 @@ REPLAY_RELAY_REMOVE: Final = "icrc77:broadcaster:replay_relay:remove"
 REPLAY_RELAYER_ADD: Final = "icrc77:broadcaster:replay_relayer:add"
 REPLAY_RELAYER_REMOVE: Final = "icrc77:broadcaster:replay_relayer:remove"
 
+# Alerts to publishers.
 ENTRY_ADD: Final = "icrc72:publisher:broadcaster:add"
 ENTRY_REMOVE: Final = "icrc72:publisher:broadcaster:remove"
 PUBLISHER_ERROR: Final = "icrc72:publisher:broadcaster:error"
 PUBLISHER_REPLAY_ADD: Final = "icrc77:publisher:replay:add"
 PUBLISHER_REPLAY_REMOVE: Final = "icrc77:publisher:replay:remove"
 
+# Alerts to subscribers.
 EXIT_ADD: Final = "icrc72:subscriber:broadcaster:add"
 EXIT_REMOVE: Final = "icrc72:subscriber:broadcaster:remove"
 SUBSCRIBER_ERROR: Final = "icrc72:subscriber:error"
@@ -100,23 +114,26 @@ SUBSCRIBER_REPLAY_REMOVE: Final = "icrc77:subscriber:replay:remove"
 
 
 def _key(name: str, row: list[str], which: str) -> Key:
+    """Return a row of `keys.toml` with the name of a list in place of `LIST`."""
     name, value, meaning, *aliases = (each.replace(":LIST:", f":{which}:") for each in (name, *row))
     return Key(name, value, meaning, tuple(aliases))
 
 
 def _table(rows: Mapping[str, list[str]]) -> tuple[Key, ...]:
+    """Return the rows of a table. Rows with `LIST` stand for four keys each and come first."""
     listed = {name: row for name, row in rows.items() if ":LIST:" in name}
     others = [_key(name, row, "") for name, row in rows.items() if name not in listed]
     return (*(_key(name, row, which) for which in LISTS for name, row in listed.items()), *others)
 
 
 _WRITTEN: Final = tomllib.loads((files(__package__) / "keys.toml").read_text(encoding="utf-8"))
-TABLES: Final = {title: _table(rows) for title, rows in _WRITTEN.items()}  # every table of keys by its title
+TABLES: Final = {title: _table(rows) for title, rows in _WRITTEN.items()}
+"""The tables of keys by title, in the order of the file."""
 
 PUBLICATION, SUBSCRIPTION, REPLAY_CONFIG, HEADERS, *_ = TABLES.values()
 
 BROADCASTER_HEADERS: Final = {each.name for each in HEADERS} - {HASH, PARTITION, REPLAYED, REPLAY_ID, REPLAY_END}
-"""What a publisher may not bring (IC-41)."""
+"""The headers that only broadcasters append, and no publisher may bring (IC-41)."""
 
 _NAMES: Final = {
     "publication": "publishers events events:sent notifications confirmations",
@@ -130,8 +147,9 @@ _NAMES: Final = {
 STATISTICS: Final = {f"icrc72:{prefix}:stats:": tuple(names.split()) for prefix, names in _NAMES.items()} | {
     "icrc77:replay:stats:": ("published", "filtered_out", "notifications", "confirmations")
 }
-"""Names of statistics by prefix; all are Nat."""
+"""The names of statistics by prefix. All values are Nat."""
 
+# The position decides the code, counted from 1.
 _CODES: Final = (
     "not found",
     "subnet not available",
@@ -144,13 +162,15 @@ _CODES: Final = (
     "wrong state",
     "canceled",
 )
-CODES: Final = dict(enumerate(_CODES, 1))  # codes of GenericError
+CODES: Final = dict(enumerate(_CODES, 1))
+"""The codes of `GenericError` and of error alerts, with their texts."""
 
 NOT_FOUND, NO_SUBNET, QUOTA, TOO_LARGE, SUSPENDED, LIST_SILENT, HASH_MISMATCH, NO_REPLAY, WRONG_STATE, CANCELED = CODES
 
 ALIASES: Final = {alias: key.name for table in TABLES.values() for key in table for alias in key.aliases}
+"""The canonical key of each alias."""
 
 
 def canonical(name: str) -> str:
-    """The key that a name is read as."""
+    """Return the canonical key of an alias, and any other name unchanged."""
     return ALIASES.get(name, name)

@@ -1,4 +1,8 @@
-"""The records of the services in `did/`, as Python has them: fields in the order of the interface description."""
+"""The records and variants of the services in `did/` as Python types.
+
+The fields of a record are in the order of the `.did` file: the decoder makes these named tuples
+from the values in that order.
+"""
 
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -11,68 +15,78 @@ K = TypeVar("K")
 
 
 class GenericError(NamedTuple):
-    """An error with a code of `keys.md`."""
+    """An error with a code of `keys.CODES`."""
 
     error_code: int
     message: str
 
 
 NoDetail = Literal["Unauthorized", "Busy", "NotFound", "PublicationNotFound", "SubscriptionNotFound"]
+"""The tags of errors without detail."""
 Told = Literal["ImproperConfig", "ImproperId", "GenericBatchError", "PaymentRequired", "RangeTooLarge", "CannotCancel"]
+"""The tags of errors with a text."""
 Error = (
     Variant[NoDetail, None]
     | Variant[Told, str]
     | Variant[Literal["UnauthorizedPublisher", "UnauthorizedSubscriber"], tuple[str]]
     | Variant[Literal["GenericError"], GenericError]
 )
-"""Why an item of a batch was refused; each method has some of these."""
+"""The error for an item of a batch. Each method uses some of these."""
 
 Ok = Variant[Literal["Ok"], T_co]
 Err = Variant[Literal["Err"], Error]
-Result = Ok[T_co] | Err  # the answer to one item of a batch
+Result = Ok[T_co] | Err
+"""The answer to one item of a batch."""
 
-Results = tuple[Result[T_co] | None, ...]  # the answers to a batch; `None` for an item that was not processed
+Results = tuple[Result[T_co] | None, ...]
+"""The answers to a batch; `None` for an item that was not processed."""
 
 AllAccepted = Variant[Literal["allAccepted"], None]
 Itemized = Variant[Literal["itemized"], Results[None]]
 ConfirmResult = AllAccepted | Itemized
 _Flat = Variant[Literal["namespace"], str] | Variant[Literal["id", "publicationId", "subscriptionId"], int]
 Identifier = _Flat | Variant[Literal["id"], _Flat]
-"""Which publication or subscription is meant; the draft also writes an id as a variant inside `id`."""
+"""A reference to a publication or subscription.
+
+The draft of ICRC-72 also writes an id as a variant inside of `id`.
+"""
 
 
 def named(identifier: Identifier) -> str | int:
-    """The namespace, or the id."""
+    """Return the namespace or the id in a reference."""
     inside = identifier.value
     return inside.value if isinstance(inside, Variant) else inside
 
 
 def changes(config: tuple[str, Value] | Pairs) -> Pairs:
-    """The keys that an update changes: one, or those of a map."""
+    """Return the keys and values that an update changes: a single pair, or those of a map."""
     return (config,) if config and isinstance(config[0], str) else config
 
 
 Slice = (
     Variant[Literal["BySubscriber", "ByPublisher", "ByBroadcaster"], Principal] | Variant[Literal["ByNamespace"], str]
 )
+"""A condition of a query."""
 Statistics = Variant[Literal["None", "All"], None] | Variant[Literal["List"], tuple[str, ...]]
+"""The statistics that a query asks for."""
 ReplayState = (
     Variant[Literal["pending", "running"], None]
     | Variant[Literal["completed", "canceled"], int]
     | Variant[Literal["errored"], str]
 )
+"""The state of a replay, with a number of events or the text of an error."""
 _Named = Variant[Literal["None", "All"], None]
 ALL: Final[_Named] = Variant("All", None)
 NO_STATISTICS: Final[_Named] = Variant("None", None)
 
 
 def by_namespace(name: str) -> Variant[Literal["ByNamespace"], str]:
-    """The slice of a namespace or pattern."""
+    """Return the condition that a namespace matches a pattern."""
     return Variant("ByNamespace", name)
 
 
 def by_subscriber(who: Principal) -> Variant[Literal["BySubscriber"], Principal]:
-    """The slice of a subscriber."""
+    """Return the condition that a subscriber is this principal."""
     return Variant("BySubscriber", who)
 
 
@@ -80,7 +94,7 @@ StateName = Literal["pending", "running", "completed", "canceled", "errored"]
 
 
 def state_of(name: StateName, count: int, words: str) -> ReplayState:
-    """The state of a replay by its name, with its count or its error."""
+    """Return the state of a replay with its number of events or the text of its error."""
     match name:
         case "completed" | "canceled":
             return Variant(name, count)
@@ -91,11 +105,11 @@ def state_of(name: StateName, count: int, words: str) -> ReplayState:
 
 
 Valid = Variant[Literal["list"], tuple[Principal, ...]] | Variant[Literal["icrc75"], tuple[Principal, str]]
-"""The valid broadcasters, or the list canister and its list that says who is one."""
+"""The valid broadcasters, or a list canister and the list that contains them."""
 
 
 class Event(NamedTuple):
-    """An event as its publisher made it."""
+    """An event in the form in which publishers and relays send it."""
 
     eventId: int  # noqa: N815 — the field's name in the standard
     prevEventId: int | None  # noqa: N815 — the field's name in the standard
@@ -107,7 +121,7 @@ class Event(NamedTuple):
 
 
 class EventNotification(NamedTuple):
-    """An event as a subscriber gets it."""
+    """An event in the form in which subscribers get it."""
 
     notificationId: int  # noqa: N815 — the field's name in the standard
     eventId: int  # noqa: N815 — the field's name in the standard
@@ -121,7 +135,7 @@ class EventNotification(NamedTuple):
 
 
 class PublicationRegistration(NamedTuple):
-    """A publication or subscription to be registered."""
+    """A request to register a publication or subscription."""
 
     namespace: str
     config: Pairs
@@ -132,7 +146,7 @@ SubscriptionRegistration = PublicationRegistration
 
 
 class PublicationUpdate(NamedTuple):
-    """One key of a publication's configuration."""
+    """A request to change keys of a publication's configuration."""
 
     publication: Identifier
     config: tuple[str, Value] | Pairs
@@ -140,14 +154,14 @@ class PublicationUpdate(NamedTuple):
 
 
 class PublicationDelete(NamedTuple):
-    """A publication to be deleted."""
+    """A request to delete a publication."""
 
     publication: Identifier
     memo: bytes | None = None
 
 
 class SubscriptionUpdate(NamedTuple):
-    """One key of a subscription's configuration."""
+    """A request to change keys of a subscription's configuration."""
 
     subscription: Identifier
     config: tuple[str, Value] | Pairs
@@ -156,7 +170,7 @@ class SubscriptionUpdate(NamedTuple):
 
 
 class SubscriptionDelete(NamedTuple):
-    """A subscription to be deleted."""
+    """A request to delete a subscription."""
 
     subscription: Identifier
     subscriber: Principal | None = None
@@ -203,14 +217,14 @@ class BroadcasterInfo(NamedTuple):
 
 
 class OrchestrationFilter(NamedTuple):
-    """Which entries, with which statistics."""
+    """The conditions of a query, and the statistics that it asks for."""
 
     statistics: Statistics
     slice: tuple[Slice, ...] = ()
 
 
 class Page(NamedTuple, Generic[K]):
-    """A page of entries: those after `prev`, at most `take`."""
+    """A request for a page of entries: those after `prev`, at most `take`."""
 
     prev: K | None = None
     take: int | None = None
@@ -223,7 +237,10 @@ ByNat = Page[int]
 
 
 class ReplayRegistration(NamedTuple):
-    """A replay that is asked for: the range is [from, to)."""
+    """A request for a replay.
+
+    The range has the first id and the id after the last one; `None` leaves the end open.
+    """
 
     namespace: str
     range: tuple[int, int | None]
@@ -243,21 +260,25 @@ class ReplayStatus(NamedTuple):
 
 
 class ReplayStatusUpdate(NamedTuple):
-    """A publisher's report."""
+    """A publisher's report on a replay."""
 
     replayId: int  # noqa: N815 — the field's name in the standard
     status: ReplayState
 
 
 class ArchivePart(NamedTuple):
-    """Events of one block, as a publisher hands them over to its archive."""
+    """Events of one block of a log, which a publisher hands over to its archive."""
 
     number: int
+    """The number of the block, counted from 1."""
     round: int
     parent: bytes
+    """The hash of the block before it."""
     hash: bytes
     offset: int
+    """The position of the first of these events in the block."""
     total: int
+    """The number of events in the block."""
     events: tuple[Event, ...]
 
 
@@ -269,7 +290,7 @@ class Account(NamedTuple):
 
 
 class TransferFromArgs(NamedTuple):
-    """A transfer that the payer has allowed."""
+    """A transfer from the account of a payer that has approved it (ICRC-2)."""
 
     spender_subaccount: bytes | None
     source: Account
@@ -281,7 +302,7 @@ class TransferFromArgs(NamedTuple):
 
 
 class TransferArg(NamedTuple):
-    """A transfer of one's own."""
+    """A transfer from the caller's own account (ICRC-1)."""
 
     from_subaccount: bytes | None
     to: Account
@@ -296,4 +317,4 @@ RECORDS: dict[str, type[tuple[object, ...]]] = {
     **dict.fromkeys(("ByPrincipal", "ByText", "ByNat"), Page),
     **{name: each for name, each in globals().items() if isinstance(each, type) and issubclass(each, tuple)},
 }
-"""The Python class of each named record."""
+"""The Python classes of records by the name of the type in the `.did` files."""

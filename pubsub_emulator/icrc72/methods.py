@@ -1,4 +1,8 @@
-"""The methods of the standards as the roles call them, each with its types, and the results of batches."""
+"""The typed methods of the standards, and helpers for the results of batches.
+
+Roles call and answer methods through these objects, so a type checker knows the argument and the
+result of each.
+"""
 
 from typing import Final, Generic, Literal, TypeVar, cast
 
@@ -16,40 +20,43 @@ T = TypeVar("T")
 
 
 class Method(Generic[A, R]):
-    """A method with the types of its argument and result; `None` where it has none."""
+    """A method with the types of its only argument and result, which are `None` if it has none."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def argument(self, value: A) -> bytes:
-        """The bytes of a call."""
+        """Encode the argument of a call."""
         args = codec(self.name).args
         return args.encode(value) if args.types else args.encode()
 
     def value(self, data: bytes) -> A:
-        """The argument in a call. Raises `CandidError`."""
+        """Decode the argument of a call. Raises `CandidError`."""
         values = codec(self.name).args.decode(data)
         return cast("A", values[0] if values else None)
 
     def result(self, data: bytes) -> R:
-        """The result in an answer. Raises `CandidError`."""
+        """Decode the result in an answer. Raises `CandidError`."""
         values = codec(self.name).rets.decode(data)
         return cast("R", values[0] if values else None)
 
     def reply(self, ctx: Context, result: R) -> None:
-        """Answer a call."""
+        """Answer the call that is being served with a result."""
         rets = codec(self.name).rets
         ctx.reply(rets.encode(result) if rets.types else rets.encode())
 
 
 _Batch = Method[tuple[A, ...], m.Results[R]]
 Trusted = Variant[Literal["Ok"], Value] | Variant[Literal["err", "Err"], str]
+"""The answer of a subscriber to trusted notifications. ICRC-72 writes `err` in lower case."""
 Transferred = Variant[Literal["Ok"], int] | Variant[Literal["Err"], Variant[str, object]]
-Member = tuple[Variant[Literal["Identity"], Principal], tuple[tuple[str, ...], ...]]  # inner lists are alternatives
+"""The answer of a ledger to a transfer: the index of its block, or an error."""
+Member = tuple[Variant[Literal["Identity"], Principal], tuple[tuple[str, ...], ...]]
+"""A question to a list canister: an identity and lists; one of the inner tuples has to hold."""
 
 
 def member(who: Principal, name: str) -> Member:
-    """The question whether a list has a principal."""
+    """Return the question whether a list contains a principal."""
     return Variant("Identity", who), ((name,),)
 
 
@@ -82,43 +89,43 @@ TRANSFER_FROM: Final = Method[m.TransferFromArgs, Transferred]("icrc2_transfer_f
 
 
 def ok(value: T) -> m.Ok[T]:
-    """A result that is Ok."""
+    """Return a result Ok."""
     return Variant("Ok", value)
 
 
 def err(tag: m.NoDetail) -> m.Err:
-    """A result that is an error without any detail."""
+    """Return an error without detail."""
     return Variant("Err", Variant(tag, None))
 
 
 def refused(tag: m.Told, words: str) -> m.Err:
-    """A result that is an error with words."""
+    """Return an error with a text."""
     return Variant("Err", Variant(tag, words))
 
 
 def forbidden(tag: Literal["UnauthorizedPublisher", "UnauthorizedSubscriber"], namespace: str) -> m.Err:
-    """A result for somebody who may not publish in a namespace, or subscribe to it."""
+    """Return the error for a caller that may not publish in a namespace or subscribe to it."""
     return Variant("Err", Variant(tag, (namespace,)))
 
 
 def generic(code: int) -> m.Err:
-    """A result with a code of `keys.CODES`."""
+    """Return a generic error with a code of `keys.CODES`."""
     tag: Literal["GenericError"] = "GenericError"
     return Variant("Err", Variant(tag, m.GenericError(code, keys.CODES[code])))
 
 
 def too_many(most: int) -> m.Err:
-    """The last result of a batch of more than `most` items (IC-30)."""
+    """Return the last result of a batch that has more than `most` items (IC-30)."""
     return refused("GenericBatchError", f"at most {most} items are answered")
 
 
 def is_ok(results: m.Results[T] | None) -> bool:
-    """True when the first item of a batch was Ok."""
+    """Return whether the first item of a batch was Ok."""
     return results is not None and len(results) > 0 and results[0] is not None and results[0].tag == "Ok"
 
 
 def words_of(error: m.Error) -> str:
-    """An error as one line."""
+    """Return an error as one line of text."""
     match error:
         case ("GenericError", (code, message)):
             return f"{message} (code {code})"

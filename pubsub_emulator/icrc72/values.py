@@ -1,8 +1,16 @@
-"""ICRC16 values: the 24 variants in which event data, headers and configurations are written (IC-20).
+"""ICRC16 values, the form of event data, headers and configurations (IC-20).
 
-A value is a `Variant` of its tag and a frozen payload. The payloads are those of the Candid types: `Float` is its 8
-little-endian bytes and `Floats` a tuple of such, `Bytes` and `Blob` are bytes, `Map` is a tuple of pairs of text and
-value, `ValueMap` a tuple of pairs of values, `Class` a tuple of `Property`, `Option` is `None` or a value.
+A value is a `Variant` with one of 24 tags and an immutable payload. The payloads follow from the
+Candid types:
+
+  Float             its 8 bytes, little-endian
+  Floats            a tuple of such
+  Bytes, Blob       bytes
+  Array, Set        a tuple of values
+  Map               a tuple of pairs of a text and a value
+  ValueMap          a tuple of pairs of values
+  Class             a tuple of `Property`
+  Option            `None` or a value
 """
 
 import struct
@@ -33,11 +41,12 @@ Value = (
 )
 """An ICRC16 value."""
 
-Pairs = tuple[tuple[str, Value], ...]  # an ICRC16Map: the first of repeated keys counts
+Pairs = tuple[tuple[str, Value], ...]
+"""An ICRC16Map. The first of repeated keys counts."""
 
 
 class Property(NamedTuple):
-    """One property of a Class."""
+    """A property of a Class."""
 
     name: str
     value: Value
@@ -45,63 +54,68 @@ class Property(NamedTuple):
 
 
 def nat(number: int) -> Variant[Literal["Nat"], int]:
-    """A natural of any size."""
+    """Return a Nat."""
     return Variant("Nat", number)
 
 
 def integer(number: int) -> Variant[Literal["Int"], int]:
-    """An integer of any size."""
+    """Return an Int."""
     return Variant("Int", number)
 
 
 def text(words: str) -> Variant[Literal["Text"], str]:
-    """A text."""
+    """Return a Text."""
     return Variant("Text", words)
 
 
 def blob(raw: bytes) -> Variant[Literal["Blob"], bytes]:
-    """Bytes as a Blob; so principals are written, too."""
+    """Return a Blob, the form in which configurations, headers and alerts contain principals."""
     return Variant("Blob", bytes(raw))
 
 
 def boolean(truth: bool) -> Variant[Literal["Bool"], bool]:
-    """True or false."""
+    """Return a Bool."""
     return Variant("Bool", truth)
 
 
 def array(items: Iterable[Value]) -> Variant[Literal["Array"], tuple[Value, ...]]:
-    """Values in order."""
+    """Return an Array."""
     return Variant("Array", tuple(items))
 
 
 def map_(entries: Mapping[str, Value] | Iterable[tuple[str, Value]]) -> Variant[Literal["Map"], Pairs]:
-    """Entries by name, in order."""
+    """Return a Map, whose entries keep their order."""
     pairs = entries.items() if isinstance(entries, Mapping) else entries
     return Variant("Map", tuple((name, value) for name, value in pairs))
 
 
 def class_(*fields: tuple[str, Value]) -> Variant[Literal["Class"], tuple[Property, ...]]:
-    """Fields in order, none of which may be changed."""
+    """Return a Class with immutable properties, which keep their order."""
     return Variant("Class", tuple(Property(name, value, immutable=True) for name, value in fields))
 
 
 def option(value: Value | None) -> Variant[Literal["Option"], Value | None]:
-    """A value or null."""
+    """Return an Option with a value or null."""
     return Variant("Option", value)
 
 
 def float64(number: float) -> Variant[Literal["Float"], bytes]:
-    """A 64-bit float."""
+    """Return a Float."""
     return Variant("Float", struct.pack("<d", number))
 
 
 def principal(who: Principal) -> Variant[Literal["Principal"], Principal]:
-    """A principal as such."""
+    """Return a Principal."""
     return Variant("Principal", who)
 
 
 def of(plain: object) -> Value:
-    """The value of None, bool, int (Nat, or Int below 0), float, str, bytes, principals, lists, tuples, dicts."""
+    """Return the ICRC16 value of a plain Python object.
+
+    `None` becomes an empty Option, an int a Nat (an Int if it is negative), bytes a Blob, a mapping
+    a Map and any other iterable an Array. ICRC16 values are returned unchanged. Raises `TypeError`
+    for other objects.
+    """
     match plain:
         case Variant():
             return cast("Value", plain)
@@ -126,8 +140,12 @@ def of(plain: object) -> Value:
     raise TypeError(f"{type(plain).__name__} has no ICRC16 value")
 
 
-def plain(value: Value) -> Any:  # as JSON is read: the author knows what is there
-    """The plain Python of a value, for people; widths and the difference of Array and Set are lost."""
+def plain(value: Value) -> Any:
+    """Return the plain Python object of an ICRC16 value, for reading.
+
+    Widths of numbers and the difference between similar tags, such as Array and Set, are lost. The
+    result is untyped like parsed JSON: the author of the data knows its form.
+    """
     match value:
         case ("Array" | "Set", items):
             return [plain(each) for each in items]
@@ -158,7 +176,7 @@ def plain(value: Value) -> Any:  # as JSON is read: the author knows what is the
 
 
 def first(pairs: Pairs | None, key: str) -> Value | None:
-    """The first value under a key of a map; `None` when there is none."""
+    """Return the first value under a key of a map, or `None`."""
     for name, value in pairs or ():
         if name == key:
             return value
@@ -166,22 +184,22 @@ def first(pairs: Pairs | None, key: str) -> Value | None:
 
 
 def opened(value: Value) -> Value | None:
-    """The value inside an Option, or the value itself where there is none."""
+    """Return the value inside of an Option, and any other value unchanged."""
     return value.value if value.tag == "Option" else value
 
 
 def as_nat(value: Value | None) -> int | None:
-    """The number of a Nat; `None` for anything else."""
+    """Return the number in a Nat, or `None` for anything else."""
     return value.value if value is not None and value.tag == "Nat" else None
 
 
 def as_text(value: Value | None) -> str | None:
-    """The words of a Text; `None` for anything else."""
+    """Return the text in a Text, or `None` for anything else."""
     return value.value if value is not None and value.tag == "Text" else None
 
 
 def as_principal(value: Value | None) -> Principal | None:
-    """A principal, written as Blob of its bytes or as Principal; `None` for anything else."""
+    """Return the principal in a Blob or a Principal, or `None` for anything else."""
     match value:
         case ("Principal", who):
             return Principal(who)
@@ -191,28 +209,31 @@ def as_principal(value: Value | None) -> Principal | None:
 
 
 def as_items(value: Value | None) -> tuple[Value, ...] | None:
-    """The items of an Array; `None` for anything else."""
+    """Return the items of an Array, or `None` for anything else."""
     return value.value if value is not None and value.tag == "Array" else None
 
 
 class Skip(NamedTuple):
-    """An event passes when its id is `offset` modulo `mod` (IC-27, I3)."""
+    """A condition on ids: an event passes if its id is `offset` modulo `mod` (IC-27, I3)."""
 
     mod: int
     offset: int = 0
 
     def passes(self, identifier: int) -> bool:
-        """True for an event that is delivered."""
+        """Return whether an event with this id passes."""
         return identifier % self.mod == self.offset
 
     @property
     def value(self) -> Value:
-        """`Array[Nat mod, Nat offset]`, as configurations and alerts have it."""
+        """Return the form in configurations and alerts: `Array[Nat mod, Nat offset]`."""
         return array([nat(self.mod), nat(self.offset)])
 
 
 def skip_of(value: Value) -> Skip:
-    """The skip that `Array[Nat mod, opt Nat offset]` says; the offset may be left out. Raises `ConfigError`."""
+    """Parse a skip from `Array[Nat mod, Nat offset]`, where the offset may be null or missing.
+
+    Raises `ConfigError` if the value has another form, or the offset is not below `mod`.
+    """
     items = as_items(opened(value)) or ()
     numbers = [None if (inside := opened(each)) is None else as_nat(inside) for each in items]
     mod, offset = (*numbers, None, None)[:2]
@@ -224,10 +245,15 @@ def skip_of(value: Value) -> Skip:
 
 
 _NAN: Final = bytes.fromhex("000000000000f87f")
+"""The bytes that stand for every NaN in hashes."""
 
 
 def value_hash(value: Value) -> bytes:
-    """The 32-byte hash of a value (IC-21, I10): ICRC-3's, and for other variants that of a Map that names them."""
+    """Return the 32-byte hash of a value (IC-21, I10).
+
+    The six tags of ICRC-3 are hashed as ICRC-3 says. Another tag `X` is hashed as a Map with the
+    only entry `icrc16:X`, so values of different tags have different hashes.
+    """
     if value.tag == "Map":
         pairs = [sha256(name.encode()).digest() + value_hash(each) for name, each in value.value]
         return sha256(b"".join(sorted(pairs))).digest()
@@ -245,7 +271,7 @@ def value_hash(value: Value) -> bytes:
 
 
 def icrc3_value(value: Value) -> Value:
-    """A value in the six variants of ICRC-3, with the same hash."""
+    """Return a value that has only the six tags of ICRC-3, and the same hash."""
     match value:
         case ("Nat" | "Int" | "Text" | "Blob", _):
             return value
@@ -258,6 +284,10 @@ def icrc3_value(value: Value) -> Value:
 
 
 def _stand_in(value: Value) -> Value:
+    """Return the value that is hashed for the payload of a tag.
+
+    Sets and ValueMaps are sorted by hashes, because their order has no meaning.
+    """
     match value:
         case ("Bool", truth):
             return nat(int(truth))
@@ -295,6 +325,7 @@ def _hashed(write: Callable[[int, bytearray], None], number: int) -> bytes:
 
 
 def _float(raw: bytes) -> bytes:
-    """Every NaN is one: all bits of the exponent are set and some of the fraction."""
+    """Return the bytes of a float, with one representation for all NaNs."""
+    # Without the sign, a NaN is greater than infinity, whose exponent is all ones and fraction 0.
     bits = int.from_bytes(raw, "little") & (1 << 63) - 1
     return _NAN if bits > 0x7FF << 52 else raw
