@@ -1,4 +1,7 @@
-"""The management canister: what canisters ask the system for, by calls to the principal without bytes."""
+"""The management canister, by which canisters and users control canisters.
+
+It is no canister in fact: the network serves calls to the empty principal here.
+"""
 
 from collections.abc import Callable
 from typing import Final, Protocol, cast
@@ -21,14 +24,18 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.primitives.hashing import blake2_256
 
 Make = Callable[[bytes, bytes], Canister]
-"""The canister of a module and the argument of its installation or upgrade. Raises `IcError`."""
+"""Makes a canister from a WebAssembly module and the argument of `install_code`.
+
+Raises `IcError` if the module cannot be used.
+"""
 
 
 class _Network(Protocol):
-    """The network as the management canister uses it; `make` is `None` where no modules can be installed."""
+    """The part of a network that the management canister uses."""
 
     seed: bytes
     make: Make | None
+    """Makes canisters from modules; `None` if the network installs none."""
 
     def host(self, identity: Principal) -> Host: ...
     def stop(self, identity: Principal) -> None: ...
@@ -38,6 +45,7 @@ class _Network(Protocol):
 
 
 _NOTHING: Final = b"DIDL\0\0"
+"""A message without values."""
 _NAMED: Final = Decoder(parse_types("(record { canister_id : principal })"))
 _INSTALL: Final = Decoder(
     parse_types(
@@ -57,7 +65,11 @@ _BLOB: Final = Encoder(parse_types("(blob)"))
 
 
 def serve(network: _Network, call: Call) -> Answer | None:
-    """Answer a call to the management canister; `None` for a stop that is answered when it is done."""
+    """Answer a call to the management canister.
+
+    Returns `None` for `stop_canister` while the canister is stopping: the network answers the call
+    when it has stopped. Errors are answered with a reject.
+    """
     try:
         return _served(network, call)
     except IcError as error:
@@ -67,6 +79,7 @@ def serve(network: _Network, call: Call) -> Answer | None:
 def _served(network: _Network, call: Call) -> Answer | None:
     match call.method:
         case "raw_rand":
+            # From the seed and the call alone, so that runs with the same seed are equal (I13).
             drawn = blake2_256(b"raw_rand" + network.seed + call.number.to_bytes(8, "big"))
             return Answer(_BLOB.encode(drawn))
         case "deposit_cycles":
@@ -91,18 +104,21 @@ def _served(network: _Network, call: Call) -> Answer | None:
 
 
 def _named(network: _Network, call: Call, *, controlled: bool = True) -> Host:
+    """Return the canister in the argument. Raises `IcError` if the caller may not use it."""
     raw = cast("tuple[tuple[bytes]]", _NAMED.decode(call.arg))[0][0]
     host = network.host(Principal(raw))
     return _controlled(host, call) if controlled else host
 
 
 def _controlled(host: Host, call: Call) -> Host:
+    """Return the canister if the caller controls it or is it. Raises `IcError` otherwise."""
     if call.sender not in (*host.controllers, host.id):
         raise IcError(f"{call.sender.text} does not control {host.id.text}")
     return host
 
 
 def _status_of(host: Host) -> tuple[object, ...]:
+    """Return the record of `canister_status`. Settings that are not emulated are 0."""
     status: Variant[str, None] = Variant(host.status if host.code is not None else STOPPED, None)
     size = 0 if host.code is None else len(host.code.state_bytes())
     digest = None if host.code is None else host.code.module_hash
@@ -110,7 +126,10 @@ def _status_of(host: Host) -> tuple[object, ...]:
 
 
 def _install_code(network: _Network, call: Call) -> None:
-    """Install a module in place of what runs there; an upgrade needs a stopped canister, as it does here always."""
+    """Install, reinstall or upgrade a module (`install_code`).
+
+    An upgrade needs a stopped canister, unlike on the Internet Computer. Raises `IcError`.
+    """
     mode, raw, wasm, arg = cast("tuple[Variant[str, object], bytes, bytes, bytes]", _INSTALL.decode(call.arg)[0])
     host = _controlled(network.host(Principal(raw)), call)
     if network.make is None:
@@ -126,4 +145,4 @@ def _install_code(network: _Network, call: Call) -> None:
 
 
 OF_USERS: Final = frozenset(["canister_status", "stop_canister", "start_canister", "install_code"])
-"""The methods that users call, not only canisters."""
+"""The methods that users may call directly."""

@@ -1,4 +1,8 @@
-"""Messages between canisters: bounded, scheduled, answered or timed out (IC-5 to IC-7), and traced (IC-12)."""
+"""Transport of messages between canisters (IC-5 to IC-7), and its trace (IC-12).
+
+`Messaging` sends requests and responses, lets them arrive in a later round, limits their number and
+times bounded calls out. `network.CanisterNetwork` adds the execution of canisters.
+"""
 
 import heapq
 from dataclasses import dataclass, field
@@ -11,47 +15,60 @@ from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 
 @dataclass(frozen=True, slots=True)
 class MessageLimits:
-    """The limits of IC-5 and IC-7."""
+    """The limits and times of messages (IC-5, IC-7)."""
 
     message_bytes: int = 2_097_152
+    """The most bytes of a request or response."""
     under_way: int = 500
+    """How many requests from one canister to another may be under way."""
     messages_a_round: int = 100
+    """How many messages a canister executes in a round."""
     timeout: int = 10
+    """The rounds after which a bounded call times out."""
     own_subnet: int = 1
+    """The rounds that a message takes on its own subnet."""
     across: int = 2
+    """The rounds that a message takes to another subnet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A fair schedule, drawn by hashes: late by up to `delay` rounds, `refuse` percent of requests refused."""
+    """A random but repeatable schedule of messages (IC-6), drawn by hashes of a seed.
+
+    With neither `delay` nor `refuse`, messages are executed in the order in which they were sent.
+    """
 
     seed: bytes
     delay: int = 0
+    """By how many rounds a message may be late."""
     refuse: int = 0
+    """The percentage of requests that are refused."""
 
     def late(self, number: int) -> int:
-        """The rounds by which message `number` arrives later than usual."""
+        """Return by how many rounds message `number` is late."""
         return draw(self.seed, b"late", number) % (self.delay + 1) if self.delay else 0
 
     def refuses(self, number: int) -> bool:
-        """True when request `number` is refused."""
+        """Return whether request `number` is refused."""
         return self.refuse > 0 and draw(self.seed, b"refuse", number) % 100 < self.refuse
 
     def place(self, arrival: int, label: bytes) -> int:
-        """The place in its round of what arrives together under one label."""
+        """Return the position in its round of messages with the same label."""
         return draw(self.seed, b"place" + label, arrival)
 
 
 class Happening(NamedTuple):
-    """One thing that happened.
+    """An entry of the trace.
 
-    `kind` is `send`, `execute`, `answer` (a response is executed), `respond`, `refuse`, `reject`, `trap`, `timer`,
-    `heartbeat`, `install`, `stop`, `stopped`, `start`, `upgrade`, `uninstall` or `ingress`.
+    `kind` is `send`, `execute`, `answer` (a response is executed), `respond`, `refuse`, `reject`,
+    `trap`, `timer`, `heartbeat`, `install`, `stop`, `stopped`, `start`, `upgrade`, `uninstall` or
+    `ingress`.
     """
 
     round: int
     kind: str
-    number: int  # the call's number; 0 where there is none
+    number: int
+    """The number of the call, or 0."""
     sender: Principal
     receiver: Principal
     method: str
@@ -63,32 +80,36 @@ class Observer(Protocol):
     """An observer of a network."""
 
     def happened(self, happening: Happening) -> None:
-        """Called in order, for everything that happens."""
+        """Take an entry of the trace. Called for all entries in order."""
 
 
 class Recorder:
-    """An observer that keeps everything."""
+    """An observer that records the whole trace."""
 
     def __init__(self) -> None:
         self.happenings: list[Happening] = []
 
     def happened(self, happening: Happening) -> None:
-        """Append it to the list."""
+        """Append an entry to the record."""
         self.happenings.append(happening)
 
 
 @dataclass(slots=True, eq=False)
 class Subnet:
-    """A subnet: its canisters with a heartbeat, timers by time, and messages on their way to it."""
+    """A subnet."""
 
     created: int = 0
+    """How many canisters were created on it."""
     heartbeats: list[Host] = field(default_factory=list)
+    """Its canisters with a heartbeat."""
     timers: list[tuple[int, int, Principal]] = field(default_factory=list)
+    """A heap of timers: time (ns), number and canister. Entries may be outdated."""
     transit: list[tuple[Key, int, Call, Answer | None]] = field(default_factory=list)
+    """A heap of requests (with `None`) and answers on their way to this subnet."""
 
 
 class Messaging:
-    """The messages of a network that are on their way, and what observers are told."""
+    """The messages under way in a network, and its observers."""
 
     def __init__(self, subnets: int, schedule: Schedule, limits: MessageLimits) -> None:
         self.schedule = schedule
@@ -98,13 +119,23 @@ class Messaging:
         self._subnets = [Subnet() for _ in range(subnets)]
         self._hosts: dict[Principal, Host] = {}
         self._number = 0
+        """The last number of a call or timer."""
         self._sequence = 0
+        """The last number of a request or answer on its way."""
         self._pending: dict[int, Call] = {}
+        """The calls of canisters that wait for their answer, by number."""
         self._timeouts: list[tuple[int, int]] = []
+        """A heap of the rounds in which bounded calls time out, and their numbers."""
         self._under_way: dict[tuple[Principal, Principal], int] = {}
+        """For each sender and receiver, how many requests are on their way."""
         self._last: dict[tuple[Principal, Principal], int] = {}
+        """For each sender and receiver, the round in which the last delayed request arrives."""
 
     def _send(self, host: Host, call: Call) -> None:
+        """Send a request of a canister, or refuse it if too many are under way to the receiver.
+
+        A refusal is an answer (SYS_TRANSIENT) that takes its time like others.
+        """
         self._number += 1
         call.number = self._number
         self._pending[call.number] = call
@@ -116,6 +147,7 @@ class Messaging:
         waiting = self._under_way.get(pair, 0)
         target = self._hosts.get(call.receiver)
         subnet = subnet_of(call.receiver) if target is None else target.subnet
+        # A request to nobody, or to the management canister, is served on the sender's subnet.
         there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
         if waiting >= self.limits.under_way:
             self._tell("refuse", call.number, call.sender, call.receiver, call.method)
@@ -126,9 +158,11 @@ class Messaging:
         self._arrive(host.subnet, there, call, None, self._way(host.subnet, there))
 
     def _way(self, here: int, there: int) -> int:
+        """Return how many rounds a message takes between two subnets."""
         return self.limits.own_subnet if here == there else self.limits.across
 
     def _respond(self, call: Call, answer: Answer) -> None:
+        """Send the answer of a call to its caller. A user's ticket has it at once."""
         self._tell("respond", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
         if call.ticket is not None:
             call.ticket.answer = answer
@@ -138,7 +172,12 @@ class Messaging:
         self._arrive(here, caller.subnet, call, answer, self._way(here, caller.subnet))
 
     def _arrive(self, here: int, there: int, call: Call, answer: Answer | None, way: int) -> None:
-        """Put a request or a response on its way: requests of a pair never overtake each other (IC-6a)."""
+        """Put a request or a response on its way, to arrive after `way` rounds or later.
+
+        Requests from one canister to another never overtake each other (IC-6a): a request arrives
+        in no earlier round than the one before it, and all of a pair in a round have the same place
+        and so keep the order of their numbers. Responses may overtake.
+        """
         self._sequence += 1
         arrival, place, number, schedule = self.round + way, here, self._sequence, self.schedule
         if schedule.delay or schedule.refuse:
@@ -150,19 +189,22 @@ class Messaging:
             elif answer is not None:
                 arrival += schedule.late(number)
                 place = schedule.place(arrival, b"%d" % number)
-        elif self._last and answer is None:  # what an earlier schedule has delayed is not overtaken
+        # Without delays, a request must still not overtake one that a former schedule has delayed.
+        elif self._last and answer is None:
             late = self._last.pop((call.sender, call.receiver), 0)
             if late >= arrival:
                 arrival = self._last[call.sender, call.receiver] = late + 1
         heapq.heappush(self._subnets[there].transit, ((arrival, place, number), number, call, answer))
 
     def _left(self, call: Call) -> None:
+        """Note that a request has arrived and is not under way any more."""
         pair = (call.sender, call.receiver)
         waiting = self._under_way.pop(pair, 0)
         if waiting > 1:
             self._under_way[pair] = waiting - 1
 
     def _time_out(self) -> None:
+        """Answer the bounded calls whose time is over. A later answer of the callee is dropped."""
         while self._timeouts and self._timeouts[0][0] <= self.round:
             _, number = heapq.heappop(self._timeouts)
             call = self._pending.get(number)
@@ -180,6 +222,7 @@ class Messaging:
         data: bytes = b"",
         code: int = 0,
     ) -> None:
+        """Give an entry of the trace to the observers."""
         if self.observers:
             happening = Happening(self.round, kind, number, sender, receiver, method, data, code)
             for observer in self.observers:

@@ -1,7 +1,8 @@
-"""Subnets and canisters, stepped in rounds (IC-1 to IC-10, I8, I13).
+"""The emulated Internet Computer, which is stepped in rounds (IC-1 to IC-10, I8, I13).
 
-`step` runs one round on each subnet in order: heartbeats, timers that are due, then messages that have arrived, in the
-order (arrival, sending subnet, number) or as the schedule draws. What is idle costs nothing.
+`step` runs one round on each subnet in turn: first heartbeats, then due timers, then messages that
+have arrived, in the order in which they were sent or as the schedule draws. Idle canisters cost no
+time.
 """
 
 import heapq
@@ -23,14 +24,21 @@ from pubsub_emulator.icrc72.ic.principal import (
 )
 
 GENESIS: Final = 1_700_000_000 * SECOND
-CYCLES: Final = 10**13  # what a new canister owns; only calls take cycles, execution costs none here
+"""The time (ns) at which a network begins by default."""
+CYCLES: Final = 10**13
+"""The cycles of a new canister. Execution costs none here: cycles are only sent with calls."""
 
 _NO_CANISTER: Final = Answer(b"", c.DESTINATION_INVALID, "there is no such canister")
 _NOT_RUNNING: Final = Answer(b"", c.CANISTER_ERROR, c.STOPPING)
 
 
 class CanisterNetwork(Messaging):
-    """An emulated Internet Computer."""
+    """An emulated Internet Computer.
+
+    `skew` has the nanoseconds by which the clock of each subnet is ahead. Canisters run in the
+    order of their messages and without threads, so the same seed and the same calls give the same
+    trace (I13).
+    """
 
     def __init__(
         self,
@@ -48,30 +56,35 @@ class CanisterNetwork(Messaging):
         self.seed = seed
         self.genesis = genesis
         self.skew = tuple(skew) or (0,) * subnets
-        self.make: Make | None = None  # of modules that canisters install; `WasmCanister`, for example
+        self.make: Make | None = None
+        """Makes canisters from modules for `install_code`, for example `WasmCanister`."""
         self._active: dict[int, list[tuple[Key, Principal]]] = {}
+        """For each subnet, a heap of canisters that have messages, by their first message."""
 
     @property
     def subnets(self) -> int:
-        """The number of subnets."""
+        """Return the number of subnets."""
         return len(self._subnets)
 
     def user(self, name: str) -> Principal:
-        """A user, whose key is drawn from the seed."""
+        """Return the principal of a user, whose key is drawn from the seed and the name."""
         return self_authenticating(key_of(self.seed, f"user {name}"))
 
     def time(self, subnet: int) -> int:
-        """The time on a subnet in ns (IC-1)."""
+        """Return the time on a subnet in nanoseconds (IC-1)."""
         return self.genesis + self.round * SECOND + self.skew[subnet]
 
     def next_id(self, subnet: int) -> Principal:
-        """The id that the next canister of a subnet will have."""
+        """Return the id that the next canister of a subnet will have."""
         return canister_id(subnet, self._subnets[subnet].created)
 
     def create(
         self, subnet: int, code: Canister, *, cycles: int = CYCLES, controllers: Sequence[Principal] = ()
     ) -> Principal:
-        """Create and start a canister; its id is the subnet's next. Raises `IcError` if the installation traps."""
+        """Create and start a canister, and return its id.
+
+        Raises `IcError` if `init` traps or the subnet has no ids left.
+        """
         place = self._subnets[subnet]
         if place.created >= CANISTERS_OF_A_SUBNET:
             raise IcError(f"subnet {subnet} has no canister ids left")
@@ -84,6 +97,7 @@ class CanisterNetwork(Messaging):
         return identity
 
     def _begin(self, host: Host, code: Canister) -> None:
+        """Run `init` of new code. Raises `IcError` if it traps."""
         self._tell("install", 0, MANAGEMENT, host.id)
         self._install(host)
         trapped = self._execute(host, None, MANAGEMENT, code.init)
@@ -92,35 +106,38 @@ class CanisterNetwork(Messaging):
             raise IcError(f"the installation of {host.id.text} trapped: {trapped}")
 
     def hosts(self) -> Iterable[Host]:
-        """Every place of a canister, in the order of creation."""
+        """Return the hosts of all canisters in the order of their creation."""
         return self._hosts.values()
 
     def running(self) -> list[Principal]:
-        """Every canister that is running, in the order of creation."""
+        """Return the canisters that are running in the order of their creation."""
         return [each.id for each in self._hosts.values() if each.status == c.RUNNING]
 
     def canister(self, identity: Principal) -> Canister:
-        """The code and state of a canister. Raises `IcError` when there is none."""
+        """Return the code and state of a canister. Raises `IcError` if it does not exist."""
         host = self._hosts.get(identity)
         if host is None or host.code is None:
             raise IcError(f"there is no canister {identity.text}")
         return host.code
 
     def cycles(self, identity: Principal) -> int:
-        """The cycles that a canister owns."""
+        """Return the cycles that a canister owns."""
         return self.host(identity).cycles
 
     def status(self, identity: Principal) -> str:
-        """`running`, `stopping`, `stopped` or `empty`."""
+        """Return the status of a canister: `running`, `stopping`, `stopped` or `empty`."""
         return self.host(identity).status
 
     def is_idle(self) -> bool:
-        """True when no message is on its way or waits to be executed."""
+        """Return whether no message is on its way or waits to be executed. Timers may be set."""
         transit = any(place.transit for place in self._subnets)
         return not self._pending and not transit and not any(self._active.values())
 
     def submit(self, user: Principal, canister: Principal, method: str, arg: bytes) -> Ticket:
-        """A user's request; refused by the canister's `inspect`, it ends at once (IC-10)."""
+        """Send a user's request, and return the ticket that will have its answer.
+
+        A request that the canister's `inspect` does not admit is rejected at once (IC-10).
+        """
         host = self._hosts.get(canister)
         code = None if host is None else host.code
         self._tell("ingress", 0, user, canister, method, arg)
@@ -136,7 +153,7 @@ class CanisterNetwork(Messaging):
         return ticket
 
     def query(self, caller: Principal, canister: Principal, method: str, arg: bytes) -> Answer:
-        """Ask a canister something that changes nothing."""
+        """Return the answer of a canister's query, which takes no time and changes nothing."""
         host = self._hosts.get(canister)
         if host is None or host.code is None:
             return _NO_CANISTER
@@ -150,7 +167,7 @@ class CanisterNetwork(Messaging):
         return Answer(data)
 
     def stop(self, identity: Principal) -> None:
-        """Begin to stop a canister; it is stopped when no call context is open."""
+        """Begin to stop a canister. It is stopped when it waits for no more answers (IC-8)."""
         host = self.host(identity)
         if host.status == c.RUNNING:
             host.status = c.STOPPING_STATUS
@@ -158,7 +175,7 @@ class CanisterNetwork(Messaging):
             self._settle(host)
 
     def start(self, identity: Principal) -> None:
-        """Let a canister run again."""
+        """Let a canister that is stopping or stopped run again."""
         host = self.host(identity)
         if host.status in {c.STOPPING_STATUS, c.STOPPED}:
             host.status = c.RUNNING
@@ -166,7 +183,11 @@ class CanisterNetwork(Messaging):
             self._enqueue_timer(host)
 
     def upgrade(self, identity: Principal, code: Canister) -> bool:
-        """Give a stopped canister new code; false when it trapped, and then nothing has happened."""
+        """Upgrade a stopped canister to new code (IC-8).
+
+        Returns false if the upgrade trapped; the old code then stays with its state and timer.
+        Raises `IcError` if the canister is not stopped.
+        """
         host = self.host(identity)
         if host.status != c.STOPPED or host.code is None:
             raise IcError(f"{identity.text} is {host.status}, only a stopped canister is upgraded")
@@ -186,7 +207,10 @@ class CanisterNetwork(Messaging):
         return True
 
     def reinstall(self, identity: Principal, code: Canister) -> None:
-        """Install other code in place of what runs there, if anything does; its state is gone. Raises `IcError`."""
+        """Install other code without the state of the code before, if there was any.
+
+        Raises `IcError` if `init` traps.
+        """
         host = self.host(identity)
         if host.code is not None:
             self.uninstall(identity)
@@ -194,7 +218,7 @@ class CanisterNetwork(Messaging):
         self._begin(host, code)
 
     def uninstall(self, identity: Principal) -> None:
-        """Death: open calls are rejected, the state is gone."""
+        """Remove code and state of a canister, and reject the calls that it has not answered."""
         host = self.host(identity)
         open_, host.open = host.open, set()
         host.code, host.status, host.due = None, c.EMPTY, None
@@ -205,7 +229,7 @@ class CanisterNetwork(Messaging):
             self._respond(call, Answer(b"", c.CANISTER_REJECT, "the canister was removed"))
 
     def step(self, rounds: int = 1) -> None:
-        """Run rounds on each subnet."""
+        """Run a number of rounds on all subnets."""
         for _ in range(rounds):
             self.round += 1
             self._time_out()
@@ -213,6 +237,7 @@ class CanisterNetwork(Messaging):
                 self._run_subnet(number)
 
     def _run_subnet(self, number: int) -> None:
+        """Run heartbeats, due timers and messages of one subnet."""
         place = self._subnets[number]
         for host in place.heartbeats:
             if host.status == c.RUNNING and host.code is not None and host.code.heartbeat:
@@ -222,6 +247,7 @@ class CanisterNetwork(Messaging):
         while place.timers and place.timers[0][0] <= now:
             due, _, identity = heapq.heappop(place.timers)
             host = self._hosts[identity]
+            # An entry with another time is outdated: the timer was set again or cleared.
             if host.due == due and host.status == c.RUNNING and host.code is not None:
                 host.due = None
                 self._tell("timer", 0, MANAGEMENT, identity)
@@ -229,6 +255,11 @@ class CanisterNetwork(Messaging):
         self._run_messages(number, place)
 
     def _run_messages(self, number: int, place: Subnet) -> None:
+        """Execute the messages of a subnet that have arrived.
+
+        They are executed in the order of their keys across all canisters. A canister that has
+        reached its limit for the round continues with its inbox in the next one.
+        """
         active = self._active.setdefault(number, [])
         while place.transit and place.transit[0][0][0] <= self.round:
             key, _, call, answer = heapq.heappop(place.transit)
@@ -260,6 +291,7 @@ class CanisterNetwork(Messaging):
         heapq.heapify(active)
 
     def _nobody(self, call: Call, answer: Answer | None) -> None:
+        """Serve a request to the management canister, or reject one to an unknown canister."""
         if answer is not None:
             return
         self._left(call)
@@ -268,6 +300,7 @@ class CanisterNetwork(Messaging):
             self._respond(call, served)
 
     def _serve(self, host: Host, call: Call) -> None:
+        """Execute a request. Reject it if the canister does not run or the schedule says so."""
         self._left(call)
         if host.code is None:
             self._respond(call, Answer(b"", c.CANISTER_ERROR, "IC0537: the canister has no code"))
@@ -282,8 +315,14 @@ class CanisterNetwork(Messaging):
             self._execute(host, context, call.sender, lambda ctx: update(ctx, call.method, call.arg))
 
     def _take_answer(self, host: Host, call: Call, answer: Answer) -> None:
+        """Give the caller back its cycles, and continue its work with an answer.
+
+        The work ended if the code has changed since the call.
+        """
+        # The call has timed out before.
         if self._pending.pop(call.number, None) is None:
-            return  # it timed out before
+            return
+        # When a call times out, the callee may still accept its cycles: they are lost.
         if answer.code != c.SYS_UNKNOWN:
             answer = answer._replace(refunded=call.cycles)
             host.cycles, call.cycles = host.cycles + call.cycles, 0
@@ -299,6 +338,7 @@ class CanisterNetwork(Messaging):
             self._close(host, context)
 
     def _opened(self, host: Host, call: Call | None = None) -> CallContext:
+        """Open a call context for a request, or for work that no request has caused."""
         context = CallContext(call, host.life, owes=call is not None)
         host.open.add(context)
         return context
@@ -306,6 +346,10 @@ class CanisterNetwork(Messaging):
     def _execute(
         self, host: Host, own: CallContext | None, caller: Principal, run: c.CleanUp, cleanup: c.CleanUp | None = None
     ) -> str:
+        """Execute one message and carry its effects out, or undo it if it traps (IC-4, I8).
+
+        Returns an empty text, or the reason of the trap. After a trap, `cleanup` is executed.
+        """
         code = host.code
         if code is None:
             return ""
@@ -329,7 +373,10 @@ class CanisterNetwork(Messaging):
         return ""
 
     def _clean_up(self, host: Host, code: Canister, caller: Principal, cleanup: c.CleanUp) -> None:
-        """Let a canister put in order what a trapped callback left: state and timer, nothing else."""
+        """Execute the clean-up of a call whose continuation trapped.
+
+        Only its state and timer are kept: it can neither call nor answer.
+        """
         ctx = Context(host, host.id, caller, self.time(host.subnet))
         before = code.snapshot()
         try:
@@ -341,6 +388,7 @@ class CanisterNetwork(Messaging):
         self._set_timer(host, ctx)
 
     def _perform(self, host: Host, context: CallContext | None, ctx: Context) -> None:
+        """Carry out the effects of an execution: cycles, timer, answer and calls."""
         own = context or self._opened(host)
         host.cycles = ctx.balance
         if own.call is not None:
@@ -356,7 +404,10 @@ class CanisterNetwork(Messaging):
         self._close(host, own, "IC0506: the canister did not answer")
 
     def _close(self, host: Host, context: CallContext, unanswered: str = "") -> None:
-        """End what waits for nothing more; `unanswered` says why its call is rejected, if it has not been answered."""
+        """Close a call context that waits for no more answers.
+
+        If its request was not answered, it is rejected with the text `unanswered`.
+        """
         if unanswered and context.owes and not context.waits and context.call is not None:
             context.owes = False
             self._respond(context.call, Answer(b"", c.CANISTER_ERROR, unanswered))
@@ -365,6 +416,7 @@ class CanisterNetwork(Messaging):
             self._settle(host)
 
     def _settle(self, host: Host) -> None:
+        """Stop a stopping canister that has no open work, and answer the calls that stopped it."""
         if host.status == c.STOPPING_STATUS and not host.open:
             host.status = c.STOPPED
             self._tell("stopped", 0, MANAGEMENT, host.id)
@@ -373,6 +425,7 @@ class CanisterNetwork(Messaging):
             host.stopping.clear()
 
     def _install(self, host: Host) -> None:
+        """Update the list of canisters with a heartbeat after a change of code."""
         heartbeats = self._subnets[host.subnet].heartbeats
         if host in heartbeats:
             heartbeats.remove(host)
@@ -390,7 +443,7 @@ class CanisterNetwork(Messaging):
             heapq.heappush(self._subnets[host.subnet].timers, (host.due, self._number, host.id))
 
     def host(self, identity: Principal) -> Host:
-        """The host of a canister. Raises `IcError` when there is none."""
+        """Return the host of a canister. Raises `IcError` if it does not exist."""
         host = self._hosts.get(identity)
         if host is None:
             raise IcError(f"there is no canister {identity.text}")

@@ -1,8 +1,9 @@
-"""State as bytes and back: what a canister keeps over an upgrade, and what is compared when nothing may have changed.
+"""Encoding of a canister's state as bytes, for upgrades and for comparison.
 
-Integers, text, bytes, principals, None, bools, tuples, lists, dicts, sets and registered dataclasses and named tuples
-have one encoding each: a tag byte, a LEB128 length or count, the parts. Dicts keep their order; sets are sorted. Values
-are trees: an object that is met twice is written twice.
+A state consists of `None`, bools, integers, texts, bytes, principals, tuples, lists, deques, dicts,
+sets and instances of registered dataclasses and named tuples. Each value has exactly one encoding:
+a tag byte, a LEB128 length or count, and the parts. Dicts keep their order, and sets are sorted.
+Values are trees: an object that occurs twice is written twice, and becomes two objects.
 """
 
 from collections import deque
@@ -20,14 +21,19 @@ C = TypeVar("C", bound=type)
 T = TypeVar("T")
 
 _CLASSES: Final[dict[str, type]] = {"Variant": Variant}
+"""The registered classes by name."""
 
 
 class StableError(IcError):
-    """Bytes that are no state, or a value that cannot be part of one."""
+    """Bytes are not an encoded state, or a value cannot be part of a state."""
 
 
 def stable(cls: C) -> C:
-    """Let instances of a dataclass or named tuple be part of a state."""
+    """Register a dataclass or named tuple, so that its instances can be part of a state.
+
+    Raises `StableError` if another class of the same name is registered: names identify classes in
+    the encoding.
+    """
     if _CLASSES.setdefault(cls.__name__, cls) is not cls:
         raise StableError(f"two classes of states are called {cls.__name__}")
     return cls
@@ -35,19 +41,23 @@ def stable(cls: C) -> C:
 
 @dataclass_transform(field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """A dataclass with slots, instances of which can be part of a state."""
+    """Make a class a dataclass with slots, and register it with `stable`."""
     return stable(dataclass(slots=True)(cls))
 
 
 def encode(value: object) -> bytes:
-    """The bytes of a value. Raises `StableError`."""
+    """Return the bytes of a value. Raises `StableError` if a part has an unregistered type."""
     out = bytearray()
     _write(value, out)
     return bytes(out)
 
 
 def decode(data: bytes) -> object:
-    """The value of bytes that `encode` made. Raises `StableError`."""
+    """Return the value from bytes that `encode` made.
+
+    Raises `StableError` or `CandidError` if the bytes are malformed. Bytes of strangers must not
+    come here: they can also raise other errors.
+    """
     reader = Reader(data)
     value = _read(reader)
     if reader.at != len(data):
@@ -56,6 +66,7 @@ def decode(data: bytes) -> object:
 
 
 def _write(value: object, out: bytearray) -> None:
+    """Append the encoding of a value. By exact types: subclasses are not written as their bases."""
     kind = type(value)
     simple = _WRITERS.get(kind)
     if simple is not None:
@@ -73,17 +84,21 @@ def _write(value: object, out: bytearray) -> None:
 
 
 def _raw(raw: bytes, out: bytearray) -> None:
+    """Append a length and bytes."""
     leb128(len(raw), out)
     out += raw
 
 
 def _all(parts: Collection[object], out: bytearray) -> None:
+    """Append a count and the encodings of the parts."""
     leb128(len(parts), out)
     for each in parts:
         _write(each, out)
 
 
 def _tagged(tag: bytes, write: Callable[[T, bytearray], None]) -> Callable[[T, bytearray], None]:
+    """Return a writer that puts a tag before the content."""
+
     def tagged(value: T, out: bytearray) -> None:
         out += tag
         write(value, out)
@@ -99,6 +114,7 @@ def _dict(value: dict[object, object], out: bytearray) -> None:
 
 
 def _set(value: Collection[object], out: bytearray) -> None:
+    # The order of iteration may differ between runs, so that of the encodings is used.
     parts = sorted(encode(each) for each in value)
     leb128(len(parts), out)
     for each in parts:
@@ -143,6 +159,7 @@ def _record(reader: Reader) -> object:
 
 
 def _filled(kind: type, parts: list[object]) -> object:
+    """Make an instance of a dataclass with these fields, bypassing `__init__` and frozen fields."""
     made: object = object.__new__(kind)
     for each, part in zip(fields(kind), parts, strict=True):
         object.__setattr__(made, each.name, part)
@@ -160,6 +177,7 @@ _READERS: Final[dict[bytes, Callable[[Reader], object]]] = {
     b"t": lambda reader: tuple(_parts(reader)),
     b"l": _parts,
     b"q": lambda reader: deque(_parts(reader)),
+    # A dict comprehension evaluates the key before the value, which is their order in the bytes.
     b"d": lambda reader: {_read(reader): _read(reader) for _ in range(reader.leb())},
     b"s": lambda reader: set(_parts(reader)),
     b"f": lambda reader: frozenset(_parts(reader)),
