@@ -29,7 +29,7 @@ def spare() -> None:
 
 
 def give_back() -> None:
-    """Return memory that Arrow has freed to the system."""
+    """Give memory that Arrow has freed back to the system."""
     pa.default_memory_pool().release_unused()
 
 

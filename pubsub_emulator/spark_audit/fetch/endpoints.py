@@ -114,8 +114,8 @@ class _Question:
 class Endpoints:
     """The nodes of a chain. Use it as an asynchronous context manager.
 
-    `resting` is called with the reason if all nodes rest for a while. Raises `ClientError` if a URL
-    is wrong.
+    `resting` is called with the reason if all nodes rest for a while. Raises `FetchError` if there
+    is no URL, and `ClientError` if one is wrong.
     """
 
     def __init__(

@@ -86,7 +86,8 @@ class HistoryWriter(records.Observer):
     def checkpoint(self, record: records.CheckpointRecord) -> None:
         """Note the state at which a segment of a chain starts.
 
-        The checkpoint that starts the next segment belongs to this one, whose end it is.
+        The checkpoint that starts the next segment is committed with this one, since it shows where
+        this one ends.
         """
         if self._segment is None:
             self._segment = record.segment

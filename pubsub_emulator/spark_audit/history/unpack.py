@@ -161,7 +161,7 @@ def batches(parquet: pq.ParquetFile, source: Source, columns: Sequence[str]) -> 
 
 
 def _leaves(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pq.ColumnSchema]:
-    """Yield the columns of a file, with the fields of nested columns by themselves."""
+    """Yield the columns of a file. Each field of a nested column is a column here."""
     for index in range(len(parquet.schema)):
         leaf = parquet.schema.column(index)
         if columns is None or leaf.path.partition(".")[0] in columns:

@@ -1,6 +1,6 @@
 """The results of judging a chain's segment: measures, findings, faults and a receipt.
 
-A finding is only made here, after its own evidence was judged (AU-11).
+`Place` makes a finding about a block only after the finding's own evidence was judged (AU-11).
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """The two units of a round: judging a segment of some chains, and folding judged segments.
 
-Each unit writes its result into a folder of its own. An engine runs both kinds together: while the
+Each unit writes its result into a separate folder. An engine runs both kinds together: while the
 segments of a round are judged, those of the round before are folded.
 """
 

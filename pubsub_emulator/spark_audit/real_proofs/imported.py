@@ -1,4 +1,4 @@
-"""Imported inherents as rows of a history: their segments, and which of them are there already."""
+"""Imported inherents as rows of a history, in segments, and the search for those it has already."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

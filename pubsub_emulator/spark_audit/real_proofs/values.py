@@ -100,12 +100,12 @@ class Values:
         return RawHeader(number, blake2_256(encoded), parent, root, body, encoded)
 
     def downward(self, place: str, value: object) -> tuple[InboundDownwardMessage, ...]:
-        """Return the downward messages of an inherent, none if there is no value."""
+        """Return the downward messages of an inherent, empty if there is no value."""
         messages = enumerate(self.list(place, [] if value is None else value))
         return tuple(InboundDownwardMessage(*self._message(f"{place}[{at}]", each, "msg")) for at, each in messages)
 
     def horizontal(self, place: str, value: object) -> Horizontal:
-        """Return the horizontal messages of an inherent, none if there is no value."""
+        """Return the horizontal messages of an inherent, empty if there is no value."""
         out: dict[int, tuple[InboundHrmpMessage, ...]] = {}
         for sender, sent in self.mapping(place, {} if value is None else value).items():
             number, at = self.number(f"{place}: sender", sender), f"{place}.{sender}"

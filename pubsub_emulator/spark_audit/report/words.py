@@ -19,7 +19,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """Return a share, with a decimal if it is below 10 %. A share of zero is `none`."""
+    """Return a share, with a decimal if it is below 10 %. It is `none` if the whole is 0."""
     if whole == 0:
         return "none"
     share = 100 * part / whole
