@@ -1,4 +1,14 @@
-"""PRISM: DID operations that a chain anchors, their ledger, and subscriptions to it."""
+"""PRISM: DID operations that a chain anchors, the tables that result from them, and subscriptions.
+
+- `core`: the rules, without I/O, clock or database.
+- `tables`: the tables in SQLite and PostgreSQL.
+- `service`: a node that follows a chain and serves streams over gRPC.
+- `client`: a client of such a node.
+- `make`: makes keys, DIDs and signed operations.
+- `local`: a node over an emulated chain, all in one process.
+- `cheats`: servers that do not deliver what they should.
+- `vectors`: the test vectors.
+"""
 
 from pubsub_emulator.primitives.face import face
 

@@ -1,8 +1,9 @@
-"""Cheats of a PRISM server, with the operations that it owes the owner of a DID or with a status, as objects (EV-41).
+"""Cheats of a PRISM server, as named objects (EV-41).
 
-Each of `CHEATS` changes the events of one stream; `spark_audit.spark.deliveries` finds it in their rows, which
-`operations.row_of` makes. Each of `STATUS_CHEATS` changes what one stream tells of an operation's status;
-`spark_audit.spark.statuses` finds it beside the truths.
+Each of `CHEATS` changes the operations of one stream. `spark_audit.spark.deliveries` finds it in
+the rows that `operations.row_of` makes of them. Each of `STATUS_CHEATS` changes the statuses that
+one stream tells of an operation. `spark_audit.spark.statuses` finds it by comparing them with the
+true ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,11 +25,12 @@ _REVOCATIONS: Final = TYPES[FilterType.CREDENTIALS_REVOCATION_FILTER]
 
 
 def _states(due: Events) -> list[Event]:
-    """The operations that changed the DID."""
+    """Return the operations that changed the DID."""
     return [each for each in due if each.type in _STATES and each.status is Status.APPLIED]
 
 
 def _hiding(*types: OperationType) -> Callable[[Events, Events], list[Event]]:
+    """Return the change that leaves out operations of these types."""
     return lambda due, _: [each for each in due if each.type not in types]
 
 
@@ -36,10 +38,12 @@ _hide_deactivation: Final = _hiding(OperationType.DEACTIVATE_DID)
 
 
 def _instead(due: Events, old: Event, **columns: Any) -> list[Event]:
+    """Return the operations with other values in columns of one of them."""
     return [old._replace(**columns) if each is old else each for each in due]
 
 
 def _first(due: Events, status: Status) -> Event:
+    """Return the first operation with a status."""
     return next(each for each in due if each.status is status)
 
 
@@ -83,7 +87,7 @@ def _swap_content(due: Events, _others: Events) -> list[Event]:
 
 
 def _spare(due: Events, _others: Events) -> list[Event]:
-    """A revocation of a batch that is told as one of a single credential."""
+    """Tell a revocation of a whole batch as one of a single credential."""
     for update in due:
         signed = decode(SignedAtalaOperation, update.content)
         member = None if signed.operation is None else signed.operation.operation
@@ -138,25 +142,32 @@ CHEATS: Final[dict[str, Cheat[Event]]] = {
         Cheat("push", "tells an operation of another DID", "not asked for", _push),
     )
 }
-"""`change` gets the events of one DID's owner, and events of others. Among those due are two changes of the DID, its
-deactivation, a rejected operation, and a revocation of a whole batch; among the others are both statuses."""
+"""The cheats with operations, by name.
+
+`change` gets the operations for the owner of one DID, and operations of others. Those of the owner
+include two changes of the DID, its deactivation, a rejected operation, and a revocation of a whole
+batch. Those of others include both statuses.
+"""
 
 
 class Told(NamedTuple):
-    """A status told while truth number `turn` was in force."""
+    """A status, told while the true status number `turn` was in force."""
 
     turn: int
     update: Update
 
 
 Answers: TypeAlias = Sequence[Told]
+"""The statuses that a stream told of one operation."""
 
 
 def _at(due: Answers, status: OperationStatus) -> int:
+    """Return the place of the first answer with a status."""
     return next(at for at, each in enumerate(due) if each.update.status is status)
 
 
 def _say(due: Answers, at: int, update: Update) -> list[Told]:
+    """Return the answers with another status at one place."""
     return [*due[:at], due[at]._replace(update=update), *due[at + 1 :]]
 
 
@@ -208,5 +219,9 @@ _OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
     Cheat("keep-silent", "tells nothing", "withheld", lambda _due, _others: []),
 )
 STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _OF_STATUS}
-"""`change` gets one operation's statuses, each told at its turn, and those of another one. Those due are PENDING and
-IN_BLOCK, both again after a reorganisation, levels, and APPROVED."""
+"""The cheats with statuses, by name.
+
+`change` gets the statuses of one operation, each told at its turn, and those of another one. Those
+of the operation are PENDING and IN_BLOCK, both again after a reorganisation, several levels of
+CONFIRMATION_LEVEL, and APPROVED.
+"""

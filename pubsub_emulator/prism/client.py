@@ -1,12 +1,12 @@
-"""A client of a PRISM node, which keeps its place.
+"""A client of a PRISM node, which knows its position in the stream.
 
     async with PrismClient("127.0.0.1:50052") as node:
         subscription = await node.subscribe([Filter(FilterType.CREATE_DID_FILTER)])
         async for message in node.events(subscription):          # reconnects; each event once, in order
-            subscription = message.subscription                  # what to keep
+            subscription = message.subscription                  # what to store
 
-A cursor that was abandoned is answered with `TakenBack`: the caller drops what it has beyond `seq_no`, and goes on with
-the subscription that the error carries.
+If the node has taken operations back, `TakenBack` is raised. The caller then drops the operations
+after `seq_no` and goes on with the subscription in the error.
 """
 
 import asyncio
@@ -28,10 +28,11 @@ R = TypeVar("R")
 
 _RETRY_SECONDS: Final = 0.5
 _AGAIN: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
+"""The statuses after which a stream connects again."""
 
 
 class NodeError(EventsError):
-    """The node refused; `code` is gRPC's."""
+    """Raised if the node refuses a request. `code` is the gRPC status."""
 
     def __init__(self, code: grpc.StatusCode, words: str) -> None:
         super().__init__(f"{code.name}: {words}")
@@ -40,14 +41,19 @@ class NodeError(EventsError):
 
 @dataclass(frozen=True, slots=True)
 class ClientSubscription:
-    """A token, and the cursor after the last message; an empty one is the start of everything."""
+    """A subscription and the client's position in it. It is everything that a client must store."""
 
     token: str
     cursor: str
+    """The cursor after the last message. Empty for the start of everything."""
 
 
 class TakenBack(EventsError):
-    """Operations after `seq_no` were taken back: drop them, and go on with `subscription`."""
+    """Raised if operations after `seq_no` were taken back.
+
+    The caller drops them and goes on with `subscription`. `operation_id` is the last operation that
+    remains.
+    """
 
     def __init__(self, seq_no: int, operation_id: bytes, subscription: ClientSubscription) -> None:
         super().__init__(f"operations after {seq_no} were taken back")
@@ -57,17 +63,21 @@ class TakenBack(EventsError):
 
 
 class Message(NamedTuple):
-    """Events, none in a heartbeat, and what to keep once they are dealt with."""
+    """A message of a stream."""
 
     events: Sequence[pb.SubscriptionEvent]
+    """The operations. A heartbeat has none."""
     subscription: ClientSubscription
+    """What the client must store once it has dealt with the events."""
     live: bool
+    """Whether the stream has caught up."""
 
 
 class PrismClient:
-    """A connection to a node at `host:port`; an asynchronous context manager. Methods raise `NodeError`.
+    """A connection to a node at `host:port`.
 
-    `token` is the caller's, where the node wants one; `roots`, certificates in PEM, are for a node with TLS.
+    Use it as an asynchronous context manager. `token` is the caller's token, if the node needs one.
+    `roots` are certificates in PEM for a node with TLS. Methods raise `NodeError`.
     """
 
     def __init__(self, address: str, *, token: str = "", roots: bytes | None = None) -> None:
@@ -90,7 +100,10 @@ class PrismClient:
     async def subscribe(
         self, filters: Iterable[Filter], *, batches: bool = False, everything: bool = False
     ) -> ClientSubscription:
-        """A subscription to what comes from now on, or with `everything` from the first operation."""
+        """Make a subscription to the operations from now on.
+
+        With `everything`, it begins with the first operation.
+        """
         request = pb.NewSubscriptionRequest(filters=map(encode_filter, filters), allow_operations_batches=batches)
         found = await self._call("NewSubscription", request, pb.NewSubscriptionResponse.FromString)
         return ClientSubscription(found.subscription_token, "" if everything else found.cursor)
@@ -98,7 +111,10 @@ class PrismClient:
     async def events(
         self, subscription: ClientSubscription, *, reconnect: bool = True
     ) -> AsyncGenerator[Message, None]:
-        """Messages after the subscription's cursor, over as many connections as it takes. Raises `TakenBack` too."""
+        """Yield the messages after the subscription's cursor.
+
+        With `reconnect`, it connects again after a lost connection. Also raises `TakenBack`.
+        """
         at = subscription
         while True:
             request = pb.GetSubscriptionEventsStreamRequest(subscription_token=at.token)
@@ -118,23 +134,23 @@ class PrismClient:
                 call.cancel()
 
     async def cancel(self, subscription: ClientSubscription) -> None:
-        """Forget a subscription."""
+        """Delete a subscription."""
         request = pb.CancelSubscriptionRequest(subscription_token=subscription.token)
         await self._call("CancelSubscription", request, pb.CancelSubscriptionResponse.FromString)
 
     async def schedule(self, signed: Iterable[bytes]) -> tuple[list[bytes], str]:
-        """Have operations anchored in one object; their ids, and a token to cancel them."""
+        """Have operations anchored in one object. Returns their ids and a token to cancel them."""
         request = pb.ScheduleOperationsRequest(signed_operations=signed)
         found = await self._call("ScheduleOperations", request, pb.ScheduleOperationsResponse.FromString)
         return list(found.operation_ids), found.cancel_token
 
     async def cancel_operation(self, operation_id: bytes, cancel_token: str) -> None:
-        """Cancel an operation that is in no block yet."""
+        """Cancel an operation that is not in a block."""
         request = pb.CancelOperationRequest(operation_id=operation_id, cancel_token=cancel_token)
         await self._call("CancelOperation", request, pb.CancelOperationResponse.FromString)
 
     async def statuses(self, operation_id: bytes) -> AsyncGenerator[pb.OperationStatusUpdate, None]:
-        """The status of an operation, then its changes, until a final one."""
+        """Yield the status of an operation, and then its changes, until a final one."""
         request = pb.GetOperationStatusStreamRequest(operation_id=operation_id)
         call = self._stream("GetOperationStatusStream", request, pb.OperationStatusUpdate.FromString)
         try:
@@ -148,10 +164,12 @@ class PrismClient:
     def _stream(
         self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]
     ) -> "grpc.aio.UnaryStreamCall[protobuf.Message, R]":
+        """Begin a call with a stream of answers."""
         call = self._channel.unary_stream(f"/{NAME}/{method}", type(request).SerializeToString, decode)
         return call(request, metadata=self._metadata)
 
     async def _call(self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]) -> R:
+        """Return the answer to a call. Raises `NodeError`."""
         call = self._channel.unary_unary(f"/{NAME}/{method}", type(request).SerializeToString, decode)
         try:
             answer: R = await call(request, metadata=self._metadata)
@@ -161,7 +179,7 @@ class PrismClient:
 
 
 def encode_filter(each: Filter) -> pb.SubscriptionFilter:
-    """A filter as protobuf."""
+    """Return a filter as a protobuf message."""
     return pb.SubscriptionFilter(
         type=each.type.name,
         did_suffix=each.did_suffix or "",
@@ -172,6 +190,7 @@ def encode_filter(each: Filter) -> pb.SubscriptionFilter:
 
 
 def _error(error: grpc.aio.AioRpcError, at: ClientSubscription) -> EventsError:
+    """Return the error for a failed call. `at` is the client's position."""
     trailing: Iterable[tuple[object, object]] = tuple(error.trailing_metadata() or ())  # type: ignore[arg-type]  # pairs
     details = {str(key): str(value) for key, value in trailing}
     if "last-common-cursor" in details:

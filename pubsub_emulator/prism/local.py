@@ -1,11 +1,12 @@
-"""A PRISM node over an emulated chain, all in this process: for examples, notebooks and tests.
+"""A PRISM node over an emulated chain, all in one process, for examples, notebooks and tests.
 
     with LocalPrism() as node:
         created = node.follow(Filter(FilterType.CREATE_DID_FILTER))
         node.anchor(operation)                       # one block with one object
         [event.did_suffix for event in created.new()]
 
-The chain has pallet `Prism` and executes signed calls; its events go through a log to the tables of a real node.
+The chain has pallet `Prism` and executes signed calls. Its events go through a log to the same
+tables as those of a node.
 """
 
 import tempfile
@@ -37,12 +38,14 @@ from pubsub_emulator.runtime.pallet_prism import PALLET, Prism
 from pubsub_emulator.trie import ordered_root
 
 _WHO: Final = AccountId(blake2_256(b"PRISM node"))
+"""The account that anchors."""
 _BLOCK_MS: Final = 6_000
+"""The time between two blocks."""
 _PAGE: Final = 500
 
 
 class Followed:
-    """A selection of operations, with the place that its reader keeps."""
+    """A selection of operations, and the reader's position in it."""
 
     def __init__(self, log: OperationLog, filters: Sequence[Filter], cursor: Cursor) -> None:
         self._log = log
@@ -50,7 +53,10 @@ class Followed:
         self.cursor = cursor
 
     def new(self) -> list[Event]:
-        """The operations since the last call, each once, in order. Raises `CursorAbandoned` after a roll-back."""
+        """Return the operations since the last call, each once and in order.
+
+        Raises `CursorAbandoned` after a rewind that took back operations which were returned.
+        """
         check_cursor(self._log.head(), *self.cursor, self._log.common(self.cursor.epoch))
         found: list[Event] = []
         while True:
@@ -61,12 +67,16 @@ class Followed:
                 return found
 
     def again(self, cut: CursorAbandoned) -> None:
-        """Go on from the last operation that a rewind left."""
+        """Go on from the last operation that a rewind has left."""
         self.cursor = Cursor(cut.epoch, cut.common)
 
 
 class LocalPrism:
-    """A chain and a node, with `depth`; a context manager whose files are gone at its end."""
+    """A chain and a node in one process.
+
+    `depth` is the number of blocks that must be above a block before it is processed. Use it as a
+    context manager, which deletes its files at the end.
+    """
 
     def __init__(self, depth: int = 0) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="prism-")
@@ -77,6 +87,7 @@ class LocalPrism:
         storage = Storage(State())
         root = storage.commit()
         self._chain = [(Header(Hash(bytes(32)), 0, root, ordered_root(()), ()), storage.state)]
+        """The header of each block and the state after it."""
 
     def __enter__(self) -> Self:
         return self
@@ -86,11 +97,14 @@ class LocalPrism:
         self._folder.cleanup()
 
     def anchor(self, *signed: Signed | IssuedBatch | bytes) -> int:
-        """Build a block with one object of these operations, and process what is deep enough; the block's number."""
+        """Build a block with one object of these operations. Returns the block's number.
+
+        Blocks that are deep enough are processed.
+        """
         return self.build(atala_object([_raw(each) for each in signed]))
 
     def build(self, *objects: bytes) -> int:
-        """Build a block that anchors these objects, whatever they are; its number."""
+        """Build a block that anchors these objects, whatever they contain. Returns its number."""
         header, state = self._chain[-1]
         storage = Storage(state.fork())
         extrinsics = tuple(Extrinsic(SignedBy(_WHO), Call(PALLET.name, "anchor", (raw,))) for raw in objects)
@@ -104,28 +118,32 @@ class LocalPrism:
         return number
 
     def back_to(self, number: int) -> None:
-        """Take back every block after this one, as a restored network does."""
+        """Take back every block after block `number`, as a restored network does."""
         del self._chain[number + 1 :]
         self.log.rewind(number)
         self.processor.run()
 
     def follow(self, *filters: Filter, everything: bool = False) -> Followed:
-        """A subscription to what comes from now on, or with `everything` from the first operation."""
+        """Return a subscription to the operations from now on.
+
+        With `everything`, it begins with the first operation.
+        """
         head = self.operations.head()
         return Followed(self.operations, filters, Cursor(head.epoch, 0 if everything else head.seq))
 
     def did(self, suffix: str) -> Did | None:
-        """A DID as it is now."""
+        """Return the present state of a DID, `None` if there is none."""
         with self.log.database.transaction() as session:
             return load_did(session, suffix)
 
     def batch(self, batch_id: str) -> Batch | None:
-        """A batch of credentials as it is now."""
+        """Return the present state of a credential batch, `None` if there is none."""
         with self.log.database.transaction() as session:
             return load_batch(session, batch_id)
 
 
 def _raw(each: Signed | IssuedBatch | bytes) -> bytes:
+    """Return the bytes of a SignedAtalaOperation."""
     if isinstance(each, IssuedBatch):
         return each.signed.raw
     return each if isinstance(each, bytes) else each.raw

@@ -1,12 +1,13 @@
-"""Keys, DIDs and signed operations in a few lines.
+"""Makes keys, DIDs and signed operations.
 
     master = Secret.random()
     created = create_did({"master0": (Usage.MASTER_KEY, master)})
     added = [AddKey(public_key("issuing0", Usage.ISSUING_KEY, issuing))]
     updated = update_did(created.suffix, created.hash, added, "master0", master)
-    created.did, [each.raw for each in (created, updated)]       # the bytes that ScheduleOperations takes
+    created.did, [each.raw for each in (created, updated)]       # the bytes for ScheduleOperations
 
-Nothing here asks whether a node would apply what it makes: tests and attackers need what it would not.
+Nothing here checks whether a node would apply the operations, because tests also need those that it
+would reject.
 """
 
 import secrets
@@ -22,13 +23,14 @@ from pubsub_emulator.prism.core.wire import bytes_field
 
 
 class Secret(NamedTuple):
-    """A secret key of secp256k1: 32 bytes."""
+    """A secret key of secp256k1."""
 
     raw: bytes
+    """32 bytes."""
 
     @classmethod
     def random(cls) -> Self:
-        """A new one."""
+        """Return a new secret key."""
         while True:
             found = secrets.token_bytes(32)
             if 0 < int.from_bytes(found, "big") < signatures.ORDER:
@@ -36,7 +38,7 @@ class Secret(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The secret of 64 hex digits. Raises `PrismError`."""
+        """Return the secret key in 64 hexadecimal digits. Raises `PrismError`."""
         try:
             made = cls(bytes.fromhex(text.removeprefix("0x")))
             _ = made.point
@@ -46,46 +48,48 @@ class Secret(NamedTuple):
 
     @property
     def point(self) -> bytes:
-        """The public key, compressed."""
+        """Return the compressed public key."""
         return signatures.public_point(self.raw)
 
 
 class Signed(NamedTuple):
     """A signed operation."""
 
-    raw: bytes  #: The bytes of SignedAtalaOperation
-    operation: bytes  #: The bytes of AtalaOperation
+    raw: bytes
+    """The bytes of the SignedAtalaOperation."""
+    operation: bytes
+    """The bytes of the AtalaOperation."""
 
     @property
     def id(self) -> bytes:
-        """The operation id."""
+        """Return the operation's id."""
         return sha256(self.raw)
 
     @property
     def hash(self) -> bytes:
-        """The operation hash, which the DID's next operation names."""
+        """Return the operation's hash, which the next operation on the DID must name."""
         return sha256(self.operation)
 
     @property
     def suffix(self) -> str:
-        """The suffix of the DID that a CREATE_DID makes."""
+        """Return the suffix of the DID that a CREATE_DID creates."""
         return self.hash.hex()
 
     @property
     def did(self) -> str:
-        """The long-form DID that a CREATE_DID makes."""
+        """Return the long-form DID that a CREATE_DID creates."""
         return long_form(self.operation)
 
 
 class IssuedBatch(NamedTuple):
-    """An operation that issues, with the batch's id in hex."""
+    """An operation that issues a credential batch, and the batch's id in hexadecimal."""
 
     signed: Signed
     batch_id: str
 
 
 def public_key(name: str, usage: m.Usage, secret: Secret) -> m.PublicKey:
-    """A key as operations carry it."""
+    """Return a key as operations carry it."""
     return m.PublicKey(name, usage, m.CompressedECKeyData(SECP256K1, secret.point))
 
 
@@ -95,7 +99,10 @@ def create_did(
     context: Iterable[str] = (),
     signed_with: str | None = None,
 ) -> Signed:
-    """CREATE_DID, signed with the named key, or with the first master key. Raises `PrismError`."""
+    """Return a CREATE_DID, signed with the named key or with the first master key.
+
+    Raises `PrismError` if there is no such key.
+    """
     signer = signed_with or next((name for name, (usage, _) in keys.items() if usage is m.Usage.MASTER_KEY), "")
     if signer not in keys:
         raise PrismError("CREATE_DID is signed with one of its own keys, a master key")
@@ -105,39 +112,48 @@ def create_did(
 
 
 def update_did(did: str, previous: bytes, actions: Sequence[m.Action], signed_with: str, secret: Secret) -> Signed:
-    """UPDATE_DID of the DID with this suffix; `previous` is the hash of its last applied operation."""
+    """Return an UPDATE_DID of the DID with a suffix.
+
+    `previous` is the hash of the last operation that was applied to the DID.
+    """
     return sign(m.UpdateDID(previous, did, tuple(map(m.UpdateDIDAction, actions))), signed_with, secret)
 
 
 def deactivate_did(did: str, previous: bytes, signed_with: str, secret: Secret) -> Signed:
-    """DEACTIVATE_DID of the DID with this suffix; `previous` as for `update_did`."""
+    """Return a DEACTIVATE_DID of the DID with a suffix. `previous` is as in `update_did`."""
     return sign(m.DeactivateDID(previous, did), signed_with, secret)
 
 
 def issue_batch(did: str, merkle_root: bytes, signed_with: str, secret: Secret) -> IssuedBatch:
-    """ISSUE_CREDENTIAL_BATCH by the DID with this suffix; `identifiers.merkle_tree` makes the root."""
+    """Return an ISSUE_CREDENTIAL_BATCH by the DID with a suffix.
+
+    `identifiers.merkle_tree` makes the root.
+    """
     data = m.CredentialBatchData(issuer_did=did, merkle_root=merkle_root)
     return IssuedBatch(sign(m.IssueCredentialBatch(data), signed_with, secret), sha256(m.encode(data)).hex())
 
 
 def revoke(batch_id: str, issued: bytes, hashes: Iterable[bytes], signed_with: str, secret: Secret) -> Signed:
-    """REVOKE_CREDENTIALS of these credentials, of the whole batch if none; `issued` is the issuing operation's hash."""
+    """Return a REVOKE_CREDENTIALS of these credentials, or of the whole batch without any.
+
+    `issued` is the hash of the operation that issued the batch.
+    """
     return sign(m.RevokeCredentials(issued, batch_id, tuple(hashes)), signed_with, secret)
 
 
 def sign(operation: m.Operation, signed_with: str, secret: Secret) -> Signed:
-    """Sign any operation."""
+    """Return any operation, signed."""
     return sign_raw(m.encode(m.AtalaOperation(operation=operation)), signed_with, secret)
 
 
 def sign_raw(operation: bytes, signed_with: str, secret: Secret) -> Signed:
-    """Sign the bytes of an AtalaOperation."""
+    """Return the bytes of an AtalaOperation, signed."""
     signature = signatures.sign(secret.raw, operation)
     fields = (bytes_field(1, signed_with.encode()), bytes_field(2, signature), bytes_field(3, operation))
     return Signed(b"".join(fields), operation)
 
 
 def atala_object(signed: Iterable[bytes]) -> bytes:
-    """The AtalaObject that carries operations, given the bytes of each SignedAtalaOperation."""
+    """Return the AtalaObject that carries operations. `signed` has their SignedAtalaOperations."""
     block = b"".join(bytes_field(2, each) for each in signed)
     return bytes_field(4, block)

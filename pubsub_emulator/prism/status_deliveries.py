@@ -1,4 +1,7 @@
-"""Writes down what channel 7 told, beside what was true, as tables of `spark_audit.deliveries` (EV-40)."""
+"""Records what streams of statuses told and what was true (EV-40).
+
+The records are tables of `spark_audit.deliveries`.
+"""
 
 import secrets
 from collections.abc import Callable
@@ -12,19 +15,29 @@ from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS
 
 
 class _Stream:
+    """An open stream of statuses."""
+
     def __init__(self, operation_id: bytes) -> None:
         self.operation_id = operation_id
         self.position = 0
+        """The number of statuses that it has told."""
         self.settled: int | None = None
+        """The number of the last record when the stream had nothing more to tell, `None` before."""
 
 
 class StatusDeliveries(TablesWriter, StatusRecorder):
-    """Truths are written before answers, and answers before ends, so no answer lacks its truth."""
+    """Records statuses in tables.
+
+    Truths are written before answers, and answers before ends of streams, so that no answer lacks
+    its truth.
+    """
 
     def __init__(self, folder: Path, clock: Callable[[], int] = now) -> None:
         super().__init__(folder, (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS), clock)
         self._run = secrets.token_hex(8)
+        """A random name for this run. The order of records counts only within a run."""
         self._order = 0
+        """The number of the last record."""
         self._open: dict[str, _Stream] = {}
 
     def held(self, operation_id: bytes, update: Update) -> None:
@@ -50,14 +63,17 @@ class StatusDeliveries(TablesWriter, StatusRecorder):
         self._rows[STATUS_STREAMS].append(row)
 
     def _row(self, operation_id: bytes) -> dict[str, object]:
+        """Return the columns that all tables have."""
         return {"network": NETWORK, "run": self._run, "operation": operation_id, "at": self._clock()}
 
     def _next(self) -> dict[str, object]:
+        """Return the column with the next number of a record."""
         self._order += 1
         return {"order": self._order}
 
 
 def _columns(update: Update) -> dict[str, object]:
+    """Return the columns of a status."""
     place = update.place
     return {
         "status": update.status.name,

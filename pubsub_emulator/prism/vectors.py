@@ -1,4 +1,7 @@
-"""The vectors of PRISM, for `pubsub vectors check`."""
+"""The checks of PRISM's test vectors, for `pubsub vectors check`.
+
+Each check compares what this implementation computes with what a vector states.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -16,6 +19,7 @@ from pubsub_emulator.prism.core.state import Batch, Did
 
 
 def _fits(document: Document) -> bool:
+    """Return whether a document has PRISM's vectors."""
     match document:
         case {"histories": [{"blocks": _, "operations": _, "state": _, "matches": _}, *_], "long_form_dids": _}:
             return True
@@ -23,6 +27,7 @@ def _fits(document: Document) -> bool:
 
 
 def _did(case: Document) -> None:
+    """Check a long-form DID."""
     suffix, found = read_long_form(f"{METHOD}{case['did_suffix']}:{case['encoded_state']}")
     same("the suffix", suffix, case["did_suffix"])
     same("the operation", found.raw.hex(), case["operation"])
@@ -42,6 +47,7 @@ def _did(case: Document) -> None:
 
 
 def _key(key: m.PublicKey) -> dict[str, object]:
+    """Return a key in the form of the vectors."""
     point = well_formed.key_point(key)
     return {
         "id": key.id,
@@ -53,6 +59,7 @@ def _key(key: m.PublicKey) -> dict[str, object]:
 
 
 def _signature(case: Document) -> None:
+    """Check a signature."""
     point, message, signature = (bytes.fromhex(case[name]) for name in ("public_key", "message", "signature"))
     same("whether it is valid", signatures.verify(point, sha256(message), signature), case["valid"])
     parts = signatures.read_der(signature)
@@ -61,9 +68,11 @@ def _signature(case: Document) -> None:
 
 
 def _object(case: Document) -> None:
+    """Check an object, its operations, and the metadata that carries it."""
     raw = bytes.fromhex(case["object"])
     same("the object id", sha256(raw).hex(), case["atala_object_id"])
-    if case["metadata_cbor"] is not None and case["operations"] is not None:  # others need not be objects (PR-20)
+    # Metadata without operations need not have an object (PR-20).
+    if case["metadata_cbor"] is not None and case["operations"] is not None:
         same("the object in the metadata", object_of(None, bytes.fromhex(case["metadata_cbor"])), raw)
     operations = read_object(raw)
     listed = None if operations is None else [_operation(each) for each in operations]
@@ -71,6 +80,7 @@ def _object(case: Document) -> None:
 
 
 def _operation(signed: m.SignedAtalaOperation) -> dict[str, object]:
+    """Return an operation in the form of the vectors."""
     examined = examine(signed)
     return {
         "signed_with": signed.signed_with,
@@ -81,6 +91,7 @@ def _operation(signed: m.SignedAtalaOperation) -> dict[str, object]:
 
 
 def _history(case: Document) -> None:
+    """Process a history of blocks, and check rows, state and matching filters."""
     ledger = MemoryLedger()
     rows: list[Outcome] = []
     listed: list[dict[str, object]] = []
@@ -110,6 +121,7 @@ def _history(case: Document) -> None:
 
 
 def _row(outcome: Outcome, raw: bytes) -> dict[str, object]:
+    """Return a row in the form of the vectors."""
     revokes = outcome.type.name == "REVOKE_CREDENTIALS"
     return {
         "operation_id": outcome.operation_id.hex(),
@@ -126,6 +138,7 @@ def _row(outcome: Outcome, raw: bytes) -> dict[str, object]:
 
 
 def _state_of(did: Did) -> dict[str, object]:
+    """Return the state of a DID in the form of the vectors."""
     return {
         "last_operation_hash": did.last_hash.hex(),
         "context": list(did.context),
@@ -135,6 +148,7 @@ def _state_of(did: Did) -> dict[str, object]:
 
 
 def _batch_of(batch: Batch) -> dict[str, object]:
+    """Return the state of a batch in the form of the vectors."""
     return {
         "issuer_did_suffix": batch.issuer,
         "merkle_root": batch.merkle_root.hex(),
@@ -145,6 +159,7 @@ def _batch_of(batch: Batch) -> dict[str, object]:
 
 
 def _batch(case: Document) -> None:
+    """Check the data of a credential batch and the root of its credentials."""
     raw = bytes.fromhex(case["credential_batch_data"])
     data = m.decode(m.CredentialBatchData, raw)
     same("the issuer", data.issuer_did, case["issuer_did_suffix"])
@@ -155,6 +170,7 @@ def _batch(case: Document) -> None:
 
 
 def _merkle(case: Document) -> None:
+    """Check a Merkle tree and its proofs."""
     leaves = [bytes.fromhex(each) for each in case["leaves"]]
     root, proofs = merkle_tree(leaves)
     same("the root", root.hex(), case["root"])
@@ -166,13 +182,14 @@ def _merkle(case: Document) -> None:
 
 
 def _normal_form(case: Document) -> None:
+    """Check the normal form of filters."""
     given = [one for each in case["filters"] for one in _filters(each)]
     stated = [one for each in case["normal_form"] for one in _filters(each)]
     same("the normal form", {*normal_form(given)}, {*stated})
 
 
 def _filters(document: Document) -> list[Filter]:
-    """A filter of the vectors, one for each of its statuses."""
+    """Return a filter of the vectors, with a status if it names exactly one."""
     hash_ = document.get("credential_hash")
     one = Filter(
         FilterType[document["type"]],
@@ -193,9 +210,11 @@ _CHECKS: Final[dict[str, Callable[[Document], None]]] = {
     "merkle": _merkle,
     "normal_forms": _normal_form,
 }
+"""The check of each part of the document."""
 
 
 def _cases(document: Document) -> Iterator[Case]:
+    """Yield the name and the check of each vector."""
     for name, check in _CHECKS.items():
         for at, case in enumerate(document.get(name, ())):
             label = case.get("name", at) if isinstance(case, dict) else at
@@ -203,3 +222,4 @@ def _cases(document: Document) -> Iterator[Case]:
 
 
 FORMATS: Final = (Format("PRISM operations", _fits, _cases),)
+"""The formats of vectors that are known here."""

@@ -1,4 +1,4 @@
-"""Why an operation is rejected, and errors of PRISM's own."""
+"""The reasons for which operations are rejected, and PRISM's own errors."""
 
 from enum import IntEnum
 
@@ -6,7 +6,10 @@ from pubsub_emulator.events.errors import EventsError
 
 
 class Reason(IntEnum):
-    """Why an operation is rejected (PR-21, PR-25); numbers as in `prism.proto`."""
+    """The reason for which an operation is rejected (PR-21, PR-25).
+
+    Numbers are those of `prism.proto`.
+    """
 
     UNSUPPORTED_OPERATION = 1
     MALFORMED_OPERATION = 2
@@ -31,15 +34,15 @@ class Reason(IntEnum):
 
 
 class PrismError(EventsError):
-    """Root of what PRISM refuses."""
+    """The base of PRISM's own errors."""
 
 
 class Undecodable(PrismError):
-    """Bytes that are not the message they should be (PR-20)."""
+    """Raised if bytes are not the message that they should be (PR-20)."""
 
 
 class Rejected(PrismError):
-    """A check that failed; the operation changes nothing."""
+    """Raised if an operation fails a check. The operation changes nothing."""
 
     def __init__(self, reason: Reason, words: str = "") -> None:
         super().__init__(f"{reason.name}: {words}" if words else reason.name)
@@ -47,20 +50,20 @@ class Rejected(PrismError):
 
 
 class BadRequest(PrismError):
-    """A request that is not one; the message names the field."""
+    """Raised if a request is not valid. The message names the field."""
 
 
 class NothingAnchors(PrismError):
-    """A node whose chain it only reads was asked to anchor operations."""
+    """Raised if a node that only reads its chain is asked to anchor operations."""
 
 
 class UnknownOperation(PrismError):
-    """No operation of this id is known here."""
+    """Raised if no operation with this id is known here."""
 
 
 class AlreadyThere(PrismError):
-    """An operation that was scheduled here, or applied, before."""
+    """Raised if an operation was scheduled here or applied before."""
 
 
 class NotCancellable(PrismError):
-    """An operation that cannot be cancelled, or not with this token."""
+    """Raised if an operation cannot be cancelled any more, or not with this token."""

@@ -1,4 +1,4 @@
-"""The seven filters: what matches, and their normal form (PR-40 to PR-42)."""
+"""The filters of subscriptions, with matching and normal form (PR-40 to PR-42)."""
 
 from collections.abc import Iterable
 from enum import IntEnum
@@ -8,7 +8,7 @@ from pubsub_emulator.prism.core.process import OperationType, Outcome, Status
 
 
 class FilterType(IntEnum):
-    """Kinds of filters; numbers as in `prism.proto`."""
+    """The kinds of filters. Numbers are those of `prism.proto`."""
 
     DID_OWNER_ANY_FILTER = 1
     UPDATE_DID_FILTER = 2
@@ -27,7 +27,7 @@ OWNERS: Final = frozenset(
         FilterType.CREDENTIALS_REVOCATION_FILTER,
     }
 )
-"""Filters that name a DID."""
+"""The kinds of filters that name a DID."""
 
 TYPES: Final = {
     FilterType.UPDATE_DID_FILTER: (OperationType.UPDATE_DID, OperationType.DEACTIVATE_DID),
@@ -36,21 +36,22 @@ TYPES: Final = {
     FilterType.CREATE_DID_FILTER: (OperationType.CREATE_DID,),
     FilterType.REVOKE_CREDENTIAL_FILTER: (OperationType.REVOKE_CREDENTIALS,),
 }
-"""The types of operations that a filter matches, where not all."""
+"""The types of operations that a kind of filter matches. Other kinds match all types."""
 
 
 class Filter(NamedTuple):
-    """One filter; `status` is APPLIED, REJECTED, or `None` for both."""
+    """One filter."""
 
     type: FilterType
     did_suffix: str | None = None
     credential_hash: bytes | None = None
     credential_batch_id: str | None = None
     status: Status | None = None
+    """APPLIED or REJECTED, `None` for both."""
 
 
 def matches(each: Filter, row: Outcome) -> bool:
-    """Whether a processed row is for a filter."""
+    """Return whether a filter matches the row of a processed operation (PR-40, PR-41)."""
     if each.status is not None and row.status is not each.status:
         return False
     if each.type in TYPES and row.type not in TYPES[each.type]:
@@ -60,12 +61,17 @@ def matches(each: Filter, row: Outcome) -> bool:
     if each.type is FilterType.REVOKE_CREDENTIAL_FILTER:
         if each.credential_batch_id is not None and row.credential_batch_id != each.credential_batch_id:
             return False
+        # A revocation without hashes concerns the whole batch.
         return not row.revoked_hashes or each.credential_hash in row.revoked_hashes
     return True
 
 
 def normal_form(filters: Iterable[Filter]) -> tuple[Filter, ...]:
-    """Equal filters joined, covered ones gone, in one order; the same rows match (PR-42)."""
+    """Return filters that match the same rows, in normal form (PR-42).
+
+    Equal filters are joined, covered filters are left out, and the rest is in one order.
+    """
+    # Filters are compared for each status, and those of both statuses are joined again at the end.
     split = {
         each._replace(status=status)
         for each in filters
@@ -80,6 +86,7 @@ def normal_form(filters: Iterable[Filter]) -> tuple[Filter, ...]:
 
 
 def _covers(wide: Filter, narrow: Filter) -> bool:
+    """Return whether every row that `narrow` matches is also matched by `wide`."""
     if wide.status is not narrow.status:
         return False
     if wide.type is FilterType.ANONYMOUS_ANY_FILTER:
@@ -90,5 +97,6 @@ def _covers(wide: Filter, narrow: Filter) -> bool:
 
 
 def _order(each: Filter) -> tuple[int, str, bytes, str, str]:
+    """Return the key by which filters are sorted."""
     batch = each.credential_batch_id or ""
     return (each.type, each.did_suffix or "", each.credential_hash or b"", batch, each.status or "")

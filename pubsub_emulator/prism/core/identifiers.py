@@ -11,26 +11,33 @@ from pubsub_emulator.prism.core.errors import PrismError, Undecodable
 from pubsub_emulator.prism.core.messages import AtalaOperation, CreateDID, decode
 
 METHOD: Final = "did:prism:"
+"""The beginning of every DID of PRISM."""
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def sha256(data: bytes) -> bytes:
-    """The one hash of PRISM."""
+    """Return the SHA-256 hash, which is the only hash of PRISM."""
     return hashlib.sha256(data).digest()
 
 
 def is_hex_hash(text: str) -> bool:
-    """Whether a text is a hash as DID suffixes and batch ids are written: 64 lower-case hex digits."""
+    """Return whether a text is a hash as 64 hexadecimal digits in lower case.
+
+    DID suffixes and batch ids have this form.
+    """
     return _HEX.fullmatch(text) is not None
 
 
 def long_form(operation: bytes) -> str:
-    """The long-form DID of a CREATE_DID, given the bytes of its AtalaOperation."""
+    """Return the long-form DID of a CREATE_DID. `operation` is the bytes of its AtalaOperation."""
     return f"{METHOD}{sha256(operation).hex()}:{_base64url(operation)}"
 
 
 def read_long_form(did: str) -> tuple[str, AtalaOperation]:
-    """Suffix and operation of a long-form DID. Raises `Undecodable` when it is none."""
+    """Return the suffix and the operation of a long-form DID.
+
+    Raises `Undecodable` if the text is not a long-form DID.
+    """
     suffix, _, state = did.removeprefix(METHOD).partition(":")
     try:
         raw = base64.b64decode(state.encode("ascii") + b"=" * (-len(state) % 4), altchars=b"-_", validate=True)
@@ -45,23 +52,26 @@ def read_long_form(did: str) -> tuple[str, AtalaOperation]:
 
 
 def credential_hash(content: bytes, signature: bytes) -> bytes:
-    """The hash of a credential by its content and its issuer's signature over it."""
+    """Return the hash of a credential, from its content and its issuer's signature over that."""
     return sha256(f"{_base64url(content)}.{_base64url(signature)}".encode())
 
 
 class MerkleProof(NamedTuple):
-    """That a credential is in a batch; `siblings` from the leaf up.
-
-    `path` has a bit for each sibling, the highest for the first: whether that sibling is on the left.
-    """
+    """The proof that a credential is in a batch."""
 
     hash: bytes
+    """The credential's hash."""
     path: int
+    """A bit for each sibling, the highest for the first one: 1 if that sibling is on the left."""
     siblings: tuple[bytes, ...]
+    """The hashes of the siblings, from the leaf up."""
 
 
 def merkle_tree(hashes: Sequence[bytes]) -> tuple[bytes, tuple[MerkleProof, ...]]:
-    """Root of a batch and a proof for each of its credential hashes. Raises `PrismError` for a batch of none."""
+    """Return the root of a batch, and a proof for each of its credential hashes.
+
+    A node without a sibling moves up unchanged (PR-13). Raises `PrismError` for an empty batch.
+    """
     if not hashes:
         raise PrismError("a batch has at least one credential")
     level = [sha256(b"\0" + each) for each in hashes]
@@ -81,8 +91,9 @@ def merkle_tree(hashes: Sequence[bytes]) -> tuple[bytes, tuple[MerkleProof, ...]
 
 
 def is_in_batch(root: bytes, proof: MerkleProof) -> bool:
-    """Whether a proof leads to the root of a batch."""
+    """Return whether a proof leads to the root of a batch."""
     height = len(proof.siblings)
+    # Further bits would make several valid paths for one proof.
     if not 0 <= proof.path < 1 << height:
         return False
     found = sha256(b"\0" + proof.hash)
@@ -93,6 +104,7 @@ def is_in_batch(root: bytes, proof: MerkleProof) -> bool:
 
 
 def _node(left: bytes, right: bytes) -> bytes:
+    """Return the hash of an inner node. The first byte tells inner nodes from leaves."""
     return sha256(b"\1" + left + right)
 
 

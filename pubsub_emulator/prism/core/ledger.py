@@ -1,4 +1,7 @@
-"""The state that processing reads and writes: without a database here, over the tables in `tables.ledger`."""
+"""The state that the processing of operations reads and writes, without a database.
+
+`tables.ledger` has the same over the tables.
+"""
 
 from dataclasses import dataclass, field
 
@@ -7,24 +10,29 @@ from pubsub_emulator.prism.core.state import Batch, Did
 
 @dataclass(slots=True)
 class MemoryLedger:
-    """A ledger without a database."""
+    """A ledger in memory."""
 
     dids: dict[str, Did] = field(default_factory=dict)
+    """The DIDs by suffix."""
     batches: dict[str, Batch] = field(default_factory=dict)
+    """The credential batches by id."""
     applied_hashes: set[bytes] = field(default_factory=set)
+    """The hashes of the AtalaOperations that were applied."""
     applied: set[bytes] = field(default_factory=set)
+    """The ids of the operations that were applied."""
     rejected: set[bytes] = field(default_factory=set)
+    """The ids of the operations that were rejected."""
 
     def did(self, suffix: str) -> Did | None:
-        """A DID by its suffix."""
+        """Return a DID by its suffix, `None` if there is none."""
         return self.dids.get(suffix)
 
     def batch(self, batch_id: str) -> Batch | None:
-        """A batch by its id."""
+        """Return a batch by its id, `None` if there is none."""
         return self.batches.get(batch_id)
 
     def is_rejected(self, operation_id: bytes) -> bool:
-        """Whether this operation was rejected."""
+        """Return whether an operation was rejected before."""
         return operation_id in self.rejected
 
     def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:

@@ -1,7 +1,8 @@
-"""The messages of an AtalaObject (PR-10, PR-20): `decode(AtalaObject, raw)` and `encode(message)`.
+"""The messages of an AtalaObject: `decode(AtalaObject, raw)` and `encode(message)` (PR-10, PR-20).
 
-Members of a oneof share one attribute, which is what the last of them set. `raw` is what was received, for messages
-that are hashed. A message that was made here has an empty `raw` until it is decoded.
+The members of a oneof share one attribute, which has the last member that was set. The attribute
+`raw` of a message that is hashed has the bytes as they were received. It is empty in a message that
+was made here and not decoded.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ M = TypeVar("M")
 
 
 class Usage(IntEnum):
-    """The uses of a key."""
+    """The usages of a key."""
 
     MASTER_KEY = 1
     ISSUING_KEY = 2
@@ -29,7 +30,7 @@ class Usage(IntEnum):
 
 
 class ECKeyData(NamedTuple):
-    """A point by its coordinates, big-endian."""
+    """A point of a curve by its coordinates, in big endian."""
 
     curve: str = ""
     x: bytes = b""
@@ -37,17 +38,18 @@ class ECKeyData(NamedTuple):
 
 
 class CompressedECKeyData(NamedTuple):
-    """A point in one piece."""
+    """A point of a curve in compressed form."""
 
     curve: str = ""
     data: bytes = b""
 
 
 class PublicKey(NamedTuple):
-    """A key as operations carry it; `usage` as received, which may be none of `Usage`."""
+    """A key as operations carry it."""
 
     id: str = ""
     usage: int = 0
+    """The number that was received, which need not be one of `Usage`."""
     data: ECKeyData | CompressedECKeyData | None = None
 
 
@@ -60,7 +62,7 @@ class Service(NamedTuple):
 
 
 class DIDCreationData(NamedTuple):
-    """The data of a new DID."""
+    """The content of a new DID."""
 
     public_keys: tuple[PublicKey, ...] = ()
     services: tuple[Service, ...] = ()
@@ -68,37 +70,37 @@ class DIDCreationData(NamedTuple):
 
 
 class CreateDID(NamedTuple):
-    """CREATE_DID."""
+    """The operation CREATE_DID, which creates a DID."""
 
     did_data: DIDCreationData | None = None
 
 
 class AddKey(NamedTuple):
-    """Adds a key."""
+    """An action that adds a key."""
 
     key: PublicKey | None = None
 
 
 class RemoveKey(NamedTuple):
-    """Revokes a key."""
+    """An action that revokes a key."""
 
     key_id: str = ""
 
 
 class AddService(NamedTuple):
-    """Adds a service."""
+    """An action that adds a service."""
 
     service: Service | None = None
 
 
 class RemoveService(NamedTuple):
-    """Removes a service."""
+    """An action that removes a service."""
 
     service_id: str = ""
 
 
 class UpdateService(NamedTuple):
-    """Changes a service; what is empty stays."""
+    """An action that changes a service. Empty fields leave the former values."""
 
     service_id: str = ""
     type: str = ""
@@ -106,72 +108,81 @@ class UpdateService(NamedTuple):
 
 
 class PatchContext(NamedTuple):
-    """Replaces the context."""
+    """An action that replaces the context."""
 
     context: tuple[str, ...] = ()
 
 
 Action: TypeAlias = AddKey | RemoveKey | AddService | RemoveService | UpdateService | PatchContext
+"""An action of an update."""
 
 
 class UpdateDIDAction(NamedTuple):
-    """One action of an update."""
+    """The message around an action."""
 
     action: Action | None = None
 
 
 class UpdateDID(NamedTuple):
-    """UPDATE_DID; `id` is the DID's suffix."""
+    """The operation UPDATE_DID, which changes a DID."""
 
     previous_operation_hash: bytes = b""
+    """The hash of the last operation that was applied to the DID."""
     id: str = ""
+    """The DID's suffix."""
     actions: tuple[UpdateDIDAction, ...] = ()
 
 
 class CredentialBatchData(NamedTuple):
-    """A credential batch and its issuer; `issuer_did` is a DID's suffix."""
+    """A credential batch and its issuer. The batch's id is the hash of `raw`."""
 
     raw: bytes = b""
     issuer_did: str = ""
+    """The suffix of the issuer's DID."""
     merkle_root: bytes = b""
 
 
 class IssueCredentialBatch(NamedTuple):
-    """ISSUE_CREDENTIAL_BATCH."""
+    """The operation ISSUE_CREDENTIAL_BATCH, which issues a batch."""
 
     credential_batch_data: CredentialBatchData | None = None
 
 
 class RevokeCredentials(NamedTuple):
-    """REVOKE_CREDENTIALS; no hashes mean the whole batch."""
+    """The operation REVOKE_CREDENTIALS, which revokes credentials of a batch."""
 
     previous_operation_hash: bytes = b""
     credential_batch_id: str = ""
     credentials_to_revoke: tuple[bytes, ...] = ()
+    """The hashes of credentials. Without any, the whole batch is revoked."""
 
 
 class DeactivateDID(NamedTuple):
-    """DEACTIVATE_DID; `id` is the DID's suffix."""
+    """The operation DEACTIVATE_DID, which ends a DID."""
 
     previous_operation_hash: bytes = b""
     id: str = ""
+    """The DID's suffix."""
 
 
 Operation: TypeAlias = CreateDID | UpdateDID | IssueCredentialBatch | RevokeCredentials | DeactivateDID
+"""An operation of a kind that is processed."""
 
 
 class AtalaOperation(NamedTuple):
-    """The signed message; `operation` is `None` where no processed member is set."""
+    """The message that is signed."""
 
     raw: bytes = b""
     operation: Operation | None = None
+    """`None` if the message has no member that is processed."""
 
 
 class SignedAtalaOperation(NamedTuple):
-    """An operation with the id of the key that signed it."""
+    """A signed operation."""
 
     raw: bytes = b""
     signed_with: str = ""
+    """The id of the key that signed it."""
     signature: bytes = b""
     operation: AtalaOperation | None = None
 
@@ -183,15 +194,18 @@ class AtalaBlock(NamedTuple):
 
 
 class AtalaObject(NamedTuple):
-    """The object that is anchored."""
+    """The object that is anchored on a chain."""
 
     raw: bytes = b""
     block_content: AtalaBlock | None = None
 
 
 class _Field(NamedTuple):
+    """A field of a message."""
+
     name: str
-    kind: type[tuple[object, ...]] | str  # A message's class, or `text`, `bytes`, `enum`
+    kind: type[tuple[object, ...]] | str
+    """The class of a message, or `text`, `bytes` or `enum`."""
     repeated: bool = False
 
 
@@ -253,10 +267,11 @@ _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
     CompressedECKeyData: {1: _Field("curve", "text"), 2: _Field("data", "bytes")},
     Service: {1: _Field("id", "text"), 2: _Field("type", "text"), 3: _Field("service_endpoint", "text")},
 }
+"""The fields of each message by their numbers. Other fields are skipped."""
 
 
 def decode(message: type[M], raw: bytes) -> M:
-    """A message of its bytes. Raises `Undecodable`."""
+    """Return the message in some bytes. Raises `Undecodable`."""
     try:
         found: M = _READERS[message](raw)
     except UnicodeDecodeError:
@@ -265,16 +280,23 @@ def decode(message: type[M], raw: bytes) -> M:
 
 
 def encode(message: tuple[object, ...]) -> bytes:
-    """The bytes of a message, canonical: fields in order, nothing empty. `raw` is not looked at."""
+    """Return the canonical bytes of a message: fields in order, and none that is empty.
+
+    The attribute `raw` is ignored.
+    """
     return b"".join(
         _encoded_field(number, field, getattr(message, field.name)) for number, field in _SCHEMA[type(message)].items()
     )
 
 
 def is_canonical(signed: SignedAtalaOperation) -> bool:
-    """Whether a SignedAtalaOperation is fields 1, 2, 3 in order, minimal, and nothing more (PR-21, check 1)."""
+    """Return whether a SignedAtalaOperation was encoded canonically (PR-21, check 1).
+
+    It must have the fields 1, 2 and 3 in order, minimally encoded, and no others.
+    """
     raw, name, signature, operation = signed
     # 0x0a, 0x12 and 0x1a begin fields 1, 2 and 3 of bytes.
+    # The message is encoded from its end, and then compared.
     made = b"" if operation is None else b"\x1a" + varint(len(operation.raw)) + operation.raw
     if signature:
         made = b"\x12" + varint(len(signature)) + signature + made
@@ -285,6 +307,7 @@ def is_canonical(signed: SignedAtalaOperation) -> bool:
 
 
 def _encoded_field(number: int, field: _Field, value: Any) -> bytes:
+    """Return the bytes of a field, empty for an empty value."""
     if field.repeated:
         return b"".join(bytes_field(number, _encoded(each)) for each in value)
     if field.kind == "enum":
@@ -295,17 +318,23 @@ def _encoded_field(number: int, field: _Field, value: Any) -> bytes:
 
 
 def _encoded(value: Any) -> bytes:
+    """Return the bytes of a value."""
     if isinstance(value, str):
         return value.encode()
     return value if isinstance(value, bytes) else encode(value)
 
 
 _CONVERTERS: Final[dict[str, Callable[[bytes], Any] | None]] = {"text": bytes.decode, "bytes": None, "enum": None}
+"""The function that makes a value from bytes, for fields that are not messages."""
 _READERS: Final[dict[Any, Callable[[bytes], Any]]] = {}
+"""The reader of each message."""
 
 
 def _reader(message: Any) -> Callable[[bytes], Any]:
-    """The reader of a message, made once, after the readers of the messages within it."""
+    """Return the reader of a message.
+
+    It is made once, after the readers of the messages inside of it.
+    """
     if message not in _READERS:
         steps = {
             number << 3 | (VARINT if field.kind == "enum" else BYTES): (

@@ -1,7 +1,9 @@
-"""The object in a Cardano transaction's metadata of label 21325: `{"v": 1, "c": [pieces of at most 64 bytes]}`. Pure.
+"""The object in the metadata of a Cardano transaction, under label 21325 (PR-1).
 
-db-sync has metadata as CBOR, a map of the label, and in most databases as JSON too, where bytes are text "0x…". A piece
-that is such a text in CBOR counts as bytes, so that a database with JSON and one without give the same objects.
+The metadata is `{"v": 1, "c": [pieces of at most 64 bytes]}`. db-sync stores it as CBOR, which is a
+map of the label. Most databases also have it as JSON, in which bytes are text of the form "0x…".
+Such a text counts as bytes in CBOR, too, so that databases with and without JSON give the same
+objects. Everything here is pure.
 """
 
 from typing import Final, TypeAlias
@@ -10,22 +12,27 @@ from pubsub_emulator.emulator.untrusted import MOST_DEPTH, Unreadable, parse_jso
 from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 LABEL: Final = 21325
+"""The label of PRISM's metadata."""
 MOST_BYTES: Final = 1 << 17
-"""Of metadata, as JSON or CBOR: those of a transaction of Cardano, at most 16 KiB, have fewer."""
+"""The greatest size of metadata, as JSON or CBOR. That of a Cardano transaction, which has at most
+16 KiB, is smaller."""
 MOST_PIECE: Final = 64
+"""The greatest size of a piece, in bytes."""
 
 Metadatum: TypeAlias = "int | bytes | str | list[Metadatum] | dict[object, Metadatum]"
 
 
 def object_of(json_text: str | None, cbor: bytes) -> bytes:
-    """The bytes of the object, none where the metadata has no object of version 1 (PR-1, PR-20).
+    """Return the bytes of the object, empty if there is no object of version 1 (PR-1, PR-20).
 
-    `json_text` is the value of the label, `None` where the database has no JSON; `cbor` the map of the label.
+    `json_text` is the value of the label, `None` if the database has no JSON. `cbor` is the map of
+    the label.
     """
     if max(len(json_text or ""), len(cbor)) > MOST_BYTES:
         return b""
     try:
         match _from_cbor(cbor) if json_text is None else parse_json(json_text.encode(), "metadata"):
+            # `True == 1` in Python, but `true` is not a version.
             case {"v": int(version), "c": [*pieces]} if version == 1 and version is not True:
                 whole = b"".join(map(_piece, pieces))
                 return whole if len(whole) <= MOST_OBJECT else b""
@@ -35,6 +42,7 @@ def object_of(json_text: str | None, cbor: bytes) -> bytes:
 
 
 def _piece(value: object) -> bytes:
+    """Return the bytes of a piece. Raises `ValueError`."""
     if isinstance(value, str) and value.startswith("0x") and value.isalnum():
         value = bytes.fromhex(value[2:])
     if not isinstance(value, bytes) or len(value) > MOST_PIECE:
@@ -43,6 +51,10 @@ def _piece(value: object) -> bytes:
 
 
 def _from_cbor(raw: bytes) -> object:
+    """Return the value of the label in CBOR.
+
+    Raises `ValueError` if the bytes are something else.
+    """
     found, end = _item(raw, 0, 0)
     if end != len(raw) or not isinstance(found, dict):
         raise ValueError(end)
@@ -50,7 +62,11 @@ def _from_cbor(raw: bytes) -> object:
 
 
 def _item(raw: bytes, at: int, depth: int) -> tuple[Metadatum, int]:
-    """One item of CBOR and where it ends: integers, bytes, text, arrays and maps, which are all that metadata has."""
+    """Return an item of CBOR and the place after it.
+
+    Reads integers, bytes, texts, arrays and maps, which are the only types in metadata. Raises
+    `ValueError` or `IndexError` for anything else.
+    """
     major, info = divmod(raw[at], 32)
     is_open = info == 31 and major > 3
     if major > 5 or (info > 27 and not is_open) or (major > 3 and depth > MOST_DEPTH):

@@ -1,10 +1,10 @@
 """From an anchored object to rows and state: the checks in their order (PR-20 to PR-23).
 
-operations = read_object(raw)                # None: the object is ignored
-for signed in operations or ():
-    row = process(ledger, signed)            # None: its id was decided before
+    operations = read_object(raw)                # None: the object is ignored
+    for signed in operations or ():
+        row = process(ledger, signed)            # None: its id was decided before
 
-`process` is `judge` of what `examine` finds without a ledger.
+`process` consists of `examine`, which needs no ledger, and `judge`.
 """
 
 from enum import IntEnum, StrEnum
@@ -20,7 +20,10 @@ from pubsub_emulator.prism.core.well_formed import SECP256K1, check, key_point
 
 
 class OperationType(IntEnum):
-    """Kinds of operations; UNKNOWN: check 1 or 2 failed. Numbers as in `prism.proto`."""
+    """The kinds of operations. Numbers are those of `prism.proto`.
+
+    UNKNOWN is an operation that failed check 1 or 2.
+    """
 
     UNKNOWN = 0
     CREATE_DID = 1
@@ -31,7 +34,10 @@ class OperationType(IntEnum):
 
 
 class Status(StrEnum):
-    """The status of an operation, in its row; the first two are this node's own (PR-63)."""
+    """The status of an operation in its row.
+
+    RECEIVED and CANCELLED are only of operations that were scheduled at this node (PR-63).
+    """
 
     RECEIVED = "RECEIVED"
     CANCELLED = "CANCELLED"
@@ -42,8 +48,9 @@ class Status(StrEnum):
 _UNKNOWN: Final = OperationType.UNKNOWN
 _CREATE: Final = OperationType.CREATE_DID
 _REVOKE: Final = OperationType.REVOKE_CREDENTIALS
-"""Members by names of their own: an enumeration looks its members up each time."""
-_NO_USAGE: Final = m.Usage.VDR_KEY  # in place of a number that is no usage. PR-24 refuses such a key.
+"""Members under names of their own, because an enumeration looks its members up at each use."""
+_NO_USAGE: Final = m.Usage.VDR_KEY
+"""Stands for a number that is not a usage. Such a key is refused by PR-24 later."""
 
 _TYPES: Final[dict[type, OperationType]] = {
     m.CreateDID: OperationType.CREATE_DID,
@@ -52,6 +59,7 @@ _TYPES: Final[dict[type, OperationType]] = {
     m.RevokeCredentials: OperationType.REVOKE_CREDENTIALS,
     m.DeactivateDID: OperationType.DEACTIVATE_DID,
 }
+"""The type of each message."""
 _USAGES: Final = {
     OperationType.CREATE_DID: m.Usage.MASTER_KEY,
     OperationType.UPDATE_DID: m.Usage.MASTER_KEY,
@@ -59,39 +67,50 @@ _USAGES: Final = {
     OperationType.ISSUE_CREDENTIAL_BATCH: m.Usage.ISSUING_KEY,
     OperationType.REVOKE_CREDENTIALS: m.Usage.REVOCATION_KEY,
 }
+"""The usage that the signing key of each type must have."""
 
 
 class Examined(NamedTuple):
-    """An operation with what its bytes alone say of it."""
+    """An operation with everything that can be learnt from its bytes alone."""
 
     signed: m.SignedAtalaOperation
     id: bytes
-    hash: bytes | None  #: Of its AtalaOperation, if there is one
+    """The hash of the SignedAtalaOperation."""
+    hash: bytes | None
+    """The hash of the AtalaOperation, if there is one."""
     type: OperationType
-    batch_id: str | None  #: The batch that it issues, or names for revocation
+    batch_id: str | None
+    """The id of the batch that it issues or names for revocation."""
 
 
 class Outcome(NamedTuple):
-    """The outcome of one operation: the columns of its row that do not depend on where it is."""
+    """The outcome of an operation: the columns of its row that do not depend on its place."""
 
     operation_id: bytes
     operation_hash: bytes | None
     type: OperationType
-    reason: Reason | None  #: `None`: APPLIED
-    did_suffix: str | None  #: The attributed DID; `None` for CREATE_DID too
+    reason: Reason | None
+    """The reason of a rejection, `None` if the operation was applied."""
+    did_suffix: str | None
+    """The DID to which it is attributed (PR-22). `None` also for CREATE_DID."""
     created_did_suffix: str | None
     credential_batch_id: str | None
     revoked_hashes: tuple[bytes, ...]
     content: bytes
+    """The bytes of the SignedAtalaOperation."""
 
     @property
     def status(self) -> Status:
-        """APPLIED or REJECTED."""
+        """Return APPLIED or REJECTED."""
         return Status.APPLIED if self.reason is None else Status.REJECTED
 
 
 def read_object(raw: bytes) -> tuple[m.SignedAtalaOperation, ...] | None:
-    """The operations of an object; `None` when it is ignored: undecodable, or without operations (PR-20)."""
+    """Return the operations of an object.
+
+    Returns `None` if the object is ignored, because it cannot be decoded or has no operations
+    (PR-20).
+    """
     try:
         block = m.decode(m.AtalaObject, raw).block_content
     except Undecodable:
@@ -100,7 +119,7 @@ def read_object(raw: bytes) -> tuple[m.SignedAtalaOperation, ...] | None:
 
 
 def examine(signed: m.SignedAtalaOperation) -> Examined:
-    """Read the bytes of an operation."""
+    """Return an operation with everything that can be learnt from its bytes."""
     operation = signed.operation
     kind, batch_id = _UNKNOWN, None
     if operation is not None and operation.operation is not None and m.is_canonical(signed):
@@ -109,12 +128,19 @@ def examine(signed: m.SignedAtalaOperation) -> Examined:
 
 
 def process(ledger: MemoryLedger, signed: m.SignedAtalaOperation) -> Outcome | None:
-    """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
+    """Check an operation, apply it to the ledger, and return its outcome.
+
+    Returns `None` if its id was decided before (PR-23).
+    """
     return judge(ledger, examine(signed))
 
 
 def judge(ledger: MemoryLedger, examined: Examined) -> Outcome | None:
-    """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
+    """Check an examined operation, apply it to the ledger, and return its outcome.
+
+    Returns `None` if its id was decided before: an applied operation is ignored, and a rejected one
+    is tried again and returns `None` if it is rejected again (PR-23).
+    """
     if examined.id in ledger.applied:
         return None
     judged = _Judged(examined)
@@ -129,7 +155,10 @@ def judge(ledger: MemoryLedger, examined: Examined) -> Outcome | None:
 
 
 def check_shape(examined: Examined) -> m.Operation:
-    """The checks that need no state: 1 to 3. Raises `Rejected`."""
+    """Do the checks that need no state, which are 1 to 3, and return the operation.
+
+    Raises `Rejected`.
+    """
     signed = examined.signed
     if examined.type is _UNKNOWN and not m.is_canonical(signed):
         raise Rejected(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
@@ -141,6 +170,7 @@ def check_shape(examined: Examined) -> m.Operation:
 
 
 def _is_shaped(operation: m.Operation) -> bool:
+    """Return whether an operation has its data, and a DID suffix or batch id of the right form."""
     match operation:
         case m.CreateDID(did_data):
             return did_data is not None
@@ -153,6 +183,7 @@ def _is_shaped(operation: m.Operation) -> bool:
 
 
 def _named_batch(operation: m.Operation) -> str | None:
+    """Return the id of the batch that an operation issues or revokes, `None` if there is none."""
     match operation:
         case m.IssueCredentialBatch(data) if data is not None:
             return sha256(data.raw).hex()
@@ -163,7 +194,10 @@ def _named_batch(operation: m.Operation) -> str | None:
 
 
 def effect(did: Did | None, operation: m.Operation, operation_hash: bytes) -> Did:
-    """The DID after an applied CREATE_DID, UPDATE_DID or DEACTIVATE_DID. Raises `Rejected`."""
+    """Return a DID after a CREATE_DID, UPDATE_DID or DEACTIVATE_DID.
+
+    Raises `Rejected`.
+    """
     if isinstance(operation, m.CreateDID):
         return created(operation, operation_hash)
     if did is not None and isinstance(operation, m.UpdateDID):
@@ -174,14 +208,16 @@ def effect(did: Did | None, operation: m.Operation, operation_hash: bytes) -> Di
 
 
 class _Judged:
-    """One operation on its way through the checks."""
+    """An operation on its way through the checks."""
 
     def __init__(self, examined: Examined) -> None:
         self._examined = examined
         self._attributed: str | None = None
+        """The DID whose key has signed, once check 6 has passed."""
         self.reason: Reason | None = None
 
     def outcome(self) -> Outcome:
+        """Return the outcome, after the checks."""
         signed, operation_id, operation_hash, kind, batch_id = self._examined
         is_create = kind is _CREATE
         return Outcome(
@@ -197,7 +233,10 @@ class _Judged:
         )
 
     def apply(self, ledger: MemoryLedger) -> None:
-        """All checks, then the effect. Raises `Rejected`."""
+        """Do all checks in order, then apply the operation to the ledger. Raises `Rejected`.
+
+        The numbers in the comments are those of PR-21.
+        """
         signed, _, operation_hash, kind, _ = self._examined
         operation = check_shape(self._examined)  # 1 to 3
         if signed.operation is None or operation_hash is None:
@@ -206,6 +245,7 @@ class _Judged:
         key = self._key(operation, did)  # 5
         if not signatures.verify(key.point, operation_hash, signed.signature):
             raise Rejected(Reason.INVALID_SIGNATURE)  # 6
+        # Only now is the operation attributed to a DID, even if a later check fails (PR-22).
         self._attributed = operation_hash.hex() if isinstance(operation, m.CreateDID) else owner
         if operation_hash in ledger.applied_hashes:
             raise Rejected(Reason.DUPLICATE_OPERATION)  # 7
@@ -218,7 +258,10 @@ class _Judged:
         self._effect(ledger, operation, did, batch, operation_hash)  # 12
 
     def _subject(self, ledger: MemoryLedger, operation: m.Operation) -> tuple[str, Did | None, Batch | None]:
-        """The DID whose key must sign, and the batch that is revoked."""
+        """Return the DID whose key must have signed: its suffix and state, and the batch to revoke.
+
+        A CREATE_DID has neither.
+        """
         suffix, batch = "", None
         match operation:
             case m.CreateDID():
@@ -238,6 +281,10 @@ class _Judged:
         return suffix, did, batch
 
     def _key(self, operation: m.Operation, did: Did | None) -> Key:
+        """Return the key that is named as signer. Raises `Rejected` if it cannot have signed.
+
+        The key of a CREATE_DID is one of its own.
+        """
         name = self._examined.signed.signed_with
         found: Key | None = None
         if isinstance(operation, m.CreateDID):
@@ -255,6 +302,7 @@ class _Judged:
     def _effect(
         self, ledger: MemoryLedger, operation: m.Operation, did: Did | None, batch: Batch | None, operation_hash: bytes
     ) -> None:
+        """Change the ledger. Raises `Rejected` if the state does not allow the operation."""
         if isinstance(operation, m.RevokeCredentials) and batch is not None:
             ledger.batches[operation.credential_batch_id] = revoked(batch, operation)
         elif isinstance(operation, m.IssueCredentialBatch) and operation.credential_batch_data is not None:
@@ -267,12 +315,17 @@ class _Judged:
 
 
 def revoked_hashes(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
-    """Those that REVOKE_CREDENTIALS lists, each once, in the order of their bytes."""
+    """Return the hashes that a REVOKE_CREDENTIALS lists, each once and sorted."""
     member = None if signed.operation is None else signed.operation.operation
     return tuple(sorted({*member.credentials_to_revoke})) if isinstance(member, m.RevokeCredentials) else ()
 
 
 def _check_previous(operation: m.Operation, did: Did | None, batch: Batch | None) -> None:
+    """Check the hash of the previous operation, which an operation must name.
+
+    It is the last operation that was applied to the DID or, for a revocation, the one that issued
+    the batch.
+    """
     match operation:
         case m.UpdateDID(previous) | m.DeactivateDID(previous):
             last = None if did is None else did.last_hash

@@ -1,8 +1,9 @@
-"""ECDSA on secp256k1 with SHA-256, in strict DER, with either S (PR-12).
+"""ECDSA on secp256k1 with SHA-256, in strict DER, with a low or a high S (PR-12).
 
-    30 length  02 length r  02 length s        integers big-endian, positive, minimal
+    30 length  02 length r  02 length s        integers in big endian, positive, minimal
 
-The library reads strict DER, too, and verifies low S only: where it says no, a high one is turned round.
+The library also reads strict DER, but accepts only a low S. If it refuses a signature with a high
+S, the negated S is tried.
 """
 
 from functools import lru_cache
@@ -11,23 +12,29 @@ from typing import Final
 from coincurve import PrivateKey, PublicKey
 
 ORDER: Final = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
+"""The order of the curve's group."""
 _HALF: Final = ORDER // 2
 _COORDINATE: Final = 32
+"""The size of a coordinate, in bytes."""
 
 
 def verify(point: bytes, digest: bytes, signature: bytes) -> bool:
-    """Whether `signature` is that of the key with this compressed point over what has this SHA-256."""
+    """Return whether a signature is that of a key over a digest.
+
+    `point` is the compressed public key and `digest` is the SHA-256 hash of what was signed.
+    """
     key = _key(point)
     if key is None:
         return False
     try:
         return key.verify(signature, digest, None) or _verify_high(key, digest, signature)
-    except ValueError:  # not strict DER
+    except ValueError:
+        # The signature is not strict DER.
         return False
 
 
 def _verify_high(key: PublicKey, digest: bytes, signature: bytes) -> bool:
-    """Whether a signature that the library refuses holds, because only its S is high."""
+    """Return whether a signature is valid that the library refuses only because its S is high."""
     parts = read_der(signature)
     if parts is None:
         return False
@@ -36,7 +43,7 @@ def _verify_high(key: PublicKey, digest: bytes, signature: bytes) -> bool:
 
 
 def compressed(x: bytes, y: bytes) -> bytes | None:
-    """The compressed point of two coordinates, `None` when they are none of the curve's."""
+    """Return the compressed point of two coordinates, `None` if they are not on the curve."""
     short_x, short_y = x.lstrip(b"\0"), y.lstrip(b"\0")
     if not x or not y or len(short_x) > _COORDINATE or len(short_y) > _COORDINATE:
         return None
@@ -45,22 +52,28 @@ def compressed(x: bytes, y: bytes) -> bytes | None:
 
 
 def on_curve(point: bytes) -> bytes | None:
-    """The same compressed point, `None` when it is none of the curve's."""
+    """Return a compressed point unchanged, `None` if it is not on the curve."""
     return point if len(point) == _COORDINATE + 1 and point[0] in {2, 3} and _key(point) is not None else None
 
 
 def sign(secret: bytes, message: bytes) -> bytes:
-    """The signature of a secret key, always the same one."""
+    """Return the signature of a message. It is always the same one."""
     return PrivateKey(secret).sign(message)
 
 
 def public_point(secret: bytes) -> bytes:
-    """The compressed point of a secret key. Raises `ValueError` when it is none."""
+    """Return the compressed public key of a secret key.
+
+    Raises `ValueError` if the bytes are not a secret key.
+    """
     return PrivateKey(secret).public_key.format()
 
 
 def read_der(raw: bytes) -> tuple[int, int] | None:
-    """The r and s of a signature, `None` when it is not strict DER. No valid one is longer than 72 bytes."""
+    """Return r and s of a signature, `None` if it is not strict DER.
+
+    Signatures of more than 72 bytes cannot be valid.
+    """
     if len(raw) < 8 or len(raw) > 72 or raw[0] != 0x30 or raw[1] != len(raw) - 2:
         return None
     r, at = _integer(raw, 2)
@@ -69,16 +82,21 @@ def read_der(raw: bytes) -> tuple[int, int] | None:
 
 
 def write_der(r: int, s: int) -> bytes:
-    """Strict DER of two positive integers."""
+    """Return the strict DER of two positive integers."""
     body = b"".join(bytes((2, len(each))) + each for each in map(_positive, (r, s)))
     return bytes((0x30, len(body))) + body
 
 
 def _positive(value: int) -> bytes:
+    """Return the minimal bytes of a positive integer, with a leading zero bit."""
     return value.to_bytes(value.bit_length() // 8 + 1, "big")
 
 
 def _integer(raw: bytes, at: int) -> tuple[int | None, int]:
+    """Return the integer at a place and the place after it.
+
+    The integer is `None` if it is not minimal or not positive.
+    """
     if at + 2 > len(raw) or raw[at] != 2:
         return None, at
     start, end = at + 2, at + 2 + raw[at + 1]
@@ -90,6 +108,7 @@ def _integer(raw: bytes, at: int) -> tuple[int | None, int]:
 
 @lru_cache(maxsize=1 << 12)
 def _key(encoded: bytes) -> PublicKey | None:
+    """Return a public key, `None` if the bytes are not on the curve."""
     try:
         return PublicKey(encoded)
     except ValueError:

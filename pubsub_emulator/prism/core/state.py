@@ -1,4 +1,7 @@
-"""DIDs and credential batches, and what operations do to them (PR-25). Values are never changed, only replaced."""
+"""DIDs and credential batches, and the effects of operations on them (PR-25).
+
+Values are never changed in place. Each effect returns a new one.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +11,19 @@ from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core.errors import Reason, Rejected
 from pubsub_emulator.prism.core.well_formed import MOST_ACTIVE, key_point
 
-USAGES: Final = {int(each): each for each in m.Usage}  #: By their numbers
-_MASTER: Final = m.Usage.MASTER_KEY  # named once: an enumeration looks its members up each time
+USAGES: Final = {int(each): each for each in m.Usage}
+"""The usages by their numbers."""
+_MASTER: Final = m.Usage.MASTER_KEY
+"""Under a name of its own, because an enumeration looks its members up at each use."""
 
 
 class Key(NamedTuple):
-    """A key of a DID; `point` is compressed on secp256k1, else 32 bytes."""
+    """A key of a DID."""
 
     usage: m.Usage
     curve: str
     point: bytes
+    """A compressed point of secp256k1, or 32 bytes for other curves."""
     active: bool = True
 
 
@@ -30,29 +36,33 @@ class DidService(NamedTuple):
 
 
 class Did(NamedTuple):
-    """A DID after its last applied operation, whose hash is `last_hash`."""
+    """The state of a DID."""
 
     last_hash: bytes
+    """The hash of the last operation that was applied to it."""
     keys: Mapping[str, Key]
     services: Mapping[str, DidService]
     context: tuple[str, ...] = ()
 
 
 class Batch(NamedTuple):
-    """A batch of credentials; `revoked` is the whole of it."""
+    """The state of a credential batch."""
 
     issuer: str
+    """The suffix of the issuer's DID."""
     merkle_root: bytes
     issue_hash: bytes
     revoked: bool = False
+    """Whether the whole batch was revoked."""
     revoked_hashes: frozenset[bytes] = frozenset()
+    """The credentials that were revoked by their hashes."""
 
 
 # Effects of well-formed operations
 
 
 def created(operation: m.CreateDID, operation_hash: bytes) -> Did:
-    """The DID that CREATE_DID makes."""
+    """Return the DID that a CREATE_DID creates."""
     data = operation.did_data
     if data is None:
         raise Rejected(Reason.MALFORMED_OPERATION)
@@ -62,7 +72,10 @@ def created(operation: m.CreateDID, operation_hash: bytes) -> Did:
 
 
 def updated(did: Did, operation: m.UpdateDID, operation_hash: bytes) -> Did:
-    """The DID after UPDATE_DID, all of it or none. Raises `Rejected`."""
+    """Return a DID after an UPDATE_DID.
+
+    Raises `Rejected` if an action fails. Then no action has an effect.
+    """
     draft = _Draft(dict(did.keys), dict(did.services), did.context)
     for each in operation.actions:
         if each.action is not None:
@@ -72,20 +85,21 @@ def updated(did: Did, operation: m.UpdateDID, operation_hash: bytes) -> Did:
         raise Rejected(Reason.LAST_MASTER_KEY)
     if len(active) > MOST_ACTIVE:
         raise Rejected(Reason.TOO_MANY_KEYS)
+    # Active services are counted only if there can be too many.
     if len(draft.services) > MOST_ACTIVE and sum(each.active for each in draft.services.values()) > MOST_ACTIVE:
         raise Rejected(Reason.TOO_MANY_SERVICES)
     return Did(operation_hash, draft.keys, draft.services, draft.context)
 
 
 def deactivated(did: Did, _operation: m.DeactivateDID, operation_hash: bytes) -> Did:
-    """The DID after DEACTIVATE_DID: nothing of it is active, and its batches stay."""
+    """Return a DID after a DEACTIVATE_DID: nothing in it is active, but its batches remain."""
     keys = {name: each._replace(active=False) for name, each in did.keys.items()}
     services = {name: each._replace(active=False) for name, each in did.services.items()}
     return Did(operation_hash, keys, services, ())
 
 
 def revoked(batch: Batch, operation: m.RevokeCredentials) -> Batch:
-    """The batch after REVOKE_CREDENTIALS. Raises `Rejected`."""
+    """Return a batch after a REVOKE_CREDENTIALS. Raises `Rejected`."""
     if batch.revoked:
         raise Rejected(Reason.BATCH_ALREADY_REVOKED)
     if not operation.credentials_to_revoke:
@@ -95,7 +109,7 @@ def revoked(batch: Batch, operation: m.RevokeCredentials) -> Batch:
 
 @dataclass(slots=True)
 class _Draft:
-    """A DID while an update is applied to it."""
+    """A DID while the actions of an update are applied to it."""
 
     keys: dict[str, Key]
     services: dict[str, DidService]
@@ -103,6 +117,7 @@ class _Draft:
 
 
 def _act(did: _Draft, action: m.Action) -> None:
+    """Apply one action to a draft. Raises `Rejected`."""
     match action:
         case m.AddKey(key):
             if key is None or key.id in did.keys:
@@ -129,6 +144,7 @@ def _act(did: _Draft, action: m.Action) -> None:
 
 
 def _active_service(did: _Draft, service_id: str) -> DidService:
+    """Return an active service. Raises `Rejected` if there is none with this id."""
     found = did.services.get(service_id)
     if found is None or not found.active:
         raise Rejected(Reason.SERVICE_NOT_ACTIVE)
@@ -136,6 +152,7 @@ def _active_service(did: _Draft, service_id: str) -> DidService:
 
 
 def _key(key: m.PublicKey) -> Key:
+    """Return the state of a new key."""
     found = key_point(key)
     if found is None:
         raise Rejected(Reason.MALFORMED_OPERATION)

@@ -1,4 +1,4 @@
-"""The status of one operation, from its rows and the best branch (PR-60 to PR-62)."""
+"""The status of one operation, from its rows and from the best branch (PR-60 to PR-62)."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -10,7 +10,7 @@ from pubsub_emulator.prism.core.process import read_object
 
 
 class OperationStatus(IntEnum):
-    """The status of an operation; numbers as in `prism.proto`."""
+    """The status of an operation, as clients see it. Numbers are those of `prism.proto`."""
 
     PENDING = 1
     CANCELLED = 2
@@ -21,47 +21,54 @@ class OperationStatus(IntEnum):
 
 
 FINAL = frozenset({OperationStatus.APPROVED, OperationStatus.REJECTED, OperationStatus.CANCELLED})
-"""What a stream ends with."""
+"""The statuses after which a stream ends."""
 
 
 class Place(NamedTuple):
-    """The place of an operation on the chain; `time` in milliseconds."""
+    """The place of an operation on the chain."""
 
     number: int
     hash: bytes
     object_index: int
+    """The object's place among the objects of the block."""
     operation_index: int
+    """The operation's place in the object."""
     time: int
+    """The block's time in milliseconds."""
 
 
 class Known(NamedTuple):
-    """The state of one operation by its rows."""
+    """The state of one operation according to its rows."""
 
     applied: Place | None = None
     rejected: tuple[Place, Reason] | None = None
     is_received: bool = False
+    """Whether it was scheduled here and is not processed."""
     is_cancelled: bool = False
+    """Whether it was scheduled here and cancelled."""
 
 
 class Update(NamedTuple):
-    """A status with its level, its reason, its place, where it has them."""
+    """A status, with those of level, reason and place that it has."""
 
     status: OperationStatus
     level: int = 0
+    """The number of blocks above the operation's block, for CONFIRMATION_LEVEL."""
     reason: Reason | None = None
     place: Place | None = None
 
 
 class BestBlock(NamedTuple):
-    """A block of the best branch, with the first place of each operation in it."""
+    """A block of the best branch."""
 
     number: int
     hash: bytes
     operations: Mapping[bytes, Place]
+    """The first place of each operation in the block, by operation id."""
 
 
 def best_block(number: int, block_hash: bytes, time: int, objects: Iterable[bytes]) -> BestBlock:
-    """A block by the objects that it anchors."""
+    """Return a block from the objects that it anchors."""
     found: dict[bytes, Place] = {}
     for index, raw in enumerate(objects):
         for place, signed in enumerate(read_object(raw) or ()):
@@ -70,28 +77,35 @@ def best_block(number: int, block_hash: bytes, time: int, objects: Iterable[byte
 
 
 class Branch:
-    """The unprocessed blocks of the best branch, ascending."""
+    """The part of the best branch that is not processed yet, in ascending order."""
 
     def __init__(self) -> None:
         self.blocks: list[BestBlock] = []
-        self.number = 0  #: Of the best block
-        self.version = 0  #: Changes with the branch
+        self.number = 0
+        """The number of the best block."""
+        self.version = 0
+        """A number that changes with the branch. It tells whether rows that were read meanwhile are
+        stale."""
         self.out_of_blocks: dict[bytes, int] = {}
-        """Operations whose block left the branch, and that are in none since: the best block at that time."""
+        """Operations whose block has left the branch and that have not been in a block since. Each
+        has the number of the best block at that time."""
 
     def hash_at(self, number: int) -> bytes | None:
-        """The hash of one of these blocks."""
+        """Return the hash of one of these blocks, `None` if it is not here."""
         return next((each.hash for each in self.blocks if each.number == number), None)
 
     def go_to(self, kept: int, added: Iterable[BestBlock], number: int, processed: int) -> set[bytes]:
-        """Keep blocks up to number `kept`, take `added`, forget what is processed; returns what left the branch.
+        """Move to another best block. Returns the operations that have left the branch.
 
-        `added` are blocks that are not among the kept ones, some of them possibly before these.
+        Blocks up to number `kept` remain, `added` are new, and blocks up to `processed` are
+        dropped. Some of `added` may come before blocks that remain. `number` is the new best block.
         """
         self.version += 1
         gone = {name for each in self.blocks if each.number > kept for name in each.operations}
         branch = sorted((*(each for each in self.blocks if each.number <= kept), *added), key=lambda each: each.number)
-        inside = {name for each in branch for name in each.operations}  # of a block, too, that is processed already
+        # Computed before processed blocks are dropped: their operations have not left the branch
+        # either.
+        inside = {name for each in branch for name in each.operations}
         self.blocks = [each for each in branch if each.number > processed]
         self.number = number
         out = self.out_of_blocks | dict.fromkeys(gone, number)
@@ -99,17 +113,17 @@ class Branch:
         return gone - inside
 
     def give_up(self, most: int) -> None:
-        """Forget operations that have been out of blocks for `most` best blocks."""
+        """Drop operations that have been out of blocks for `most` best blocks."""
         self.version += 1
         kept = {name: since for name, since in self.out_of_blocks.items() if since > self.number - most}
         self.out_of_blocks = kept
 
     def place(self, operation_id: bytes) -> Place | None:
-        """The first place of an operation in an unprocessed block."""
+        """Return the first place of an operation in an unprocessed block, `None` without one."""
         return next((each.operations[operation_id] for each in self.blocks if operation_id in each.operations), None)
 
     def status(self, operation_id: bytes, known: Known) -> Update | None:
-        """The first status that holds (PR-60), `None` for an operation that nobody knows."""
+        """Return the first status of PR-60 that holds, `None` for an unknown operation."""
         if known.applied is not None:
             return Update(OperationStatus.APPROVED, place=known.applied)
         place = self.place(operation_id)

@@ -1,4 +1,7 @@
-"""Rules of well-formed operations (PR-24). Functions raise `Rejected` with MALFORMED_OPERATION and a reason."""
+"""The form that an operation must have (PR-24).
+
+The functions raise `Rejected` with MALFORMED_OPERATION and an explanation.
+"""
 
 import json
 import re
@@ -10,23 +13,31 @@ from pubsub_emulator.prism.core import signatures
 from pubsub_emulator.prism.core.errors import Reason, Rejected
 
 SECP256K1: Final = "secp256k1"
+"""The name of the curve of keys that sign."""
 RAW_CURVES: Final = ("Ed25519", "X25519")
-MOST_ACTIVE: Final = 50  #: Keys, and services, that a DID may have at once
+"""The curves whose keys are 32 bytes."""
+MOST_ACTIVE: Final = 50
+"""The greatest number of active keys of a DID, and of active services."""
 _MOST_ID: Final = 50
+"""The greatest length of the id of a key or service, in characters."""
 _MOST_TYPE: Final = 100
+"""The greatest length of a service's type, in characters."""
 _MOST_ENDPOINT: Final = 300
+"""The greatest length of a service's endpoint, in characters."""
 _HASH: Final = 32
+"""The size of a hash, in bytes."""
 _MASTER, _LAST = int(m.Usage.MASTER_KEY), int(m.Usage.VDR_KEY)
-"""Plain numbers: an enumeration looks its members up each time."""
+"""Plain numbers, because an enumeration looks its members up at each use."""
 
-# Runs are possessive: the next character alone says how a text goes on, so there is nothing to try again.
+# The repetitions are possessive. The next character alone decides how a text continues, so
+# backtracking would find nothing.
 _ID: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]++|%[0-9A-Fa-f]{2})++")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_-]+( +[A-Za-z0-9_-]+)*")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++")
 
 
 def check(operation: m.Operation) -> None:
-    """Everything that PR-24 asks of an operation."""
+    """Check everything that PR-24 requires of an operation."""
     match operation:
         case m.CreateDID(did_data):
             if did_data is None:
@@ -51,7 +62,10 @@ def check(operation: m.Operation) -> None:
 
 
 def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:
-    """Curve and public key: a compressed point of secp256k1, or 32 bytes. `None` where the key data is not usable."""
+    """Return the curve and the public key of a key, `None` if its data cannot be used.
+
+    The public key is a compressed point of secp256k1, or 32 bytes for other curves.
+    """
     data = key.data
     if data is None:
         return None
@@ -65,6 +79,7 @@ def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:
 
 
 def _keys(keys: Sequence[m.PublicKey]) -> None:
+    """Check the keys of a new DID."""
     if not 1 <= len(keys) <= MOST_ACTIVE:
         _malformed(f"{len(keys)} keys")
     for each in keys:
@@ -84,6 +99,7 @@ def _key(key: m.PublicKey) -> None:
 
 
 def _services(services: Sequence[m.Service]) -> None:
+    """Check the services of a new DID."""
     if len(services) > MOST_ACTIVE:
         _malformed(f"{len(services)} services")
     for each in services:
@@ -98,6 +114,7 @@ def _service(service: m.Service) -> None:
 
 
 def _action(action: m.Action | None) -> None:
+    """Check one action of an update."""
     match action:
         case None:
             _malformed("an empty action")
@@ -131,6 +148,7 @@ def _id(text: str, what: str) -> None:
 
 
 def _service_type(text: str) -> None:
+    """Check a service's type: one name, or a JSON list of names."""
     if len(text) > _MOST_TYPE:
         _malformed("a service type of more than 100 characters")
     if not _TYPE.fullmatch(text):
@@ -140,6 +158,7 @@ def _service_type(text: str) -> None:
 
 
 def _endpoint(text: str) -> None:
+    """Check a service's endpoint: a URI, a JSON object, or a JSON list of those."""
     if len(text) > _MOST_ENDPOINT:
         _malformed("an endpoint of more than 300 characters")
     if _URI.fullmatch(text):
@@ -165,6 +184,7 @@ def _is(pattern: re.Pattern[str], value: object) -> bool:
 
 
 def _json(text: str) -> Any:
+    """Return the value of JSON, `None` if the text is not JSON."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -172,6 +192,7 @@ def _json(text: str) -> Any:
 
 
 def _no_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinities, which JSON does not have."""
     raise ValueError(name)
 
 

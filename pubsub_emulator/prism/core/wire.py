@@ -3,8 +3,8 @@
     field   varint (number << 3 | wire type)  value
     value   0 varint | 1 eight bytes | 2 varint length, bytes | 5 four bytes
 
-The protobuf library cannot be used to read operations: it keeps no bytes to hash, merges a message that comes twice,
-cuts an enum to 32 bits, and takes groups.
+The protobuf library cannot be used to read operations: it does not retain the bytes that are
+hashed, merges a message that occurs twice, cuts enums to 32 bits, and accepts groups.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,27 +13,35 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pubsub_emulator.prism.core.errors import Undecodable
 
 VARINT: Final = 0
+"""The wire type of numbers."""
 BYTES: Final = 2
+"""The wire type of bytes, text and messages."""
 _SIZES: Final = {1: 8, 5: 4}
+"""The sizes of the other wire types, in bytes."""
 _LEAST_TAG: Final = 1 << 3
+"""The least tag of a field: field numbers begin with 1."""
 _TAGS: Final = 1 << 32
+"""Tags are smaller than this."""
 _SHORT: Final = tuple(bytes((value,)) for value in range(0x80))
+"""The varints of one byte."""
 _MOST_VARINT: Final = (1 << 64) - 1
 
 M = TypeVar("M")
 
 Step: TypeAlias = tuple[int, bool, Callable[[bytes], Any] | None]
-"""How a field is read: the place of its value; whether it is repeated; what makes a value of bytes, `None` where they
-are the value, and for numbers."""
+"""How a field is read: the place of its value in the message, whether it is repeated, and a
+function that makes the value from bytes. The function is `None` for numbers, and for bytes that are
+the value themselves."""
 
 
 def reader(
     steps: Mapping[int, Step], empty: Sequence[object], make: Callable[[list[object]], M], *, is_hashed: bool
 ) -> Callable[[bytes], M]:
-    """A reader of a message that skips fields without a step. It raises `Undecodable`.
+    """Return a function that reads a message. It raises `Undecodable`.
 
-    Steps are by tag, which is number << 3 | wire type, of wire types 0 and 2. `empty` has the values of a message
-    without fields, empty tuples for those that are repeated. Where `is_hashed`, the first value is the message's bytes.
+    `steps` has the fields that are read, by their tags (number << 3 | wire type, with wire type 0
+    or 2). Other fields are skipped. `empty` has the values of a message without fields, which are
+    empty tuples for repeated fields. If `is_hashed`, the first value is the message's bytes.
     """
     step_of = steps.get
     start: list[Any] = [*empty]
@@ -53,6 +61,7 @@ def reader(
             if step is None:
                 at = _skip(tag, raw, at)
                 continue
+            # Most numbers and lengths have one byte. 0x80 makes `_varint` report the end.
             value: Any = raw[at] if at < end else 0x80
             at += 1
             if value >= 0x80:
@@ -79,7 +88,7 @@ def reader(
 
 
 def _skip(tag: int, raw: bytes, at: int) -> int:
-    """The end of the value that is at `at`."""
+    """Return the place after the value at `at`."""
     kind = tag & 7
     if not _LEAST_TAG <= tag < _TAGS:
         raise Undecodable(f"field number {tag >> 3}")
@@ -97,6 +106,7 @@ def _skip(tag: int, raw: bytes, at: int) -> int:
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    """Return the number at `at`, and the place after it."""
     value = shift = 0
     while True:
         if at >= len(raw):
@@ -115,7 +125,7 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def varint(value: int) -> bytes:
-    """The shortest varint of a number."""
+    """Return the shortest varint of a number."""
     if value < 0x80:
         return _SHORT[value]
     made = bytearray()
@@ -127,10 +137,10 @@ def varint(value: int) -> bytes:
 
 
 def bytes_field(number: int, value: bytes) -> bytes:
-    """A field of bytes, text or a message."""
+    """Return a field with bytes, text or a message."""
     return varint(number << 3 | BYTES) + varint(len(value)) + value
 
 
 def varint_field(number: int, value: int) -> bytes:
-    """A field of a number."""
+    """Return a field with a number."""
     return varint(number << 3 | VARINT) + varint(value)

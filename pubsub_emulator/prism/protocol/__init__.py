@@ -1,1 +1,1 @@
-"""The gRPC protocol; `prism.proto` is the source of the generated modules."""
+"""The gRPC protocol. The modules are generated from `prism.proto`."""

@@ -1,4 +1,4 @@
-"""A chain behind a node's JSON-RPC, as the PRISM node needs it: best branch, final blocks, anchoring."""
+"""The chain that a PRISM node follows, and a chain behind a node's JSON-RPC."""
 
 import asyncio
 from typing import Final, NamedTuple, Protocol, Self
@@ -15,6 +15,7 @@ from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.pallet_prism import PALLET, Prism
 
 POLL_SECONDS: Final = 1.0
+"""The longest wait until the best block is looked at again."""
 
 
 class Head(NamedTuple):
@@ -25,32 +26,41 @@ class Head(NamedTuple):
 
 
 class AnchoringChain(Protocol):
-    """The chain that a PRISM node follows. Methods raise `ClientError` while it does not answer."""
+    """The chain that a PRISM node follows.
+
+    Methods raise `ClientError` while the chain does not answer.
+    """
 
     async def catch_up(self, log: Store) -> None:
-        """Append to the log what is final and not in it."""
+        """Append the final blocks that the log does not have."""
 
     async def best(self) -> Head:
-        """The best block."""
+        """Return the best block."""
 
     async def hash_at(self, number: int) -> bytes | None:
-        """The hash of the best branch's block of that height."""
+        """Return the hash of the best branch's block of a height, `None` if there is none."""
 
     async def block(self, number: int) -> BestBlock:
-        """The block of the best branch at that height."""
+        """Return the best branch's block of a height."""
 
     async def wait(self, known: bytes) -> None:
-        """Wait until the best block is not the one with hash `known`, at most `POLL_SECONDS`."""
+        """Wait at most `POLL_SECONDS` until the best block has another hash than `known`."""
 
     async def anchor(self, content: bytes) -> None:
         """Submit an object to be anchored."""
 
     def settled(self, number: int) -> int:
-        """The last block that the log looks at once `number` is the best block; -1 where the log's end says it."""
+        """Return the last block that the log looks at if `number` is the best block.
+
+        Returns -1 if the log's end tells that.
+        """
 
 
 class NodeChain(AnchoringChain):
-    """A chain behind a node at a URL. The account with the secret `seed` anchors; an empty log begins with `first`."""
+    """A chain behind a node at a URL.
+
+    `seed` is the secret of the account that anchors. An empty log begins with block `first`.
+    """
 
     def __init__(self, url: str, source: Source, seed: bytes, first: int | None = 1) -> None:
         self._rpc_source = RpcSource(url)
@@ -58,7 +68,10 @@ class NodeChain(AnchoringChain):
         self._seed = seed
         self._first = first
         self._signing = asyncio.Lock()
+        """Held from the choice of a nonce until its extrinsic is in the pool, so that no other one
+        gets the nonce."""
         self._is_known = False
+        """Whether the chain's genesis was compared with the log's."""
 
     async def __aenter__(self) -> Self:
         await self._rpc_source.__aenter__()
@@ -68,7 +81,10 @@ class NodeChain(AnchoringChain):
         await self._rpc_source.__aexit__()
 
     async def catch_up(self, log: Store) -> None:
-        """Append to the log all final blocks that it does not have. Raises `AnotherChain` if it is not the log's."""
+        """Append all final blocks that the log does not have.
+
+        Raises `AnotherChain` if the log is of another chain.
+        """
         if not self._is_known:
             await asyncio.to_thread(log.bind, await self._node.genesis_hash())
             self._is_known = True
@@ -96,7 +112,9 @@ class NodeChain(AnchoringChain):
                 updates = self._node.rpc.subscribe("chain_subscribeNewHeads", "chain_unsubscribeNewHeads")
                 async with updates as heads:
                     if await self._node.best_head() == known:
-                        for _ in range(2):  # the first notice is the present head, the second a new one
+                        # The first notification is the present head, and the second one is a new
+                        # head.
+                        for _ in range(2):
                             await anext(heads)
         except TimeoutError:
             pass
@@ -104,7 +122,7 @@ class NodeChain(AnchoringChain):
             raise UnknownBlock("the node ended the subscription to its heads") from None
 
     async def anchor(self, content: bytes) -> None:
-        """Submit an object to be anchored, as a signed extrinsic of pallet `Prism` in the node's pool."""
+        """Submit an object in a signed extrinsic of pallet `Prism`."""
         arguments = (content,)
         encoded = encode_call(Prism(), Call(PALLET.name, "anchor", arguments))
         async with self._signing:
@@ -113,7 +131,7 @@ class NodeChain(AnchoringChain):
             await self._node.rpc.call("author_submitExtrinsic", "0x" + extrinsic.hex())
 
     def settled(self, _number: int) -> int:
-        """-1: final blocks are the node's to name."""
+        """Return -1, because the node itself tells which blocks are final."""
         return -1
 
     @property

@@ -1,9 +1,11 @@
-"""Cardano as the PRISM node needs it, read from a database of cardano-db-sync: `block`, `tx`, `tx_metadata`.
+"""Cardano as a PRISM node needs it, read from a database of cardano-db-sync.
 
     async with PrismNode(service, log, DbSyncChain("postgresql://…", depth=112)): …
 
-The log gets a block once `depth` blocks are above it, and only if it has objects: what lies between two of its blocks
-had none. A block that db-sync no longer has is taken back. Nothing is written to db-sync's database.
+The tables that are read are `block`, `tx` and `tx_metadata`. Nothing is written to them.
+
+A block is appended to the log when `depth` blocks are above it, and only if it has objects. So the
+blocks between two of the log's blocks had none. A block that db-sync no longer has is taken back.
 """
 
 import asyncio
@@ -27,21 +29,28 @@ T = TypeVar("T")
 
 _LOG: Final = logging.getLogger("pubsub.prism")
 
-DEPTH: Final = 112  #: Blocks that PRISM nodes of Cardano wait for
+DEPTH: Final = 112
+"""The number of blocks for which PRISM nodes on Cardano wait."""
 SOURCE: Final = Source("Cardano.Metadata")
+"""The events of the log that carry objects."""
 _BEGINNING: Final = "Cardano.LogBegins"
-"""The event of the log's first block, which has one whether it has objects or not."""
+"""The kind of the event of the log's first block, which is appended even if it has no objects."""
 SCHEMAS: Final = range(25, 51)
-"""Values of `schema_version.stage_two` that are known: cardano-db-sync 13.1.0.0 to 13.7.2.1."""
+"""The known values of `schema_version.stage_two`: those of cardano-db-sync 13.1.0.0 to 13.7.2.1."""
 _COLUMNS: Final = {
     "block": ("id", "hash", "block_no", "time"),
     "tx": ("id", "block_id", "block_index", "valid_contract"),
     "tx_metadata": ("key", "json", "bytes", "tx_id"),
     "schema_version": ("stage_two",),
 }
-_WINDOW: Final = 20_000  # blocks that one statement looks through
-_MOST_OBJECTS: Final = 1_000  # of one statement; a block of Cardano, at most 88 KiB, has fewer
+"""The columns that are read, by table."""
+_WINDOW: Final = 20_000
+"""The number of blocks through which one statement looks."""
+_MOST_OBJECTS: Final = 1_000
+"""The greatest number of objects in one answer. A block of Cardano, which has at most 88 KiB, has
+fewer."""
 _PAGE: Final = 500
+"""The number of rows in one read of the log."""
 
 _BEST: Final = "SELECT block_no, hash FROM block WHERE block_no IS NOT NULL ORDER BY block_no DESC LIMIT 1"
 _BLOCK: Final = "SELECT block_no, hash, (extract(epoch FROM time) * 1000)::bigint FROM block"
@@ -60,10 +69,13 @@ _THERE: Final = (
 
 
 class DbSyncChain(AnchoringChain):
-    """A chain that anchors nothing. `first` is the block that an empty log begins with, or the next one.
+    """A Cardano chain, which this node only reads.
 
-    Methods raise `StoreUnavailable` while the database does not answer, `UnknownBlock` while it lacks blocks,
-    `SourceError` where it is none of db-sync's that is known, `AnotherChain` where it is not the log's.
+    `first` is the block with which an empty log begins, or the next one if it is missing.
+
+    Methods raise `StoreUnavailable` while the database does not answer, `UnknownBlock` while it
+    lacks blocks, `SourceError` if it is not a known version of db-sync, and `AnotherChain` if it is
+    not the log's chain.
     """
 
     def __init__(self, url: str, depth: int = DEPTH, first: int = 0, poll_seconds: float = POLL_SECONDS) -> None:
@@ -72,17 +84,18 @@ class DbSyncChain(AnchoringChain):
         self._first = first
         self._poll_seconds = poll_seconds
         self._database: Database | None = None
-        self._read: Head | None = None  # up to where the log has everything
+        self._read: Head | None = None
+        """The block up to which the log has everything, `None` if that must be found out."""
 
     def close(self) -> None:
-        """Release connections."""
+        """Close the connections."""
         if self._database is not None:
             self._database.close()
 
     # An `AnchoringChain`
 
     async def catch_up(self, log: Store) -> None:
-        """Append to the log the blocks with objects that are deep enough; take back those that are gone."""
+        """Append the blocks with objects that are deep enough, and take back lost ones."""
         while await asyncio.to_thread(self._append, log):
             pass
 
@@ -96,11 +109,11 @@ class DbSyncChain(AnchoringChain):
         return await asyncio.to_thread(self._asked, partial(_block, number=number))
 
     async def wait(self, _known: bytes) -> None:
-        """Wait a while."""
+        """Wait for the time between two looks. db-sync does not announce blocks."""
         await asyncio.sleep(self._poll_seconds)
 
     async def anchor(self, _content: bytes) -> NoReturn:
-        """Raises `ClientError`: db-sync only reads a chain."""
+        """Raise `ClientError`, because db-sync only reads a chain."""
         raise ClientError("a chain that is read from db-sync anchors nothing")
 
     def settled(self, number: int) -> int:
@@ -109,10 +122,12 @@ class DbSyncChain(AnchoringChain):
     # In a thread
 
     def _asked(self, ask: Callable[[Session], T]) -> T:
+        """Return the result of a function that reads, in a transaction."""
         with self._opened().transaction() as session:
             return ask(session)
 
     def _opened(self) -> Database:
+        """Return the database, and open it if necessary. Raises `SourceError`."""
         if self._database is None:
             database = open_database(self._url)
             try:
@@ -124,13 +139,14 @@ class DbSyncChain(AnchoringChain):
         return self._database
 
     def _append(self, log: Store) -> bool:
-        """Append the next blocks; whether there may be more."""
+        """Append the next blocks to the log. Returns whether there may be more."""
         with self._opened().transaction() as session:
             final = self.settled(_best(session).number)
             if self._read is None or _hash_at(session, self._read.number) != self._read.hash:
                 self._read = self._common(session, log)
             after = self._read
-            events: dict[tuple[Any, ...], list[tuple[str, dict[str, bytes]]]] = {}  # by a block's number, hash, time
+            # By the number, the hash and the time of a block.
+            events: dict[tuple[Any, ...], list[tuple[str, dict[str, bytes]]]] = {}
             if after is None:
                 begins = session.run(_FIRST, (self._first,))
                 if not begins or begins[0][0] > final:
@@ -141,7 +157,8 @@ class DbSyncChain(AnchoringChain):
             if last <= after.number:
                 return False
             found = session.run(_OBJECTS, (after.number, last))
-            if len(found) == _MOST_OBJECTS:  # the last block may have more
+            # The last block may have more objects, so it is left to the next statement.
+            if len(found) == _MOST_OBJECTS:
                 last = found[-1][0] - 1
                 if last <= after.number:
                     raise SourceError(f"{self._opened().place}: block {last + 1} has {_MOST_OBJECTS} objects or more")
@@ -157,14 +174,18 @@ class DbSyncChain(AnchoringChain):
             parent = block_hash
         try:
             log.append(made)
-        except NotTheNextBlock as error:  # another process wrote to the log meanwhile
+        except NotTheNextBlock as error:
+            # Another process has written to the log meanwhile.
             self._read = None
             raise UnknownBlock(str(error)) from error
         self._read = Head(last, end)
         return last < final
 
     def _common(self, session: Session, log: Store) -> Head | None:
-        """The last block of the log that is db-sync's too; what follows it is taken back. `None` for an empty log."""
+        """Return the last block of the log that db-sync has too, `None` for an empty log.
+
+        The blocks after it are taken back. Raises `AnotherChain` if there is no such block.
+        """
         log.bind(session.run("SELECT hash FROM block ORDER BY id LIMIT 1")[0][0])
         head, after, begins = log.head(), log.head().seq, 0
         while after > 0:
@@ -185,6 +206,7 @@ class DbSyncChain(AnchoringChain):
 
 
 def _best(session: Session) -> Head:
+    """Return the newest block. Raises `UnknownBlock` if there is none."""
     found = session.run(_BEST)
     if not found:
         raise UnknownBlock("db-sync has no block yet")
@@ -192,11 +214,13 @@ def _best(session: Session) -> Head:
 
 
 def _hash_at(session: Session, number: int) -> bytes | None:
+    """Return the hash of a block, `None` if db-sync does not have it."""
     found = session.run(_AT, (number,))
     return found[0][1] if found else None
 
 
 def _block(session: Session, number: int) -> BestBlock:
+    """Return a block with its objects."""
     found = session.run(_AT, (number,))
     if not found:
         raise UnknownBlock(f"db-sync has no block {number} now")
@@ -206,7 +230,7 @@ def _block(session: Session, number: int) -> BestBlock:
 
 
 def _check_schema(database: Database) -> None:
-    """Raises `SourceError` where the tables are not those of a known db-sync."""
+    """Raise `SourceError` unless the tables are those of a known db-sync."""
     there = set(database.select(_THERE))
     for table, columns in _COLUMNS.items():
         for column in columns:

@@ -1,7 +1,10 @@
-"""The node at work: each new best block in turn, final blocks into the log, processing, statuses, hand-over.
+"""The node at work: it goes through the chain's best blocks one by one.
 
-async with PrismNode(service, log, chain):
-    …
+    async with PrismNode(service, log, chain):
+        …
+
+For each best block it appends final blocks to the log, processes them, updates the statuses of
+operations, and anchors scheduled operations.
 """
 
 import asyncio
@@ -19,13 +22,19 @@ from pubsub_emulator.prism.service.service import PrismService
 _LOG: Final = logging.getLogger("pubsub.prism")
 _RETRY_SECONDS: Final = 1.0
 _MOST_UNPROCESSED: Final = 512
-"""Blocks of the best branch that are looked into: while a long chain is caught up with, only its end."""
+"""The greatest number of the best branch's blocks that are looked into. Of a long chain that is
+being caught up with, only the end is."""
 _AGAIN_BLOCKS: Final = 8
-"""Best blocks after which an object that was handed over, and is in no block, is handed over again."""
+"""The number of best blocks after which an object that was submitted and is in no block is
+submitted again."""
 
 
 class PrismNode:
-    """Follows a chain for a service; an asynchronous context manager, which raises what cannot be mended at its end."""
+    """Follows a chain for a service.
+
+    Use it as an asynchronous context manager. On leaving, it raises the error with which the node
+    could not go on.
+    """
 
     def __init__(self, service: PrismService, log: Store, chain: AnchoringChain) -> None:
         self._service = service
@@ -34,12 +43,16 @@ class PrismNode:
         self._task: asyncio.Task[None] | None = None
         self._handing: asyncio.Task[None] | None = None
         self._anchored: dict[bytes, int] = {}
-        """Objects that were handed over and still wait, each with the best block at that time."""
+        """The objects that were submitted and are not processed, each with the number of the best
+        block at that time."""
         self._to_anchor = asyncio.Event()
+        """Set when there may be objects to submit."""
         self._best = b""
+        """The hash of the best block up to which everything was done."""
         self._looked: tuple[int, bytes | None] | None = None
         """The last settled block that was looked into, with its hash."""
         self._is_away = False
+        """Whether the chain or the database did not answer, which is logged only once."""
 
     async def __aenter__(self) -> Self:
         self._service.handed_over = self._to_anchor.set
@@ -58,11 +71,12 @@ class PrismNode:
                 raise ended
 
     async def ended(self) -> None:
-        """Return, or raise why, when the node cannot go on."""
+        """Return when the node has ended. Raises the error with which it could not go on."""
         if self._task is not None:
             await asyncio.shield(self._task)
 
     async def _follow(self) -> None:
+        """Follow the chain until the task is cancelled or the node refuses a request."""
         while True:
             try:
                 await self.advance()
@@ -77,23 +91,30 @@ class PrismNode:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def advance(self) -> None:
-        """Go to the chain's best block, one block at a time: log, processing, then statuses."""
+        """Go to the chain's best block, one block at a time.
+
+        At each block, the log is processed first and then the statuses are updated, as if that
+        block had been the best one.
+        """
         best = await self._chain.best()
         if best.hash == self._best:
             return
         await self._chain.catch_up(self._log)
-        await asyncio.to_thread(self._service.processor.run, -1)  # what the log took back
+        # With -1 nothing is processed, but rows of blocks that the log took back are removed.
+        await asyncio.to_thread(self._service.processor.run, -1)
         branch = self._service.branch
         kept = await self._common()
         known = {each.number for each in branch.blocks if each.number <= kept}
-        # A block that the log took back, and the chain has still, is missing before those that are known.
+        # A block that the log took back may still be on the chain. It is then missing before the
+        # known ones.
         settled = self._chain.settled(best.number)
         unprocessed = max(min(kept, self._service.processor.processed), await self._looked_into(settled)) + 1
         first = max(unprocessed, best.number - _MOST_UNPROCESSED, 1)
         missing = [number for number in range(first, best.number + 1) if number not in known]
         added = [await self._chain.block(number) for number in missing]
         looked = (settled, await self._chain.hash_at(settled) if settled > 0 else None)
-        if added and await self._chain.hash_at(best.number) != best.hash:  # the branch changed meanwhile
+        # The branch changed while its blocks were read.
+        if added and await self._chain.hash_at(best.number) != best.hash:
             return
         for number in [each for each in missing if each > kept] or [best.number]:
             await asyncio.to_thread(self._service.processor.run, number)
@@ -116,21 +137,30 @@ class PrismNode:
         self._best, self._looked = best.hash, looked
 
     async def _looked_into(self, settled: int) -> int:
-        """Up to where blocks were looked into that the chain still has, or settled before the node began."""
+        """Return the number of the last block that was looked into and that the chain still has.
+
+        At first, that is the last block that was settled before the node began.
+        """
         if self._looked is None:
             return settled
         number, found = self._looked
         return number if found is not None and await self._chain.hash_at(number) == found else -1
 
     async def _common(self) -> int:
-        """The last block of the branch that the chain still has; those before it were processed."""
+        """Return the last block of the branch that the chain still has.
+
+        Blocks before the branch have been processed.
+        """
         for each in reversed(self._service.branch.blocks):
             if await self._chain.hash_at(each.number) == each.hash:
                 return each.number
         return self._service.processor.processed
 
     async def _hand_over(self) -> None:
-        """Anchor every object that has an operation RECEIVED, again where its transaction was lost with its block."""
+        """Submit every object with an operation that is RECEIVED.
+
+        An object whose transaction was lost with its block is submitted again.
+        """
         said = ""
         while True:
             await self._to_anchor.wait()
@@ -151,6 +181,7 @@ class PrismNode:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def _is_to_anchor(self, object_id: bytes, content: bytes) -> bool:
+        """Return whether an object must be submitted now."""
         at, branch = self._anchored.get(object_id), self._service.branch
         if at is None:
             return True

@@ -1,6 +1,6 @@
 """The gRPC front: `eventplane.prism.v1.PrismNode` of `protocol/prism.proto`.
 
-A request is checked whole before anything is done; a token is looked up first.
+A request is checked completely before anything is done. A token is looked up first.
 """
 
 import asyncio
@@ -27,7 +27,9 @@ from pubsub_emulator.prism.service.service import PrismService
 from pubsub_emulator.prism.tables.operations import OperationRow
 
 NAME: Final = "eventplane.prism.v1.PrismNode"
+"""The full name of the service."""
 MOST_FILTERS: Final = 64
+"""The greatest number of filters of a subscription, and of statuses of a filter."""
 _HASH: Final = 32
 
 _CODES: Final = {
@@ -38,8 +40,10 @@ _CODES: Final = {
     NotCancellable: grpc.StatusCode.FAILED_PRECONDITION,
     NothingAnchors: grpc.StatusCode.FAILED_PRECONDITION,
 }
+"""The status for each error."""
 _STATUSES: Final = {pb.OUTCOME_APPLIED: Status.APPLIED, pb.OUTCOME_REJECTED: Status.REJECTED}
 OUTCOMES: Final = {status: number for number, status in _STATUSES.items()}
+"""The number of each status in the protocol."""
 
 
 class _Front:
@@ -69,7 +73,7 @@ class _Front:
     async def stream(
         self, request: pb.GetSubscriptionEventsStreamRequest, client: str
     ) -> AsyncGenerator[pb.SubscriptionEvents, None]:
-        """Stream events until the client leaves or the stream cannot go on (PR-51 to PR-53)."""
+        """Stream operations until the client disconnects or the stream ends (PR-51 to PR-53)."""
         code = grpc.StatusCode.FAILED_PRECONDITION
         before: Message | None = None
         try:
@@ -77,6 +81,7 @@ class _Front:
             async with self._events.stream(request.subscription_token, client, after, seam=True) as messages:
                 code = grpc.StatusCode.ABORTED
                 async for message in messages:
+                    # A heartbeat that moves nothing is not sent.
                     if message.rows or before is None or message[1:] != before[1:]:
                         events, cursor = map(encode_row, message.rows), self._events.text(message.cursor)
                         yield pb.SubscriptionEvents(events=events, cursor=cursor, live=message.live)
@@ -95,7 +100,7 @@ class _Front:
         return pb.CancelSubscriptionResponse()
 
     async def schedule(self, request: pb.ScheduleOperationsRequest, client: str) -> pb.ScheduleOperationsResponse:
-        """Take operations to anchor (PR-63)."""
+        """Store operations to be anchored (PR-63)."""
         ids, token = await self._service.schedule(request.signed_operations, client)
         return pb.ScheduleOperationsResponse(operation_ids=ids, cancel_token=token)
 
@@ -114,7 +119,10 @@ class _Front:
                 yield encode_update(update)
 
     async def _after(self, request: pb.GetSubscriptionEventsStreamRequest) -> str | None:
-        """The beginning of a stream, as `EventService.stream` takes it. Raises `UnknownToken`, `BadCursor`."""
+        """Return the beginning of a stream, in the form of `EventService.stream`.
+
+        Raises `UnknownToken` and `BadCursor`.
+        """
         await asyncio.to_thread(self._events.registry.get, request.subscription_token)
         which = request.WhichOneof("start")
         if which == "cursor":
@@ -132,12 +140,18 @@ class _Front:
 def serve_prism(
     service: PrismService, host: str, port: int, callers: Callers = EVERYBODY, tls: Tls | None = None
 ) -> AbstractAsyncContextManager[int]:
-    """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
+    """Serve the methods at a port, 0 for any free one. The context yields the port.
+
+    Raises `OSError` if the port is not available.
+    """
     return serving([_Front(service).methods(callers)], host, port, tls=tls)
 
 
 def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
-    """The filters of a request (PR-43), one for each status where it names some. Raises `BadRequest` with the field."""
+    """Return the filters of a request (PR-43), one for each status that a filter names.
+
+    Raises `BadRequest`, which names the field.
+    """
     if not given:
         raise BadRequest("filters: there is none")
     if len(given) > MOST_FILTERS:
@@ -146,6 +160,7 @@ def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
 
 
 def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
+    """Return the filters of one filter in a request. `where` names it in errors."""
     try:
         kind = FilterType(given.type)
     except ValueError:
@@ -171,7 +186,7 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
 
 
 def encode_row(row: Row) -> pb.SubscriptionEvent:
-    """A row of the log of operations as protobuf."""
+    """Return a row of the log of operations as a protobuf message."""
     if not isinstance(row, OperationRow):
         raise TypeError(f"a {type(row).__name__} is no row of the log of operations")
     event = row.event
@@ -189,7 +204,7 @@ def encode_row(row: Row) -> pb.SubscriptionEvent:
 
 
 def encode_update(update: Update) -> pb.OperationStatusUpdate:
-    """A status as protobuf."""
+    """Return a status as a protobuf message."""
     return pb.OperationStatusUpdate(
         status=update.status.name,
         confirmation_level=update.level,
@@ -203,5 +218,6 @@ def _position(place: Place) -> pb.BlockPosition:
 
 
 def _check_hash(value: bytes, where: str) -> None:
+    """Raise `BadRequest` unless a value has the size of a hash."""
     if len(value) != _HASH:
         raise BadRequest(f"{where}: 32 bytes, not {len(value)}")

@@ -1,8 +1,11 @@
-"""The two halves of a node under asyncio: streams of operations, and the statuses of single ones (PR-50 to PR-63).
+"""The service of a node under asyncio: streams of operations and of statuses (PR-50 to PR-63).
 
-`PrismService.events` is the `EventService` of the log of operations. Statuses are read from tables and branch here, in
-worker threads, since databases block; their streams count against the same limits. A branch that moved meanwhile makes
-rows stale, so they are read again. Statuses are written down where that is wanted (EV-40).
+`PrismService.events` is the `EventService` of the log of operations. Statuses of single operations
+are read here, from the tables and from the best branch. Databases block, so they are read in worker
+threads. If the branch has moved meanwhile, the rows are stale and are read again.
+
+Streams of statuses count against the same limits as streams of operations. They are recorded if a
+recorder is given (EV-40).
 """
 
 import asyncio
@@ -25,26 +28,36 @@ from pubsub_emulator.prism.tables.processor import Processor
 from pubsub_emulator.prism.tables.registry import PER_CLIENT, PrismRegistry
 from pubsub_emulator.prism.tables.scheduled import PENDING_BLOCKS, Scheduled
 
-FINISHED: Final = "finished"  #: How a stream ended that the node ended after a final status
+FINISHED: Final = "finished"
+"""The end of a stream that ended after a final status."""
 _RETRY_SECONDS: Final = 0.5
 _MINUTE: Final = 60.0
-_LOOK_SECONDS: Final = 1.0  # how soon what another process processed is seen
+_LOOK_SECONDS: Final = 1.0
+"""The greatest delay until rows of another process are seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrismLimits(Limits):
-    """Limits of what clients hold open (PR-54), and of reading rows."""
+    """The limits of clients (PR-54) and of reading."""
 
     streams_per_client: int = 8
     bound: int = 500
     full_reads: int = 4
     subscriptions_per_client: int = PER_CLIENT
+    """The number of subscriptions that one client may have."""
     pending_blocks: int = PENDING_BLOCKS
-    schedules_per_minute: int = 100  #: Operations that a client may schedule
+    """The number of best blocks after which a scheduled operation that is in no block is
+    cancelled."""
+    schedules_per_minute: int = 100
+    """The number of operations that a client may schedule in a minute."""
 
 
 class OperationService(EventService[Filter]):
-    """The service of the operations in a node's tables; the node says when there are more."""
+    """The service of the operations in a node's tables.
+
+    The node calls `notice` when the tables may have changed. Rows of other processes are seen
+    within `_LOOK_SECONDS`.
+    """
 
     def __init__(self, log: OperationLog, registry: PrismRegistry, limits: Limits, recorder: Recorder | None) -> None:
         super().__init__(log, registry, limits, recorder)
@@ -53,11 +66,11 @@ class OperationService(EventService[Filter]):
         self._noticed = asyncio.Event()
 
     def notice(self) -> None:
-        """The tables may have changed."""
+        """Look at the tables, which may have changed."""
         self._noticed.set()
 
     def stop(self) -> None:
-        """End all streams with a resumable status; nothing new begins."""
+        """End all streams with a resumable status, and refuse new ones."""
         super().stop()
         self.notice()
 
@@ -67,26 +80,30 @@ class OperationService(EventService[Filter]):
 
 
 class StatusRecorder(Protocol):
-    """Writes channel 7 down (EV-40); `stream` is a name of its own for each stream. The calls' order counts."""
+    """Records streams of statuses (EV-40). `stream` is a unique name for each stream.
+
+    The order of the calls is significant: an audit compares what streams told with what was true at
+    that time.
+    """
 
     def held(self, operation_id: bytes, update: Update) -> None:
-        """The status of an operation is this from now on."""
+        """Record that an operation has this status from now on."""
 
     def began(self, stream: str, operation_id: bytes) -> None:
-        """A stream begins."""
+        """Record that a stream begins."""
 
     def record(self, stream: str, update: Update) -> None:
-        """A status is handed to the client's connection."""
+        """Record that a status was handed to the client's connection."""
 
     def waits(self, stream: str) -> None:
-        """A stream looked just now, and has nothing to tell."""
+        """Record that a stream has looked just now and has nothing new."""
 
     def stopped(self, stream: str, how: str) -> None:
-        """A stream ended; `FINISHED`, or why else."""
+        """Record that a stream has ended. `how` is `FINISHED` or another reason."""
 
 
 class PrismService:
-    """One node's subscriptions and statuses. `branch` is the best branch as far as the node followed it."""
+    """The subscriptions and statuses of one node."""
 
     def __init__(
         self,
@@ -104,28 +121,38 @@ class PrismService:
         registry = PrismRegistry(database, self.limits.subscriptions_per_client)
         self.events = OperationService(OperationLog(database), registry, self.limits, recorder)
         self.branch = Branch()
+        """The best branch, as far as the node has followed it."""
         self.scheduled = Scheduled(database)
         self._status_recorder = status_recorder
         self._looking = asyncio.Lock()
-        self.handed_over: Callable[[], None] = lambda: None  #: Called when there is something new to anchor
+        """Held while a status is read and recorded, so that records are in order."""
+        self.handed_over: Callable[[], None] = lambda: None
+        """Called when there is something new to anchor. The node sets it."""
         self._status_streams: dict[Held, bytes] = {}
-        self._told: dict[bytes, Update | None] = {}  # what the recorder was told of the operations of these streams
-        self._schedules: dict[str, list[float]] = {}  # when each client scheduled an operation, in the last minute
+        self._told: dict[bytes, Update | None] = {}
+        """The last recorded status of each operation that has a stream."""
+        self._schedules: dict[str, list[float]] = {}
+        """When each client scheduled operations, within the last minute."""
 
     async def notice(self) -> None:
-        """The tables or the branch may have changed: wake everyone."""
+        """Wake all streams, because the tables or the branch may have changed."""
         self.events.notice()
         await self._look_at_statuses()
 
     async def _look_at_statuses(self) -> None:
+        """Record the statuses of operations that have streams, and wake these streams."""
         for operation_id in tuple(self._told) if self._status_recorder is not None else ():
-            with contextlib.suppress(StoreUnavailable):  # then the next look finds it
+            # If the database is away, the next look finds the status.
+            with contextlib.suppress(StoreUnavailable):
                 await self._look(operation_id)
         for each in self._status_streams:
             each.wake.set()
 
     async def schedule(self, signed: Sequence[bytes], client: str) -> tuple[list[bytes], str]:
-        """Store operations to anchor. Raises `BadRequest`, `AlreadyThere`, `LimitReached`, `NothingAnchors`."""
+        """Store operations to be anchored. Returns their ids and a token to cancel them.
+
+        Raises `BadRequest`, `AlreadyThere`, `LimitReached` and `NothingAnchors`.
+        """
         self.events.check_stopping()
         if not self._anchors:
             raise NothingAnchors("this node only reads its chain; submit to a node that anchors, or with a wallet")
@@ -136,7 +163,10 @@ class PrismService:
         return stored
 
     def _check_schedule(self, client: str, count: int) -> None:
-        """Count operations of a client in the last minute; each costs the node's account a fee."""
+        """Count a client's operations of the last minute. Raises `LimitReached`.
+
+        The limit exists because each operation costs the node's account a fee.
+        """
         most, now = self.limits.schedules_per_minute, asyncio.get_running_loop().time()
         for each in [name for name, times in self._schedules.items() if times[-1] <= now - _MINUTE]:
             del self._schedules[each]
@@ -146,13 +176,16 @@ class PrismService:
         self._schedules[client] = times + [now] * max(count, 1)
 
     async def cancel_operation(self, operation_id: bytes, token: str) -> None:
-        """Cancel an operation. Raises `UnknownOperation`, `NotCancellable`."""
+        """Cancel an operation. Raises `UnknownOperation` and `NotCancellable`."""
         in_block = self.branch.place(operation_id) is not None
         await asyncio.to_thread(self.scheduled.cancel, operation_id, token, in_block)
         await self._look_at_statuses()
 
     async def statuses(self, operation_id: bytes, client: str) -> AsyncGenerator[Update, None]:
-        """The status of an operation, then its changes, until a final one. Raises `UnknownOperation`, `Ended`."""
+        """Yield the status of an operation, and then its changes, until a final one.
+
+        Raises `UnknownOperation` and `Ended`.
+        """
         name, how, last, recorder = secrets.token_hex(8), "disconnected", None, self._status_recorder
         with self.events.held(client) as mine:
             self._status_streams[mine] = operation_id
@@ -166,7 +199,8 @@ class PrismService:
                     except StoreUnavailable:
                         await asyncio.sleep(_RETRY_SECONDS)
                         continue
-                    if found is None and last is not None:  # out of blocks for too long, and not scheduled here
+                    # It was out of blocks for too long and was not scheduled here.
+                    if found is None and last is not None:
                         found = Update(OperationStatus.CANCELLED)
                     if found is None:
                         raise UnknownOperation("no operation of this id is known here")
@@ -193,13 +227,17 @@ class PrismService:
                     del self._told[operation_id]
 
     async def _look(self, operation_id: bytes) -> Update | None:
-        """The status of an operation, `None` where nobody knows it; with a recorder one after the other."""
+        """Return the status of an operation, `None` if it is unknown.
+
+        With a recorder, statuses are read one after the other and changes are recorded.
+        """
         if self._status_recorder is None:
             return await self._read(operation_id)
         async with self._looking:
             found = true = await self._read(operation_id)
             told = self._told.get(operation_id)
-            if found is None and told is not None:  # out of blocks for too long, and not scheduled here
+            # As in `statuses`: out of blocks for too long, and not scheduled here.
+            if found is None and told is not None:
                 true = Update(OperationStatus.CANCELLED)
             if true is not None and true != told and operation_id in self._told:
                 self._told[operation_id] = true
@@ -207,6 +245,7 @@ class PrismService:
             return found
 
     async def _read(self, operation_id: bytes) -> Update | None:
+        """Return the status according to the rows and the branch, both of the same moment."""
         while True:
             version = self.branch.version
             known = await asyncio.to_thread(self.scheduled.known, operation_id)

@@ -1,7 +1,9 @@
-"""DIDs and batches as the rows of applied operations make them: nothing else is stored of the state.
+"""DIDs and batches, derived from the rows of applied operations.
 
-A DID is its CREATE_DID and what was applied to it since, a batch its ISSUE and the revocations. Both are found by
-index, and kept in memory while they are in use. So whatever a rewind does to the rows, the state is that of the rows.
+Nothing else is stored of the state. A DID is its CREATE_DID with the operations that were applied
+to it since, and a batch is its ISSUE_CREDENTIAL_BATCH with its revocations. Both are found by index
+and cached while they are in use. So after a rewind has removed rows, the state is right again
+without further work.
 """
 
 from collections import OrderedDict
@@ -17,13 +19,19 @@ from pubsub_emulator.prism.core.state import Batch, Did, revoked
 
 T = TypeVar("T")
 
-KEPT: Final = 20_000  #: DIDs, and batches, that are kept in memory
+KEPT: Final = 20_000
+"""The greatest number of cached DIDs, and of cached batches."""
 _CHUNK: Final = 400
+"""The greatest number of parameters in one statement."""
 _APPLIED: Final = "atala_operations WHERE atala_operation_status = 'APPLIED' AND"
+"""The table and the condition of applied operations, for the beginning of a WHERE clause."""
 
 
 class Kept:
-    """The cache that transactions share: decoded DIDs and batches of committed rows."""
+    """The cache that transactions share: DIDs and batches of committed rows.
+
+    Those that were not used for the longest time are dropped first.
+    """
 
     def __init__(self, size: int = KEPT) -> None:
         self._size = size
@@ -31,12 +39,12 @@ class Kept:
         self.batches: OrderedDict[str, Batch] = OrderedDict()
 
     def clear(self) -> None:
-        """Forget all: rows were taken back."""
+        """Forget everything, because rows were removed."""
         self.dids.clear()
         self.batches.clear()
 
     def put(self, kept: OrderedDict[str, T], changed: dict[str, T]) -> None:
-        """Take into `dids` or `batches` what a committed transaction has."""
+        """Cache the values that a committed transaction has changed, in `dids` or `batches`."""
         for name, value in changed.items():
             kept[name] = value
             kept.move_to_end(name)
@@ -45,16 +53,24 @@ class Kept:
 
 
 class SqlLedger(MemoryLedger):
-    """The ledger of the tables for the time of one transaction: `dids` and `batches` are those that it changed."""
+    """The ledger of the tables for one transaction.
+
+    `dids` and `batches` have the values that this transaction has changed. They go into the cache
+    when it is committed.
+    """
 
     def __init__(self, session: Session, kept: Kept) -> None:
         super().__init__()
         self._session = session
         self._kept = kept
-        self._no_batches: set[str] = set()  # batches that no row issues, so that each new one costs no query of its own
+        self._no_batches: set[str] = set()
+        """Batches that no row issues, so that a new batch does not need a query of its own."""
 
     def look_up(self, operations: Sequence[Examined]) -> None:
-        """Learn which of these operations were applied; only they may be asked about."""
+        """Load which of these operations were applied before, in few queries.
+
+        Only these operations may then be asked about.
+        """
         applied = self._chosen(
             f"SELECT signed_atala_operation_id, operation_hash FROM {_APPLIED} operation_hash IN ({{}})",
             [each.hash for each in operations if each.hash is not None],
@@ -68,7 +84,7 @@ class SqlLedger(MemoryLedger):
         self._no_batches |= {*unknown} - {each for (each,) in issued}
 
     def _chosen(self, statement: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a statement with `IN ({})` for all these values."""
+        """Yield the rows of a statement with `IN ({})` for all these values."""
         for at in range(0, len(values), _CHUNK):
             chunk = values[at : at + _CHUNK]
             yield from self._session.run(statement.format(", ".join("?" * len(chunk))), chunk)
@@ -81,6 +97,7 @@ class SqlLedger(MemoryLedger):
         return found if found or batch_id in self._no_batches else self._load(self._kept.batches, load_batch, batch_id)
 
     def _load(self, kept: OrderedDict[str, T], load: Callable[[Session, str], T | None], name: str) -> T | None:
+        """Return a value from the cache or from the rows, `None` if there is none."""
         if name not in kept:
             found = load(self._session, name)
             if found is None:
@@ -90,13 +107,16 @@ class SqlLedger(MemoryLedger):
         return kept[name]
 
     def is_rejected(self, operation_id: bytes) -> bool:
-        """Whether this operation was rejected. It asks the tables; this is rare, since most operations are applied."""
+        """Return whether an operation was rejected before.
+
+        This asks the tables, which is rare: only an operation that is rejected now needs it.
+        """
         row = "atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status = 'REJECTED'"
         return operation_id in self.rejected or bool(self._session.run(f"SELECT 1 FROM {row}", (operation_id,)))
 
 
 def load_did(session: Session, suffix: str) -> Did | None:
-    """The DID of a suffix, by its applied operations; `None` when it was never created."""
+    """Return a DID from its applied operations, `None` if it was never created."""
     rows = session.run(f"SELECT atala_operation_content FROM {_APPLIED} created_did_suffix = ?", (suffix,))
     if not rows:
         return None
@@ -114,7 +134,7 @@ def load_did(session: Session, suffix: str) -> Did | None:
 
 
 def load_batch(session: Session, batch_id: str) -> Batch | None:
-    """The batch of an id, by its applied operations; `None` when it was never issued."""
+    """Return a batch from its applied operations, `None` if it was never issued."""
     rows = session.run(
         "SELECT atala_operation_did_suffix, atala_operation_content "
         f"FROM {_APPLIED} credential_batch_id = ? ORDER BY atala_operation_seq_no",
@@ -133,4 +153,5 @@ def load_batch(session: Session, batch_id: str) -> Batch | None:
 
 
 def _operation(content: bytes) -> m.AtalaOperation:
+    """Return the AtalaOperation in the bytes of a SignedAtalaOperation."""
     return m.decode(m.SignedAtalaOperation, content).operation or m.AtalaOperation()

@@ -1,10 +1,15 @@
-"""The processed operations as a log: what `EventService` serves, and one audit checks beside other logs (PR-6, EV-40).
+"""The processed operations as a log, which `EventService` serves and audits read (PR-6, EV-40).
 
-seq   seq_no                    kind  TYPE.STATUS, as CREATE_DID.APPLIED      id  the operation id
-body  did, batch, reason, signed (sha256 of the content), whole (a batch's revocation), and of each listed
-      credential hash `c<hex>`: true
+The columns of a row are:
 
-No row is stored twice: `atala_operations` is the table of this log, and its columns answer for the fields of filters.
+- seq is the operation's seq_no.
+- kind is TYPE.STATUS, for example CREATE_DID.APPLIED.
+- id is the operation id.
+- body has did, batch, reason, signed (the SHA-256 hash of the content), whole (for a revocation,
+  whether it concerns the whole batch), and `c<hex>`: true for each credential hash that is listed.
+
+No row is stored twice: `atala_operations` is the table of this log, and filters on fields become
+conditions on its columns.
 """
 
 from collections.abc import Sequence
@@ -26,7 +31,8 @@ from pubsub_emulator.prism.core.process import OperationType, Status, revoked_ha
 from pubsub_emulator.prism.core.status import Place
 from pubsub_emulator.prism.tables.processor import CHANNEL, position
 
-NETWORK: Final = "prism"  #: The name of the log in cursors and in the tables of deliveries
+NETWORK: Final = "prism"
+"""The name of the log in cursors and in the tables of deliveries."""
 
 _COLUMNS: Final = (
     "atala_operation_seq_no, signed_atala_operation_id, atala_operation_type, atala_operation_status, "
@@ -37,20 +43,24 @@ _REVOKED: Final = "EXISTS (SELECT 1 FROM revoked_credentials AS r WHERE r.seq_no
 
 _TYPES: Final = {each: each.name for each in OperationType}
 _BY_TYPE: Final = OperationType.__members__
-_BY_STATUS: Final = Status.__members__  #: Names and members, which enumerations look up each time
+_BY_STATUS: Final = Status.__members__
+"""Names and members, because an enumeration looks them up at each use."""
 
 
 class Event(NamedTuple):
-    """A processed row, as streams deliver it."""
+    """A processed operation, as streams deliver it."""
 
     seq_no: int
     operation_id: bytes
     type: OperationType
     status: Status
     reason: Reason | None
+    """The reason of a rejection, `None` if the operation was applied."""
     did_suffix: str | None
+    """The DID to which it is attributed, or that it created."""
     credential_batch_id: str | None
     content: bytes
+    """The bytes of the SignedAtalaOperation."""
     place: Place
 
 
@@ -58,10 +68,11 @@ class OperationRow(Row):
     """An operation as a row of the log."""
 
     event: Event
+    """The operation with all that clients get."""
 
 
 class OperationLog(LogReader):
-    """The processed operations in a node's tables."""
+    """The processed operations in a node's tables, as a log."""
 
     network = NETWORK
 
@@ -94,7 +105,10 @@ class OperationLog(LogReader):
         return self.head() != known
 
     def after_operation(self, operation_id: bytes) -> Cursor:
-        """The cursor after the first processed row of an id. Raises `BadCursor`."""
+        """Return the cursor after the first processed row of an operation id.
+
+        Raises `BadCursor` if there is none.
+        """
         with self._database.transaction() as session:
             rows = "atala_operations WHERE signed_atala_operation_id = ?"
             found = session.run(f"SELECT min(atala_operation_seq_no) FROM {rows}", (operation_id,))
@@ -103,7 +117,11 @@ class OperationLog(LogReader):
             return Cursor(position(session).epoch, found[0][0])
 
     def last_common(self, cut: Cursor) -> tuple[Cursor, bytes]:
-        """The last row left at a cut, whatever was taken back since, and its id: 0 and an empty one if none is left."""
+        """Return the last row that remains at a cut, and its operation id.
+
+        Rows may have been taken back since the cut. If no row remains, the cursor has seq 0 and the
+        id is empty.
+        """
         with self._database.transaction() as session:
             epoch = position(session).epoch
             least = session.run("SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (cut.epoch,))[0][0]
@@ -112,20 +130,23 @@ class OperationLog(LogReader):
 
 
 class _Columns(Columns):
-    """The fields of operations by the columns that hold them, for `where`."""
+    """The fields of operations, as conditions on the columns that have them."""
 
     def chain(self, chain: int | None) -> Clause:
         return Clause("(1 = 1)" if chain is None else "(1 = 0)")
 
     def kind(self, kind: str) -> Clause:
-        """Type and status, or a type for `TYPE.*`."""
+        """Return the condition for a type and status, or for a type with `TYPE.*`."""
         name, _, status = kind.partition(".")
         if status == "*":
             return Clause("(atala_operation_type = ?)", (name,))
         return Clause("(atala_operation_type = ? AND atala_operation_status = ?)", (name, status))
 
     def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
-        """The fields that `log_filter` names. Raises `BadFilter` for others."""
+        """Return the condition for a field that `log_filter` uses.
+
+        Raises `BadFilter` for others.
+        """
         match (path, op, value):
             case (("did",), "=", str()):
                 sql = (
@@ -146,7 +167,10 @@ class _Columns(Columns):
 
 
 def read_events(session: Session, after: int, limit: int, wanted: Filter = ANY, span: int = SPAN) -> list[Event]:
-    """Matching operations with `seq_no > after`, at most `limit` of them, among at most `span`."""
+    """Return matching operations with `seq_no > after`.
+
+    At most `limit` operations are returned, and at most `span` are looked at.
+    """
     clause = where(wanted, _Columns())
     found = session.run(
         f"SELECT {_COLUMNS} FROM atala_operations AS o WHERE atala_operation_seq_no > ? "
@@ -157,8 +181,9 @@ def read_events(session: Session, after: int, limit: int, wanted: Filter = ANY, 
 
 
 def row_of(event: Event) -> OperationRow:
-    """An operation as a row of a log."""
+    """Return an operation as a row of the log."""
     reason = None if event.reason is None else event.reason.name
+    # The JSON is written directly, as all values are names or hexadecimal digits.
     body = f'"did":{_text(event.did_suffix)},"batch":{_text(event.credential_batch_id)},"reason":{_text(reason)}'
     body += f',"signed":"{sha256(event.content).hex()}"'
     if event.type is OperationType.REVOKE_CREDENTIALS:
@@ -181,7 +206,7 @@ def row_of(event: Event) -> OperationRow:
 
 
 def log_filter(each: PrismFilter) -> Filter:
-    """A filter over such rows."""
+    """Return a filter of PRISM as a filter over these rows."""
     parts: list[Filter] = []
     if each.type in TYPES:
         parts.append(OneOf(*(Kind(f"{kind.name}.*") for kind in TYPES[each.type])))
@@ -197,13 +222,14 @@ def log_filter(each: PrismFilter) -> Filter:
 
 
 def id_at(session: Session, seq_no: int) -> bytes:
-    """The id of a row, empty if there is none."""
+    """Return the operation id of a row, empty if there is no row."""
     row = "atala_operations WHERE atala_operation_seq_no = ?"
     found = session.run(f"SELECT signed_atala_operation_id FROM {row}", (seq_no,))
     return bytes(found[0][0]) if found else b""
 
 
 def _event(row: Sequence[Any]) -> Event:
+    """Return the operation in a row of the table."""
     number, operation_id, kind, status, details, suffix, batch, content, block, block_hash, at, place, time = row
     return Event(
         number,
@@ -219,5 +245,5 @@ def _event(row: Sequence[Any]) -> Event:
 
 
 def _text(value: str | None) -> str:
-    """The JSON of a name or of hex digits."""
+    """Return the JSON of a name or of hexadecimal digits."""
     return "null" if value is None else f'"{value}"'

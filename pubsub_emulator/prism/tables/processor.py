@@ -1,7 +1,9 @@
-"""From the log's blocks to rows: one transaction for each block that anchored something (PR-2 to PR-5).
+"""From the log's blocks to rows (PR-2 to PR-5).
 
-processor = Processor(database, log, Source(), depth=2)
-processor.run()                # processes what is deep enough, follows rewinds; then waits for nobody
+    processor = Processor(database, log, Source(), depth=2)
+    processor.run()                # processes what is deep enough, follows rewinds, and returns
+
+Each block with objects is one transaction.
 """
 
 import secrets
@@ -23,29 +25,39 @@ from pubsub_emulator.prism.tables.ledger import Kept, SqlLedger
 from pubsub_emulator.prism.tables.schema import prepare
 
 DEPTH: Final = 2
+"""The number of blocks that must be above a block before it is processed."""
 _PAGE: Final = 500
-_REMEMBERED: Final = 1_024  # blocks, deep enough, of which is known whether they are still the log's
-CHANNEL: Final = "prism_rows"  #: Where databases say that rows came or went
+"""The number of rows in one read of the log."""
+_REMEMBERED: Final = 1_024
+"""The number of processed blocks whose hashes are remembered, to find out after a rewind which are
+still in the log."""
+CHANNEL: Final = "prism_rows"
+"""The channel on which databases report that rows were added or removed."""
 _APPLIED: Final = Status.APPLIED.value
 _REJECTED: Final = Status.REJECTED.value
 _TYPES: Final = {int(each): each.name for each in OperationType}
-"""Their names, which the enumeration looks up each time."""
+"""The names of the types, which the enumeration would look up each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Which events of the leading chain carry objects, and where in them the bytes are (PR-1)."""
+    """The events of the leading chain that carry objects, and where their bytes are (PR-1)."""
 
     kind: str = "Prism.ObjectAnchored"
+    """The kind of the events."""
     path: tuple[str | int, ...] = ("object",)
+    """The names and indices that lead to the bytes."""
 
     @property
     def where(self) -> Filter:
-        """The filter of these events."""
+        """Return the filter of these events."""
         return All(Chain(None), Kind(self.kind))
 
     def bytes_of(self, row: Row) -> bytes:
-        """The object of an event; nothing where there are no bytes, which does not decode."""
+        """Return the object of an event.
+
+        Returns empty bytes, which are not an object, if there are no bytes at the path.
+        """
         found: Value = row.fields
         for step in self.path:
             found = _inner(found, step)
@@ -55,29 +67,44 @@ class Source:
             return b""
 
     def text(self) -> str:
-        """The text that identifies the source in the tables: those made for another source are refused."""
+        """Return a text that identifies the source.
+
+        It is stored, and tables that were made from another source are refused.
+        """
         return f"{self.kind} {'.'.join(map(str, self.path))}"
 
 
 class Position(NamedTuple):
     """The position of the tables."""
 
-    epoch: int  #: Of the tables
-    seq_no: int  #: Of the last row
+    epoch: int
+    """The epoch of the tables."""
+    seq_no: int
+    """The number of the last row."""
     log_epoch: int
-    log_seq: int  #: Up to where the log was processed
-    block_number: int | None  #: The last block that had objects
+    """The epoch of the log in which `log_seq` is meant."""
+    log_seq: int
+    """The last `seq` of the log that was processed."""
+    block_number: int | None
+    """The last block with objects that was processed."""
 
 
 class _Object(NamedTuple):
+    """An object in a block."""
+
     place: int
+    """Its place among the objects of the block."""
     id: bytes
     raw: bytes
     operations: tuple[Examined, ...]
 
 
 class Processor:
-    """The one writer of rows. Raises `AnotherChain` when the tables are of another log or source."""
+    """Writes the rows of a log's blocks. Nothing else writes rows of processed operations.
+
+    `committed` is called after each change of the tables. Raises `AnotherChain` if the tables were
+    made from another log or source.
+    """
 
     def __init__(
         self,
@@ -91,7 +118,9 @@ class Processor:
         self.source = source or Source()
         self.depth = depth
         self.log = log
-        self.ignored = 0  #: Objects that did not decode, since this processor was made (PR-20)
+        self.ignored = 0
+        """The number of objects that could not be decoded, since this processor was made
+        (PR-20)."""
         self._committed = committed
         self._kept = Kept()
         prepare(database)
@@ -103,18 +132,26 @@ class Processor:
         if bytes(found[0][2]) != log.id or found[0][1] != self.source.text():
             raise AnotherChain(f"{database.place} holds what was processed of another log, or of other events")
         self.id = bytes(found[0][0])
-        self.processed = -1  #: The last block that is processed, of the branch that the log has
-        self._last_block = -1  # the last block with objects: a rewind leaves it, though it may be less deep then (PR-5)
+        self.processed = -1
+        """The last processed block on the branch that the log has."""
+        self._last_block = -1
+        """The last block with objects. A rewind leaves it processed, even if it is less deep then
+        (PR-5)."""
         self._deep_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
-        self._seen = 0  # up to where the log has nothing more for us, not stored
+        """The number and hash of blocks up to which everything was processed, ascending."""
+        self._seen = 0
+        """The last `seq` of the log that needs no further look. It is not stored."""
 
     def position(self) -> Position:
-        """The position of the tables."""
+        """Return the position of the tables."""
         with self.database.transaction() as session:
             return position(session)
 
     def run(self, until: int | None = None) -> int:
-        """Process all blocks that are deep enough, as if the log ended at block `until`; returns how many rows came."""
+        """Process all blocks that are deep enough, and return the number of new rows.
+
+        With `until`, the log counts as ending at that block.
+        """
         before = self.position()
         self._last_block = -1 if before.block_number is None else before.block_number
         self._seen = max(before.log_seq, self._seen)
@@ -127,7 +164,8 @@ class Processor:
             through = page.head.anchor if until is None else min(until, page.head.anchor or 0)
             last = (-1 if through is None else through) - self.depth
             found = self._deep(page, last)
-            if found is None:  # a rewind came between two reads
+            # The log was rewound between two reads, so the page is read again.
+            if found is None:
                 continue
             for number, anchored in found:
                 rows += self._block(epoch, number, anchored)
@@ -139,7 +177,10 @@ class Processor:
                 return rows
 
     def _note_deep(self, last: int) -> None:
-        """Everything up to block `last` is processed, unless a rewind left less of what was."""
+        """Note that everything up to block `last` was processed.
+
+        After a rewind, only blocks that the log still has count.
+        """
         while self._deep_blocks and self.log.hash_at(self._deep_blocks[-1][0]) != self._deep_blocks[-1][1]:
             self._deep_blocks.pop()
         known = self._deep_blocks[-1][0] if self._deep_blocks else -1
@@ -149,13 +190,17 @@ class Processor:
         self.processed = max(self._last_block, self._deep_blocks[-1][0] if self._deep_blocks else -1)
 
     def _deep(self, page: Page, last: int) -> list[tuple[int, list[Row]]] | None:
-        """The page's blocks up to number `last`, each whole."""
+        """Return the page's blocks up to number `last`, each complete.
+
+        Returns `None` if the log was rewound meanwhile.
+        """
         blocks = [(number, list(rows)) for number, rows in groupby(page.rows, key=lambda row: row.block)]
         deep = [(number, rows) for number, rows in blocks if number <= last]
         if not deep or len(page.rows) < _PAGE:
             return deep
         if len(deep) > 1:
-            return deep[:-1]  # the next page begins with the one that may go on
+            # The last block may continue on the next page, which begins with it.
+            return deep[:-1]
         number, rows = deep[0]
         while True:
             more = self.log.read(rows[-1].seq, _PAGE, self.source.where, SPAN)
@@ -167,12 +212,13 @@ class Processor:
                 return [(number, rows)]
 
     def _block(self, log_epoch: int, number: int, anchored: Sequence[Row]) -> int:
-        """Process one block in one transaction; returns how many rows it made."""
+        """Process one block in one transaction, and return the number of its rows."""
         objects, ignored = self._objects(anchored)
         block_hash = self.log.hash_at(anchored[0].anchor)
         with self.database.transaction(write=True) as session:
             at = position(session, lock=self.database.dialect)
-            if at.log_seq >= anchored[-1].seq:  # another process was here
+            # Another process has processed this block.
+            if at.log_seq >= anchored[-1].seq:
                 return 0
             ledger = SqlLedger(session, self._kept)
             ledger.look_up([examined for each in objects for examined in each.operations])
@@ -199,6 +245,7 @@ class Processor:
         return len(outcomes)
 
     def _objects(self, anchored: Sequence[Row]) -> tuple[list[_Object], int]:
+        """Return the objects of a block, and the number of those that are ignored."""
         found: list[_Object] = []
         for index, row in enumerate(anchored):
             raw = self.source.bytes_of(row)
@@ -208,7 +255,11 @@ class Processor:
         return found, len(anchored) - len(found)
 
     def _follow_rewind(self, known: int, epoch: int) -> int:
-        """Take back what the log took back; returns the log's epoch from which to read on."""
+        """Remove the rows of blocks that the log has taken back.
+
+        `known` is the log's epoch that the tables have, `epoch` the present one. Returns the epoch
+        from which to read on.
+        """
         common = self.log.common(known)
         least = self._seen if common is None else common
         self._seen = min(self._seen, least)
@@ -225,7 +276,7 @@ class Processor:
 
 
 def _inner(value: Value, step: str | int) -> Value:
-    """The value at a name or index of a field's value, `None` where there is none."""
+    """Return the value at a name or index inside of a value, `None` if there is none."""
     if isinstance(value, dict) and isinstance(step, str):
         return value.get(step)
     if isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
@@ -234,14 +285,17 @@ def _inner(value: Value, step: str | int) -> Value:
 
 
 def position(session: Session, lock: Dialect | None = None) -> Position:
-    """The position of the tables; with a dialect, locked until the transaction ends."""
+    """Return the position of the tables. With a dialect, lock it until the transaction ends."""
     locking = " FOR UPDATE" if lock is Dialect.POSTGRESQL else ""
     found = session.run(f"SELECT epoch, seq_no, log_epoch, log_seq, block_number FROM prism_meta{locking}")
     return Position(*found[0])
 
 
 def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
-    """Remove what came of the log after `common`, and raise the epoch (PR-5); the last block with objects, or -1."""
+    """Remove the rows that came from the log after `common`, and raise the epoch (PR-5).
+
+    Returns the last remaining block with objects, -1 if none remains.
+    """
     last_kept = "processed_blocks WHERE log_seq <= ? ORDER BY log_seq DESC LIMIT 1"
     kept = session.run(f"SELECT block_number, log_seq FROM {last_kept}", (common,))
     number, log_seq = kept[0] if kept else (None, 0)
@@ -263,6 +317,11 @@ def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
 
 
 def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> None:
+    """Store the objects of a block.
+
+    Rows of their operations that were scheduled here are removed, as the operations are now
+    processed.
+    """
     session.run_many(
         "INSERT INTO atala_objects VALUES (?, ?, 'PROCESSED', ?) ON CONFLICT (atala_object_id) DO UPDATE "
         "SET atala_object_status = 'PROCESSED', block_number = coalesce(atala_objects.block_number, ?)",
@@ -283,6 +342,7 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
     block_hash: bytes | None,
     time: int,
 ) -> None:
+    """Store the rows of a block's operations."""
     rows: list[tuple[object, ...]] = []
     shared = {anchored.place: bytearray(anchored.id) for anchored, _, _ in outcomes}
     block = None if block_hash is None else bytearray(block_hash)

@@ -1,4 +1,4 @@
-"""Subscriptions and their filters in the tables of the design: the registry of the service (PR-30, PR-31)."""
+"""Subscriptions and their filters in PRISM's tables: the registry of the service (PR-30, PR-31)."""
 
 import secrets
 import threading
@@ -16,21 +16,32 @@ from pubsub_emulator.prism.core.process import Status
 from pubsub_emulator.prism.tables.operations import id_at, log_filter
 from pubsub_emulator.prism.tables.processor import position
 
-PER_CLIENT: Final = 100  #: Subscriptions that one client may have
+PER_CLIENT: Final = 100
+"""The number of subscriptions that one client may have."""
 
 
 class PrismRegistry(Registry[Filter]):
-    """The registry of a node. Its clients' addresses are not stored (PR-54): they are counted while it runs."""
+    """The registry of a node.
+
+    The addresses of clients are not stored (PR-54). Their subscriptions are counted while the node
+    runs.
+    """
 
     def __init__(self, database: Database, per_client: int = PER_CLIENT) -> None:
         self._database = database
         self._per_client = per_client
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
+        """The number of subscriptions of each client."""
         self._holders: dict[str, str] = {}
+        """The client of each subscription, by its name."""
 
     def add(self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False) -> TokenAndBound:
-        """Make a subscription after the last operation, in one transaction (PR-50). Raises `LimitReached`."""
+        """Make a subscription after the last operation, in one transaction (PR-50).
+
+        Raises `LimitReached`. `after` is ignored: the bound is the end of the operations at the
+        moment of writing.
+        """
         token = secrets.token_urlsafe(TOKEN_BYTES)
         key = token_hash(token)
         self._count(client)
@@ -77,15 +88,16 @@ class PrismRegistry(Registry[Filter]):
         return key.hex()
 
     def use(self, names: Collection[str]) -> None:
-        """Nothing: PRISM's subscriptions stay until they are cancelled."""
+        """Do nothing: PRISM's subscriptions remain until they are cancelled."""
 
     def after_operation(self, token: str) -> bytes:
-        """The id of the last operation when a subscription was made, empty if there was none."""
+        """Return the id of the last operation at the time of a subscription, empty without one."""
         asked = "SELECT after_operation FROM subscriptions WHERE subscription_token = ?"
         found = self._database.select(asked, (token_hash(token),))
         return bytes(found[0][0] or b"") if found else b""
 
     def _insert(self, key: bytes, filters: tuple[Filter, ...], batches: bool) -> Cursor:
+        """Store a subscription and its filters, and return its lower bound."""
         with self._database.transaction(write=True) as session:
             at = position(session, lock=self._database.dialect)
             subscription = (key, id_at(session, at.seq_no) or None, batches, at.seq_no, at.epoch)
@@ -98,6 +110,7 @@ class PrismRegistry(Registry[Filter]):
         return Cursor(at.epoch, at.seq_no)
 
     def _count(self, client: str, by: int = 1) -> None:
+        """Count a client's subscriptions. Raises `LimitReached`."""
         with self._lock:
             if self._held[client] + by > self._per_client:
                 raise LimitReached(f"a client may have {self._per_client} subscriptions")

@@ -1,4 +1,7 @@
-"""Operations that this node was given to anchor (PR-63): RECEIVED until they are processed, or CANCELLED."""
+"""Operations that this node was asked to anchor (PR-63).
+
+They are RECEIVED until they are processed from the chain, or CANCELLED.
+"""
 
 import secrets
 from collections.abc import Iterable, Sequence
@@ -24,14 +27,20 @@ from pubsub_emulator.prism.tables.processor import position
 from pubsub_emulator.prism.tables.schema import insert_scheduled
 from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
-PENDING_BLOCKS: Final = 64  #: Best blocks that an operation may be out of blocks
+PENDING_BLOCKS: Final = 64
+"""The number of best blocks after which an operation that is in no block is cancelled."""
 _TOKEN_BYTES: Final = 24
+"""The number of random bytes of a token."""
 _OF_ID: Final = "atala_operations WHERE signed_atala_operation_id = ?"
+"""The table and the condition of an operation id."""
 _IS_RECEIVED: Final = "atala_operation_status = 'RECEIVED'"
 
 
 def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
-    """The ids of operations, and the one object that carries them. Raises `BadRequest` (PR-63)."""
+    """Return the ids of operations, and the object that carries all of them (PR-63).
+
+    Raises `BadRequest` if an operation is malformed or repeated, or if the object is too large.
+    """
     if not signed:
         raise BadRequest("signed_operations: there is none")
     size = sum(map(len, signed))
@@ -53,16 +62,21 @@ def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
 
 
 class Scheduled:
-    """Rows RECEIVED and CANCELLED."""
+    """The rows of operations that are RECEIVED or CANCELLED."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, signed: Sequence[bytes], best: int) -> tuple[list[bytes], str]:
-        """Store operations to anchor in one object: ids, a token to cancel. Raises `BadRequest`, `AlreadyThere`."""
+        """Store operations that are to be anchored in one object.
+
+        Returns their ids and a token with which they can be cancelled. `best` is the number of the
+        best block. Raises `BadRequest` and `AlreadyThere`.
+        """
         ids, content = check_operations(signed)
         object_id, token = sha256(content), secrets.token_urlsafe(_TOKEN_BYTES)
         with self._database.transaction(write=True) as session:
+            # Locks the tables against the processor.
             position(session, lock=self._database.dialect)
             for index, (operation_id, raw) in enumerate(zip(ids, signed, strict=True)):
                 there = session.run(f"SELECT atala_operation_status FROM {_OF_ID}", (operation_id,))
@@ -83,7 +97,11 @@ class Scheduled:
         return ids, token
 
     def cancel(self, operation_id: bytes, token: str, in_block: bool) -> None:
-        """Cancel an operation. Raises `UnknownOperation`, `NotCancellable`."""
+        """Cancel an operation.
+
+        `in_block` says that it is in a block of the best branch. Raises `UnknownOperation` and
+        `NotCancellable`.
+        """
         with self._database.transaction(write=True) as session:
             position(session, lock=self._database.dialect)
             found = session.run(f"SELECT atala_operation_status, cancel_token FROM {_OF_ID}", (operation_id,))
@@ -100,7 +118,7 @@ class Scheduled:
             _mark_cancelled(session, operation_id)
 
     def waiting(self) -> dict[bytes, bytes]:
-        """The objects, by their ids, that hold an operation that is RECEIVED."""
+        """Return the objects with an operation that is RECEIVED, by their ids."""
         with self._database.transaction() as session:
             found = session.run(
                 "SELECT atala_object_id, object_content FROM atala_objects WHERE atala_object_id IN "
@@ -109,14 +127,18 @@ class Scheduled:
         return {bytes(object_id): bytes(content) for object_id, content in found}
 
     def left_branch(self, operations: Iterable[bytes], best: int) -> None:
-        """Blocks with these operations left the branch: their time starts again."""
+        """Restart the time of operations whose blocks have left the best branch."""
         with self._database.transaction(write=True) as session:
             since = f"pending_since = ? WHERE signed_atala_operation_id = ? AND {_IS_RECEIVED}"
             session.run_many(f"UPDATE atala_operations SET {since}", [(best, each) for each in operations])
 
     def expire(self, best: int, in_blocks: Iterable[bytes], most: int = PENDING_BLOCKS) -> list[bytes]:
-        """Cancel what has been out of blocks for `most` best blocks; returns which."""
+        """Cancel operations that have been in no block for `most` best blocks. Returns their ids.
+
+        `in_blocks` are the operations in blocks of the best branch.
+        """
         inside = {*in_blocks}
+        # Usually none is waiting, and this finds that out without a write transaction.
         with self._database.transaction() as session:
             if not session.run(f"SELECT 1 FROM atala_operations WHERE {_IS_RECEIVED} LIMIT 1"):
                 return []
@@ -132,7 +154,7 @@ class Scheduled:
         return gone
 
     def known(self, operation_id: bytes) -> Known:
-        """The state of an operation by its rows."""
+        """Return the state of an operation according to its rows."""
         with self._database.transaction() as session:
             rows = session.run(
                 "SELECT atala_operation_status, status_details, block_number, block_hash, object_index, "
@@ -150,11 +172,13 @@ class Scheduled:
 
 
 def _place(row: Sequence[Any]) -> Place:
+    """Return the place in a row."""
     number, block_hash, object_index, operation_index, time = row[2:]
     return Place(number, bytes(block_hash or b""), object_index, operation_index, time)
 
 
 def _mark_cancelled(session: Session, operation_id: bytes) -> None:
+    """Make a RECEIVED row a CANCELLED one, in place of an earlier one."""
     session.run(f"DELETE FROM {_OF_ID} AND atala_operation_status = 'CANCELLED'", (operation_id,))
     changes = "atala_operation_status = 'CANCELLED', cancel_token = NULL, pending_since = NULL"
     of_id = f"signed_atala_operation_id = ? AND {_IS_RECEIVED}"

@@ -1,6 +1,7 @@
 """The tables and their migrations (PR-30 to PR-35).
 
-`prism_meta` has one row: what the log is read for, and the last block that was processed, with the log's cursor.
+`prism_meta` has one row: the log and the events that the tables were made from, the last block that
+was processed, and the position in the log.
 """
 
 from collections.abc import Callable
@@ -14,16 +15,21 @@ from pubsub_emulator.prism.core.messages import SignedAtalaOperation, decode
 from pubsub_emulator.prism.core.process import OperationType, Status, examine, read_object
 
 COMPONENT: Final = "prism"
+"""The name of the tables in `migrations`."""
 
 
 def _is_one_of(column: str, *names: str) -> str:
-    """Without `IN`, of whose list SQLite makes a table for each row that it checks."""
+    """Return the condition that a column has one of some values.
+
+    It does not use `IN`, because SQLite would build a table of the list for each row that it
+    checks.
+    """
     tests = (f"{column} = '{name}'" for name in names)
     return f"({' OR '.join(tests)})"
 
 
 def _statements(text: str) -> tuple[str, ...]:
-    """The statements of a text, each on one line."""
+    """Return the statements of a text, each on one line."""
     return tuple(" ".join(each.split()) for each in text.split(";"))
 
 
@@ -45,7 +51,7 @@ FIRST: Final = _statements(f"""
         atala_object_id {BLOB} NOT NULL CHECK (length(atala_object_id) = 32), status_details {TEXT},
         PRIMARY KEY (signed_atala_operation_id, atala_operation_status))
 """)
-"""Migration 1."""
+"""The statements of migration 1."""
 
 SECOND: Final = _statements(f"""
     ALTER TABLE atala_operations RENAME TO old_operations;
@@ -97,18 +103,21 @@ SECOND: Final = _statements(f"""
     CREATE TABLE processed_blocks (block_number {INT} PRIMARY KEY, log_seq {INT} NOT NULL);
     CREATE INDEX blocks_log_seq ON processed_blocks (log_seq)
 """)
-"""Migration 2, before what was scheduled is carried over. What was processed is processed again from the log."""
+"""The statements of migration 2, before scheduled operations are carried over. Processed ones are
+processed again from the log."""
 
 THIRD: Final = _statements("""
     DROP INDEX operations_hash;
     CREATE INDEX operations_hash ON atala_operations (operation_hash) WHERE atala_operation_status <> 'APPLIED'
 """)
-"""Migration 3: an applied operation's hash is in one index, not in two."""
+"""The statements of migration 3. The hash of an applied operation is then in one index instead of
+two."""
 
 FOURTH: Final = (
     "CREATE INDEX operations_received ON atala_operations (atala_object_id) WHERE atala_operation_status = 'RECEIVED'",
 )
-"""Migration 4: what waits to be anchored, and looked for at each block, is found without reading all operations."""
+"""The statement of migration 4. Operations that wait to be anchored are looked for at each block,
+and an index finds them."""
 
 _CARRIED: Final = _statements(f"""
     DELETE FROM atala_objects WHERE NOT EXISTS
@@ -117,10 +126,14 @@ _CARRIED: Final = _statements(f"""
     UPDATE atala_objects SET atala_object_status = 'PENDING';
     DROP TABLE old_operations
 """)
+"""The statements of migration 2 after scheduled operations have been carried over."""
 
 
 def prepare(database: Database) -> None:
-    """Bring the tables to their newest version. Raises `StoreError` where the names are taken by something else."""
+    """Bring the tables to their newest version.
+
+    Raises `StoreError` if another program's tables have the same names.
+    """
     if _has_foreign_tables(database):
         raise StoreError(f"{database.place}: it has a table `subscriptions` of something else; name another place")
     second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_CARRIED]
@@ -128,6 +141,7 @@ def prepare(database: Database) -> None:
 
 
 def _has_foreign_tables(database: Database) -> bool:
+    """Return whether the database has a table `subscriptions` that is not PRISM's."""
     if database.dialect is Dialect.SQLITE:
         listed = "SELECT name FROM sqlite_master WHERE type = 'table'"
     else:
@@ -143,7 +157,10 @@ def _has_foreign_tables(database: Database) -> bool:
 
 
 def _carry_over(session: Session) -> None:
-    """Operations that were scheduled stay; their content is in their objects."""
+    """Store the scheduled operations of the old table in the new one.
+
+    Their content is in their objects.
+    """
     found = session.run(
         "SELECT o.signed_atala_operation_id, o.atala_operation_status, o.atala_object_id, b.object_content "
         "FROM old_operations AS o JOIN atala_objects AS b ON b.atala_object_id = o.atala_object_id "
@@ -164,7 +181,7 @@ def insert_scheduled(  # noqa: PLR0917  # the columns of one row
     cancel_token: bytes | None,
     pending_since: int | None,
 ) -> None:
-    """Store an operation that this node was given."""
+    """Store an operation that this node was asked to anchor."""
     _, name, operation_hash, kind, batch_id = examine(decode(SignedAtalaOperation, content))
     session.run(
         "INSERT INTO atala_operations (signed_atala_operation_id, atala_operation_status, atala_object_id, "
