@@ -32,6 +32,11 @@ MOST_EXTRINSIC: Final = 262_144
 """The maximum size of one extrinsic in bytes. Deeply nested calls take seconds to decode."""
 
 Kind = Literal["future", "ready", "usurped", "dropped", "invalid", "retracted"]
+"""A status of an extrinsic.
+
+With `usurped`, `dropped` and `invalid`, it has left the pool. `retracted` says that its block has
+left the best chain.
+"""
 
 
 # Refusals have the codes and messages of a Substrate node, because clients match them.
@@ -49,6 +54,7 @@ _WORDS: Final = {
     Invalidity.CANNOT_LOOKUP: "CannotLookup",
     Invalidity.NO_UNSIGNED_VALIDATOR: "NoUnsignedValidator",
 }
+"""Messages of a Substrate node by the reason for which the runtime refuses an extrinsic."""
 
 
 class Refused(PubsubError):
@@ -117,6 +123,7 @@ class _Entry:
     priorities.
     """
     era: Era
+    """The range of blocks in which the extrinsic is valid."""
     circumstances: Circumstances
     """The part of the state that the last check depended on. If it is unchanged, the extrinsic is
     still valid and is not checked again.
@@ -132,6 +139,7 @@ def check(at: At, extrinsic: bytes) -> Checked:
 
 
 def _check(block: NextBlock, raw: bytes) -> Checked:
+    """Check an extrinsic in the next block. Raises `Refused`."""
     if len(raw) > MOST_EXTRINSIC:
         raise _of_format(f"{len(raw)} bytes, and at most {MOST_EXTRINSIC}")
     try:
@@ -336,6 +344,7 @@ class Pool:
         self._by_account.setdefault(entry.account, {})[entry.nonce] = entry
 
     def _remove(self, entry: _Entry) -> None:
+        """Remove an entry from all indices."""
         del self._entries[entry.hash]
         self._bytes -= len(entry.raw)
         self._ready.pop(entry.hash, None)

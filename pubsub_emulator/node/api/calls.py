@@ -69,6 +69,11 @@ def _metadata_at_version(at: At, reader: Reader) -> bytes:
 
 
 def _validate_transaction(at: At, reader: Reader) -> bytes:
+    """Return `TransactionValidity` of an extrinsic in the next block.
+
+    The arguments are the source (u8: in a block, local, or external), the extrinsic, and a block
+    hash.
+    """
     source = reader.u8()
     if source > 2:
         raise ScaleError(f"no transaction source {source}")
@@ -102,6 +107,7 @@ def _priced(at: At, reader: Reader) -> tuple[SignedExtrinsic | BareExtrinsic, in
 
 
 def _query_info(at: At, reader: Reader) -> bytes:
+    """Return `RuntimeDispatchInfo`: weight, class, and the fee without the tip."""
     extrinsic, length = _priced(at, reader)
     if isinstance(extrinsic, BareExtrinsic):
         # A bare extrinsic is an inherent: `DispatchClass::Mandatory` (2) and without a fee.
@@ -196,6 +202,7 @@ def _upward(storage: Storage) -> list[bytes]:
 
 
 def _is_xcm(message: bytes) -> bool:
+    """Return whether a message decodes as XCM."""
     try:
         decode_xcm(message)
     except ScaleError:
@@ -204,6 +211,7 @@ def _is_xcm(message: bytes) -> bool:
 
 
 _VERSIONS: Final = encode_compact(len(METADATA_VERSIONS)) + b"".join(map(scale.u32.encode, METADATA_VERSIONS))
+"""The answer of `Metadata_metadata_versions`."""
 _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {
     "Core_version": lambda at, _: runtime_version(at).encode(),
     "Metadata_metadata": lambda at, _: encode_bytes(metadata(at, METADATA_VERSIONS[0])),
@@ -217,5 +225,6 @@ _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {
     "TransactionPaymentApi_query_length_to_fee": lambda _, reader: scale.u128.encode(LENGTH_FEE * reader.uint(4)),
     "DryRunApi_dry_run_call": _dry_run_call,
 }
+"""The functions by name. Each gets the block and a reader of its arguments."""
 FUNCTIONS: Final = tuple(_FUNCTIONS)
 """The names of all functions."""

@@ -42,6 +42,7 @@ class Head:
 
     scenario: Scenario
     genesis_slot: int
+    """The slot of the relay chain's block 0."""
 
     def line(self) -> str:
         """Return the line without its line feed."""
@@ -69,6 +70,7 @@ class Journal:
 
     head: Head
     entries: tuple[Stepped, ...]
+    """The relay blocks, each with the actions before it."""
     rest: tuple[Action, ...]
     """Actions after the last step."""
     cut: bool = False
@@ -116,6 +118,7 @@ def _document(text: bytes, place: str) -> object:
 
 
 def _head(lines: Sequence[bytes], name: str) -> Head:
+    """Return the first line of a journal. Raises `BadJournal`."""
     if not lines:
         raise BadJournal(f"{name}: empty, or the first line was cut")
     document = _document(lines[0], f"{name}:1")

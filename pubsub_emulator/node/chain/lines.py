@@ -124,6 +124,7 @@ def _past(moment: Moment) -> list[Acts]:
 
 
 def _commands(moment: Moment, first: int) -> list[str]:
+    """Return the commands of a session: actions, and `step` for the blocks between them."""
     lines: list[str] = []
     at = first
     for each in _past(moment):

@@ -145,6 +145,7 @@ class LiveNetwork:
             self.network.observe(observer, past=True)
 
     def _genesis(self) -> Moment:
+        """Return the moment of the first block."""
         network = self.network
         first = network.relay.blocks[-1]
         number = RelayBlockNumber(first.header.number)
@@ -155,6 +156,10 @@ class LiveNetwork:
         return Moment(relay, (), (), heads, network.snapshot() if self._keep_snapshots else None)
 
     def _moment(self, step: Step) -> Moment:
+        """Return the moment after a step.
+
+        Chains that built no block keep the head of the moment before.
+        """
         kept = self.network.relay.blocks[-1]
         relay = Block(RELAY, kept.header, step.block.extrinsics, kept.state, step.number)
         blocks = tuple(

@@ -253,6 +253,7 @@ class Timeline:
         return self._path[max(self.newest.number - self.finality, self._first)]
 
     def _views(self, since: Mapping[Chain, int]) -> Mapping[Chain, ChainView]:
+        """Return the views of all chains at the newest moment. `since` is a field of each view."""
         best, final = self.newest.heads, self._final().heads
         return {
             chain: ChainView(chain, genesis, best[chain], final[chain], since[chain], self._heights[chain])
@@ -283,6 +284,7 @@ class Timeline:
             self._oldest += 1
 
     def _forget_block(self, block: Block) -> None:
+        """Discard a block unless it is still needed."""
         if self._pins[block.chain][block.hash]:
             # The last `unpin` discards the block.
             return

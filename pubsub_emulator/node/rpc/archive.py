@@ -75,6 +75,7 @@ def _start(call: Call, event: str, events: Events) -> Json:
 
 
 async def _tell(subscription: RpcSubscription, events: Events) -> None:
+    """Send events until the last one, or until the client ends the subscription."""
     for event in events:
         if subscription.session is None:
             return
@@ -91,6 +92,7 @@ def storage(call: Call, name: bytes, items: list[Query], child: bytes | None) ->
 
 
 def _found(block: Block | None, items: list[Query], child: bytes | None) -> Events:
+    """Yield the events of a storage query."""
     if block is None:
         yield {"event": "storageError", "error": "the block is not kept"}
         return
@@ -149,6 +151,7 @@ def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes |
 
 
 def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, object]]:
+    """Yield the differences of one trie between two blocks as events."""
     old, new = (trie_of(each, item.child_trie_key) or Trie() for each in (before, block))
     for key, was, now in old.differences(new):
         if not key.startswith(item.key):

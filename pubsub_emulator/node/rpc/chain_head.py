@@ -124,6 +124,7 @@ class Follow(RpcSubscription):
         self.operations.clear()
 
     def _report(self, block: Block) -> None:
+        """Report a new block, with its runtime if the code differs from that of its parent."""
         self._pin(block)
         above = block.header.parent_hash
         event: Event = {"event": "newBlock", "blockHash": hexed(block.hash), "parentBlockHash": hexed(above)}
@@ -204,6 +205,7 @@ class Operation:
             self._follow.session.outlet.spawn(self._run())
 
     async def _run(self) -> None:
+        """Send the events of the operation until it ends, pauses, or is stopped."""
         events = self._events
         if not isinstance(events, Iterator):
             events = iter((await self._follow.beside(events),))

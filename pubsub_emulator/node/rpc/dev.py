@@ -96,6 +96,8 @@ def _messages_of(field: str) -> Read[tuple[bytes, ...]]:
 
 
 def _by_para(read: Read[tuple[bytes, ...]]) -> Read[ByPara]:
+    """Return a reader for an object with the ids of parachains as names."""
+
     def read_all(value: object) -> ByPara:
         if not isinstance(value, dict):
             raise ValueError("an object by parachain is wanted")

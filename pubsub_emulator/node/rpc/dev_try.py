@@ -115,6 +115,7 @@ async def dry_run(call: Call, config: DryRun) -> Json:
 
 
 def _tried(at: At, extrinsic: bytes | _Unsigned) -> Changes:
+    """Return the changes by an extrinsic or a call. Raises `RpcError` with code 1."""
     try:
         if isinstance(extrinsic, _Unsigned):
             return try_call(at, extrinsic.call, extrinsic.address)
@@ -252,6 +253,7 @@ def _put(into: dict[str, Any], at: At, key: bytes, value: bytes) -> None:
 
 
 def _digest_item(value: object) -> DigestItem:
+    """Read a digest item from hexadecimal digits."""
     reader = Reader(hexadecimal(value))
     try:
         item = read_digest_item(reader)
@@ -273,6 +275,7 @@ _HEADER: Final = fields(
     },
     ("parentHash", "number"),
 )
+"""Reads a header. Only the parent and the number are needed."""
 _BLOCK: Final = {"header": _HEADER, "extrinsics": list_of(hexadecimal)}
 
 
@@ -324,6 +327,7 @@ async def run(call: Call, config: RunBlock) -> Json:
 
 
 def _phase(after: At, phase: Phase, *, raw: bool, parsed: bool) -> dict[str, object]:
+    """Return a phase of a block as JSON, in the form of Chopsticks."""
     rows = []
     for key, value in phase.writes.items():
         row: dict[str, object] = {}

@@ -156,6 +156,7 @@ class Dispatcher:
         return found
 
     def _read(self, text: str) -> object:
+        """Parse JSON with orjson, or with Python's parser where that makes a difference."""
         try:
             found = orjson.loads(text)
         except orjson.JSONDecodeError:
@@ -221,6 +222,7 @@ class Dispatcher:
         return method.run(call, *arguments)
 
     async def _later(self, found: Awaitable[object], name: str, shown: str, call: Call, began: float) -> Answer:
+        """Await the result of a method and return the answer."""
         try:
             result = await found
         except Exception as error:  # noqa: BLE001  # as in `_call`
@@ -230,6 +232,7 @@ class Dispatcher:
         return self._answer(shown, result, call)
 
     def _answer(self, shown: str, result: object, call: Call) -> Answer:
+        """Return the answer with a result, or with an error if it is too long."""
         written = result if type(result) is Written else compact(result)
         text = f'{{"jsonrpc":"2.0","id":{shown},"result":{written}}}'
         if len(text) > self._limits.bytes:
@@ -237,6 +240,7 @@ class Dispatcher:
         return Answer(text, call.opened)
 
     def _failed(self, name: str, shown: str, error: Exception, call: Call, began: float) -> Answer:
+        """Return the answer for an exception. Only a defect of the method is logged."""
         if self._observed is not None:
             self._observed.ended(name, began, failed=True)
         if isinstance(error, RpcError):

@@ -67,6 +67,10 @@ def _snake(name: str) -> str:
 
 
 def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object]:
+    """Return the values of parameters that are given by name, in the order of `params`.
+
+    Raises `RpcError` if a name is unknown.
+    """
     listed = ((at, name) for at, param in enumerate(params) for name in (param.name, *param.aliases))
     names = {each: at for at, name in listed for each in (name, _snake(name))}
     out: list[object] = [None] * len(params)

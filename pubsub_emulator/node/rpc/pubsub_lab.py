@@ -274,6 +274,10 @@ async def session_scenario(call: Call) -> Json:
 
 
 async def _of_session(call: Call, make: Callable[[LiveNetwork, Moment], Json]) -> Json:
+    """Return a document about the newest moment.
+
+    Raises `RpcError` if a session cannot express it.
+    """
     newest = call.node.timeline.newest
     try:
         return await call.node.control.aside(lambda live: make(live, newest))

@@ -167,6 +167,7 @@ class NodeMetrics:
         yield _figures("substrate_rpc_calls_finished", ("method", "is_error"), finished, "counter")
 
     def _counters(self) -> Iterator[Series]:
+        """Yield the counters, and figures that are calculated from them."""
         for name, labels in _COUNTED.items():
             yield _figures(f"pubsub_{name}", labels, self._counted[name], "counter")
         proof, saved = self._counted["proof_bytes"], self._counted["saved_bytes"]

@@ -158,6 +158,7 @@ class Producer:
         await self._redo(journal.rest, name)
 
     async def _redo(self, todo: Iterable[Action], place: str) -> None:
+        """Repeat actions of a journal. Raises `BadJournal`, which names the `place`."""
         for action in todo:
             try:
                 if isinstance(action, actions.Rewind):
@@ -168,6 +169,7 @@ class Producer:
                 raise BadJournal(f"{place}: {action.kind}: {error}") from error
 
     def _kept(self, relay: bytes) -> Moment:
+        """Return the moment of a relay block by its hash. Raises `CannotRewind`."""
         block = self.timeline.block(RELAY, relay)
         moment = None if block is None else self.timeline.moment_of(block)
         if moment is None:

@@ -98,6 +98,7 @@ def read(info: kinds.TypeInfo, reader: Reader, names: Names, depth: int = 0) -> 
 
 
 def _read_primitive(name: str, reader: Reader) -> object:
+    """Decode a value of a primitive type. Raises `ScaleError`."""
     if name == "bool":
         return reader.boolean()
     if name == "str":
@@ -117,6 +118,7 @@ def _read_fields(fields: tuple[kinds.Field, ...], reader: Reader, names: Names, 
 
 
 def _read_variant(info: kinds.Variants, reader: Reader, names: Names, depth: int) -> object:
+    """Decode a variant of an enum as a name or as an object with one field."""
     at = reader.pos
     index = reader.u8()
     found = next((variant for variant in info.variants if variant.index == index), None)
@@ -164,6 +166,7 @@ def from_json(info: kinds.TypeInfo, value: object, names: Names, place: str = "v
 
 
 def _write_primitive(name: str, value: object, place: str) -> bytes:
+    """Encode a value of a primitive type. `None` is the zero of the type."""
     if name == "bool":
         if not isinstance(value, bool) and value is not None:
             raise BadValue(f"{place}: true or false wanted")
@@ -181,6 +184,7 @@ def _write_primitive(name: str, value: object, place: str) -> bytes:
 
 
 def _integer(value: object, place: str) -> int:
+    """Read an integer, also from decimal digits with commas or hexadecimal digits."""
     if value is None:
         return 0
     if isinstance(value, int) and not isinstance(value, bool):
@@ -194,6 +198,7 @@ def _integer(value: object, place: str) -> int:
 
 
 def _bytes(value: object, place: str) -> bytes:
+    """Read bytes from hexadecimal digits with `0x`, or from any other text as UTF-8."""
     if isinstance(value, str) and value.startswith("0x"):
         try:
             return bytes.fromhex(value[2:])
@@ -205,6 +210,7 @@ def _bytes(value: object, place: str) -> bytes:
 
 
 def _rows(value: object, place: str) -> list[object]:
+    """Read a list. An object becomes a list of its pairs, which is how maps are encoded."""
     if value is None:
         return []
     if isinstance(value, Mapping):
@@ -215,6 +221,7 @@ def _rows(value: object, place: str) -> list[object]:
 
 
 def _write_array(info: kinds.ArrayOf, value: object, names: Names, place: str, depth: int) -> bytes:
+    """Encode an array. Arrays of bytes can be hexadecimal digits."""
     length, item = info.length, info.item
     if item == kinds.U8 and (isinstance(value, str) or value is None):
         data = bytes(length) if value is None else _bytes(value, place)
@@ -234,6 +241,7 @@ def _write_each(infos: Sequence[kinds.TypeInfo], value: object, names: Names, pl
 
 
 def _write_bits(value: object, place: str) -> bytes:
+    """Encode a `BitVec` with words of 8 bits and the least significant bit first."""
     text = "0b" if value is None else value
     if not isinstance(text, str) or not text.startswith("0b") or any(bit not in "01" for bit in text[2:]):
         raise BadValue(f"{place}: 0b and bits wanted")
@@ -245,6 +253,7 @@ def _write_bits(value: object, place: str) -> bytes:
 
 
 def _write_composite(info: kinds.Composite, value: object, names: Names, place: str, depth: int) -> bytes:
+    """Encode a struct. Accounts can be SS58 addresses."""
     if info == kinds.ACCOUNT_ID and isinstance(value, str) and not value.startswith("0x"):
         try:
             return decode_address(value)
@@ -254,6 +263,7 @@ def _write_composite(info: kinds.Composite, value: object, names: Names, place: 
 
 
 def _write_fields(fields: tuple[kinds.Field, ...], value: object, names: Names, place: str, depth: int) -> bytes:
+    """Encode the fields of a struct or variant, by name, as a list, or as the only value."""
     if fields and fields[0].name is not None:
         if value is not None and not isinstance(value, Mapping):
             raise BadValue(f"{place}: an object wanted")
