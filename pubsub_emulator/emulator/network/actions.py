@@ -13,6 +13,7 @@ from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
 
 
 def _from_hex(value: object) -> object:
+    """Convert hexadecimal digits to bytes for pydantic. Other types are left to its own check."""
     if not isinstance(value, str):
         return value
     if re.fullmatch(r"0x(?:[0-9a-fA-F]{2})*", value) is None:
@@ -25,6 +26,7 @@ def _from_text(value: object) -> object:
 
 
 def _from_name(value: object) -> object:
+    """Convert a key's name or hexadecimal digits to the key."""
     if isinstance(value, str) and not value.startswith("0x"):
         return key_from_data(value.encode())
     found = _from_hex(value)

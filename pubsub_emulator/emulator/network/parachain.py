@@ -193,6 +193,10 @@ def encoded(publish: Publish) -> tuple[bytes, int]:
 
 
 def _packed(publishes: Iterable[tuple[bytes, int]], longest: int) -> list[bytes]:
+    """Return messages with these encoded publishes.
+
+    The size of a message is estimated: `encoded` counts 42 bytes and the value for each publish.
+    """
     messages: list[bytes] = []
     batch: list[bytes] = []
     size = 0

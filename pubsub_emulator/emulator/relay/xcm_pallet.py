@@ -39,6 +39,8 @@ class Error(PalletError):
 
 
 def _versioned(name: str, codec: XcmCodec[Xcm] | XcmCodec[Location]) -> Codec[object]:
+    """Return a codec for a value after its XCM version, which must be 5."""
+
     def encode_versioned(value: object) -> bytes:
         return bytes((VERSION,)) + codec.encode(value)  # type: ignore[arg-type]  # the codec checks what it is given
 

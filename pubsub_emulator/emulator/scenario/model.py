@@ -30,6 +30,7 @@ SYSTEM_PARA_THRESHOLD: Final = 2000
 
 
 def _millionths(value: object) -> object:
+    """Convert a share from 0 to 1 to millionths."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a share is a number from 0 to 1")  # noqa: TRY004  # pydantic reports ValueError as a finding
     if not 0 <= value <= 1:

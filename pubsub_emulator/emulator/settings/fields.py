@@ -85,6 +85,7 @@ def add_meanings(root: type[Model]) -> None:
 
 
 def _table(place: str, model: type[Model]) -> Iterator[Described]:
+    """Yield the fields of a table, then those of the tables in it."""
     for name, field in _written(model).items():
         meaning = " ".join((field.description or "").split())
         yield Described(place, name, holds(field), _default(field), meaning)
@@ -96,6 +97,7 @@ def _table(place: str, model: type[Model]) -> Iterator[Described]:
 
 
 def _default(field: FieldInfo) -> str:
+    """Return the default of a field as it is written in files."""
     if field.is_required():
         return ""
     value = field.get_default(call_default_factory=True)
@@ -173,6 +175,7 @@ def _is_share(metadata: tuple[object, ...]) -> bool:
 
 
 def _number(kind: str, metadata: tuple[object, ...]) -> str:
+    """Return the allowed range of a number in words."""
     if _is_share(metadata):
         return "a share from 0 to 1"
     above = next((each.gt for each in metadata if isinstance(each, Gt)), None)
