@@ -266,10 +266,12 @@ def _block(text: str, proof: tuple[bytes, ...]) -> Candidate:
 
 
 def _steps(name: str, rows: list[object]) -> tuple[Step, ...]:
+    """Return the steps of a case. Raises `BadCase`."""
     try:
         steps = tuple(map(from_json, rows))
     except BadStep as fault:
         raise BadCase(f"{name}: {fault}") from fault
+    # These steps add messages of any size, so that a short file could use much memory.
     stuffed = sum(step.size for step in steps if isinstance(step, Stuff))
     if stuffed > MAX_CANDIDATE_BYTES:
         raise BadCase(f"{name}: messages of {stuffed} bytes, more than a block can hold")

@@ -14,6 +14,7 @@ from pubsub_emulator.primitives.hexadecimal import unhex
 _MARKS: Final = frozenset({"case", "steps", "ours", "theirs"})
 _BYTES: Final = frozenset({"decodes", "undecodable"})
 _NOBODY: Final = f"0x{bytes(32).hex()}"
+"""A root for a context without one. Only proofs without blocks are judged against this root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class _Document(BaseModel):
 
 
 def _read(document: object) -> KeptDifference:
+    """Return the difference in a JSON document, judged again. Raises `BadCase`."""
     if not is_difference(document):
         raise BadCase("not a difference of two verifiers")
     kept = checked(_Document, document, BadCase)

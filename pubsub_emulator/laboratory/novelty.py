@@ -139,6 +139,7 @@ def write_progress(folder: Path, seed: bytes, progress: dict[str, object]) -> No
 
 
 def _progress(folder: Path) -> dict[str, object]:
+    """Return the progress of all seeds. Raises `BadCorpus`."""
     path = folder / PROGRESS
     if not path.exists():
         return {}

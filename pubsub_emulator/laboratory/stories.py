@@ -343,6 +343,7 @@ class NetworkStory:
 
 
 def _config() -> NetworkConfig:
+    """Return a network with all cache policies and different paces."""
     subscriptions = dict.fromkeys(PUBLISHERS, KEYS)
     policies = (CachePolicy.SLOTS, CachePolicy.NODES, CachePolicy.NONE)
     chains = [ParachainConfig.publisher(RuntimeSpec(para, {})) for para in PUBLISHERS]

@@ -134,6 +134,7 @@ class VerifierProcess:
         return _answer(self._line(), case["id"])
 
     def _send(self, line: bytes) -> None:
+        """Write one line to the verifier."""
         pipe = self._process.stdin
         try:
             if pipe is not None:

@@ -252,6 +252,7 @@ class World:
             publisher.earlier = [*publisher.earlier[-2:], dict(publisher.entries)]
 
     def _send_messages(self) -> None:
+        """Queue random messages to the subscriber in the next relay block."""
         draws = self.draws
         for _ in range(draws.choice((0, 0, 0, 1, 2))):
             self._send(0, self._order() if draws.one_in(3) else draws.take(draws.between(0, 60)))
