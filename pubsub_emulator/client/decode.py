@@ -112,6 +112,7 @@ def _fields(walk: Walk, fields: tuple[Field, ...], depth: int) -> object:
 
 
 def _primitive(name: str, reader: Reader) -> object:
+    """Decode a value of a primitive type. Raises `ScaleError`."""
     if name in _SIZES:
         return reader.uint(_SIZES[name])
     if name in _SIGNED:

@@ -122,6 +122,7 @@ class SubstrateNode:
             raw = await self._read(answers.BYTES, "state_getMetadata", hexed(at))
             self._metadata[name] = parse_metadata(raw)
             if len(self._metadata) > _RUNTIMES:
+                # The runtime that was added first is removed.
                 self._metadata.popitem(last=False)
         return self._metadata[name]
 
@@ -190,6 +191,7 @@ def decode_events(metadata: Metadata, raw: bytes) -> list[DecodedEvent]:
 
 
 def _event(metadata: Metadata, record: Any) -> DecodedEvent:
+    """Return a decoded event record. Raises `BadAnswer`."""
     try:
         ((pallet, body),) = record["event"].items()
     except (TypeError, KeyError, AttributeError, ValueError):
