@@ -81,6 +81,7 @@ def card(*content: object) -> str:
 
 
 def _network_card(network: Network) -> str:
+    """Return the card of a network with a row per parachain."""
     header = network.relay.header
     rows = []
     for para, chain in network.parachains.items():
@@ -96,6 +97,7 @@ def _network_card(network: Network) -> str:
 
 
 def _step_card(step: Step) -> str:
+    """Return the card of a step with its candidates, deliveries and events."""
     rows, delivered = [], list[Delivery]()
     for record in step.records:
         number, proof = record.candidate.header.number, len(record.candidate.inherent.proof)
@@ -129,6 +131,7 @@ def record_card(record: BlockRecord, picture: Picture | None = None) -> str:
 
 
 def _steps_card(steps: Iterable[Step]) -> str:
+    """Return the card of several steps with a row per step."""
     rows = []
     for step in steps:
         refused = ", ".join(each.refusal.verdict.value for each in step.refused if each.refusal is not None)
@@ -250,6 +253,7 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
 
 
 def _deliveries(deliveries: Iterable[Delivery]) -> Html:
+    """Return a table of deliveries, up to `MOST_ROWS`."""
     found, shown = list(deliveries), []
     for each in found[:MOST_ROWS]:
         what = f"{each.kind}{', handler failed' if each.failed else ''}"

@@ -302,7 +302,11 @@ class _Builder:
         return []
 
     def child_trie(self, place: Drawn, root: bytes, below: Below) -> list[_Todo]:
-        """Draw the trie whose root this value is."""
+        """Draw the trie whose root this value is.
+
+        If the trie was not read, only its root is drawn. A root in the proof is drawn in any case,
+        because every node of a proof must be.
+        """
         place.note = below.note
         query = below.query
         if root == EMPTY_TRIE_ROOT and root not in self.sources.proof:
