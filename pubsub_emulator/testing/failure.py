@@ -92,6 +92,7 @@ def _told(tell: Callable[[LastBlocks], Iterator[str]], last: LastBlocks) -> str:
 
 
 def _blocks(last: LastBlocks) -> Iterator[str]:
+    """Yield the newest relay block and each parachain's newest candidate as lines."""
     header = last.network.relay.header
     yield f"relay block {header.number}, state root 0x{header.state_root.hex()}"
     events = RELAY.decode_records(last.network.relay.state.top.get(EVENTS) or b"\x00")
@@ -104,6 +105,7 @@ def _blocks(last: LastBlocks) -> Iterator[str]:
 
 
 def _block(record: BlockRecord) -> Iterator[str]:
+    """Yield a candidate with its verdict, ledger and deliveries as lines."""
     inherent = record.candidate.inherent
     said = "valid" if record.refusal is None else "REFUSED"
     cheat = f", by the cheat {record.strategy}" if record.strategy is not None else ""
@@ -119,6 +121,7 @@ def _block(record: BlockRecord) -> Iterator[str]:
 
 
 def _ledger_lines(ledger: BlockLedger) -> Iterator[str]:
+    """Yield a ledger as lines, with a table of publishers."""
     yield (
         f"  budget {ledger.budget:,}, used {ledger.used:,}, messages {ledger.messages_bytes:,}, "
         f"static keys {ledger.static_bytes:,}, maps {ledger.map_charges:,}"
@@ -153,6 +156,7 @@ def _event(event: Event) -> str:
 
 
 def _changes(last: LastBlocks) -> Iterator[str]:
+    """Yield the state changes of the newest blocks as lines."""
     relay = last.network.relay
     now = relay.header.number
     before = relay.block(now - 1)
