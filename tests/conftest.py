@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 _SERVERS = {"browser": "playwright", "postgres": "psycopg", "redis_server": "redis", "spark": "pyspark"}
 """Modules of fixtures, and the library that each needs."""
@@ -28,6 +28,15 @@ _PLAIN = settings.get_profile("default")
 settings.register_profile("ci", _PLAIN, **_PATIENT, max_examples=50, derandomize=True, database=None)
 settings.register_profile("dev", _PLAIN, **_PATIENT, max_examples=50)
 settings.register_profile("long", _PLAIN, **_PATIENT, max_examples=5000)
+# A mutation run asks whether a test fails, and nothing else: to shrink each failure took most of its time.
+settings.register_profile(
+    "mutation",
+    settings.get_profile("ci"),
+    max_examples=15,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+)
 _USUAL = "ci" if os.environ.get("CI") else "dev"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _USUAL))  # docs/testing.md says what each is for
 
