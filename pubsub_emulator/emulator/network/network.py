@@ -88,8 +88,11 @@ class Network:
         )
         self._observers: list[Observer] = []
         self._extrinsics: list[Extrinsic] = []
+        """Calls for the next relay block."""
         self._turns: dict[ParaId, None] = {}
+        """Parachains that build in the next step regardless of their pace. An ordered set."""
         self._offered: tuple[bytes, ...] = ()
+        """Signed extrinsics for the next relay block."""
         self.ordered: dict[ParaId, RuntimeSpec] = {}
         """The newest runtime that an action sent to each parachain. It may not have arrived yet."""
         chains = self.parachains.values()

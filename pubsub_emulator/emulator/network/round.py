@@ -114,6 +114,7 @@ class Round:
 
     def turn(self, chain: Parachain) -> None:
         """Give a parachain its turn: the blocks of its pace, all on one relay parent."""
+        # A parachain that has left the relay chain builds no blocks.
         if not self._relay.runtime.paras.is_parachain(self._relay.storage(), chain.para):
             chain.abandon()
             return
