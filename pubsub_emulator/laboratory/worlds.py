@@ -110,8 +110,11 @@ class World:
         self.number = RelayBlockNumber(self.draws.between(1, 50))
         self.senders = self.draws.sample(_SENDERS, self.draws.below(3))
         self.queues: dict[int, list[tuple[int, bytes]]] = {}
+        """Messages that wait, with their relay blocks, by sender. Sender 0 is the relay chain."""
         self.heads: dict[int, Hash] = {}
+        """The heads of the message chains by sender."""
         self.relays: list[RelayImage] = []
+        """All relay blocks, the newest last."""
         for publisher in self.publishers:
             self._publish(publisher, len(publisher.pool) * 3 // 4)
         self._relay_block()

@@ -226,6 +226,7 @@ class _World:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.waiting: dict[tuple[ParaId, PubsubKey], int] = {}
+        """Changed keys that are not delivered yet, with the relay block of their first change."""
         self.latencies: list[int] = []
         self.number = 1
         self.dmq_head = message_chains.ZERO_HEAD
@@ -238,6 +239,7 @@ class _World:
             child, placed = chosen().placed(para, keys)
             entries = (self._entry(para, key, 0) for key in keys)
             children.setdefault(child, []).extend(zip(placed, entries, strict=True))
+        # The other entries give the top trie some depth.
         self.relay = State.from_entries(((f"filler {i}".encode(), bytes(40)) for i in range(2000)), children)
         self.seed = secret(workload.seed.encode(), "collator")
         spec = RuntimeSpec(
@@ -299,6 +301,7 @@ class _World:
         for delivery in made.outcome.deliveries:
             since = self.waiting.pop((delivery.publisher, delivery.key), None)
             if since is not None:
+                # The next relay block includes the block with the delivery.
                 self.latencies.append(self.number + 1 - since)
         return made.outcome
 
