@@ -82,10 +82,15 @@ class Recorder(records.Observer):
         self.built = 0
         """How many of the relay blocks were built during the run: all but the first."""
         self.relay_details: list[bytes] = []
+        """The details of relay blocks as JSON."""
         self.index: list[list[Any]] = []
+        """A row per candidate. The page's scripts read its columns by position."""
         self.details: list[bytes] = []
+        """The details of candidates as JSON, in the order of the index."""
         self.keys: dict[tuple[ParaId, PubsubKey], int] = {}
+        """The numbers of published keys."""
         self.strategies: dict[str, int] = {}
+        """The numbers of cheats."""
         self.nodes: dict[Hash, tuple[int, int, bytes]] = {}
         """Number, length and stored bytes of nodes by hash.
 

@@ -180,6 +180,7 @@ class _Builder:
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
         self.drawn: dict[bytes, None] = {}
+        """The hashes of nodes that are drawn already. The dictionary is an ordered set."""
         self.todo: list[_Todo] = []
 
     def run(self) -> None:
@@ -241,6 +242,8 @@ class _Builder:
             place.shape = Shape.BRANCH if node.children else Shape.LEAF if node.kind else Shape.EMPTY
         place.partial = node.partial
         end = place.path + node.partial
+        # Keys are sorted digits, and "g" follows all digits. The keys that begin with `end` are
+        # therefore `[inside, after)`.
         inside = bisect_left(query.keys, end, low, high)
         after = bisect_left(query.keys, end + "g", inside, high)
         gone = [query.label(key) for key in (*query.keys[low:inside], *query.keys[after:high])]
