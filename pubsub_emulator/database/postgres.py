@@ -156,6 +156,8 @@ class PostgresDatabase:
 
 
 class _PostgresSession:
+    """A transaction on a connection."""
+
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 

@@ -148,6 +148,8 @@ def _set_journal(connection: sqlite3.Connection) -> None:
 
 
 class _SqliteSession:
+    """A transaction on a connection."""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 

@@ -110,7 +110,7 @@ def row_json(row: Row) -> str:
 
 
 def row_digest(row: Row) -> bytes:
-    """Return the blake2b-256 hash of a row's JSON. It is the same whoever delivers the row."""
+    """Return the blake2b-256 hash of a row's JSON. Every broadcaster of the row gets the same."""
     return blake2_256(row_json(row).encode())
 
 

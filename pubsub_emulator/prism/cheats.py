@@ -87,7 +87,7 @@ def _swap_content(due: Events, _others: Events) -> list[Event]:
 
 
 def _spare(due: Events, _others: Events) -> list[Event]:
-    """Tell a revocation of a whole batch as one of a single credential."""
+    """Report a revocation of a whole batch as one of a single credential."""
     for update in due:
         signed = decode(SignedAtalaOperation, update.content)
         member = None if signed.operation is None else signed.operation.operation
@@ -151,14 +151,14 @@ batch. Those of others include both statuses.
 
 
 class Told(NamedTuple):
-    """A status, told while the true status number `turn` was in force."""
+    """A status in a stream, at the time when the true status number `turn` held."""
 
     turn: int
     update: Update
 
 
 Answers: TypeAlias = Sequence[Told]
-"""The statuses that a stream told of one operation."""
+"""The statuses of one operation in one stream."""
 
 
 def _at(due: Answers, status: OperationStatus) -> int:
@@ -221,7 +221,7 @@ _OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
 STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _OF_STATUS}
 """The cheats with statuses, by name.
 
-`change` gets the statuses of one operation, each told at its turn, and those of another one. Those
-of the operation are PENDING and IN_BLOCK, both again after a reorganisation, several levels of
+`change` gets the statuses of one operation, each with its turn, and those of another one. Those of
+the operation are PENDING and IN_BLOCK, both again after a reorganisation, several levels of
 CONFIRMATION_LEVEL, and APPROVED.
 """

@@ -2,8 +2,11 @@
 
     async with PrismClient("127.0.0.1:50052") as node:
         subscription = await node.subscribe([Filter(FilterType.CREATE_DID_FILTER)])
-        async for message in node.events(subscription):          # reconnects; each event once, in order
-            subscription = message.subscription                  # what to store
+        async for message in node.events(subscription):
+            subscription = message.subscription
+
+`events` connects again if necessary, and yields each event once and in order. The subscription in
+the last message is everything that a client must store to go on later.
 
 If the node has taken operations back, `TakenBack` is raised. The caller then drops the operations
 after `seq_no` and goes on with the subscription in the error.

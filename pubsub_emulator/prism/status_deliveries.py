@@ -1,4 +1,4 @@
-"""Records what streams of statuses told and what was true (EV-40).
+"""Records the statuses in streams beside the true ones (EV-40).
 
 The records are tables of `spark_audit.deliveries`.
 """
@@ -20,9 +20,10 @@ class _Stream:
     def __init__(self, operation_id: bytes) -> None:
         self.operation_id = operation_id
         self.position = 0
-        """The number of statuses that it has told."""
+        """The number of statuses that it has delivered."""
         self.settled: int | None = None
-        """The number of the last record when the stream had nothing more to tell, `None` before."""
+        """The number of the last record at the time when the stream had delivered everything,
+        `None` before."""
 
 
 class StatusDeliveries(TablesWriter, StatusRecorder):

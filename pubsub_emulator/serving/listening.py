@@ -15,7 +15,6 @@ http_log: Final = logging.getLogger("pubsub.http")
 """The log of all HTTP servers. Malformed requests are not logged: a client could fill the disk with
 them."""
 http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS)))
-"""Whoever sends a request that is no HTTP, or a damaged body, is answered or disconnected, and could fill a disk."""
 
 
 @asynccontextmanager

@@ -37,6 +37,7 @@ class Rules:
     replication_delay: int = 0
     """The wait before an event of one network is published on the others (ID-35)."""
     doubling_delay: int = 15_000
+    """The least wait before an event is published on a network in `doubling`."""
     since: int = START
     """The second from which events of a network's history are published on other networks."""
     retain: int = 0

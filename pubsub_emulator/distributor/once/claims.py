@@ -63,7 +63,7 @@ def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -
 
 
 def forget(tx: Transaction, set_name: str, member: str) -> None:
-    """Remove a claim, whoever owns it."""
+    """Remove a claim of any owner."""
     if tx.get(CLAIMS, f"{set_name}|{member}") is not None:
         tx.delete(CLAIMS, f"{set_name}|{member}")
 

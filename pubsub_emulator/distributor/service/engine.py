@@ -44,8 +44,8 @@ DUE_AT_ONCE: Final = 100
 ANSWER_SECONDS: Final = 30.0
 """How long a publication may wait for the adapters before the client gets an answer."""
 LOOK_SECONDS: Final = 0.5
-"""How often a waiting client's event is looked up although nothing was reported here, because
-another replica may have worked on it."""
+"""How often a waiting client's event is looked up, even without a report in this process. Another
+replica may have worked on it."""
 STORE_SECONDS: Final = 1.0
 """The wait before the store is tried again after it was down."""
 RETELL: Final = 5

@@ -45,6 +45,8 @@ class Demonstration(NamedTuple):
 
 @dataclass
 class _Play:
+    """The demonstration while it runs: two distributors, and the events that were published."""
+
     seed: int
     originals: dict[str, list[Event]] = field(default_factory=dict)
 

@@ -47,10 +47,15 @@ class SubscriptionTable(StrictModel):
 
 
 class _Step(StrictModel):
+    """The part that all steps have."""
+
     at: Seconds
+    """Seconds since the beginning."""
 
 
 class _OnEvent(_Step):
+    """The event of a step: its number, entity, type and environment."""
+
     event: Number
     entity: Annotated[int, Field(ge=0, le=MOST_EVENTS)] = 0
     type: Text = "ProductOffering"

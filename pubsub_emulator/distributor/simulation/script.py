@@ -28,6 +28,8 @@ def _ms(seconds: float) -> int:
 
 
 class _Play:
+    """A scenario that is played on a stage."""
+
     def __init__(self, scenario: files.ScenarioFile, stage: Stage) -> None:
         self._scenario = scenario
         self._stage = stage

@@ -88,6 +88,10 @@ class SqlStore(Store):
                 raise AnotherChain(f"the source's genesis is 0x{genesis.hex()}, {log}")
 
     def append(self, blocks: Sequence[Block]) -> int:
+        """Append blocks in order, either all or none. Returns the number of those that were new.
+
+        The head is locked first, so that writers wait for each other.
+        """
         with self.database.transaction(write=True) as session:
             head = before = self._head(session, lock=True)
             fresh: dict[int, Block] = {}
@@ -134,6 +138,7 @@ class SqlStore(Store):
         return [(epoch, common) for epoch, common in found]
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
+        """Return matching rows and the head, both of the same moment."""
         clause = compile_where(where, self._columns)
         matching = f"seq > ? AND seq <= ? AND {clause.sql}"
         statement = f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE {matching} ORDER BY seq LIMIT ?"

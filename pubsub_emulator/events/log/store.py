@@ -138,9 +138,10 @@ def follows(head: Head, block: Block, kept: bytes | None) -> bool:
 
 
 def check_cursor(head: Head, epoch: int, seq: int, common: int | None) -> bool:
-    """Whether a cursor (`epoch`, `seq`) belongs to this log; `False` when it is beyond what the log ever was.
+    """Return whether a position belongs to this log. Positions beyond its end do not.
 
-    `common` is the least `seq` that rewinds after `epoch` left, `None` if there were none. Raises `CursorAbandoned`.
+    `common` is `LogReader.common(epoch)`, the smallest `seq` to which the log went back after
+    `epoch`. Raises `CursorAbandoned` if the position is beyond it.
     """
     if epoch > head.epoch:
         return False

@@ -1,9 +1,12 @@
 """The base of all gRPC fronts: methods, callers, refusals, limits of size and time, and a server.
 
     methods = Methods("a.v1.Service", CODES, EVERYBODY)
-    methods.unary("Ask", pb.AskRequest, front.ask)            # async def ask(request, client) -> pb.AskResponse
-    methods.stream("Follow", pb.FollowRequest, front.follow)  # async def follow(request, client): yield pb.Message
+    methods.unary("Ask", pb.AskRequest, front.ask)
+    methods.stream("Follow", pb.FollowRequest, front.follow)
     async with serving([methods], "127.0.0.1", 0) as port: …
+
+`front.ask(request, client)` is a coroutine function that returns the answer, and
+`front.follow(request, client)` is an asynchronous generator of answers.
 
 Requests are decoded here, so that bytes that are not a message are answered with INVALID_ARGUMENT.
 If the network of a connection is gone, the connection ends within `KEEPALIVE_SECONDS` and
@@ -141,7 +144,8 @@ async def serving(
             ("grpc.max_receive_message_length", most_bytes),
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_SECONDS * 1_000),
             ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1_000),
-            ("grpc.http2.ping_timeout_ms", PING_SECONDS * 1_000),  # a longer one, 60 s, wins over that of keepalive
+            # The default of 60 s would win over the timeout of keepalive.
+            ("grpc.http2.ping_timeout_ms", PING_SECONDS * 1_000),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_SECONDS * 500),

@@ -56,7 +56,10 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class _Stream:
+    """The state of one stream."""
+
     where: Filter
+    """The filter of the stream, which matches if one of the subscription's filters does."""
     batches: bool
     sent: int
     """The last `seq` that was taken or passed over."""

@@ -89,6 +89,7 @@ class _Front:
         return app
 
     async def subscribe(self, request: web.Request) -> web.Response:
+        """Make a subscription."""
         # The caller is checked before its body is waited for.
         client = self._client(request)
         body = parse_json(await read_body(request), "the body", BadFilter)
@@ -102,10 +103,12 @@ class _Front:
         return web.json_response({"token": token, "after": cursor}, status=HTTPStatus.CREATED)
 
     async def cancel(self, request: web.Request) -> web.Response:
+        """Delete the subscription of the token."""
         await self._service.cancel(_token(request))
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
+        """Stream the subscription's events until the client disconnects or the stream ends."""
         after = request.headers.get("Last-Event-ID") or request.query.get("after")
         async with contextlib.AsyncExitStack() as stack:
             stream = self._service.stream(_token(request), None, after, dropped=lambda: _abort(request))
@@ -114,6 +117,7 @@ class _Front:
                 headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             )
             await response.prepare(request)
+            # A comment, by which the client sees at once that the stream is open.
             await response.write(b": open\n\n")
             try:
                 with contextlib.suppress(ConnectionError):
@@ -130,10 +134,12 @@ class _Front:
         return self._callers.name(request.headers.get("Authorization", ""), request.remote or "unknown")
 
     async def health(self, _request: web.Request) -> web.Response:
+        """Answer whether the log can be read."""
         status = HTTPStatus.OK if self._service.available else HTTPStatus.SERVICE_UNAVAILABLE
         return web.json_response({"available": self._service.available, "seq": self._service.head_seq}, status=status)
 
     async def metrics(self, _request: web.Request) -> web.Response:
+        """Answer with counters and gauges."""
         return web.Response(text=_prometheus(self._service), content_type="text/plain", charset="utf-8")
 
     def _text(self, message: Message) -> bytes:

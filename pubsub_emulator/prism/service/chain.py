@@ -104,6 +104,11 @@ class NodeChain(AnchoringChain):
         return best_block(number, found.hash, time, map(self._source.bytes_of, wanted))
 
     async def wait(self, known: bytes) -> None:
+        """Wait at most `POLL_SECONDS` until the best block has another hash than `known`.
+
+        Over HTTP there are no subscriptions, so this only waits. Raises `UnknownBlock` if the node
+        ends the subscription.
+        """
         if self._node.rpc.url.startswith("http"):
             await asyncio.sleep(POLL_SECONDS)
             return

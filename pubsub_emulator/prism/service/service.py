@@ -82,8 +82,8 @@ class OperationService(EventService[Filter]):
 class StatusRecorder(Protocol):
     """Records streams of statuses (EV-40). `stream` is a unique name for each stream.
 
-    The order of the calls is significant: an audit compares what streams told with what was true at
-    that time.
+    The order of the calls is significant: an audit compares the delivered statuses with those that
+    were true at that time.
     """
 
     def held(self, operation_id: bytes, update: Update) -> None:

@@ -2,7 +2,7 @@
 
 - `schema`: the tables and their migrations.
 - `ledger`: DIDs and batches, derived from the rows of applied operations.
-- `processor`: from the log's blocks to rows, with one transaction for each block (PR-2, PR-3, PR-5).
+- `processor`: from the log's blocks to rows, one transaction a block (PR-2, PR-3, PR-5).
 - `operations`: the rows as a log, from which subscriptions are served.
 - `registry`: the subscriptions.
 - `scheduled`: operations that this node was asked to anchor (PR-63).

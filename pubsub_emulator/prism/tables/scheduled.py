@@ -89,7 +89,7 @@ class Scheduled:
                 "INSERT INTO atala_objects VALUES (?, ?, 'PENDING', NULL) ON CONFLICT (atala_object_id) DO NOTHING",
                 (object_id, content),
             )
-            # An object whose operations were all scheduled again in another one is no longer needed.
+            # An object is not needed any more if all its operations are in another object now.
             session.run(
                 "DELETE FROM atala_objects WHERE atala_object_status = 'PENDING' AND NOT EXISTS "
                 "(SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"

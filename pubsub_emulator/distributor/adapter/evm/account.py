@@ -148,10 +148,14 @@ class _Derivation(BaseModel):
 
 
 class _Parameters(BaseModel):
+    """The parameters of the cipher."""
+
     iv: Annotated[_Bytes, Field(min_length=16, max_length=16)]
 
 
 class _Crypto(BaseModel):
+    """The encrypted key, and how it is decrypted."""
+
     cipher: Literal["aes-128-ctr"]
     cipherparams: _Parameters
     ciphertext: _Key
@@ -161,6 +165,8 @@ class _Crypto(BaseModel):
 
 
 class _Keystore(BaseModel):
+    """A keystore file."""
+
     crypto: _Crypto
     version: Literal[3]
 
