@@ -20,6 +20,7 @@ sys.path.append(str(HERE.parent))  # last: `PYTHONPATH=build/compiled python ben
 
 from bench import canisters, chains, events, node, outer, peer, prism, tries  # noqa: E402  # after the path
 from bench.measure import PURE, Result  # noqa: E402  # the same
+from pubsub_emulator.cli.streams import prepare_streams  # noqa: E402  # the same
 
 KEPT: Final = HERE / "kept.json"
 COLD_START: Final = "pubsub --help"
@@ -102,6 +103,7 @@ def main() -> int:
     parser.add_argument("--tolerance", type=float, default=0.25, help="by how much a ratio may grow (default 0.25)")
     parser.add_argument("--keep", action="store_true", help="make this run the kept table")
     given = parser.parse_args()
+    prepare_streams()
     print(f"{BUILD} build, CPython {platform.python_version()}, {platform.machine()}; CPU time, medians of pairs\n")
     print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|")
     results: list[Result] = []

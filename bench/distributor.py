@@ -26,6 +26,7 @@ import aiohttp
 import redis
 from aiohttp import web
 
+from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.inside import InsideAdapter, deliver
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
@@ -233,6 +234,7 @@ async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
 
 
 if __name__ == "__main__":
+    prepare_streams()
     os.environ.setdefault("PYTHONPATH", ":".join(sys.path))
     parser = argparse.ArgumentParser(prog="python -m bench.distributor", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000)

@@ -17,6 +17,7 @@ from bench.measure import resident, timed
 from bench.scaling import in_a_child, shown
 from bench.steps import counted
 from bench.tries import UPDATES, update, updates_of
+from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.collator.author import RelayBlock, author
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.primitives.types import RelayBlockNumber, Slot
@@ -122,6 +123,7 @@ def measure(names: list[str], most: int, most_in_a_trie: int) -> None:
 
 
 if __name__ == "__main__":
+    prepare_streams()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     every = ["parachains", "subscribed", "keys"]
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(every)}; default: all")

@@ -18,6 +18,7 @@ from typing import Final
 from bench.chains import Relay, entry, image, key_of, subscriber
 from bench.measure import resident, timed
 from bench.tries import UPDATES, uniform, update, updates_of
+from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.collator.author import Authored, RelayBlock, author
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -254,6 +255,7 @@ def plot(table: Table, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    prepare_streams()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
     parser.add_argument("--plot", type=Path, help="a folder for plots; needs altair and vl-convert-python")

@@ -19,7 +19,7 @@ DOCUMENT: Final = "pubsub-document"
 ASCII: Final = "ascii_terminal"
 """ASCII under a name of its own. click takes a stream that calls itself ASCII for UTF-8."""
 
-_TYPOGRAPHY: Final = {"…": "...", "→": "->", "µ": "u", "·": "-"}
+_TYPOGRAPHY: Final = {"…": "...", "→": "->", "µ": "u", "·": "-", "≤": "<="}
 
 
 def _as_prose(error: UnicodeError) -> tuple[str, int]:
