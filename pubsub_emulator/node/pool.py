@@ -157,11 +157,17 @@ class Pool:
         self._max_extrinsics = max_extrinsics
         self._max_bytes = max_bytes
         self._entries: dict[Hash, _Entry] = {}
+        """All entries by hash."""
         self._by_account: dict[AccountId, dict[int, _Entry]] = {}
+        """The same entries by account and nonce."""
         self._ready: dict[Hash, None] = {}
+        """The hashes of ready entries. The dictionary is an ordered set."""
         self._bytes = 0
+        """The size of all entries."""
         self._arrivals = 0
+        """The number of extrinsics that were ever accepted."""
         self._changes: list[PoolChange] = []
+        """Changes of status that `take_changes` has not returned yet."""
 
     # Asking
 
@@ -209,7 +215,7 @@ class Pool:
     def copy(self) -> "Pool":
         """Return an independent copy without pending changes of status."""
         out = Pool(self._max_extrinsics, self._max_bytes)
-        out._entries = dict(self._entries)  # another object of this class
+        out._entries = dict(self._entries)
         out._by_account = {who: dict(mine) for who, mine in self._by_account.items()}
         out._ready = dict(self._ready)
         out._bytes, out._arrivals = self._bytes, self._arrivals

@@ -40,10 +40,13 @@ class LiveNetwork:
         self._observe()
         self.genesis = self._genesis()
         self._clean = self.network.snapshot()
+        """The network right after the last step."""
         self._newest = self.genesis
+        """The moment after the last step."""
         self.pending: list[Action] = []
         """Actions applied since the last step, in order."""
         self._acts: Acts | None = None
+        """All actions before the last step."""
 
     @property
     def network(self) -> Network:

@@ -86,6 +86,7 @@ class Advance:
     moment: Moment
     chains: Mapping[Chain, ChainAdvance]
     rewound: bool = False
+    """Whether it is a rewind."""
     left: tuple[Block, ...] = ()
     """Blocks that a rewind removed from the best chains."""
     texts: dict[Hash, str] = field(default_factory=dict)
@@ -113,14 +114,23 @@ class Timeline:
         self.genesis = genesis
         self._first = genesis.number
         self._path: dict[int, Moment] = {self._first: genesis}
+        """The moments of the best chain by relay height."""
         self._moments: dict[int, list[Moment]] = {self._first: [genesis]}
+        """All stored moments by relay height, including forks."""
         self._blocks: dict[Chain, dict[Hash, Block]] = {chain: {} for chain in genesis.heads}
+        """All stored blocks by hash, including forks."""
         self._heights: dict[Chain, dict[int, Block]] = {chain: {} for chain in genesis.heads}
+        """The blocks of the best chains by height."""
         self._pins: dict[Chain, Counter[Hash]] = {chain: Counter() for chain in genesis.heads}
+        """How often each block is pinned."""
         self._candidates: dict[Hash, BlockRecord] = {}
+        """Judged candidates by hash."""
         self._discarded: deque[Hash] = deque(maxlen=_REMEMBERED)
+        """Hashes of blocks that were discarded, the newest last."""
         self._oldest = self._first + 1
+        """The lowest relay height of the window, besides the first block."""
         self._outlived: list[Block] = []
+        """Blocks from before the window that are still the best or final ones of their chains."""
         self.newest = genesis
         self._hold(genesis.heads.values())
         self.views = self._views({chain: block.number for chain, block in genesis.heads.items()})

@@ -59,6 +59,7 @@ class DryRun(Messages):
     """
 
     extrinsic: bytes | _Unsigned | None = None
+    """The extrinsic, or a call with its account."""
     raw: bool = False
     """Whether to return pairs of key and new value."""
     html: bool = False

@@ -122,6 +122,7 @@ class Dispatcher:
         self._limits = limits or REQUEST
         self._observed = observed
         self._exact = frozenset(name for name, method in node.methods.items() if method.unsafe)
+        """The methods whose parameters may contain integers beyond 64 bits."""
 
     def handle(self, message: str | bytes, chain: Chain, session: Session | None) -> Answer | Later:
         """Answer one message: a single request or a batch.

@@ -19,6 +19,7 @@ class Method:
 
     name: str
     run: Handler
+    """The function that answers calls."""
     params: tuple[Param, ...] = ()
     aliases: tuple[str, ...] = ()
     """Other names of the method."""

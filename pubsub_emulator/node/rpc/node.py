@@ -99,9 +99,11 @@ class Node:
     timeline: Timeline
     live: LiveNetwork
     control: Control
+    """The interface that changes the network."""
     pools: dict[Chain, Pool]
     """The transaction pool of each chain."""
     watches: Watches
+    """The watched extrinsics."""
     methods: Mapping[str, Method] = field(default_factory=dict)
     """The available methods by each of their names."""
     dev: bool = False

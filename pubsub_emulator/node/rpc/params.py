@@ -30,6 +30,7 @@ class Param:
     name: str
     read: Read[object]
     optional: bool = False
+    """Whether the parameter can be missing or null."""
     aliases: tuple[str, ...] = ()
     """Other names of the parameter."""
 

@@ -53,14 +53,20 @@ class Connection:
         self.session = Session(self.name, self, self.serving.subscriptions)
         self._queue: deque[str] = deque()
         self._bytes = 0
+        # Messages are ready to be sent, there is room for more, all have been sent, and fewer requests
+        # than the limit are being processed.
         self._ready, self._room, self._taken, self._idle = (asyncio.Event() for _ in range(4))
         for event in (self._room, self._taken, self._idle):
             event.set()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._working = 0
+        """The number of requests that are being processed in the background."""
         self._lagging: dict[RpcSubscription, None] = {}
+        """Subscriptions with dropped events. The dictionary is an ordered set."""
         self._forced = False
+        """Whether an event is queued although the outbox is full."""
         self._closing: int | None = None
+        """The code with which the connection is being closed."""
         self._clock = asyncio.get_running_loop().time
 
     @property
@@ -232,6 +238,7 @@ class Connection:
         self._ready.set()
 
     async def _write(self) -> None:
+        """Send messages until the connection ends, then release the tasks that wait for it."""
         try:
             await self._write_all()
         finally:

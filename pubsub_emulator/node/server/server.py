@@ -126,10 +126,14 @@ class Server:
         self.connections: dict[Connection, None] = {}
         self.places: tuple[Place, ...] = ()
         self._count = 0
+        """The number of connections so far, for their names."""
         self._posts = 0
+        """The number of POST requests that are being answered."""
         self._joining = 0
+        """The number of WebSocket handshakes under way."""
         self._listeners: list[asyncio.Server] = []
         self._drawing: tuple[Moment, asyncio.Future[str]] | None = None
+        """The newest moment on the last page of stored blocks, and that page."""
         self._chains = {"/": RELAY, **{f"/{para}": para for para in live.network.parachains}}
 
     # Life

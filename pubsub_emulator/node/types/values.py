@@ -25,6 +25,7 @@ _BYTES: Final = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "u128": 16, "u256": 32}
 _SIGNED: Final = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "i128": 16, "i256": 32}
 
 Names = Mapping[str, kinds.TypeInfo]
+"""The descriptions of named types."""
 
 
 class BadValue(PubsubError):
