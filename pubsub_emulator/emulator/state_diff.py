@@ -29,6 +29,7 @@ _KINDS: Final = {
 }
 _HASH: Final = 32
 _CAPACITY: Final = relay_dispatch_queue_remaining_capacity(ParaId(0))[:-4]
+"""The beginning of the keys of dispatch queue capacities, which the id of a parachain follows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ value becomes a Python object.
 """
 
 _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
+"""A string, or a bracket outside strings."""
 _TOML_TOKEN: Final = re.compile(r"[\[{]|[\]}]")
+"""A bracket."""
 
 
 class Unreadable(PubsubError):

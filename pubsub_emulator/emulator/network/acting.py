@@ -15,6 +15,7 @@ from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, merge_subscriptions
 from pubsub_emulator.runtime.parachain.governance import check_runtime, transact
 
+# The indices of pallet System and of its calls `set_storage` and `kill_storage` on a parachain.
 _SET_STORAGE: Final = b"\x00\x04"
 _KILL_STORAGE: Final = b"\x00\x05"
 _entries = scale.vec(scale.pair(scale.bytes_, scale.bytes_))

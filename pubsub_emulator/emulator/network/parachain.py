@@ -58,6 +58,7 @@ class CollatorConfig(NamedTuple):
 
 
 HONEST: Final = CollatorConfig((), 0)
+"""The configuration of an honest collator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,9 @@ class Parachain:
     head: ChainHead
     """The header and state of the newest block."""
     collators: tuple[Collator, ...]
+    """The authors in the order of their turns."""
     pace: Pace
+    """When the parachain builds blocks."""
     publishes: list[tuple[bytes, int]] = field(default_factory=list)
     """Encoded publish instructions that wait, each with the size that packing counts for it."""
     upward: list[bytes] = field(default_factory=list)

@@ -22,9 +22,11 @@ class RelayRecord:
     number: RelayBlockNumber
     hash: Hash
     storage_root: Hash
+    """The root of the block's state, which parachains verify proofs against."""
     slot: Slot
     """The newest parachain slot that candidates judged in the block may claim."""
     events: tuple[Event, ...] = ()
+    """The events of the block."""
     executions: tuple[MessageExecution, ...] = ()
     """The messages that were executed in the block."""
     lost_downward: int = 0
@@ -51,6 +53,7 @@ class AuthorityRecord:
     from_block: ParaBlockNumber
     """The first parachain block that they build."""
     keys: tuple[bytes, ...]
+    """The public keys of the collators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,11 @@ class CheckpointRecord:
 
     chain: ParaId
     segment: int
+    """The number of the segment that begins with this state."""
     header: Header
     """The header of the block whose state it is."""
     state: State
+    """The state after the block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ class BlockRecord:
 
     chain: ParaId
     segment: int
+    """The number of the segment of the history."""
     candidate: Candidate
     included_at: RelayBlockNumber
     """The relay block for which it was judged."""

@@ -28,18 +28,25 @@ class ChainSummary:
     removed: int = 0
     """Delivered removals."""
     messages_bytes: int = 0
+    """The size of inbound messages."""
     proof_bytes: int = 0
+    """The size of proofs."""
     unpruned_bytes: int = 0
     """The size that proofs had before pruning."""
     budget_bytes: int = 0
+    """The sum of budgets."""
     used_bytes: int = 0
+    """The sum of charges against budgets."""
     own_state_bytes: int = 0
+    """The size that reading the parachain's own state adds to its storage proofs."""
     cache_state_bytes: int = 0
+    """The part of that for the cache."""
     stops: int = 0
     """Blocks in which the walk stopped because the budget was used up."""
     unchanged: int = 0
     """Visits of publishers whose root had been processed before."""
     largest_proof: int = 0
+    """The size of the largest proof."""
     latency: int = 0
     """The sum of relay blocks from publication to delivery, for all updates."""
     latest: int = 0

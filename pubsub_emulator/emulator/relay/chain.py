@@ -79,7 +79,9 @@ class RelaySnapshot:
 
     blocks: tuple[KeptBlock, ...]
     downward: tuple[tuple[ParaId, bytes], ...]
+    """Downward messages for the next block."""
     skipped_slots: int = 0
+    """The number of slots that passed without a block."""
 
 
 @dataclass(slots=True)

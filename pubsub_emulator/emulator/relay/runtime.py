@@ -51,6 +51,7 @@ from pubsub_emulator.xcm.description import type_names
 SPEC_NAME: Final = "pubsub-relay"
 SPEC_VERSION: Final = 1
 CRATE: Final = "pubsub_relay_runtime"
+"""The name of the runtime in metadata."""
 BLOCK_LENGTH: Final = 5 * 1024 * 1024
 """The maximum size of a block's extrinsics in bytes."""
 NORMAL_LENGTH: Final = BLOCK_LENGTH * 3 // 4
@@ -75,11 +76,15 @@ class RelayConfig:
     genesis_slot: int = GENESIS_SLOT
     """The slot of block 0."""
     pubsub: PubsubConfig = field(default_factory=PubsubConfig)
+    """The constants of pallet `Broadcaster`."""
     host: HostConfiguration = field(default_factory=HostConfiguration)
+    """The host configuration, such as limits of messages."""
     bounds: MessageBounds = field(default_factory=MessageBounds)
     """The maximum size of messages that wait for one parachain."""
     queue: QueueConfig = field(default_factory=QueueConfig)
+    """The configuration of the message queue."""
     weights: BlockWeights = field(default_factory=BlockWeights)
+    """The maximum weights of blocks."""
     accounts: bool = False
     """Whether the chain has accounts and accepts signed extrinsics."""
     dome_events: str = ""

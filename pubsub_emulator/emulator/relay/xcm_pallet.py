@@ -24,6 +24,7 @@ from pubsub_emulator.xcm.message import encode
 from pubsub_emulator.xcm.schema import XcmCodec
 
 VERSION: Final = 5
+"""The only version of XCM that is supported."""
 _WEIGHT: Final = Weight(150_000_000, 3_610)
 
 Send = Callable[[Storage, ParaId, bytes], None]

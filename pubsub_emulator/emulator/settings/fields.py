@@ -38,6 +38,7 @@ class Misplaced:
     """A field whose value is not allowed or contradicts another part of the file."""
 
     location: Location
+    """The way to the field."""
     reason: str
 
     def field(self) -> str:
@@ -201,6 +202,7 @@ def faults(document: object, error: ValidationError, root: type[Model]) -> list[
 
 
 _WANTED: Final = "should be "
+"""The beginning of reasons that only say which values are allowed."""
 _LISTS: Final = (tuple, list)
 
 

@@ -18,8 +18,11 @@ from pubsub_emulator.primitives.near import near_to
 M = TypeVar("M", bound=Model)
 
 _HEADER: Final = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(?:#.*)?$")
+"""The header of a table (`[…]`) or of an element of an array of tables (`[[…]]`)."""
 _KEY: Final = re.compile(r"^\s*([A-Za-z0-9_\-]+)\s*(?:\.[^=]*)?=")
+"""The beginning of a line with a key."""
 _PLACE: Final = re.compile(r"\(at line (\d+), column \d+\)")
+"""The place in the messages of the TOML parser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ class Bundle:
     """The scenarios in a package's folder `scenarios`."""
 
     package: str
+    """The name of the package."""
 
     def _folder(self) -> Traversable:
         return files(self.package).joinpath("scenarios")
