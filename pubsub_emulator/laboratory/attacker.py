@@ -124,7 +124,9 @@ class Delay:
     placement: str
     """Whether they are neighbours in the order of turns."""
     delivered: int
+    """Delivered updates."""
     undelivered: int
+    """Published keys that were not delivered until the end."""
     lost_slots: int
     """Invalid blocks."""
     median: float

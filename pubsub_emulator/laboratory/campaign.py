@@ -61,6 +61,7 @@ class CampaignResult:
     """The result of a campaign."""
 
     cases: int = 0
+    """All cases."""
     honest: int = 0
     """Honest blocks."""
     rejected: int = 0
@@ -217,7 +218,9 @@ class _Campaign:
     until: float | None = None
     """The time, on the monotonic clock, at which to end."""
     stop: Callable[[], bool] | None = None
+    """Returns whether to end."""
     guide: Guide | None = None
+    """The corpus that guides the campaign, if any."""
     tried: Counter[str] = field(default_factory=Counter)
     """How often each strategy had its turn in this world."""
 

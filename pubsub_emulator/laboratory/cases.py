@@ -121,7 +121,7 @@ class JudgingContext:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case. The module describes its fields."""
+    """A case. The docstring of the module describes its fields."""
 
     label: str
     strategies: tuple[str, ...]

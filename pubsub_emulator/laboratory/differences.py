@@ -12,7 +12,9 @@ from pubsub_emulator.laboratory.cases import BadCase, Found, JudgingContext, jud
 from pubsub_emulator.primitives.hexadecimal import unhex
 
 _MARKS: Final = frozenset({"case", "steps", "ours", "theirs"})
+"""The fields by which a stored difference is recognized."""
 _BYTES: Final = frozenset({"decodes", "undecodable"})
+"""The results of decoding alone."""
 _NOBODY: Final = f"0x{bytes(32).hex()}"
 """A root for a context without one. Only proofs without blocks are judged against this root."""
 

@@ -34,6 +34,7 @@ MOST_KEPT: Final = 4000
 MOST_BYTES: Final = 1 << 20
 """The maximum size of an input in bytes."""
 
+# Values at which encodings change their length or limits are reached.
 _LENGTHS: Final = (0, 1, -1, 2, 63, 64, 255, 256, 16383, 16384, 65535)
 _NUMBERS: Final = (*_LENGTHS, 2**30, 2**31, 2**32 - 1, 2**32, 2**63, 2**64, 2**70)
 _TEXTS: Final = ("", "0x", "0x0", "0xzz", "\x00", "../../x", "é")
@@ -95,6 +96,7 @@ class Surprise:
 
     target: str
     data: bytes
+    """The input, shrunk if the target can do that."""
     what: str
     """The exception."""
 
@@ -145,6 +147,7 @@ def mutate_target(  # noqa: PLR0917  # as the command line has them
 
 
 _MOST_SURPRISES: Final = 20
+"""The number of surprises after which a campaign ends."""
 
 
 class _Run:

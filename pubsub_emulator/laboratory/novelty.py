@@ -31,6 +31,7 @@ MOST_KEPT: Final = 2000
 """The maximum number of cases in a corpus."""
 
 _MOST_STEPS: Final = 64
+"""The maximum number of steps of a combined case."""
 _VERIFIER: Final = tuple(
     f"pubsub_emulator.{name}"
     for name in ("runtime.parachain", "runtime.pallet_subscriber", "runtime.framework.message_chains", "trie")

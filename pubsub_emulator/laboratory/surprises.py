@@ -20,6 +20,7 @@ from typing import Final
 from pubsub_emulator.laboratory.cases import Case, Found, write_case
 
 _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+")
+"""The parts of an error message that differ between similar errors."""
 
 
 class Kind(Enum):
@@ -50,6 +51,7 @@ class GroupKey:
     found: Found
     """The verdicts that were found."""
     place: str
+    """The kinds of steps, and whether a block or only a proof was judged."""
 
 
 def group_key(case: Case) -> GroupKey:

@@ -54,6 +54,7 @@ class Workload:
     others: int = 0
     """The number of other keys of each publisher."""
     value_size: int = 64
+    """The size of each value."""
     update_rate: int = 10_000
     """The share of subscribed keys that change in each relay block. Unless it is zero, at least one
     key of each active publisher changes.
@@ -71,10 +72,13 @@ class Workload:
     spread: int = 8
     """The number of blocks that are measured after everything was delivered once."""
     max_pov_size: int = 10 * 1_048_576
+    """The size of the subscriber's largest block."""
     message_bytes: int = 0
     """The size of the downward message in each block, or 0 for no message."""
     cache: CachePolicy = CachePolicy.SLOTS
+    """The subscriber's cache policy."""
     meter_cache_reads: bool = True
+    """Whether reading cached nodes is charged."""
     seed: str = "experiment"
 
     def value_of(self, name: str) -> int | float | str:
@@ -95,12 +99,15 @@ class Measurement:
     catch_up_blocks: int
     """The number of blocks until everything was delivered once."""
     pov: float
+    """The size of a block, as the module describes it."""
     relay_bytes: float
     """The size of relay nodes in the proof."""
     own_state_bytes: float
     """The bytes that reading the parachain's own state adds."""
     cache_state_bytes: float
+    """The part of `own_state_bytes` for the cache."""
     charged: float
+    """The charges against the budget."""
     budget: float
     unused: float
     """The unused budget."""
@@ -115,6 +122,7 @@ class Measurement:
     ref_time: float
     """The reference time of a block in picoseconds (`BlockLedger.weight`)."""
     proof_size: float
+    """The proof size of a block (`BlockLedger.weight`)."""
     undelivered: int
     """The number of changed keys that are not delivered after twice the time of the catch-up."""
 
@@ -329,5 +337,6 @@ def _chain(para: ParaId, i: int) -> PubsubKey:
 
 
 _LEVELS: Final = 14
+"""The number of levels of a chain of keys."""
 _SHAPES: Final = {"random": _random, "binary": _binary, "chain": _chain}
 """The functions that make keys, by shape."""

@@ -18,6 +18,7 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, ROW_COST, CachePolicy, RuntimeSpec
 
 Row = Mapping[str, int | float | str]
+"""A row of a table by column."""
 OnStep = Callable[[str], None]
 """Called with a description of the next measurement."""
 
@@ -40,13 +41,16 @@ class Figure:
     bars: bool = False
     """Whether to draw bars instead of lines."""
     log_x: bool = False
+    """Whether the horizontal axis is logarithmic."""
     log_y: bool = False
+    """Whether the vertical axis is logarithmic."""
     rule: int | None = None
     """A bound that is drawn as a horizontal line."""
     columns: tuple[str, ...] = ()
     """The columns to print. Files have all columns."""
 
 
+# Update rates. The share of one millionth is rounded up to one key.
 ONE: Final = 1
 TENTH: Final = MILLION // 10
 ALL: Final = MILLION
