@@ -32,7 +32,10 @@ class NodeRefused(ClientError):
 
 
 class BadAnswer(ClientError):
-    """An answer that violates the contract of the method."""
+    """An answer that violates the contract of the method.
+
+    Like `NodeUnavailable`, it is a failure outside of the caller's request.
+    """
 
     is_infrastructure = True
 

@@ -11,6 +11,7 @@ from pubsub_emulator.client.state_file import read_state
 from pubsub_emulator.emulator.fork import BadFork, Fork
 
 _AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
+"""A URL and the block after it."""
 
 
 @contextmanager

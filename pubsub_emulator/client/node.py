@@ -224,6 +224,7 @@ _HASHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "Blake2_128": blake2_128,
     "Twox128": twox_128,
 }
+"""The hashers of maps by their names in metadata."""
 
 
 def _hashed(hasher: str, key: bytes) -> bytes:

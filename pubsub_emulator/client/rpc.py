@@ -36,10 +36,13 @@ MAX_WAITING: Final = 10_000
 """The maximum number of unread notifications of one subscription. Beyond it, the subscription ends.
 """
 _TOO_MANY: Final = 429
+"""The HTTP status with which nodes limit requests."""
 _SERVER_FAILED: Final = 500
+"""The first HTTP status of errors of a server."""
 Queue = asyncio.Queue[tuple[object, int] | ClientError]
 """Notifications with their sizes in bytes, and perhaps the error that ended them."""
 _FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
+"""Errors of connections."""
 
 
 class Rpc:
@@ -56,9 +59,13 @@ class Rpc:
         self._reader: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
         self._pending: dict[int, tuple[asyncio.Future[dict[str, object]], Queue | None]] = {}
+        """Calls that wait for an answer by their ids, with the queue of the subscription, if any."""
         self._queues: dict[str, Queue] = {}
+        """The queues of subscriptions by their ids."""
         self._early: dict[str, list[tuple[object, int]]] = {}
+        """Notifications of subscriptions whose ids are not known yet."""
         self._unread = 0
+        """The size of all unread notifications in bytes."""
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._answer_seconds)
