@@ -31,6 +31,7 @@ RELAY_DETAILS: Final = 64
 NODES: Final = 1024
 """Nodes in one part."""
 _SCRIPTS: Final = ("data.js", "trie.js", "timeline.js", "ledger.js", "detail.js", "search.js", "main.js")
+"""The scripts of the page, in their order."""
 
 
 def page_html(recorder: Recorder, title: str, description: str = "") -> str:

@@ -50,6 +50,7 @@ LEGEND: Final = (
     (Fate.UNUSED, Shape.LEAF, "not needed"),
     (Fate.PROVEN, Shape.ABSENT, "keys proven absent"),
 )
+"""The entries of the legend: fate, shape and text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def layout(trees: Iterable[Drawn]) -> list[Placed]:
 
 
 _OPEN: Final = (Shape.BRANCH, Shape.LEAF, Shape.MALFORMED, Shape.AGAIN)
+"""Shapes that can have a trie below them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.BAD_EXTRINSIC: "A signed extrinsic cannot be part of the block: it is forged, stale, or does not fit.",
     Verdict.STATE_ROOT_MISMATCH: "Executing the block gives another state root than it claims.",
 }
+"""The meaning of each verdict."""
 
 _CHANNEL: Final = storage_keys.item_prefix("Hrmp", "HrmpChannels")
 
