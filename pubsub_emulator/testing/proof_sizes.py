@@ -65,6 +65,7 @@ class ProofSizes(Observer):
 
     scenario: str = ""
     scenario_hash: str = ""
+    """The result of `scenario_hash`; snapshots of different scenarios are not compared."""
     figures: dict[str, int] = field(default_factory=dict)
     """The figures by name, such as `3000.publishers.1000.value_bytes`."""
     _subscribers: set[ParaId] = field(default_factory=set)
@@ -250,6 +251,7 @@ _RANKS: Final = {part: at for at, part in enumerate(("", *COUNTS, *SIZES, "publi
 # The fixture `proof_snapshot`
 
 FOLDER = "__proof_snapshots__"
+"""The folder of snapshots beside a test file."""
 
 
 class ProofsGrew(AssertionError):

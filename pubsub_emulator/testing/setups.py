@@ -14,6 +14,7 @@ Collators = tuple[tuple[str, ...], ...]
 """
 
 HONEST: Collators = ((), ())
+"""Two honest collators."""
 
 
 @dataclass(frozen=True, slots=True)
