@@ -182,7 +182,7 @@ class Dispatcher:
             return Answer(_failure("null", _INVALID))
         name, marker = request.get("method"), request.get("id")
         if "id" not in request and isinstance(name, str):
-            # A notification is not even executed: it could not report an error.
+            # A notification expects no answer, and is not executed.
             return NOTHING
         if "id" not in request or not isinstance(marker, str | int | None) or isinstance(marker, bool):
             return Answer(_failure("null", _INVALID))

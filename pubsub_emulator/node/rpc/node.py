@@ -140,7 +140,7 @@ class Node:
     def announce(self, advance: Advance) -> None:
         """Update the pools after a step or a rewind, and notify all connections.
 
-        Watched extrinsics are notified before subscriptions, which receive the same events.
+        The watchers of extrinsics are notified first, and then all other subscriptions.
         """
         left = self.watches.retractable(advance) if advance.rewound else {}
         for chain, pool in self.pools.items():

@@ -216,7 +216,8 @@ def fields(make: Callable[..., T], known: Mapping[str, Read[object]], needed: Co
 def hexadecimals(value: object) -> list[bytes]:
     """Read a list of byte strings.
 
-    The list can have a hundred thousand items, so that the items are first read without checks.
+    A request can have a hundred thousand of them. They are read together, and one after another
+    only if one is invalid.
     """
     if not isinstance(value, list):
         raise ValueError("a list is wanted")

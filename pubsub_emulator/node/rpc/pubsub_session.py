@@ -14,8 +14,7 @@ from pubsub_emulator.primitives.types import ParaId
 def scenario(call: Call) -> Json:
     """Return a summary of the scenario and of the other settings that never change.
 
-    The sources of forked states can contain file names, so that they are only returned with
-    `--dev`.
+    The sources of forked states are file names or URLs. They are only returned with `--dev`.
     """
     simulation, network = call.node.live.simulation, call.node.network
     known = simulation.scenario

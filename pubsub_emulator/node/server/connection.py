@@ -53,7 +53,7 @@ class Connection:
         self.session = Session(self.name, self, self.serving.subscriptions)
         self._queue: deque[str] = deque()
         self._bytes = 0
-        # Messages are ready to be sent, there is room for more, all have been sent, and fewer requests
+        # Messages are ready to be sent; there is room for more; all have been sent; fewer requests
         # than the limit are being processed.
         self._ready, self._room, self._taken, self._idle = (asyncio.Event() for _ in range(4))
         for event in (self._room, self._taken, self._idle):

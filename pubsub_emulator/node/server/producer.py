@@ -122,7 +122,7 @@ class Producer:
     async def start(self) -> None:
         """Build blocks until every chain has a final block after its first one.
 
-        Clients expect a final block. Raises `BadOption` if a parachain builds none.
+        Raises `BadOption` if a parachain builds none.
         """
         async with self._lock:
             missing = list(self.timeline.views)
