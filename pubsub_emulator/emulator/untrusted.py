@@ -92,8 +92,7 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
 def parse_toml(text: str) -> dict[str, object]:
     """Return the TOML document in a text.
 
-    Raises `Unreadable` with the reason alone. Brackets inside strings count as levels, too: TOML
-    has too many kinds of strings to skip them.
+    Raises `Unreadable` with the reason alone. Brackets inside strings count as levels, too.
     """
     depth = 0
     for token in _TOML_TOKEN.finditer(text):

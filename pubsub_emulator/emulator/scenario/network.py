@@ -53,11 +53,10 @@ def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> Netw
 def with_accounts(config: NetworkConfig) -> NetworkConfig:
     """Return the same network with the profile `accounts`.
 
-    It also has room for a few more channels to each parachain, because accounts can open channels.
+    It also has room for a few more channels to each parachain.
     """
     bounds = config.relay.bounds
-    # All messages to a parachain must fit into the smallest block. 8 bytes are the encoded list
-    # lengths.
+    # All messages to a parachain must fit into the smallest block.
     smallest = min((each.spec.allowed_pov for each in config.parachains), default=HOST.max_pov_size)
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
     more = min(MORE_CHANNELS, max((smallest - bounds.downward - bounds.horizontal - 8) // channel, 0))
