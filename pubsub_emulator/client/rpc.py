@@ -59,7 +59,7 @@ class Rpc:
         self._reader: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
         self._pending: dict[int, tuple[asyncio.Future[dict[str, object]], Queue | None]] = {}
-        """Calls that wait for an answer by their ids, with the queue of the subscription, if any."""
+        """Calls that wait for an answer by their ids, with a queue if they subscribe."""
         self._queues: dict[str, Queue] = {}
         """The queues of subscriptions by their ids."""
         self._early: dict[str, list[tuple[object, int]]] = {}
