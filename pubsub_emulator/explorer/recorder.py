@@ -210,8 +210,8 @@ class Recorder(records.Observer):
 def as_json(thing: object) -> bytes:
     """Return compact JSON.
 
-    Details are stored in this form: hundreds of thousands of small objects would slow down Python's
-    garbage collector in every step of the run.
+    Details are stored in this form: hundreds of thousands of small objects would slow down every
+    step of the run.
     """
     return json.dumps(thing, separators=(",", ":"), ensure_ascii=False).encode()
 
