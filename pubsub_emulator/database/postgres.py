@@ -53,6 +53,7 @@ class PostgresDatabase:
     def __init__(self, url: str, *, serializable: bool = False) -> None:
         self.place = _without_password(url)
         self._writing = psycopg.IsolationLevel.SERIALIZABLE if serializable else psycopg.IsolationLevel.READ_COMMITTED
+        """The isolation level of writing transactions."""
         self._url = url
         self._used: dict[int, float] = {}
         """When each of the recently used connections was last given back, by its identity."""
@@ -68,7 +69,9 @@ class PostgresDatabase:
             raise StoreUnavailable(f"{self.place}: {_line(error)}") from error
         self._pool.open()
         self._listening: psycopg.Connection[Any] | None = None
+        """The connection that listens, opened at the first `wait`."""
         self._listen_lock = threading.Lock()
+        """Held by the thread that listens."""
         self._closed = False
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
@@ -149,6 +152,7 @@ class PostgresDatabase:
         return self._listening
 
     def _stop_listening(self) -> None:
+        """Close the connection that listens, for example after an error."""
         if self._listening is not None:
             with suppress(psycopg.Error):
                 self._listening.close()

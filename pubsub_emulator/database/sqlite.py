@@ -32,8 +32,10 @@ class SqliteDatabase:
     def __init__(self, path: str) -> None:
         self.place = path
         self._idle: list[sqlite3.Connection] = []
+        """Connections that no thread uses."""
         self._lock = threading.Lock()
         self._changed = threading.Condition()
+        """Notified when a writing transaction of this process ends."""
         self._closed = False
         # Opened now, so that a file that cannot be used is refused at once.
         with self._connection() as connection:

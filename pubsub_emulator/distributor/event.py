@@ -154,6 +154,7 @@ def _text(body: Mapping[str, object], name: str, most: int) -> str:
 
 
 def _hash(body: Mapping[str, object], name: str) -> str:
+    """Return a field that must be `0x` and 64 hex digits."""
     value = body.get(name)
     if not isinstance(value, str) or not _HASH.fullmatch(value):
         raise BadEventError(f"{name}: 0x and 64 hex digits are needed")
@@ -179,6 +180,7 @@ def _metadata(body: Mapping[str, object], *, blank: bool = False) -> tuple[str, 
 
 
 def _number(body: Mapping[str, object], name: str, most: int) -> int:
+    """Return a field that must be an integer from 0 to `most`."""
     value = body.get(name)
     # `isinstance` would accept booleans.
     if type(value) is not int or not 0 <= value <= most:
@@ -187,6 +189,7 @@ def _number(body: Mapping[str, object], name: str, most: int) -> int:
 
 
 def _object(body: object) -> Mapping[str, Any]:
+    """Return a body that must be a JSON object."""
     if not isinstance(body, dict):
         raise BadEventError("the body is not a JSON object")
     return body

@@ -19,12 +19,12 @@ class Cheat(Generic[E]):
 
     name: str
     words: str
-    """What the broadcaster does, as a verb in the third person."""
+    """The broadcaster's behaviour, as a verb in the third person."""
     found_as: str
     """The name under which the audit of deliveries must report it."""
     change: Callable[[Sequence[E], Sequence[E]], list[E]]
-    """A function of the events that are due, of which there are at least three, and of events that
-    are not. It returns the delivered events."""
+    """A function that returns the delivered events. It gets the events that are due, at least
+    three, and some events that are not due."""
 
 
 def _invent(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:

@@ -93,6 +93,7 @@ class PrismClient:
         else:
             self._channel = grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(roots), options)
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        """The metadata of every call."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -6,8 +6,8 @@
     updated = update_did(created.suffix, created.hash, added, "master0", master)
     created.did, [each.raw for each in (created, updated)]       # the bytes for ScheduleOperations
 
-Nothing here checks whether a node would apply the operations, because tests also need those that it
-would reject.
+The functions do not check whether a node would apply the operations, because tests also need those
+that it would reject.
 """
 
 import secrets

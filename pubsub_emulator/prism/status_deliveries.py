@@ -40,6 +40,7 @@ class StatusDeliveries(TablesWriter, StatusRecorder):
         self._order = 0
         """The number of the last record."""
         self._open: dict[str, _Stream] = {}
+        """The open streams by name."""
 
     def held(self, operation_id: bytes, update: Update) -> None:
         self._rows[STATUS_TRUTHS].append(self._row(operation_id) | self._next() | _columns(update))

@@ -29,7 +29,9 @@ class Histogram:
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
+        """The number of values for each bound, and at the end those above all bounds."""
         self.total = 0.0
+        """The sum of all values."""
 
     def note(self, value: float) -> None:
         """Count a value."""

@@ -33,7 +33,9 @@ class DomeChain:
         DomeEvents(network, unique=unique).genesis(storage)
         root = storage.commit()
         self._state = storage.state
+        """The state after the newest block."""
         self.header = Header(Hash(bytes(32)), 0, root, ordered_root(()), ())
+        """The header of the newest block."""
 
     def call(self, author: AccountId, publication: Publication, now: int) -> Block:
         """Build the next block, with one call of `emit_new_event`.

@@ -60,6 +60,7 @@ class Desk:
         self._store = store
         self._post = post
         self._deliveries: dict[str, asyncio.Task[None]] = {}
+        """The task of each subscription, by the subscription's name."""
         self.lost = 0
         """The number of notifications that were given up."""
 
@@ -97,6 +98,7 @@ class Desk:
         return name, True
 
     async def _end(self) -> int:
+        """Return the number of the last notice in the log, at which a new subscription begins."""
         after = 0
         while True:
             page = await self._ledger.read(after, 1000)
@@ -125,6 +127,7 @@ class Desk:
         return self._store.transact(remove)
 
     def _deliver(self, name: str) -> None:
+        """Start the task that delivers events to a subscription."""
         self._deliveries[name] = asyncio.create_task(self._delivery(name))
 
     async def _delivery(self, name: str) -> None:

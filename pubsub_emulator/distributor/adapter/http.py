@@ -60,6 +60,7 @@ class AdapterHttp(Interface):
         return app
 
     async def _life(self, _app: web.Application) -> AsyncIterator[None]:
+        """Start the deliveries with the application, and stop them with it."""
         await self.desk.start()
         yield
         await self.desk.stop()
@@ -74,6 +75,10 @@ class AdapterHttp(Interface):
         return await asyncio.gather(*(self._post(endpoint, notice) for notice in notices))
 
     async def _post(self, endpoint: str, notice: Notice) -> bool:
+        """Notify an endpoint of one event.
+
+        Returns whether it was acknowledged with a status 2xx.
+        """
         status = await self._poster.send(endpoint, notification(self._network, notice))
         self.metrics.count("posts", outcome="none" if status is None else f"{status // 100}xx")
         return status is not None and status // 100 == 2
@@ -137,6 +142,7 @@ class AdapterHttp(Interface):
         return web.json_response(body, status=HTTPStatus.OK if page is not None else HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _gauges(self) -> dict[str, tuple[str, float]]:
+        """Return the help text and value of each gauge by name."""
         return {"notifications_given_up": ("Notifications that were given up.", self.desk.lost)}
 
 

@@ -57,6 +57,7 @@ class RpcLedger(NetworkLog):
         self._blocks: list[_Block] = []
         """All blocks that were read, from block 1 on."""
         self._reading = asyncio.Lock()
+        """Held while blocks are read, because `publish`, `read` and `wait` all read them."""
         self._signing = asyncio.Lock()
         """Held from the choice of a nonce until its extrinsic is in a block, so that no other one
         gets the nonce."""
@@ -84,6 +85,7 @@ class RpcLedger(NetworkLog):
             return Unknown(str(error) or "no answer in time")
 
     async def _signed(self, event: Event) -> bytes:
+        """Return the signed extrinsic that publishes an event."""
         arguments = tuple(publication_of(event, self._network))
         encoded = encode_call(DomeEvents(self._network), Call(PALLET.name, "emit_new_event", arguments))
         call = EncodedCall(PALLET.name, "emit_new_event", arguments, encoded)

@@ -105,7 +105,7 @@ def _compare_interests(turn: messages.Turn, message: messages.Listed) -> set[str
 
 
 def for_interest(rules: Rules, network: str, name: str, wish: rows.Interest | messages.Subscribe) -> messages.MakeHook:
-    """Return the request with which an adapter is subscribed to for one client's subscription."""
+    """Return the request to an adapter for the events of one client's subscription."""
     endpoint = rules.interest_url(network, name, wish.key)
     return messages.MakeHook(network, INTEREST + name, endpoint, tuple(wish.types), tuple(wish.metadata))
 

@@ -1,7 +1,8 @@
 """The outbox: jobs in queues, which are started, finished and given up (ID-30, ID-37, ID-41).
 
 A job publishes an event on a network or notifies a subscription of it. The jobs of one target and
-one entity form a queue, of which only the first may run, so that an entity's events stay in order.
+one entity form a queue. Only the first job of a queue may run, so that an entity's events stay in
+order.
 
 A job starts only with a claim, and the transaction of the claim also moves the job's due time to
 the end of the lease. So if a process dies, the job is due again when its lease has lapsed. The

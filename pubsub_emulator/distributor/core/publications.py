@@ -153,15 +153,15 @@ def _checked(turn: Turn, message: Probed) -> None:
     If the network does not have the event, the acceptance was untrue. It is revoked, and the event
     is enqueued again. Repeated untrue acceptances of the same event raise an alarm.
 
-    If the network has it, that alone does not make it seen. A probe reports no number, so it would
-    be unknown what to revoke if the log is rewound. The id is probed until the log shows it. For a
-    legacy network the probe is enough, as its log is not compared with an earlier reading. If a
-    legacy adapter can no longer show the event, its acceptance is believed, because publishing
-    again would duplicate the event.
+    If the network has the event, that alone does not make it seen. A probe does not report the
+    event's number, without which the event could not be revoked after a rewind. So the id is probed
+    until the log shows it. For a legacy network the probe is enough, as its log is not compared
+    with an earlier reading. If a legacy adapter can no longer show the event, its acceptance is
+    believed, because publishing again would duplicate the event.
     """
     key = f"{message.network}|{message.id}"
     text = turn.tx.get(rows.UNSEEN, key)
-    # A probe that was emitted before the acceptance says nothing about it.
+    # A probe that was emitted before the acceptance cannot disprove it.
     if message.there is None or text is None or message.asked_at <= rows.read_unseen(text)[0]:
         return
     if message.there and message.network not in turn.rules.legacy:

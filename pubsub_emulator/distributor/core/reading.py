@@ -291,10 +291,10 @@ class _Numbered:
         self._end(first, highest=expected - 1)
 
     def _differs(self, number: int, first: int) -> None:
-        """Handle a rewound log, of which `number` is the first differing row of the page.
+        """Handle a rewound log, whose first differing row in the page is `number`.
 
-        If the page has rows before it, they are confirmed and the cut is known. Otherwise the last
-        common number must be searched for.
+        If rows of the page come before it, they are confirmed and the cut is known. So it is for
+        the first row of a log. Otherwise the last common number must be searched for.
         """
         if number > first or number == 1:
             _begin_taking_back(self.turn, self.network, self.cursor, number - 1)

@@ -79,7 +79,9 @@ class Rows(Generic[T]):
         self._table = table
         self._kind = kind
         self._young: dict[str, T] = {}
+        """The rows that were read or written lately, by their texts."""
         self._old: dict[str, T] = {}
+        """The rows of the generation before."""
 
     def get(self, tx: Transaction, key: str) -> T | None:
         """Return the row of a key, `None` if there is none."""
@@ -100,6 +102,7 @@ class Rows(Generic[T]):
         tx.put(self._table, key, text, due, lane)
 
     def _keep(self, text: str, row: T) -> T:
+        """Cache a row and return it."""
         # Dropping a whole generation is much cheaper than maintaining an order of use.
         if len(self._young) >= _KEPT:
             self._old, self._young = self._young, {}
@@ -113,7 +116,7 @@ def published(network: str) -> str:
 
 
 def notified(subscription: str) -> str:
-    """Return the name of the set of event ids of which a subscriber was notified (ID-45)."""
+    """Return the name of the set of event ids that a subscriber has acknowledged (ID-45)."""
     return f"notifiedEvents:{subscription}"
 
 
@@ -365,7 +368,7 @@ class Interest(NamedTuple):
     types: list[str]
     """Event types that match, `*` for all."""
     metadata: list[str]
-    """Values of which a matching event has at least one. An empty list matches all events."""
+    """A matching event has at least one of these values. An empty list matches all events."""
     endpoint: str
     """The URL that is notified."""
     secret: str | None
@@ -449,5 +452,6 @@ def notice_of(text: str) -> Notice:
 
 
 def _event(fields: list[Any]) -> Event:
+    """Return the event of a list of its fields."""
     kind, location, metadata, *rest = fields
     return Event(kind, location, tuple(metadata), *rest)

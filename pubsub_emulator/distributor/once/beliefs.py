@@ -17,11 +17,13 @@ forgotten."""
 
 
 class Beliefs:
-    """Remembered values by place. A place of which nothing is known is believed to be absent."""
+    """Remembered values by place. An unknown place is believed to be empty."""
 
     def __init__(self) -> None:
         self._parts: defaultdict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+        """The values by key, for each kind and name of a table or set."""
         self._count = 0
+        """The number of all values."""
 
     def reader(self, kind: str, name: str) -> Read:
         """Return the function that reads the beliefs about a table or set."""

@@ -137,6 +137,7 @@ class SqlStore(Store):
                 self._believed.learn(place, value)
 
     def _reader(self, session: Session) -> Reader:
+        """Return the function that reads tables and sets in a session."""
         return lambda kind, name: lambda key: next(chain(*session.run(self._sql.read, (kind, name, key))), None)
 
     def _wrong(self, session: Session, reads: Mapping[Place, str | None]) -> dict[Place, str | None]:

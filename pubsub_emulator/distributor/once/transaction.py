@@ -54,19 +54,19 @@ Reader = Callable[[str, str], Read]
 
 
 class Part:
-    """The reads and writes of a step in one table or set, by key.
-
-    `values` is what the step sees: what was read, overlaid with its own writes. `reads` has only
-    stored values, so that a store can check whether they still hold.
-    """
+    """The reads and writes of a step in one table or set, by key."""
 
     __slots__ = ("read", "reads", "values", "writes")
 
     def __init__(self, read: Read) -> None:
         self.read = read
         self.values: dict[str, str | None] = {}
+        """The values that the step sees: those that were read, overlaid with its own writes."""
         self.reads: dict[str, str | None] = {}
+        """The values that were read from the store, so that a store can check whether they still
+        hold."""
         self.writes: dict[str, Row | None] = {}
+        """The rows that are to be written, `None` for a removal."""
 
     def value(self, key: str) -> str | None:
         """Return the value of a key, which is read from the store only once."""
@@ -175,7 +175,9 @@ class Store(ABC):
 
     def __init__(self) -> None:
         self._lock = RLock()
+        """Held during a step, so that the steps of a process run one after the other."""
         self._trips = 0
+        """The number of round trips to the store."""
 
     @abstractmethod
     def transact(self, step: Step[T]) -> T:

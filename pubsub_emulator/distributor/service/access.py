@@ -1,7 +1,7 @@
 """The rights of callers, and events signed as JWTs (ID-13, ID-23).
 
-A caller proves its rights with a bearer token: either a fixed one, of which the settings have the
-hash, or a JWT.
+A caller proves its rights with a bearer token. That is either a fixed token, whose hash is in the
+settings, or a JWT.
 """
 
 import asyncio
@@ -51,7 +51,9 @@ class Keys:
     def __init__(self, keys: object = _NO_KEYS, url: str = "") -> None:
         self._url = url
         self._fetched = -REFRESH_SECONDS
+        """The time of the monotonic clock at which the keys were last fetched."""
         self._fetching = asyncio.Lock()
+        """Held while the keys are fetched, so that concurrent requests cause one fetch."""
         self._set = _key_set(keys)
 
     async def find(self, kid: str | None) -> jwt.PyJWK | None:

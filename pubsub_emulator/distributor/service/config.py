@@ -22,6 +22,7 @@ Seconds = Annotated[float, Field(ge=0, le=10**9)]
 
 
 def _unusable(field: str, reason: str) -> SettingsError:
+    """Return the error for a setting that cannot be used. Its file is not known here."""
     return SettingsError("", Problem(None, field, reason))
 
 
@@ -66,7 +67,7 @@ class AdapterConfig(StrictModel):
 
 
 class TokenConfig(StrictModel):
-    """A caller's token, of which the settings have only the SHA-256 hash."""
+    """A caller's token. The settings have only its SHA-256 hash."""
 
     name: str
     """A name for people."""
@@ -78,6 +79,7 @@ class TokenConfig(StrictModel):
     @field_validator("rights")
     @classmethod
     def _known(cls, rights: list[str]) -> list[str]:
+        """Refuse unknown rights."""
         unknown = [right for right in rights if right not in RIGHTS]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not one of {', '.join(RIGHTS)}")
@@ -100,6 +102,7 @@ class JwtConfig(StrictModel):
 
     @model_validator(mode="after")
     def _has_keys(self) -> "JwtConfig":
+        """Refuse a check of signatures without keys."""
         if self.check and not self.jwks:
             raise ValueError("jwks: give a file or URL of keys, or set check = false")
         return self

@@ -80,9 +80,9 @@ DEFAULTS: Final = Settings()
 
 @dataclass
 class Reached:
-    """The times at which an adapter last answered and last failed to.
+    """The times at which an adapter last answered and last failed to answer.
 
-    Both are seconds of the monotonic clock, 0 if it has not happened.
+    Both are in seconds of the monotonic clock, 0 for never.
     """
 
     answered: float = 0.0
@@ -106,12 +106,15 @@ class Engine:
         self._poster = poster
         self._settings = settings
         self._thread = ThreadPoolExecutor(1, "store")
-        """The only thread that uses the store."""
+        """The thread in which the store is called."""
         self._queue: deque[Waiting] = deque()
+        """The work for the next transactions, in order."""
         self._filled = asyncio.Event()
         """Set while `_queue` is not empty."""
         self._tasks: set[asyncio.Task[None]] = set()
+        """The effects under way."""
         self._loops: list[asyncio.Task[None]] = []
+        """The tasks that serve the store and poll for due rows."""
         self._limit = asyncio.Semaphore(CONCURRENCY)
         self._waiters: dict[str, Waiter] = {}
         """The clients that wait for the result of a publication, by event id."""
@@ -207,6 +210,7 @@ class Engine:
         return waiting.done
 
     def _put(self, waiting: Waiting) -> None:
+        """Append work to the queue."""
         self._queue.append(waiting)
         self._filled.set()
 

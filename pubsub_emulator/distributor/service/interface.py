@@ -57,6 +57,7 @@ class Interface(ABC):
         self.metrics = metrics
         self._most = most_requests
         self._serving = 0
+        """The number of requests that are being served."""
 
     def _routed(self, *middlewares: Middleware) -> web.Application:
         """Return an application with all routes and middlewares.

@@ -39,6 +39,10 @@ class Poster:
 
     @cached_property
     def _session(self) -> aiohttp.ClientSession:
+        """Return the HTTP client.
+
+        It is made on first use, because it needs a running event loop.
+        """
         connector = guarded_connector(private=self._private)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 

@@ -49,12 +49,14 @@ class PublicAdapter(HttpAdapter):
         """The version that the adapter serves, empty if it is not known."""
         self._environments = profile.environments or ENVIRONMENTS
         self._reading = asyncio.Lock()
+        """Held during a read, as the adapter serves only one request at a time."""
         self._window = FIRST_WINDOW
         """Seconds of the next window."""
         self._patience = profile.timeout
         """Seconds of the next timeout."""
 
     async def _base(self) -> str | None:
+        """Return the URL of the version that the adapter serves, `None` if none is found."""
         if not self._version:
             await self._find_version()
         return f"{self._url}/api/{self._version}" if self._version else None

@@ -59,6 +59,7 @@ class Waiter:
         self._told: set[str] = set()
         """The networks that have reported and that nobody has waited for since."""
         self._waiting: list[tuple[set[str], asyncio.Future[None]]] = []
+        """For each waiting client, the networks that it waits for and the future that wakes it."""
 
     def hear(self, network: str) -> None:
         """Note that a network has reported on the event."""
@@ -84,5 +85,6 @@ class Waiter:
 
 
 def _end(future: "asyncio.Future[None]") -> None:
+    """Wake a client, unless it has been woken."""
     if not future.done():
         future.set_result(None)

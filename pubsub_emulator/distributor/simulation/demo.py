@@ -57,6 +57,7 @@ class _Play:
             World(self.seed, {"alastria": SimulatedNetwork("alastria"), "hashnet": shared}, 2, name="operator"),
             World(self.seed + 1, {"hashnet": shared, "fabric": SimulatedNetwork("fabric")}, 1, name="access-node"),
         )
+        """The two distributors, which share the network `hashnet`."""
 
     def fresh(self) -> tuple[str, Event]:
         """Return a new event."""

@@ -84,13 +84,18 @@ class Scenery:
             legacy=frozenset(name for name, network in self.networks.items() if network.legacy),
         )
         self.random = Random(self.seed)  # noqa: S311  # a story is a function of its seed
+        """The only generator of random numbers."""
         self.now = BEGIN
+        """The virtual time in ms since 1970."""
         self._events: list[tuple[int, int, Callable[[], object]]] = []
         """A heap of scheduled actions: time, sequence number and function."""
         self._sequence = 0
+        """The number of actions that were scheduled, which orders actions of the same time."""
         self._hash = new_blake2_256()
+        """The hash over all occurrences so far."""
         self.processes = [Process(f"p{number}") for number in range(self.replicas)]
         self.store_up = True
+        """Whether the store answers."""
         self.endpoints: dict[str, Subscriber] = {}
         """The emulated subscribers by URL."""
         self.subscriptions: dict[str, str] = {}

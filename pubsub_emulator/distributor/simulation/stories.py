@@ -60,12 +60,14 @@ class DistributorStory:
         """Whether all random rates of faults are 0."""
         self.world = self._world()
         self._number = 0
+        """The number of the last new event."""
 
     def _rate(self, most: int) -> int:
         """Return a random rate of one fault. In every third case it is 0."""
         return 0 if self.calm or self.random.randrange(3) == 0 else self.random.randrange(most)
 
     def _faults(self) -> Faults:
+        """Return random rates of all faults."""
         return Faults(**{name: self._rate(most) for name, most in MOST_FAULTS})
 
     def _world(self) -> World:
@@ -124,11 +126,13 @@ class DistributorStory:
         return Outcome(self.seed, surprises(world, self.originals), world.digest(), world.steps, self._number)
 
     def _clear_dead_letters(self) -> None:
+        """Try every dead letter again, in half of the cases."""
         if self.random.randrange(2):
             for letter in self.world.dead_letters():
                 self.world.redrive(letter)
 
     def _subscribe(self) -> None:
+        """Subscribe up to two clients with random filters."""
         choices: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
             (("*",), ()),
             (("*",), ("prd",)),
@@ -172,6 +176,7 @@ class DistributorStory:
             self._quarantined_or_conflicting(name)
 
     def _publish(self) -> None:
+        """Publish some new events, some of them twice."""
         for _ in range(self.random.choice((1, 1, 2, 4))):
             name, event = self._fresh()
             for _ in range(self.random.choice((1, 1, 2))):

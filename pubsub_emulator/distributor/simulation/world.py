@@ -85,6 +85,7 @@ class CheckedStore(MemoryStore):
         self.open_jobs = 0
 
     def _apply(self, kind: str, table: str, key: str, row: Row | None) -> None:
+        """Apply a write, count it, and check the invariants that it concerns."""
         old = self.parts[kind, table].get(key)
         self.touched.add(key.rpartition("|")[2])
         if kind == MEMBER:
@@ -117,19 +118,24 @@ class World(Hands):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.watch = CheckedStore(lambda: self.now, self._acknowledged, self.record)
+        """The store, with its checks and counters."""
         self.store: MemoryStore = self.watch
+        """The same store, under the type that all stories use."""
         self.requests: list[Request] = []
         """The requests that have not been answered."""
         self.notes: Counter[str] = Counter()
+        """The number of notes by kind."""
         self.trace: list[tuple[int, messages.Input]] | None = None
         """The inputs with their times, if a test sets it to a list."""
         self.steps = 0
+        """The number of transactions."""
         self._poll_at = 0
         """The time of the next scheduled poll."""
         for network in self.networks.values():
             network.strangers.append(self.strangers)
 
     def _acknowledged(self, subscription: str, event_id: str) -> int:
+        """Return how often the endpoint of a subscription has acknowledged an id."""
         return self.endpoints[self.subscriptions[subscription]].acknowledged(event_id)
 
     # processes

@@ -1,8 +1,8 @@
 """An index that finds which of very many filters match a row, without evaluating each (EV-13).
 
-Each filter is filed under conditions ("routes") of which every matching row fulfils at least one.
-The condition is the equality of a field if the filter requires one, otherwise its kind, its pallet
-or its chain. A filter without any of these is evaluated for every row.
+Each filter is filed under conditions ("routes"). Every row that matches the filter fulfils at least
+one of them. The condition is the equality of a field if the filter requires one, otherwise its
+kind, its pallet or its chain. A filter without any of these is evaluated for every row.
 
 For a row, only the filters under its conditions are evaluated, so the result is the same as that of
 evaluating all.
@@ -114,7 +114,7 @@ def _value_route(path: tuple[Route, ...], value: Scalar) -> Route:
 
 
 def _routes(part: Filter) -> tuple[Route, ...]:
-    """Return conditions of which every row that matches the filter fulfils one."""
+    """Return conditions such that every row that matches the filter fulfils at least one."""
     match part:
         case Kind(kind):
             return (("pallet", kind[:-2]),) if kind.endswith(".*") else (("kind", kind),)

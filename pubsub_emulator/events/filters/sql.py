@@ -106,10 +106,12 @@ def _joined(clauses: Sequence[Clause], word: str, empty: Clause) -> Clause:
 
 
 def _either(*clauses: Clause) -> Clause:
+    """Return the disjunction of clauses."""
     return _joined(clauses, "OR", _FALSE)
 
 
 def _both(*clauses: Clause) -> Clause:
+    """Return the conjunction of clauses."""
     return _joined(clauses, "AND", _TRUE)
 
 
@@ -144,17 +146,22 @@ class _SqliteField:
 
     def __init__(self, path: tuple[Step, ...]) -> None:
         self._path = "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path)
+        """The path in SQLite's syntax, which is passed as a parameter."""
 
     def is_there(self) -> Clause:
+        """Return the condition that the path leads to a value."""
         return Clause("(json_type(body, ?) IS NOT NULL)", (self._path,))
 
     def has_type(self, name: str) -> Clause:
+        """Return the condition that the value has a JSON type."""
         return Clause("(json_type(body, ?) = ?)", (self._path, name))
 
     def truth(self, value: bool) -> Clause:
+        """Return the condition that the value is `true` or `false`."""
         return self.has_type("true" if value else "false")
 
     def text(self, op: str, value: str) -> Clause:
+        """Return the comparison with a text."""
         if op == "prefix":
             test = Clause("(substr(json_extract(body, ?), 1, ?) = ?)", (self._path, len(value), value))
         else:
@@ -162,6 +169,7 @@ class _SqliteField:
         return _both(self.has_type("text"), test)
 
     def number(self, op: str, value: int) -> Clause:
+        """Return the comparison with an integer."""
         if abs(value) < _EXACT:
             test = Clause(f"(json_extract(body, ?) {op} ?)", (self._path, value))
         else:
@@ -191,9 +199,11 @@ class _SqliteField:
         return _either(strict, equal) if op.endswith("=") else strict
 
     def _digits(self, op: str, digits: str) -> Clause:
+        """Return the comparison of the integer's text, for texts of the same length."""
         return Clause(f"((body -> ?) {op} ?)", (self._path, digits))
 
     def _length(self, op: str, digits: str) -> Clause:
+        """Return the comparison of the length of the integer's text."""
         return Clause(f"(length(body -> ?) {op} ?)", (self._path, len(digits)))
 
 
@@ -203,17 +213,22 @@ class _PostgresField:
     def __init__(self, path: tuple[Step, ...]) -> None:
         steps = "".join(" -> ?::int" if isinstance(step, int) else " -> ?::text" for step in path)
         self._at = Clause(f"(body::jsonb{steps})", path)
+        """The expression of the value at the path."""
 
     def is_there(self) -> Clause:
+        """Return the condition that the path leads to a value."""
         return Clause(f"({self._at.sql} IS NOT NULL)", self._at.params)
 
     def has_type(self, name: str) -> Clause:
+        """Return the condition that the value has a JSON type."""
         return Clause(f"(jsonb_typeof{self._at.sql} = ?::text)", (*self._at.params, name))
 
     def truth(self, value: bool) -> Clause:
+        """Return the condition that the value is `true` or `false`."""
         return Clause(f"({self._at.sql} = ?::jsonb)", (*self._at.params, "true" if value else "false"))
 
     def text(self, op: str, value: str) -> Clause:
+        """Return the comparison with a text, by code points."""
         found = f"({self._at.sql} #>> '{{}}')"
         if op == "prefix":
             test = Clause(f"starts_with({found}, ?::text)", (*self._at.params, value))
@@ -222,6 +237,7 @@ class _PostgresField:
         return _both(self.has_type("string"), test)
 
     def number(self, op: str, value: int) -> Clause:
+        """Return the comparison with an integer of any size."""
         test = Clause(f"({self._at.sql} {op} ?::jsonb)", (*self._at.params, str(value)))
         return _both(self.has_type("number"), test)
 

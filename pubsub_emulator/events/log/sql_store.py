@@ -70,6 +70,7 @@ class SqlStore(Store):
         if network not in {None, self.network}:
             raise AnotherChain(f"{database.place} holds the log of {self.network!r}, not of {network!r}")
         self._channel = f"{prefix}_{self.id.hex()}"
+        """The channel on which writers report changes of this log."""
 
     def head(self) -> Head:
         return Head(*self.database.select(self._head_sql)[0])
@@ -217,6 +218,7 @@ def open_store(place: str, network: str, *, prefix: str = "log") -> SqlStore:
 
 
 def _opened(place: str, network: str | None, prefix: str) -> SqlStore:
+    """Return a log, and close its database if that fails."""
     database = open_database(place)
     try:
         return SqlStore(database, network, prefix=prefix)

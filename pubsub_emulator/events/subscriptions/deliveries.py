@@ -39,6 +39,7 @@ class TablesWriter:
         self._folder = folder
         self._clock = clock
         self._rows: dict[Table, list[dict[str, object]]] = {table: [] for table in tables}
+        """The rows that wait, by table."""
 
     def __enter__(self) -> Self:
         return self

@@ -86,6 +86,7 @@ class Hub:
         self._index: FilterIndex[int] = FilterIndex()
         """The filters of the live streams."""
         self._next = 0
+        """The number of the last stream that was opened."""
 
     # Streams
 

@@ -29,6 +29,7 @@ class _Front:
         self._service = service
 
     def methods(self, callers: Callers) -> Methods:
+        """Return the methods of the gRPC service."""
         found = Methods(NAME, CODES, callers)
         found.unary("Subscribe", pb.SubscribeRequest, self.subscribe)
         found.unary("Cancel", pb.CancelRequest, self.cancel)
@@ -36,11 +37,13 @@ class _Front:
         return found
 
     async def subscribe(self, request: pb.SubscribeRequest, client: str) -> pb.SubscribeResponse:
+        """Make a subscription."""
         filters = parse_filters(request.filters_json)
         token, bound = await self._service.subscribe(filters, client, _after(request), batches=request.batches)
         return pb.SubscribeResponse(token=token, after=bound)
 
     async def stream(self, request: pb.StreamRequest, client: str) -> AsyncGenerator[pb.EventsMessage, None]:
+        """Stream the subscription's events. After a rewind, the trailer says where to resume."""
         try:
             async with self._service.stream(request.token, client, _after(request)) as messages:
                 async for message in messages:
@@ -52,6 +55,7 @@ class _Front:
             raise Refused(grpc.StatusCode.OUT_OF_RANGE, str(error), trailer) from None
 
     async def cancel(self, request: pb.CancelRequest, _client: str) -> pb.CancelResponse:
+        """Delete a subscription."""
         await self._service.cancel(request.token)
         return pb.CancelResponse()
 

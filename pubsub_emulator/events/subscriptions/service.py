@@ -95,6 +95,7 @@ class EventService(Streams, Generic[F]):
         self._advanced = asyncio.Event()
         """Set when the hub's head changes the next time. Each change replaces it by a new one."""
         self._pump: asyncio.Task[None] | None = None
+        """The task that follows the log."""
 
     async def __aenter__(self) -> Self:
         self._pump = asyncio.create_task(self._follow())

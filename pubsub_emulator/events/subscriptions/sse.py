@@ -76,6 +76,7 @@ class _Front:
         self._service = service
         self._names = names
         self._texts: dict[int, tuple[bytes, bytes]] = {}
+        """The id and the text of rows that were sent lately, by seq."""
 
     def application(self) -> web.Application:
         """Return the aiohttp application. Its caller starts and stops the service."""
@@ -131,6 +132,7 @@ class _Front:
             return response
 
     def _client(self, request: web.Request) -> str:
+        """Return the name of the caller. Raises `UnknownCaller`."""
         return self._callers.name(request.headers.get("Authorization", ""), request.remote or "unknown")
 
     async def health(self, _request: web.Request) -> web.Response:

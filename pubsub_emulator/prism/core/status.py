@@ -81,6 +81,7 @@ class Branch:
 
     def __init__(self) -> None:
         self.blocks: list[BestBlock] = []
+        """The unprocessed blocks, in ascending order."""
         self.number = 0
         """The number of the best block."""
         self.version = 0

@@ -90,6 +90,7 @@ def _keys(keys: Sequence[m.PublicKey]) -> None:
 
 
 def _key(key: m.PublicKey) -> None:
+    """Check one key."""
     _id(key.id, "key id")
     if not _MASTER <= key.usage <= _LAST:
         _malformed(f"key {key.id}: usage {key.usage}")
@@ -108,6 +109,7 @@ def _services(services: Sequence[m.Service]) -> None:
 
 
 def _service(service: m.Service) -> None:
+    """Check one service."""
     _id(service.id, "service id")
     _service_type(service.type)
     _endpoint(service.service_endpoint)
@@ -175,6 +177,7 @@ def _hash(value: bytes, what: str) -> None:
 
 
 def _unique(values: Sequence[str], what: str) -> None:
+    """Check that no value occurs twice."""
     if len({*values}) < len(values):
         _malformed(f"a {what} twice")
 

@@ -2,10 +2,11 @@
 
     async with PrismNode(service, log, DbSyncChain("postgresql://…", depth=112)): …
 
-The tables that are read are `block`, `tx` and `tx_metadata`. Nothing is written to them.
+The tables `block`, `tx` and `tx_metadata` are only read.
 
 A block is appended to the log when `depth` blocks are above it, and only if it has objects. So the
-blocks between two of the log's blocks had none. A block that db-sync no longer has is taken back.
+blocks between two of the log's blocks have no objects. A block that db-sync no longer has is taken
+back.
 """
 
 import asyncio

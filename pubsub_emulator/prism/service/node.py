@@ -41,7 +41,9 @@ class PrismNode:
         self._log = log
         self._chain = chain
         self._task: asyncio.Task[None] | None = None
+        """The task that follows the chain."""
         self._handing: asyncio.Task[None] | None = None
+        """The task that submits objects."""
         self._anchored: dict[bytes, int] = {}
         """The objects that were submitted and are not processed, each with the number of the best
         block at that time."""

@@ -54,6 +54,7 @@ class _Front:
         self._events = service.events
 
     def methods(self, callers: Callers) -> Methods:
+        """Return the methods of the gRPC service."""
         found = Methods(NAME, _CODES, callers)
         found.unary("NewSubscription", pb.NewSubscriptionRequest, self.subscribe)
         found.unary("CancelSubscription", pb.CancelSubscriptionRequest, self.cancel)
@@ -96,6 +97,7 @@ class _Front:
             raise Refused(code, str(error), trailer) from None
 
     async def cancel(self, request: pb.CancelSubscriptionRequest, _client: str) -> pb.CancelSubscriptionResponse:
+        """Delete a subscription."""
         await self._events.cancel(request.subscription_token)
         return pb.CancelSubscriptionResponse()
 
@@ -105,6 +107,7 @@ class _Front:
         return pb.ScheduleOperationsResponse(operation_ids=ids, cancel_token=token)
 
     async def cancel_operation(self, request: pb.CancelOperationRequest, _client: str) -> pb.CancelOperationResponse:
+        """Cancel a scheduled operation."""
         _check_hash(request.operation_id, "operation_id")
         await self._service.cancel_operation(request.operation_id, request.cancel_token)
         return pb.CancelOperationResponse()

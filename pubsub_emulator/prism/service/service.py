@@ -64,6 +64,7 @@ class OperationService(EventService[Filter]):
         self.log = log
         self.subscriptions = registry
         self._noticed = asyncio.Event()
+        """Set when the tables may have changed."""
 
     def notice(self) -> None:
         """Look at the tables, which may have changed."""
@@ -75,6 +76,7 @@ class OperationService(EventService[Filter]):
         self.notice()
 
     async def _wait(self, _known: Head) -> None:
+        """Wait until the node reports a change, at most `_LOOK_SECONDS`."""
         await woken(self._noticed, _LOOK_SECONDS)
         self._noticed.clear()
 
@@ -129,6 +131,7 @@ class PrismService:
         self.handed_over: Callable[[], None] = lambda: None
         """Called when there is something new to anchor. The node sets it."""
         self._status_streams: dict[Held, bytes] = {}
+        """The operation of each open stream of statuses."""
         self._told: dict[bytes, Update | None] = {}
         """The last recorded status of each operation that has a stream."""
         self._schedules: dict[str, list[float]] = {}

@@ -1,9 +1,9 @@
 """DIDs and batches, derived from the rows of applied operations.
 
-Nothing else is stored of the state. A DID is its CREATE_DID with the operations that were applied
-to it since, and a batch is its ISSUE_CREDENTIAL_BATCH with its revocations. Both are found by index
-and cached while they are in use. So after a rewind has removed rows, the state is right again
-without further work.
+The state is not stored in any other form. A DID is its CREATE_DID with the operations that were
+applied to it since, and a batch is its ISSUE_CREDENTIAL_BATCH with its revocations. Both are found
+by index and cached while they are in use. So after a rewind has removed rows, the state is right
+again without further work.
 """
 
 from collections import OrderedDict

@@ -100,7 +100,7 @@ class _Object(NamedTuple):
 
 
 class Processor:
-    """Writes the rows of a log's blocks. Nothing else writes rows of processed operations.
+    """Writes the rows of a log's blocks. It is the only writer of processed operations.
 
     `committed` is called after each change of the tables. Raises `AnotherChain` if the tables were
     made from another log or source.

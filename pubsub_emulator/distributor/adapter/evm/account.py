@@ -77,6 +77,7 @@ class Account:
     def __init__(self, key: bytes) -> None:
         self._key = PrivateKey(key)
         self.address = "0x" + keccak256(self._key.public_key.format(compressed=False)[1:])[12:].hex()
+        """The address as `0x` and 40 hex digits in lower case."""
 
     def signed(self, chain_id: int, nonce: int, gas: int, fees: Fees, call: tuple[str, bytes]) -> bytes:
         """Return a signed transaction: EIP-155 without a tip, EIP-1559 with one.

@@ -121,13 +121,18 @@ class EvmLedger(NetworkLog):
         """The number of blocks in the next question for log entries. It adapts to what the node
         allows."""
         self._reading = asyncio.Lock()
+        """Held while blocks are read, because `publish`, `read` and `_keep` all read them."""
         self._signing = asyncio.Lock()
+        """Held from the choice of a nonce until its transaction was sent, so that no other one gets
+        the nonce."""
         self._head = asyncio.Event()
+        """Set when the node announces a block."""
         self._sent: dict[str, _Sent] = {}
         """Transactions that are not over, by global id."""
         self._said = ""
         """The last message about the node, which is not logged again."""
         self._rows = f"{TRANSACTIONS}:{contract}"
+        """The table with the transactions of this contract, by nonce."""
         for nonce, text in store.rows(self._rows):
             name, data, gas, price, tip = json.loads(text)
             # Transactions of an earlier process count as stuck at once, as the node may have
@@ -152,7 +157,7 @@ class EvmLedger(NetworkLog):
                 if isinstance(found, No | Unknown):
                     return found
                 if found is None:
-                    # Somebody else's transaction is in a block that is not final yet.
+                    # The contract has the id already, in a block that is not final yet.
                     while wanted not in self._times:
                         await self.wait(len(self._log), FINAL_SECONDS)
                 else:
@@ -210,13 +215,16 @@ class EvmLedger(NetworkLog):
         return sent
 
     def _signed(self, sent: _Sent) -> bytes:
+        """Return the signed bytes of a transaction."""
         return self._account.signed(self.chain_id, sent.nonce, sent.gas, sent.fees, (self.contract, sent.data))
 
     def _remember(self, sent: _Sent) -> None:
+        """Store a transaction."""
         text = json.dumps([sent.id, sent.data.hex(), sent.gas, *sent.fees])
         self._store.transact(lambda tx: tx.put(self._rows, str(sent.nonce), text))
 
     def _forget(self, sent: _Sent) -> None:
+        """Delete a transaction that is over, and wake the publication that waits for it."""
         self._store.transact(lambda tx: tx.delete(self._rows, str(sent.nonce)))
         del self._sent[sent.id]
         sent.over.set()
@@ -252,7 +260,8 @@ class EvmLedger(NetworkLog):
         """Forget transactions that are over, and send stuck ones again.
 
         Transactions are included in the order of their nonces. So only the first one can be stuck,
-        and it is sent with higher fees. Others are sent again only if the node no longer has them.
+        and it is sent with higher fees unless the price is fixed. Others are sent again only if the
+        node no longer has them.
         """
         if not self._sent:
             return

@@ -156,4 +156,5 @@ class EvmNode:
         await self.rpc.call("eth_sendRawTransaction", "0x" + raw.hex())
 
     async def _quantity(self, method: str, *params: str) -> int:
+        """Return the number that a method answers."""
         return read(_QUANTITY, await self.rpc.call(method, *params), f"{self.url}: {method}")

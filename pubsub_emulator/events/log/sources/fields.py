@@ -88,6 +88,7 @@ _BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
 
 
 def _dispatch_error(error: DispatchError) -> Value:
+    """Return the value of a dispatch error, in the form that metadata gives it."""
     if isinstance(error, ModuleError):
         return {"Module": {"index": error.pallet.index, "error": "0x" + int(error.error).to_bytes(4, "little").hex()}}
     reason = getattr(error, "reason", None)

@@ -54,6 +54,7 @@ def _block(root: Path, rows: list[dict[str, Any]]) -> Block:
 
 
 def _chain_block(root: Path, row: dict[str, Any]) -> ChainBlock:
+    """Return the block of one row of the history. Raises `SourceError`."""
     try:
         events = [(kind_of(event), fields_of(event)) for event in decode_events(row["events"])]
     except ScaleError as error:

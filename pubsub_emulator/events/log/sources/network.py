@@ -31,6 +31,7 @@ class NetworkLog(Observer):
         self._relay: ChainBlock | None = None
         """The relay block that is not complete yet."""
         self._parent = b""
+        """The hash of the relay block's parent."""
         self._included: list[ChainBlock] = []
         """The parachain blocks that it has included so far."""
         genesis = network.relay.block(0)

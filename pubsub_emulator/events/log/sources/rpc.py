@@ -60,6 +60,7 @@ class RpcSource:
         self.node = SubstrateNode(connect(url))
         """The node of the leading chain."""
         self._paras = {para: SubstrateNode(connect(each)) for para, each in (paras or {}).items()}
+        """The nodes of the parachains that are logged."""
         self._poll_seconds = poll_seconds
         self._stack = AsyncExitStack()
 
@@ -231,6 +232,7 @@ class RpcSource:
 
 
 def _chain_block(chain: int | None, header: BlockHeader, time: int, events: list[DecodedEvent]) -> ChainBlock:
+    """Return a block with its decoded events."""
     listed = [(f"{event.pallet}.{event.name}", event.fields) for event in events]
     return ChainBlock(chain, header.number, header.hash, time, listed)
 
