@@ -197,11 +197,13 @@ class Timeline:
         branch, joins = self._branch(moment)
         if not joins and self.finality:
             raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")
+        # The relay height up to which the old and the new best chain are the same.
         shared = self._first if not joins else branch[0].number - 1 if branch else moment.number
         before = self.views
         gone = (self._path[number] for number in sorted(self._path) if number > shared)
         left = tuple(block for each in gone for block in (each.relay, *each.blocks))
         heads = self._path[shared].heads
+        # New mappings replace the old ones, because views of readers still refer to these.
         self._path = {number: each for number, each in self._path.items() if number <= shared}
         self._heights = {
             chain: {number: block for number, block in heights.items() if number <= heads[chain].number}

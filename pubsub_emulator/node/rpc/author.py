@@ -71,6 +71,7 @@ async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], 
             return refused
 
     while True:
+        # `judge` reads `best`, which each round sets again.
         best = call.view.best
         verdict = await call.node.control.beside(judge, executing=True)
         if call.view.best is best:

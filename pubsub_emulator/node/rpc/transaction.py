@@ -64,6 +64,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
 
     A refusal by the pool is an event, too, and not an error of the call.
     """
+    # The subscription is opened before the pool is asked, since a refusal is one of its events.
     subscription = TransactionWatch(call.node.watches, call.chain, blake2_256(extrinsic))
     opened = call.open(subscription)
 
