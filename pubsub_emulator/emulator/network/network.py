@@ -367,6 +367,7 @@ class Network:
         """Build the candidates of all parachains and the relay block."""
         now = self._round()
         turns, self._turns = self._turns, {}
+        # Copies of the parachains, to undo blocks that the relay chain does not include.
         before = {
             para: chain.copy()
             for para, chain in self.parachains.items()

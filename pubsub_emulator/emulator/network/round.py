@@ -287,6 +287,7 @@ class Round:
             return (), ()
         chain.pack()
         capacity = self._relay.capacity(chain.para)
+        # Messages are packed for the usual limit, which the host configuration can lower.
         chain.fit(capacity.longest)
         taken, size = 0, capacity.size
         for message in chain.upward[: capacity.messages]:
@@ -298,6 +299,7 @@ class Round:
         del chain.upward[:taken]
         horizontal: dict[ParaId, OutboundHrmpMessage] = {}
         for waiting in list(chain.horizontal):
+            # A block sends at most one message to each recipient.
             if waiting.recipient in horizontal or len(horizontal) >= capacity.horizontal:
                 continue
             try:

@@ -107,7 +107,7 @@ class PublisherGroup(Model):
     """Parachains that publish in the same way, each with its own keys."""
 
     paras: Annotated[tuple[Para, ...], Field(min_length=1)]
-    """Their ids; a parachain can be in one group only."""
+    """The ids of the parachains; each can be in one group only."""
     keys: Positive
     """The number of keys of each publisher; key i of para p is `key_from_data(b"p/i")`."""
     value_size: Span | Count = 64
@@ -119,8 +119,8 @@ class PublisherGroup(Model):
     again.
     """
     ttl: Count | Annotated[tuple[Count, ...], Field(min_length=1)] = 0
-    """The relay blocks for which an entry is valid, or 0 for ever; each publish draws one from a
-    list.
+    """The relay blocks for which an entry is valid, 0 for ever; from a list, each publish draws
+    one.
     """
     first_block: Block = RelayBlockNumber(1)
     """The first relay block in which the group publishes."""
@@ -157,10 +157,11 @@ class CollatorSettings(Model):
     """A collator, which is honest unless it has strategies."""
 
     strategies: tuple[Text, ...] = ()
-    """The strategies from which it draws when it cheats; `pubsub fuzz --list` prints their names.
+    """The strategies from which the collator draws when it cheats; `pubsub fuzz --list` prints
+    them.
     """
     rate: Share = MILLION
-    """The share of its turns in which it cheats."""
+    """The share of the collator's turns in which it cheats."""
 
     @field_validator("strategies")
     @classmethod

@@ -82,6 +82,7 @@ class Simulation:
 
         Raises `SettingsError` if an act is refused.
         """
+        # Blocks of a scenario are counted from the first one, which is not block 0 on a fork.
         block = RelayBlockNumber(self.network.number + 1 - self.network.relay.first)
         self._act(block)
         self._publish(block)
