@@ -190,7 +190,11 @@ class TrieSource:
         self._keep(wanted, {bytes(blake2_256(node)): node for node in proof})
 
     def _keep(self, wanted: bytes, proof: dict[bytes, bytes]) -> None:
-        """Store the nodes and values that `wanted` refers to, at any depth, and no others."""
+        """Store the nodes and values that `wanted` refers to, at any depth, and no others.
+
+        A node is verified by its hash in a node above it. Other nodes of the proof are not
+        verified.
+        """
         nodes = self._source.nodes
         waiting = [wanted]
         while waiting:
