@@ -277,6 +277,7 @@ class _Campaign:
                 break
             count = draws.choice((1, 1, 1, 1, 2, 3))
             picked: tuple[Strategy, ...]
+            # Every other case uses the strategy that was tried least in this world.
             if at % 2:
                 picked = (min(strategies, key=lambda strategy: self.tried[strategy.name]),)
                 self.tried[picked[0].name] += 1
