@@ -203,8 +203,8 @@ class Timeline:
         gone = (self._path[number] for number in sorted(self._path) if number > shared)
         left = tuple(block for each in gone for block in (each.relay, *each.blocks))
         heads = self._path[shared].heads
-        # New mappings replace the old ones, because views of readers still refer to these.
         self._path = {number: each for number, each in self._path.items() if number <= shared}
+        # New mappings replace the old ones, which the views of readers still refer to.
         self._heights = {
             chain: {number: block for number, block in heights.items() if number <= heads[chain].number}
             for chain, heights in self._heights.items()
