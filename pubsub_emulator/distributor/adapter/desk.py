@@ -153,7 +153,7 @@ class Desk:
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _tell(self, subscription: AdapterSubscription, notices: list[Notice]) -> None:
-        """Notify a subscription of one group, and repeat what is not acknowledged."""
+        """Notify a subscription of one group, and repeat unacknowledged notifications."""
         left = [each for each in notices if matches(subscription.types, subscription.metadata, each.event)]
         for attempt in range(MOST_TRIES):
             if not left:

@@ -14,9 +14,9 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
     """Store an event that is in a network's log, and the jobs that follow from it.
 
     The event becomes seen on that network. Each other network that lacks it gets a job to publish
-    it, and each interest that matches gets a job to notify its subscriber. If the event arrives
-    again, nothing is done twice. A notice without a global id goes into quarantine (ID-21), and a
-    notice whose id is known with other content is only noted as a conflict (ID-22).
+    it, and each interest that matches gets a job to notify its subscriber. A repeated arrival has
+    no further effect. A notice without a global id goes into quarantine (ID-21), and a notice whose
+    id is known with other content is only noted as a conflict (ID-22).
 
     `history` says that the log is being read for the first time, so that the event may be older
     than this distributor. Then its jobs come after those of live events, it is published only if it
@@ -110,7 +110,7 @@ def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _told(stored: rows.Stored, notice: Notice) -> rows.Stored:
-    """Return the row with what the first notice reports."""
+    """Return the row with the values of its first notice."""
     return stored._replace(
         time=stored.time or notice.time, number=notice.number, signer=notice.signer, publisher=notice.event.iss
     )

@@ -293,8 +293,8 @@ class _Numbered:
     def _differs(self, number: int, first: int) -> None:
         """Handle a rewound log, whose first differing row in the page is `number`.
 
-        If rows of the page come before it, they are confirmed and the cut is known. So it is for
-        the first row of a log. Otherwise the last common number must be searched for.
+        If rows of the page come before it, or if it is the first number of all, the cut is known.
+        Otherwise the last common number must be searched for.
         """
         if number > first or number == 1:
             _begin_taking_back(self.turn, self.network, self.cursor, number - 1)
@@ -401,9 +401,9 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
 def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> None:
     """Forget a number that is no longer in a log.
 
-    If the network has the event at no other number, it becomes absent there and is enqueued again.
-    The job is in doubt, so the network is asked first: it may have the event again at another
-    place.
+    If the network does not have the event at another number, the event becomes absent there and is
+    enqueued again. The job is in doubt, so the network is asked first: it may have the event again
+    at another place.
     """
     if not event_id:
         return

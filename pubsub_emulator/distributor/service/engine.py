@@ -191,9 +191,9 @@ class Engine:
         return (await self._wait(Waiting(message)))[0]
 
     async def tell_all(self, inputs: Sequence[messages.Input]) -> list[messages.Effects | StoreError]:
-        """Apply several inputs, and return for each its effects or its error.
+        """Apply several inputs, and return for each its effects or its `StoreError`.
 
-        Raises what a step raises, but returns each `StoreError`.
+        Other exceptions of a step are raised.
         """
         ends = await asyncio.gather(*(self._wait(Waiting(each)) for each in inputs), return_exceptions=True)
         found: list[messages.Effects | StoreError] = []
@@ -422,7 +422,7 @@ class Engine:
         return place in self._keys
 
     def as_published(self, network: str, notice: Notice) -> Notice:
-        """Return a notice without what a legacy adapter has appended to its event (ID-1)."""
+        """Return a notice without the metadata that a legacy adapter has appended (ID-1)."""
         chain_id = self._settings.chain_ids.get(network)
         return notice if chain_id is None else legacy_notice(notice, chain_id)
 

@@ -56,11 +56,10 @@ class Process:
 
 @dataclass(eq=False)
 class Scenery:
-    """Networks, subscribers, faults, and counts of what has happened. Times are in ms.
+    """Networks, subscribers, faults, and counters of occurrences. Times are in ms.
 
     Actions run in the order of their times, and at the same time in the order in which they were
-    scheduled. All random numbers come from one generator, and everything that happens goes into one
-    digest.
+    scheduled. All random numbers come from one generator, and all occurrences go into one digest.
     """
 
     seed: int = 0

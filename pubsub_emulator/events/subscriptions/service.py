@@ -231,7 +231,7 @@ class EventService(Streams, Generic[F]):
             self._recorder.delivered(mine.name, message)
 
     def _drop_unread(self, now: float) -> None:
-        """Release what is held for streams whose clients take nothing."""
+        """Release the rows that are held for streams whose clients have stopped reading."""
         for number, each in self._open.items():
             since = each.held.waits_since
             if since is not None and now - since > self.limits.unread_seconds and not each.held.is_unread:

@@ -201,7 +201,7 @@ def _prometheus(service: EventService[Filter]) -> str:
 
 
 def _abort(request: web.Request) -> None:
-    """Close a client's connection without sending what is buffered for it."""
+    """Close a client's connection without sending buffered data."""
     if request.transport is not None:
         request.transport.abort()
 

@@ -19,7 +19,7 @@ from pubsub_emulator.events.rows import ChainBlock, assemble
 
 
 class NetworkLog(Observer):
-    """An observer that appends to `store` what happens on `network` from now on.
+    """An observer that appends the blocks of `network` from now on to `store`.
 
     It is a context manager that appends the last block when it ends. A relay block is complete, and
     is appended, when the next one is built, or with `flush`.
