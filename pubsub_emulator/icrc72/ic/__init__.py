@@ -1,1 +1,1 @@
-"""A small Internet Computer: subnets and canisters stepped in rounds."""
+"""A small emulated Internet Computer: subnets and canisters that are stepped in rounds."""

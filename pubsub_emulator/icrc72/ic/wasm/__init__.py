@@ -1,1 +1,1 @@
-"""Canisters that somebody else wrote: WebAssembly modules on the emulated Internet Computer."""
+"""Canisters as WebAssembly modules, in any language, on the emulated Internet Computer."""

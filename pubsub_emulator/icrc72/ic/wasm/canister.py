@@ -1,7 +1,8 @@
-"""A canister that runs a module: `network.create(0, WasmCanister(wasm, arg))`.
+"""A canister that runs a WebAssembly module: `network.create(0, WasmCanister(wasm, arg))`.
 
-A trap undoes what its message did: memory and globals are copied before each message, so a canister costs twice its
-memory, and stable memory keeps a journal. Tables are not copied: compilers fill them once.
+A trap must undo the effects of its message. Memory and globals are copied before each message, so a
+canister takes twice its memory, and stable memory has a journal. Tables are not copied, because
+compilers fill them once and modules do not change them.
 """
 
 import ctypes
@@ -19,33 +20,47 @@ from pubsub_emulator.icrc72.ic.wasm.stable_memory import StableMemory
 from pubsub_emulator.icrc72.ic.wasm.system import RUNNING, Execution, Pending, linker
 from pubsub_emulator.primitives.hashing import blake2_256
 
-NOTHING: Final = b"DIDL\0\0"  # Candid of no values: the argument of a canister that takes none
+NOTHING: Final = b"DIDL\0\0"
+"""A Candid message without values, for a canister whose installation takes no argument."""
 _PAGE: Final = 1 << 16
+"""The bytes of a page of memory."""
 _LINES: Final = 1000
+"""How many printed lines are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class WasmLimits:
-    """Limits of one canister."""
+    """The limits of one canister."""
 
     instructions: int = 2_000_000_000
-    """Of one execution. The Internet Computer lets a message run for 40 billion, an installation for 300 billion: a
-    canister that hangs would keep this machine busy for minutes."""
+    """The most instructions of one execution.
+
+    The Internet Computer allows 40 billion for a message and 300 billion for an installation. With
+    so many, a canister that hangs would keep this machine busy for minutes.
+    """
     memory_bytes: int = 4 << 30
     stable_bytes: int = 1 << 30
 
 
 class _Kept(NamedTuple):
+    """A copy of a canister's state, by which an execution can be undone."""
+
     memory: bytearray
     globals: tuple[int | float, ...]
     stable: tuple[int, int]
+    """A mark in the journal of the stable memory."""
     certified: bytes
 
 
 class WasmCanister(Canister):
-    """A canister of a `.wasm` and the Candid of its installation. Raises `ModuleError` if it is not understood."""
+    """A canister that runs a module."""
 
     def __init__(self, wasm: bytes, arg: bytes = NOTHING, limits: WasmLimits | None = None) -> None:
+        """Load a `.wasm` or `.wasm.gz`; `arg` is the Candid argument of installation or upgrade.
+
+        Raises `ModuleError` if it is not a usable module, and `IcError` if it cannot be
+        instantiated.
+        """
         self.module = load(bytes(wasm))
         self.arg = arg
         self.limits = limits or WasmLimits()
@@ -54,11 +69,15 @@ class WasmCanister(Canister):
         self.heartbeat = "canister_heartbeat" in self.module.exports
         self.stable = StableMemory(self.limits.stable_bytes)
         self.certified = b""
-        self.lines: deque[str] = deque(maxlen=_LINES)  # what the canister printed last, a line each
+        self.lines: deque[str] = deque(maxlen=_LINES)
+        """The last lines that the canister has printed."""
         self._linker = linker(self.module)
         self._host: Host | None = None
         self._me = Principal()
-        self._before, self._aside = bytearray(), bytearray()  # of the memory: kept, as new ones cost twice
+        # Buffers for copies of the memory, one for messages and one for queries, which may be
+        # executed between a snapshot and its restoration. They are reused: new ones would cost time
+        # and memory.
+        self._before, self._aside = bytearray(), bytearray()
         self._store, self._instance = self._fresh()
 
     def init(self, ctx: Context) -> None:
@@ -68,7 +87,10 @@ class WasmCanister(Canister):
         self._run("I", "canister_init", ctx, self.arg)
 
     def inspect(self, method: str, caller: Principal, arg: bytes) -> bool:
-        """True when `canister_inspect_message` accepts the request of a user, or is not there."""
+        """Return whether a user's request is admitted (IC-10).
+
+        `canister_inspect_message` decides. A module without this function admits every request.
+        """
         if "canister_inspect_message" not in self.module.exports:
             return True
         before = self._keep(self._aside)
@@ -80,7 +102,10 @@ class WasmCanister(Canister):
             self.restore(before)
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Execute an update; a query is executed like one, and changes nothing. Raises `Trap`."""
+        """Execute an update, or a query that is called like one and changes nothing.
+
+        Raises `Trap` if the module exports no such method, or it traps.
+        """
         if f"canister_update {method}" in self.module.exports:
             self._run("U", f"canister_update {method}", ctx, arg, caller=ctx.caller)
         elif f"canister_query {method}" in self.module.exports:
@@ -93,7 +118,10 @@ class WasmCanister(Canister):
             raise Trap(f"IC0536: there is no method {method}")
 
     def query(self, caller: Principal, _time: int, method: str, arg: bytes) -> bytes:
-        """Answer a query at the time of its subnet. Raises `Trap`, also for a rejection."""
+        """Answer a query at the time of the canister's subnet.
+
+        Raises `Trap` if the module exports no such query, or it traps, rejects or does not answer.
+        """
         for name in (f"canister_query {method}", f"canister_composite_query {method}"):
             if name in self.module.exports:
                 break
@@ -120,7 +148,7 @@ class WasmCanister(Canister):
         self._run("H", "canister_heartbeat", ctx, caller=MANAGEMENT)
 
     def back(self, call: Pending, caller: Principal, ctx: Context, answer: Answer) -> None:
-        """Execute the callback of a call that has ended."""
+        """Execute the reply or reject callback of a call that has ended."""
         kind, (function, env) = ("Y", call.reply) if answer.ok else ("R", call.reject)
         self._run(kind, self._function(function), ctx, answer.data, caller=caller, answer=answer, env=env)
 
@@ -130,6 +158,7 @@ class WasmCanister(Canister):
             self._run("C", self._function(call.cleanup[0]), ctx, caller=caller, env=call.cleanup[1])
 
     def _function(self, index: int) -> wasmtime.Func:
+        """Return a function of the module's table. Raises `Trap` if there is none at this index."""
         table = self._instance.exports(self._store).get(TABLE)
         found = table.get(self._store, index) if isinstance(table, wasmtime.Table) and index < 1 << 31 else None
         if not isinstance(found, wasmtime.Func):
@@ -148,7 +177,12 @@ class WasmCanister(Canister):
         answer: Answer | None = None,
         env: int | None = None,
     ) -> Execution:
-        """Run a function, or nothing where the module does not export it. Raises `Trap`."""
+        """Run a function of the module, and return the execution. Raises `Trap`.
+
+        `kind` is a letter of the interface specification (see `system`), `entry` a function or its
+        exported name, and `env` the argument of a callback. If the module does not export the name,
+        this does nothing.
+        """
         fuel = self.limits.instructions
         who = ctx.caller if caller is None else caller
         now = Execution(self, kind, ctx, who, arg, method, fuel, answer)
@@ -171,26 +205,28 @@ class WasmCanister(Canister):
         return now
 
     def _alone(self, caller: Principal) -> Context:
+        """Return a context for a query or inspection, whose effects the network never sees."""
         if self._host is None:
             raise IcError("the canister is not installed")
         return Context(self._host, self._me, caller, self._host.clock(), answered=False)
 
     def store(self) -> wasmtime.Store:
-        """The store of the instance."""
+        """Return the store of the instance."""
         return self._store
 
     def memory(self) -> wasmtime.Memory:
-        """The memory. Raises `Trap` where the module has none."""
+        """Return the memory. Raises `Trap` if the module has none."""
         found = self._instance.exports(self._store).get(MEMORY)
         if not isinstance(found, wasmtime.Memory):
             raise Trap("the module has no memory")
         return found
 
     def printed(self, line: str) -> None:
-        """Keep a line that was printed, also where the execution traps."""
+        """Record a printed line. It stays if the execution traps."""
         self.lines.append(line)
 
     def _fresh(self) -> tuple[wasmtime.Store, wasmtime.Instance]:
+        """Return a new instance of the module and its store. Raises `IcError`."""
         store = wasmtime.Store(engine())
         store.set_limits(memory_size=self.limits.memory_bytes)
         store.set_fuel(self.limits.instructions)
@@ -203,6 +239,7 @@ class WasmCanister(Canister):
         return MEMORY in self._instance.exports(self._store)
 
     def _read(self, into: bytearray) -> bytearray:
+        """Copy the memory into a buffer, whose size is adjusted, and return the buffer."""
         memory = self.memory() if self._has_memory() else None
         size = 0 if memory is None else memory.data_len(self._store)
         if len(into) != size:
@@ -212,7 +249,10 @@ class WasmCanister(Canister):
         return into
 
     def _fill(self, data: bytearray) -> None:
-        """Make the memory what it was; it cannot shrink, so a grown one is replaced with the whole instance."""
+        """Set the memory to a copy.
+
+        Memory cannot shrink. If it has grown since, a new instance takes the place of the old one.
+        """
         if not self._has_memory():
             return
         if self.memory().data_len(self._store) > len(data):
@@ -224,21 +264,23 @@ class WasmCanister(Canister):
         ctypes.memmove(memory.data_ptr(self._store), _place(data), len(data))
 
     def _globals(self) -> list[wasmtime.Global]:
+        """Return the mutable globals, which `module` has exported."""
         exports = self._instance.exports(self._store)
         found = [exports[name] for name in self.module.globals]
         return [each for each in found if isinstance(each, wasmtime.Global)]
 
     def _keep(self, memory: bytearray) -> _Kept:
+        """Copy the state, with the memory in this buffer."""
         values = tuple(each.value(self._store) for each in self._globals())
         return _Kept(self._read(memory), values, self.stable.mark(), self.certified)
 
     def snapshot(self) -> object:
-        """The state before an execution; the next one takes its place."""
+        """Return the state before an execution. The next snapshot invalidates it."""
         self.stable.commit()
         return self._keep(self._before)
 
     def restore(self, snapshot: object) -> None:
-        """Undo what was done since `snapshot`."""
+        """Set the state back to the last snapshot."""
         if not isinstance(snapshot, _Kept):
             raise IcError("this is no state of a module")
         self._fill(snapshot.memory)
@@ -248,17 +290,21 @@ class WasmCanister(Canister):
         self.certified = snapshot.certified
 
     def state_bytes(self) -> bytes:
-        """Memory, globals and stable memory."""
+        """Return memory, globals, stable memory and certified data as bytes."""
         values = repr([each.value(self._store) for each in self._globals()]).encode()
         return b"".join((self._read(bytearray()), values, self.stable.data, self.certified))
 
     def hand_over(self, ctx: Context) -> bytearray:
-        """Run `canister_pre_upgrade`; the memory behind it."""
+        """Run `canister_pre_upgrade`, and return the memory after it."""
         self._run("P", "canister_pre_upgrade", ctx)
         return self._read(bytearray())
 
     def take_over(self, ctx: Context, former: Canister) -> bytes:
-        """An upgrade: stable memory is kept, memory only by modules that say so. Returns a hash of what was kept."""
+        """Continue the work of the module before an upgrade.
+
+        Stable memory is kept. Memory is kept only if both modules are marked as persistent. Returns
+        a hash of the stable memory. If the upgrade traps, the former canister is restored.
+        """
         if not isinstance(former, WasmCanister):
             raise Trap("only a module is upgraded to a module")
         self._host, self._me = ctx.host, ctx.me
@@ -278,11 +324,12 @@ class WasmCanister(Canister):
 
 
 def _place(data: bytearray) -> "ctypes.Array[ctypes.c_char]":
+    """Return a view of a buffer that `ctypes.memmove` can use."""
     return (ctypes.c_char * len(data)).from_buffer(data)
 
 
 def _words(trap: wasmtime.Trap, fuel: int) -> str:
-    """The reason of a trap, in words that do not change from run to run."""
+    """Return the reason of a trap. wasmtime's own text has addresses, which differ between runs."""
     if trap.trap_code is wasmtime.TrapCode.OUT_OF_FUEL:
         return f"IC0522: more than {fuel} instructions"
     name = trap.trap_code.name.lower().replace("_", " ") if trap.trap_code is not None else "trap"

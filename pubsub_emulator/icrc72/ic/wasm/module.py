@@ -1,7 +1,9 @@
-"""Modules: what a `.wasm` exports and imports, and the exports that are added so that a trap can be undone.
+"""Loading of WebAssembly modules, and the exports that are added to them.
 
-WebAssembly hands out only what a module exports. Memory, table, mutable globals and the start function are therefore
-exported under names of ours, as replicas of the Internet Computer do, and the start function runs when it is due.
+A host can reach only the parts of an instance that the module exports. To undo a trap, memory and
+mutable globals must be copied, and callbacks are in the table. All these are therefore exported
+under names of ours, as replicas of the Internet Computer do. The start function is exported, too,
+instead of running at instantiation, because it may call functions of the system.
 """
 
 import atexit
@@ -20,22 +22,28 @@ from pubsub_emulator.icrc72.ic.errors import CandidError, IcError
 from pubsub_emulator.primitives.shown import safe
 
 OURS: Final = "pubsub:"
+"""The beginning of the names of added exports."""
 MEMORY: Final = f"{OURS}memory"
 TABLE: Final = f"{OURS}table"
 START: Final = f"{OURS}start"
-PERSISTENT: Final = "enhanced-orthogonal-persistence"  # marks modules whose memory upgrades keep
+PERSISTENT: Final = "enhanced-orthogonal-persistence"
+"""The end of the name of the section that marks modules whose memory is kept over upgrades."""
 _PUBLIC: Final = "icp:public "
-MODULE_BYTES: Final = 100 << 20  # most bytes of a module, unpacked
+"""The beginning of the names of sections that are public metadata."""
+MODULE_BYTES: Final = 100 << 20
+"""The most bytes of an uncompressed module."""
 
+# The numbers of sections in the binary format.
 _CUSTOM, _TABLES, _MEMORIES, _GLOBALS, _EXPORTS, _START = 0, 4, 5, 6, 7, 8
 _AFTER_EXPORTS: Final = {8, 9, 10, 11, 12}
+"""The sections that come after the exports: sections must be in order."""
 _KINDS: Final = {"func": 0, "table": 1, "memory": 2, "global": 3}
 _IMMEDIATES: Final = {0x41: "leb", 0x42: "leb", 0x43: 4, 0x44: 8, 0x23: "leb", 0xD0: "leb", 0xD2: "leb"}
-"""The instructions of a constant expression that have an operand: a LEB128, or so many bytes."""
+"""The operands of instructions in constant expressions: a LEB128, or this number of bytes."""
 
 
 class ModuleError(IcError):
-    """Bytes are no module that a canister can have."""
+    """Bytes are not a module that a canister can run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,17 +53,27 @@ class Module:
     code: wasmtime.Module
     hash: bytes
     exports: frozenset[str]
-    globals: tuple[str, ...]  # the names of ours of its mutable globals
-    wide: bool  # true where addresses have 64 bits
+    """The names of the exported functions."""
+    globals: tuple[str, ...]
+    """The names under which its mutable globals are exported."""
+    wide: bool
+    """Whether its addresses have 64 bits."""
     persistent: bool
-    public: dict[str, bytes]  # the custom sections that everybody may read, by name
+    """Whether its memory is kept over upgrades."""
+    public: dict[str, bytes]
+    """The public metadata by name."""
 
 
 @cache
 def engine() -> wasmtime.Engine:
-    """The engine of all canisters: what it runs is a function of its input."""
+    """Return the engine of all canisters.
+
+    It is configured so that every execution is deterministic: the same NaNs, no threads, and fuel
+    instead of time limits.
+    """
     config = wasmtime.Config()
-    config.signals_based_traps = False  # another handler may have taken the signal: a trap would end the process
+    # If another library has taken the signal, a trap would end the process.
+    config.signals_based_traps = False
     config.consume_fuel = True
     config.cranelift_nan_canonicalization = True
     config.wasm_memory64 = True
@@ -68,7 +86,7 @@ def engine() -> wasmtime.Engine:
 
 @lru_cache(maxsize=64)
 def load(wasm: bytes) -> Module:
-    """The module of the bytes of a `.wasm` or `.wasm.gz`. Raises `ModuleError`."""
+    """Load a `.wasm` or `.wasm.gz`. The hash is that of these bytes. Raises `ModuleError`."""
     raw = _unpacked(wasm)
     try:
         wasmtime.Module.validate(engine(), raw)
@@ -79,13 +97,16 @@ def load(wasm: bytes) -> Module:
         raise ModuleError(f"not a module that is understood: {error}") from None
 
 
-atexit.register(load.cache_clear)  # the library complains about what it has to free at the very end
+# wasmtime prints complaints if objects are freed after it has shut down.
+atexit.register(load.cache_clear)
 
 
 def _unpacked(wasm: bytes) -> bytes:
+    """Return an uncompressed module. Raises `ModuleError` if it is damaged or too large."""
     if wasm[:2] == b"\x1f\x8b":
         packed = zlib.decompressobj(31)
         try:
+            # The limit keeps a small file from filling the memory.
             wasm = packed.decompress(wasm, MODULE_BYTES + 1)
         except zlib.error as error:
             raise ModuleError(f"not a packed module: {error}") from None
@@ -95,6 +116,10 @@ def _unpacked(wasm: bytes) -> bytes:
 
 
 def _prepared(raw: bytes, digest: bytes) -> Module:
+    """Read the sections of a valid module, add the exports, and compile it.
+
+    Raises `ModuleError` if it imports anything but functions of the system.
+    """
     reader = Reader(raw, 8)
     sections: list[tuple[int, bytes]] = []
     while reader.at < len(raw):
@@ -113,6 +138,7 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
         elif number == _TABLES and inside.leb():
             added.append((TABLE, "table", 0))
         elif number == _MEMORIES and inside.leb():
+            # Bit 2 of the limits' flags marks a memory with 64-bit addresses.
             wide = bool(inside.byte() & 4)
             added.append((MEMORY, "memory", 0))
         elif number == _GLOBALS:
@@ -130,14 +156,19 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
 
 
 def _mutable(reader: Reader) -> Iterator[int]:
-    """The numbers of the mutable globals. Imported globals are refused elsewhere, so numbers begin with 0."""
+    """Yield the indices of the mutable globals in a global section.
+
+    Modules with imported globals are refused, so indices begin with 0. The initial values have to
+    be read only to find the next global.
+    """
     for at in range(reader.leb()):
         reader.byte()
         if reader.byte():
             yield at
         while (instruction := reader.byte()) != 0x0B:
             operand = _IMMEDIATES.get(instruction, 0)
-            if instruction == 0xFD:  # v128.const
+            # `v128.const` has a second opcode and 16 bytes.
+            if instruction == 0xFD:
                 reader.leb()
                 operand = 16
             if isinstance(operand, int):
@@ -147,6 +178,7 @@ def _mutable(reader: Reader) -> Iterator[int]:
 
 
 def _assembled(sections: list[tuple[int, bytes]], added: list[tuple[str, str, int]]) -> bytes:
+    """Return the module with more exports (name, kind and index) and without its start section."""
     known = Reader(next((content for number, content in sections if number == _EXPORTS), b"\0"))
     exports = bytearray()
     leb128(known.leb() + len(added), exports)
@@ -157,6 +189,7 @@ def _assembled(sections: list[tuple[int, bytes]], added: list[tuple[str, str, in
         leb128(index, exports)
     out = bytearray(b"\0asm\1\0\0\0")
     written = False
+    # The last pair makes sure that the exports are written if no section follows them.
     for number, content in [*sections, (_EXPORTS, b"")]:
         if not written and (number in _AFTER_EXPORTS or number == _EXPORTS):
             _section(out, _EXPORTS, bytes(exports))
@@ -167,6 +200,7 @@ def _assembled(sections: list[tuple[int, bytes]], added: list[tuple[str, str, in
 
 
 def _section(out: bytearray, number: int, content: bytes) -> None:
+    """Append a section."""
     out.append(number)
     leb128(len(content), out)
     out += content

@@ -1,4 +1,4 @@
-"""Stable memory: bytes that outlive an upgrade, with a journal that undoes a trap."""
+"""Stable memory, which survives upgrades, with a journal that can undo an execution."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ PAGE: Final = 1 << 16
 
 
 class StableMemory:
-    """A memory of pages of 64 KiB. What is written is kept in a journal until the execution is over."""
+    """A memory of pages of 64 KiB. The bytes that a write replaces go into a journal."""
 
     def __init__(self, most_bytes: int, data: bytes = b"") -> None:
         self.most_pages = most_bytes // PAGE
@@ -17,11 +17,11 @@ class StableMemory:
 
     @property
     def pages(self) -> int:
-        """The number of pages."""
+        """Return the number of pages."""
         return len(self.data) // PAGE
 
     def grow(self, pages: int) -> int:
-        """Add pages; returns how many there were, or -1 if there would be too many."""
+        """Add pages. Return how many there were before, or -1 if there would be too many."""
         before = self.pages
         if before + pages > self.most_pages:
             return -1
@@ -29,26 +29,26 @@ class StableMemory:
         return before
 
     def read(self, at: int, size: int) -> bytes:
-        """Bytes. Raises `Trap` where there are none."""
+        """Return bytes. Raises `Trap` outside of the memory."""
         self._check(at, size)
         return bytes(self.data[at : at + size])
 
     def write(self, at: int, data: bytes) -> None:
-        """Write bytes. Raises `Trap` where there are none."""
+        """Write bytes. Raises `Trap` outside of the memory."""
         self._check(at, len(data))
         self._journal.append((at, bytes(self.data[at : at + len(data)])))
         self.data[at : at + len(data)] = data
 
     def commit(self) -> None:
-        """Forget how to undo what was written."""
+        """Clear the journal: writes so far cannot be undone any more."""
         self._journal.clear()
 
     def mark(self) -> tuple[int, int]:
-        """The mark for `undo`: the size, and the length of the journal."""
+        """Return the present state for `undo`: the size, and the length of the journal."""
         return len(self.data), len(self._journal)
 
     def undo(self, mark: tuple[int, int]) -> None:
-        """Undo what was done since `mark`."""
+        """Undo all writes and growth since a mark."""
         size, length = mark
         while len(self._journal) > length:
             at, before = self._journal.pop()

@@ -1,9 +1,16 @@
-"""The system's functions that a module imports from `ic0`, for the execution that is under way.
+"""The functions of the system that modules import from `ic0`.
 
-Each has a signature (`I` is an address: 32 or 64 bits as the module's memory has it, `i` 32 and `j` 64 bits), the kinds
-of executions in which it may be called, elsewhere it traps, and a function. Kinds are the letters of the specification:
-G start, I init and post-upgrade, P pre-upgrade, U update, H heartbeat and timer, Q query, F inspect, Y reply, R reject,
-C clean-up.
+The table `_FUNCTIONS` has for each function its parameters and result, the kinds of executions in
+which it may be called (it traps in others), and its implementation. In signatures, `i` has 32 bits,
+`j` 64 bits, and `I` is an address with as many bits as those of the module's memory.
+
+The kinds are the letters of the interface specification:
+
+  G  start                    F  inspect
+  I  init and post-upgrade    Y  reply callback
+  P  pre-upgrade              R  reject callback
+  U  update                   C  clean-up callback
+  H  heartbeat and timer      Q  query
 """
 
 # ruff: noqa: D102  # functions of the system are described by the interface specification
@@ -25,15 +32,21 @@ from pubsub_emulator.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
 from pubsub_emulator.primitives.shown import safe
 
 _ANY: Final = "GIPUHQFYRC"
+"""All kinds of executions."""
 _CALLS: Final = "UHYR"
+"""The kinds of executions that may make calls."""
 _NARROW: Final = (1 << 32) - 1
 _WIDE: Final = (1 << 64) - 1
 _STATUS: Final = {"running": 1, "stopping": 2, "stopped": 3}
 _CERTIFIED: Final = 32
-_NOBODY: Final = 1 << 31  # from here on the table of a module has no functions
+"""The most bytes of certified data."""
+_NOBODY: Final = 1 << 31
+"""Tables have no functions from this index on. Such a callback means that an answer is ignored."""
 
 
 class _Machine(Protocol):
+    """The part of a canister that the functions of the system use."""
+
     stable: StableMemory
     certified: bytes
 
@@ -46,7 +59,7 @@ class _Machine(Protocol):
 
 @dataclass(slots=True)
 class Pending:
-    """A call that is being made."""
+    """A call that is being made. Callbacks are an index in the table and an argument."""
 
     receiver: Principal
     method: str
@@ -56,46 +69,62 @@ class Pending:
     arg: bytearray = field(default_factory=bytearray)
     cycles: int = 0
     timeout: int | None = None
+    """The timeout in seconds, which are rounds; `None` for a guaranteed call."""
 
 
 @dataclass(slots=True)
 class Execution:
-    """One execution of a canister's code."""
+    """One execution of a canister's code.
+
+    The methods without docstrings are functions of the system with the same name.
+    """
 
     machine: _Machine
     kind: str
+    """The letter of its kind, see above."""
     ctx: Context
     caller: Principal
     arg: bytes
+    """The argument of the message, or the data of a reply."""
     method: str
+    """The name of the method, in an inspection."""
     fuel: int
+    """The instructions that it may execute."""
     answer: Answer | None = None
+    """The answer that a callback gets."""
     reply: bytearray = field(default_factory=bytearray)
+    """The data of the reply so far."""
     call: Pending | None = None
+    """The call that is being made."""
     let_in: bool = False
+    """Whether an inspection has accepted the message."""
 
     def bytes_at(self, at: int, size: int) -> bytes:
-        """Bytes of the canister's memory. Raises `Trap` where there are none."""
+        """Return bytes of the canister's memory. Raises `Trap` outside of the memory."""
         return ctypes.string_at(self._place(at, size), size)
 
     def save(self, at: int, data: bytes) -> None:
-        """Write into the canister's memory. Raises `Trap` where there is none."""
+        """Write into the canister's memory. Raises `Trap` outside of the memory."""
         ctypes.memmove(self._place(at, len(data)), data, len(data))
 
     def _place(self, at: int, size: int) -> int:
+        """Return the address in this process of a part of the memory. Raises `Trap` outside."""
         memory, store = self.machine.memory(), self.machine.store()
         if at + size > memory.data_len(store):
             raise Trap(f"{size} bytes at {at} are outside the memory")
         return ctypes.addressof(memory.data_ptr(store).contents) + at
 
     def copy(self, data: bytes, to: int, at: int, size: int) -> None:
-        """Write a part of some data into the canister's memory. Raises `Trap` where there is no such part."""
+        """Write a part of data into the canister's memory.
+
+        Raises `Trap` if the data has no such part, or outside of the memory.
+        """
         if at + size > len(data):
             raise Trap(f"{size} bytes from {at} on are asked for, there are {len(data)}")
         self.save(to, data[at : at + size])
 
     def save_cycles(self, number: int, to: int) -> None:
-        """Write an amount of 128 bits."""
+        """Write an amount of cycles as 128 bits, little-endian."""
         self.save(to, number.to_bytes(16, "little"))
 
     def accept_message(self) -> None:
@@ -139,12 +168,13 @@ class Execution:
         self.call = Pending(receiver, method, (reply, reply_env), (reject, reject_env))
 
     def _made(self) -> Pending:
+        """Return the call that is being made. Raises `Trap` if there is none."""
         if self.call is None:
             raise Trap("no call is being made")
         return self.call
 
     def finish(self) -> None:
-        """Drop a call that was begun and not performed: its cycles are the canister's again."""
+        """Drop a call that was begun but not performed, and give its cycles back."""
         if self.call is not None:
             self.ctx.balance += self.call.cycles
             self.call = None
@@ -173,10 +203,12 @@ class Execution:
 
     def call_perform(self) -> int:
         call, self.call = self._made(), None
-        ignored = min(call.reply[0], call.reject[0]) >= _NOBODY  # how a one-way call is made
+        # Modules make one-way calls with callbacks that do not exist.
+        ignored = min(call.reply[0], call.reject[0]) >= _NOBODY
         then = None if ignored else partial(self.machine.back, call, self.caller)
         cleanup = None if call.cleanup is None else partial(self.machine.clean, call, self.caller)
         how = GUARANTEED if call.timeout is None else BOUNDED
+        # `Context.call` takes the cycles from the balance, as `call_cycles_add` has done before.
         self.ctx.balance += call.cycles
         to, arg, given = call.receiver, bytes(call.arg), call.cycles
         self.ctx.call(to, call.method, arg, then, kind=how, cycles=given, cleanup=cleanup, timeout=call.timeout)
@@ -186,6 +218,7 @@ class Execution:
         self.machine.stable.write(at, self.bytes_at(source, size))
 
     def stable64_read(self, to: int, at: int, size: int) -> None:
+        # Check the target before the bytes are copied: the size may be huge.
         self._place(to, size)
         self.save(to, self.machine.stable.read(at, size))
 
@@ -226,11 +259,12 @@ class Execution:
 
 
 _Function = Callable[..., int | None]
-_Offered = tuple[str, str, str, _Function]  # parameters, result, kinds, function
+_Offered = tuple[str, str, str, _Function]
+"""The parameters, result, kinds and implementation of a function of the system."""
 
 
 def _data(name: str, where: str, data: Callable[[Execution], bytes]) -> dict[str, _Offered]:
-    """The two functions by which a module reads some data: its size, and a copy of a part of it."""
+    """Return the two functions by which a module reads data: its size, and a copy of a part."""
     return {
         f"{name}_size": ("", "I", where, lambda now: len(data(now))),
         f"{name}_copy": ("III", "", where, lambda now, *part: now.copy(data(now), *part)),
@@ -238,7 +272,10 @@ def _data(name: str, where: str, data: Callable[[Execution], bytes]) -> dict[str
 
 
 def _amount(name: str, where: str, amount: Callable[[Execution], int]) -> dict[str, _Offered]:
-    """The two functions that tell an amount of cycles: in 64 bits, where it fits, and in 128."""
+    """Return the two functions that give an amount of cycles, in 64 and in 128 bits.
+
+    The first one traps if the amount does not fit.
+    """
 
     def narrow(now: Execution) -> int:
         if (number := amount(now)) > _WIDE:
@@ -280,7 +317,8 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
     "call_cycles_add": ("j", "", _CALLS, Execution.call_cycles_add),
     "call_cycles_add128": ("jj", "", _CALLS, lambda now, high, low: now.call_cycles_add(high << 64 | low)),
     "call_perform": ("", "i", _CALLS, Execution.call_perform),
-    "cost_call": ("jjI", "", _ANY, lambda now, _method, _argument, to: now.save_cycles(0, to)),  # calls cost nothing
+    # Calls cost nothing here.
+    "cost_call": ("jjI", "", _ANY, lambda now, _method, _argument, to: now.save_cycles(0, to)),
     "stable_size": ("", "i", _ANY, Execution.stable_size),
     "stable_grow": ("i", "i", _ANY, Execution.stable_grow),
     "stable_write": ("iii", "", _ANY, Execution.stable64_write),
@@ -301,16 +339,24 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
     "debug_print": ("II", "", _ANY, lambda now, at, size: now.machine.printed(now.text(at, size))),
     "trap": ("II", "", _ANY, Execution.trap),
 }
-"""Each function of the system."""
+"""The functions of the system by name."""
 
-RUNNING: Final = threading.local()  # the execution of this thread, as `now`
+RUNNING: Final = threading.local()
+"""The execution of this thread, as its attribute `now`.
+
+A linker belongs to a module and not to an execution, so its functions find the execution here.
+"""
 
 
 @lru_cache(maxsize=64)
 def linker(module: Module) -> wasmtime.Linker:
-    """The functions that a module imports. Raises `ModuleError` for one that is not offered, or has another type."""
+    """Return a linker with the functions that a module imports.
+
+    Raises `ModuleError` if a function does not exist or is imported with another signature.
+    """
     made = wasmtime.Linker(engine())
-    made.allow_shadowing = True  # a module may import one function twice
+    # A module may import a function twice.
+    made.allow_shadowing = True
     address = "j" if module.wide else "i"
     for each in module.code.imports:
         name, kind = each.name or "", each.type
@@ -326,11 +372,16 @@ def linker(module: Module) -> wasmtime.Linker:
     return made
 
 
-atexit.register(linker.cache_clear)  # before the library itself is gone
+# wasmtime prints complaints if objects are freed after it has shut down.
+atexit.register(linker.cache_clear)
 
 
 def _called(name: str, function: _Function, where: str, masks: tuple[int, ...], gives: str, *values: int) -> int | None:
-    """Call a function of the system with naturals; its result is an integer as WebAssembly has it."""
+    """Call a function of the system for a module.
+
+    WebAssembly's integers are signed for Python. Arguments become natural numbers of their width,
+    and the result becomes signed again. Raises `Trap` in a kind of execution that may not call it.
+    """
     now: Execution = RUNNING.now
     if now.kind not in where:
         raise Trap(f"ic0.{name} cannot be called here")
