@@ -1,4 +1,4 @@
-"""Trials of those who publish and subscribe (IC-39, IC-44, IC-48, IC-49; RP-2, RP-5 to RP-7, RP-10)."""
+"""Trials of publishers and subscribers (IC-39, IC-44, IC-48, IC-49; RP-2, RP-5 to RP-7, RP-10)."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,21 +22,25 @@ from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
 from pubsub_emulator.icrc72.values import value_hash
 
 _PATIENCE: Final = 400
+"""The rounds in which a candidate has to finish its last task."""
 Sent = list[tuple[Happening, Event]]
+"""Events that the candidate sent, each with the entry of the trace."""
 
 
 def _begin(candidate: Candidate, role: str, seed: bytes, refuse: int) -> Trial:
+    """Start a trial, and let the candidate register. `role` is `publication` or `subscription`."""
     network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 2, refuse))
     subscribes = role == "subscription"
     system = deploy(network, broadcasters=(0, 1, 1) if subscribes else (0, 1))
     trial = Trial(system, candidate, Book("subscriber" if subscribes else "publisher"))
     trial.install(int(subscribes))
-    network.step(300)  # who tries again once a minute has tried five times
+    # A candidate that tries only once a minute has then tried five times.
+    network.step(300)
     return trial
 
 
 def _registered(trial: Trial, role: str) -> tuple[str, ...]:
-    """The namespaces that the candidate registered, but for that of its system events, which is judged."""
+    """Judge the candidate's registrations, and return the namespaces without system namespaces."""
     method = methods.REGISTER_SUBSCRIPTION if role == "subscription" else methods.REGISTER_PUBLICATION
     registered = [item.namespace for _, item in trial.items(method, "send", by=trial.who)]
     every = trial.answers(method, by=trial.system.orchestrator, to=trial.who)
@@ -49,6 +53,11 @@ def _registered(trial: Trial, role: str) -> tuple[str, ...]:
 
 
 def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
+    """Judge how the candidate takes and confirms notifications.
+
+    Every notification from a broadcaster that still runs must be confirmed, and no other one. Those
+    of the stranger must not be.
+    """
     own = system_namespace(role, trial.who)
     names = [item.namespace for _, item in trial.items(methods.REGISTER_SUBSCRIPTION, "send", by=trial.who)]
     trial.book.must("IC-39 alerts", own in names, f"not to {own}", len(names))
@@ -69,12 +78,17 @@ def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
 
 
 def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:
-    """Try a subscriber: refusals, delays, repeats, a stranger, an upgrade, an exit that dies with what it held."""
+    """Try a subscriber.
+
+    It meets refused and late messages, a stranger's notifications, an upgrade, and an exit that
+    dies with queued events, which it has to ask for again.
+    """
     trial = _begin(candidate, "subscription", seed, refuse)
     network = trial.network
     patterns = _registered(trial, "subscription")
     if not patterns:
         return trial
+    # A namespace that matches its first pattern.
     name = ".".join("any" if part in {"*", "**"} else part for part in patterns[0].split("."))
     teller, stranger = trial.actor(0, {name: {keys.REPLAY: True}}), trial.actor(1)
     network.step(120)
@@ -95,6 +109,11 @@ def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) ->
 
 
 def _lose(trial: Trial, teller: Principal, name: str) -> None:
+    """Let the candidate miss five events, and judge whether it asks for them (RP-10).
+
+    The candidate is stopped while its exit queues the events, and the exit is removed before it
+    runs again.
+    """
     network = trial.network
     network.schedule = Schedule(network.seed)
     exits = [each.at.sender for each in trial.seen(HANDLE, "execute", to=trial.who)]
@@ -116,6 +135,7 @@ def _lose(trial: Trial, teller: Principal, name: str) -> None:
 
 
 def _judge_handled(trial: Trial, teller: Principal) -> None:
+    """Judge the events that the candidate has handled, if the trial can see them."""
     if trial.candidate.handled is None or not trial.running():
         return
     log = [number for _, number in trial.system.logs()[teller]]
@@ -129,7 +149,11 @@ def _judge_handled(trial: Trial, teller: Principal) -> None:
 
 
 def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:
-    """Try a publisher: refusals, delays, a stranger, an upgrade, a replay. Raises `Icrc72Error` if none can use it."""
+    """Try a publisher.
+
+    It meets refused and late messages, a stranger's system event, an upgrade and a replay. Raises
+    `Icrc72Error` if the candidate has no `publish`.
+    """
     if candidate.publish is None:
         raise Icrc72Error("the trial needs a way to let the publisher make an event")
     trial = _begin(candidate, "publication", seed, refuse)
@@ -170,11 +194,13 @@ def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> 
 
 
 def _sent(trial: Trial, *, replayed: bool = False) -> Sent:
+    """Return all live or all replayed events that the candidate sent, with repetitions."""
     every = trial.items(PUBLISH, "send", by=trial.who)
     return [(at, each) for at, each in every if (read(each.headers).replay is not None) == replayed]
 
 
 def _firsts(live: Sent) -> list[Event]:
+    """Return the events without repetitions, each as it was first sent."""
     found: dict[tuple[str, int], Event] = {}
     for _, each in live:
         found.setdefault((each.namespace, each.eventId), each)
@@ -182,6 +208,7 @@ def _firsts(live: Sent) -> list[Event]:
 
 
 def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
+    """Return the system events that the candidate got, with the round and the sender."""
     found: list[tuple[int, Principal, MemberAlert]] = []
     for at, each in trial.items(HANDLE, "execute", to=trial.who):
         with suppress(ConfigError):
@@ -191,6 +218,7 @@ def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
 
 
 def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Principal) -> None:
+    """Judge the receivers and the fields of live events, each by itself."""
     given = [(at, who) for at, by, alert in _told(trial) if by != stranger for x in alert.entries.values() for who in x]
     begun = min((at for at, _ in given), default=None)
     entries = {who for _, who in given}
@@ -217,6 +245,7 @@ def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Pr
 
 
 def _judge_ids(trial: Trial, live: Sent) -> None:
+    """Judge the ids, predecessors and timestamps of live events in their order."""
     firsts = {(each.namespace, each.eventId): each for each in _firsts(live)}
     rounds: dict[tuple[str, int], int] = {}
     broken: dict[str, list[str]] = {rule: [] for rule in ("IC-48 repeats", "IC-25", "IC-42", "IC-22 time")}
@@ -240,6 +269,7 @@ def _judge_ids(trial: Trial, live: Sent) -> None:
 
 
 def _judge_sending(trial: Trial) -> None:
+    """Judge that batches are small enough, and that an entry gets one live batch at a time."""
     calls = list(trial.seen(PUBLISH, "send", by=trial.who))
     large = [f"round {each.at.round}: {len(each.value)} events" for each in calls if len(each.value) > 100]
     trial.book.judge("IC-30a", len(calls), large)
@@ -259,6 +289,7 @@ def _judge_sending(trial: Trial) -> None:
 
 
 def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
+    """Judge that all 20 events were published until they reached a listener."""
     app = trial.network.canister(listener)
     got = app.data if isinstance(app, Actor) else []
     sent = [each.eventId for each in _firsts(live)]
@@ -270,6 +301,7 @@ def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
 
 
 def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
+    """Judge a replay of the events `due`: its receiver, events, marks and reports."""
     originals = {each.eventId: each for _, each in live}
     replays = [each for _, _, alert in _told(trial) for each in alert.replays]
     trial.book.must("RP-6", replays, "the orchestrator told nothing", len(replays))
@@ -285,6 +317,7 @@ def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
         if headers.end not in {None, due[-1]}:
             broken["RP-7 marks"].append(f"{what} says that {headers.end} is the last, it is {due[-1]}")
         before = originals.get(each.eventId)
+        # All fields except the headers, which are the last one.
         if before is None or before[:6] != each[:6]:
             broken["RP-7"].append(f"{what} is not what it was")
     for rule, words in broken.items():

@@ -1,4 +1,8 @@
-"""Probes: what a role is asked, what it owes as an answer, and the book of verdicts. They need a way to call it."""
+"""Probes of a canister by calls, and the book in which verdicts are collected.
+
+A probe calls the canister and compares the answer with the one that the rules demand. It does not
+matter where the canister runs: a `Line` makes the calls.
+"""
 
 import tomllib
 from collections.abc import Collection, Iterable
@@ -20,25 +24,29 @@ from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.values import Value, map_, nat, text
 
 PAIR = {"publisher": "member", "subscriber": "member", "broadcaster": "server", "orchestrator": "server"}
-"""The table of rules that each role has in common with another."""
+"""For each role, the table in `rules.toml` that it shares with another one."""
 
 
 class Verdict(NamedTuple):
-    """What a trial says about one rule: `broken` names each breach with its place; `shown` is how often it was met."""
+    """The verdict on one rule."""
 
     rule: str
+    """The number of the rule, which a word may follow."""
     about: str
+    """The rule in words."""
     shown: int
+    """How often the rule applied; 0 if it could not be judged."""
     broken: tuple[str, ...]
+    """A text for each breach, with its place."""
 
     @property
     def holds(self) -> bool:
-        """True when nothing broke it."""
+        """Return whether there is no breach."""
         return not self.broken
 
 
 def rules_of(role: str) -> dict[str, str]:
-    """The rules that a role is judged by, and what each is about."""
+    """Return the rules by which a role is judged, in words by number."""
     tables = tomllib.loads((files(__package__) / "rules.toml").read_text(encoding="utf-8"))
     return {**tables["every"], **tables[PAIR[role]], **tables[role]}
 
@@ -51,47 +59,56 @@ class Book:
         self.verdicts: list[Verdict] = []
 
     def judge(self, rule: str, shown: int, broken: Iterable[str]) -> None:
-        """Add a verdict. A rule that was never met is no rule that holds: that itself is said."""
+        """Add a verdict with all breaches.
+
+        `shown` is how often the rule applied. It shows a reader that a rule without breaches was
+        tested at all.
+        """
         self.verdicts.append(Verdict(rule, self.rules[rule], shown, tuple(broken)))
 
     def must(self, rule: str, holds: object, words: str, shown: int = 1) -> None:
-        """Add a verdict that rests on one thing; `words` say what is where it does not hold."""
+        """Add a verdict by one condition. `words` describe the breach if it does not hold."""
         self.judge(rule, shown, [] if holds else [words])
 
     def same(self, rule: str, found: list[int], due: list[int]) -> None:
-        """Add a verdict on numbers that are to be what is due."""
+        """Add a verdict on ids, which must equal those that are due."""
         self.must(rule, found == due, f"{found} instead of {due}", len(due))
 
 
 T = TypeVar("T")
 GARBAGE: Final = b"no Candid"
+"""An argument that cannot be decoded."""
 NOTHING: Final = b"DIDL\0\0"
+"""A Candid message without values."""
 STATS: Final = {"broadcaster": "icrc72_get_broadcaster_stats", "subscriber": "icrc72_get_subscriber_stats"}
-"""The query for the statistics of those roles that have some."""
+"""The query for statistics of the roles that have one."""
 
 
 class Line(Protocol):
-    """Calls the canister under trial, as a caller that has no rights there."""
+    """A connection to the canister under trial, for a caller that has no rights there."""
 
     @property
     def caller(self) -> Principal:
-        """Who calls."""
+        """The principal that calls."""
 
     def call(self, method: str, arg: bytes) -> Answer:
-        """The answer to a call. Raises `NotAdmitted` where the canister takes none of this caller."""
+        """Return the answer to a call.
+
+        Raises `NotAdmitted` if the canister does not admit calls of this caller.
+        """
 
     def query(self, method: str, arg: bytes) -> Answer:
-        """The answer to a query."""
+        """Return the answer to a query."""
 
     def wait(self) -> None:
-        """Let others act for a while."""
+        """Wait for a while, in which other canisters can act."""
 
     def moment(self) -> str:
-        """When the last call was, in words."""
+        """Return the time of the last call as text for a verdict."""
 
 
 def fake(number: int, namespace: str, source: Principal, data: Value | None = None) -> m.EventNotification:
-    """A notification that somebody made up."""
+    """Return a forged notification of an event."""
     value = map_({"n": nat(number)}) if data is None else data
     return m.EventNotification(number, number, None, 1, namespace, value, (), source, None)
 
@@ -99,21 +116,25 @@ def fake(number: int, namespace: str, source: Principal, data: Value | None = No
 def fake_alert(
     publisher: Principal, source: Principal, publications: list[int], entry: Principal
 ) -> m.EventNotification:
-    """A made-up notification that tells a publisher where to publish."""
+    """Return a forged system event that gives a publisher an entry."""
     claim = member_alert("publisher", {("bc", each): (entry,) for each in publications}, (), ())
     return fake(9_000, system_namespace("publisher", publisher), source, claim)
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The probes of one canister; `traps` are those that were well-formed and made it trap."""
+    """The probes of one canister."""
 
     book: Book
     line: Line
     traps: list[str] = field(default_factory=list)
+    """The well-formed calls that made the canister trap."""
 
     def update(self, method: Method[A, R], value: A) -> R | None:
-        """The result of a call, made up to four times where it is refused; `None` where there is none to be read."""
+        """Return the result of a call, or `None` if there is no readable one.
+
+        A call that the system refuses is made up to four times.
+        """
         answer = Answer(b"", SYS_TRANSIENT)
         for _ in range(4):
             answer = self.line.call(method.name, method.argument(value))
@@ -124,22 +145,28 @@ class Probes:
         return _read(method, answer)
 
     def query(self, method: Method[A, R], value: A) -> R | None:
-        """The result of a query; `None` where there is none to be read."""
+        """Return the result of a query, or `None` if there is no readable one."""
         return _read(method, self.line.query(method.name, method.argument(value)))
 
     def expect(self, rule: str, results: m.Results[T] | None, wanted: str, *, at: int = 0) -> None:
-        """Judge the answer to one item: `Ok`, the name of its error, or the code of a generic one."""
+        """Judge the answer to the item at position `at` of a batch.
+
+        `wanted` is `Ok`, the name of an error, or the code of a generic error.
+        """
         result = results[at] if results is not None and at < len(results) else None
         got = "nothing" if result is None else str(error_of(result) or "Ok")
         self.book.must(rule, got == wanted, f"{self.line.moment()}: it answered {got}, due is {wanted}")
 
     def stats(self, role: str) -> None:
-        """Judge whether a query of its statistics is answered."""
+        """Judge whether the query for statistics is answered."""
         answer = self.line.query(STATS[role], NOTHING)
         self.book.must("IC-35d", answer.ok, answer.message)
 
     def publishing(self, source: Principal, namespace: str, time: int) -> None:
-        """Judge what it answers to a stranger; `source` is a publisher of the namespace."""
+        """Judge the answers of a broadcaster to a stranger that publishes and confirms.
+
+        `source` is a publisher of the namespace.
+        """
         me = self.line.caller
 
         def published(source: Principal, *numbers: int) -> m.Results[tuple[int, ...]] | None:
@@ -153,7 +180,10 @@ class Probes:
         self.expect("IC-30a", published(me, *range(40, 141)), "GenericBatchError", at=100)
 
     def registering(self, prefix: str) -> None:
-        """Judge what it answers to registrations and changes; namespaces begin with `prefix`."""
+        """Judge the answers of an orchestrator to registrations and changes.
+
+        The namespaces that are registered begin with `prefix`.
+        """
 
         def publishes(rule: str, wanted: str, name: str, *config: tuple[str, Value]) -> None:
             item = m.PublicationRegistration(name, config)
@@ -173,18 +203,22 @@ class Probes:
         self.expect("IC-30a", self.update(methods.REGISTER_PUBLICATION, many), "GenericBatchError", at=100)
 
     def subscribed(self, name: str, *config: tuple[str, Value]) -> m.Results[int] | None:
-        """The answer to a subscription."""
+        """Register a subscription, and return the answer."""
         return self.update(methods.REGISTER_SUBSCRIPTION, (m.SubscriptionRegistration(name, config),))
 
     def intruding(self, name: str) -> None:
-        """Judge what it answers to who takes or changes a publication of others."""
+        """Judge the answers to a stranger that joins or changes the publication of another one."""
         item = m.PublicationRegistration(name, ())
         self.expect("IC-31 creator", self.update(methods.REGISTER_PUBLICATION, (item,)), "UnauthorizedPublisher")
         change = m.PublicationUpdate(identified(name), (REPLAY, map_({})))
         self.expect("IC-34", self.update(methods.UPDATE_PUBLICATION, (change,)), "Unauthorized")
 
     def listing(self, name: str | None, brokers: Collection[Principal], *, every: bool = False) -> None:
-        """Judge its lists; they have a publication and broadcasters, as far as one knows, or just `every` one."""
+        """Judge the lists of an orchestrator.
+
+        They must be in order and contain the publication `name` and the broadcasters `brokers`.
+        With `every`, these are all broadcasters that there are.
+        """
         names = self.names()
         if name is not None:
             self.book.must("IC-35b", name in names, f"{names} without {name}")
@@ -198,11 +232,15 @@ class Probes:
             self.book.must("IC-35b broadcasters", right, f"{sorted(each.text for each in listed)}")
 
     def names(self) -> list[str]:
-        """The namespaces of its first page of publications."""
+        """Return the namespaces on the first page of publications."""
         return [each.namespace for each in self.query(methods.GET_PUBLICATIONS, m.ByText()) or ()]
 
     def replaying(self, name: str, prefix: str, events: int | None, *, waits: int = 20) -> None:
-        """Judge what it answers to replays of four events, of which so many are there (`None`: nobody knows)."""
+        """Judge the answers of an orchestrator about replays, and a replay of four events.
+
+        `events` is how many of the four exist, or `None` if this is not known. `waits` is how often
+        to look whether the replay has ended.
+        """
 
         def asks(of: str, start: int, end: int) -> m.Results[int] | None:
             return self.update(methods.REGISTER_REPLAY, (m.ReplayRegistration(of, (start, end), ()),))
@@ -213,8 +251,10 @@ class Probes:
         self.expect("RP-3", asks(f"{prefix}.no", 1, 2), "PublicationNotFound")
         self.expect("RP-3 wide", asks(name, 1, 2**63), "RangeTooLarge")
         answer = asks(name, 2, 6)
+        # A generic error is acceptable of a foreign canister: it may have no such events, too many
+        # replays or no broadcaster.
         if events is None and answer and isinstance(error_of(answer[0]), int):
-            return  # it has no such events, too many replays or no broadcaster
+            return
         self.expect("RP-2", answer, "Ok")
         if not answer or answer[0] is None or answer[0].tag != "Ok":
             return
@@ -238,6 +278,7 @@ class Probes:
 
 
 def _read(method: Method[A, R], answer: Answer) -> R | None:
+    """Return the result in an answer, or `None` if it is a reject or unreadable."""
     try:
         return method.result(answer.data) if answer.ok else None
     except CandidError:
@@ -245,5 +286,5 @@ def _read(method: Method[A, R], answer: Answer) -> R | None:
 
 
 def identified(namespace: str) -> Variant[Literal["namespace"], str]:
-    """The publication or subscription of a namespace."""
+    """Return a reference to the publication or subscription of a namespace."""
     return Variant("namespace", namespace)

@@ -1,4 +1,4 @@
-"""Trials of canisters that run elsewhere: what whoever may call them, and nothing else, can judge."""
+"""Tests of remote canisters, using only calls that anyone can make."""
 
 import secrets
 import time
@@ -25,29 +25,35 @@ from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE
 from pubsub_emulator.icrc72.values import boolean
 
 Handled = Callable[[], list[int]] | None
+"""Returns the ids of the events that a subscriber has handled; `None` if this cannot be seen."""
 
 
 class RemoteLine(Line, Protocol):
-    """A line to a canister that runs elsewhere."""
+    """A connection to a remote canister."""
 
     calls: int
-    """How many there were."""
+    """How many calls were made."""
 
     @property
     def canister(self) -> Principal:
-        """Who is called."""
+        """The canister that is called."""
 
     def heard(self) -> list[str] | None:
-        """The methods of the caller that the canister has called; `None` where that cannot be seen."""
+        """Return the methods that the canister has called at the caller.
+
+        Returns `None` if this cannot be seen.
+        """
 
 
 def visit(
     role: str, line: RemoteLine, other: Line | None = None, namespace: str | None = None, handled: Handled = None
 ) -> tuple[list[Verdict], str]:
-    """A verdict on each rule of the role, and why calls came to nothing if they did.
+    """Test a remote canister, and return a verdict on each rule of its role.
 
-    `shown` is 0 for rules that cannot be judged from outside. `other` is another caller, who publishes where nobody
-    does. `namespace` is one to which a subscriber subscribes, `handled` gives the ids of the events that it handled.
+    The second result says why calls were not admitted, if so, and is empty otherwise. Rules that
+    cannot be judged from outside have a verdict with `shown` 0. `other` is another caller, which
+    registers a publication if there is none that can be used. `namespace` is one to which a
+    subscriber subscribes.
     """
     probes = Probes(Book(role), line)
     prefix, note = f"trial.{secrets.token_hex(4)}", ""
@@ -63,6 +69,7 @@ def visit(
         probes.book.judge("IC-4", line.calls, probes.traps)
     except NotAdmitted as error:
         note = str(error)
+        # Users may not call updates (IC-10), but queries.
         if role == "orchestrator" and not probes.book.verdicts:
             probes.listing(None, ())
     verdicts = probes.book.verdicts
@@ -72,6 +79,10 @@ def visit(
 
 
 def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
+    """Probe an orchestrator, and delete what was registered for it.
+
+    A replay is asked for in a free publication of another canister, if there is one.
+    """
     known = probes.query(methods.GET_PUBLICATIONS, m.ByText()) or ()
     others = [each for each in known if not each.namespace.startswith("trial.")]
     free = [each for each in others if not any("pricing" in key for key, _ in each.config)]
@@ -95,7 +106,9 @@ def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
 
 
 def _member(role: str, probes: Probes, line: RemoteLine, namespace: str | None, handled: Handled) -> None:
+    """Probe a publisher or subscriber with forged notifications, which it must not take."""
     before = line.heard()
+    # Ids that real events do not have.
     marks = [time.time_ns() + at for at in range(4)]
     for number in marks:
         event = fake(number, namespace or "trial.events", ANONYMOUS)

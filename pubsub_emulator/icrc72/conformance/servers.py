@@ -1,4 +1,7 @@
-"""Trials of broadcasters and orchestrators (IC-30 to IC-35, IC-41 to IC-47, IC-51; RP-3, RP-5, RP-8)."""
+"""Trials of broadcasters and orchestrators.
+
+They judge IC-30 to IC-35, IC-41 to IC-47, IC-51, RP-3, RP-5 and RP-8.
+"""
 
 from typing import Final
 
@@ -18,16 +21,24 @@ from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS
 
 NAME: Final = "trial.events"
+"""The namespace of the events of a trial."""
 _OTHER: Final = "trial.other"
+"""The namespace of events that another broadcaster relays to the candidate."""
 
 
 def _data(trial: Trial, who: Principal) -> list[int]:
+    """Return the ids of the events that an actor has handled."""
     app = trial.network.canister(who)
     return list(app.data) if isinstance(app, Actor) else []
 
 
 def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -> Trial:
-    """Try a broadcaster: as entry and exit, with a relay, filters, a listener that is away, strangers, an upgrade."""
+    """Try a broadcaster.
+
+    It is entry and exit for members of its subnet, relays to and from another broadcaster, and has
+    subscribers with a filter, a skip, and one that is stopped for a while. It meets strangers, an
+    upgrade and a replay. The audit watches, too (IC-51).
+    """
     network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 1, refuse))
     system = deploy(network, broadcasters=(1,))
     trial = Trial(system, candidate, Book("broadcaster"))
@@ -77,6 +88,7 @@ def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -
 
 
 def _judge_replay(trial: Trial, near: Principal) -> None:
+    """Judge that a replay of the events 3 to 7 reaches the subscriber that asked, and only it."""
     trial.replay(near, NAME, 3, 8)
     trial.network.step(200)
     got: dict[Principal, list[int]] = {}
@@ -88,7 +100,10 @@ def _judge_replay(trial: Trial, near: Principal) -> None:
 
 
 def try_orchestrator(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -> Trial:
-    """Try an orchestrator, made with the principal of the only broadcaster: registrations, queries, a replay."""
+    """Try an orchestrator: registrations, assignments, queries, an upgrade and a replay.
+
+    Unlike other candidates, it is made with the principal of the only broadcaster.
+    """
     network = CanisterNetwork(1, seed=seed, schedule=Schedule(seed, 1, refuse))
     me = network.next_id(0)
     system = PubSub(network, "orchestrator", me, DEFAULTS)

@@ -1,4 +1,4 @@
-"""A trial: a candidate in one role among emulated ones, what it was seen to do, and the verdict of each rule."""
+"""A trial: a network in which a candidate plays one role, and the record of its messages."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,18 +16,18 @@ from pubsub_emulator.icrc72.methods import A, Method, R
 
 
 class Candidate(NamedTuple):
-    """The role that is tried: how it is made, and how it is used where the standard has no method for that."""
+    """An implementation of a role, with functions for which the standard has no method."""
 
     make: Callable[[Principal], Canister]
-    """The canister, given the orchestrator; called again for an upgrade."""
+    """Makes the canister, given the orchestrator. It is called again for an upgrade."""
     publish: Callable[[CanisterNetwork, Principal, int], None] | None = None
-    """Lets a publisher make an event."""
+    """Lets a publisher make an event with a number."""
     handled: Callable[[CanisterNetwork, Principal], list[int]] | None = None
-    """The ids of the events that a subscriber has handled, in order."""
+    """Returns the ids of the events that a subscriber has handled, in order."""
 
 
 class Seen(NamedTuple, Generic[A]):
-    """A message that was read."""
+    """A decoded message with its entry in the trace."""
 
     at: Happening
     value: A
@@ -35,27 +35,29 @@ class Seen(NamedTuple, Generic[A]):
 
 @dataclass(slots=True)
 class Trial(Troupe):
-    """A network with a candidate."""
+    """A network with a candidate, and the verdicts on it."""
 
     candidate: Candidate
     book: Book
-    recorder: Recorder = field(default_factory=Recorder)  # the trace behind each verdict
+    recorder: Recorder = field(default_factory=Recorder)
+    """The trace, from which verdicts are drawn."""
     who: Principal = field(default_factory=Principal)
+    """The id of the candidate, once it is installed."""
 
     def __post_init__(self) -> None:
         self.network.observers.append(self.recorder)
 
     def install(self, subnet: int) -> None:
-        """Install the candidate."""
+        """Install the candidate on a subnet."""
         self.who = self.network.create(subnet, self.candidate.make(self.system.orchestrator))
 
     def disturb(self, by: Principal, *methods: str) -> None:
-        """Send the candidate what it cannot read."""
+        """Call methods of the candidate with arguments that cannot be decoded."""
         for method in methods:
             self.shout(by, self.who, method, GARBAGE)
 
     def upgrade(self) -> None:
-        """Upgrade the candidate to itself."""
+        """Stop the candidate, upgrade it to the same code, start it, and judge this (IC-8)."""
         self.network.stop(self.who)
         for _ in range(60):
             self.network.step()
@@ -69,7 +71,10 @@ class Trial(Troupe):
     def seen(
         self, method: Method[A, R], kind: str, *, by: Principal | None = None, to: Principal | None = None
     ) -> Iterator[Seen[A]]:
-        """Every call of a method, as it was sent or executed, whose argument can be read."""
+        """Yield the calls of a method whose argument can be decoded.
+
+        `kind` is `send` or `execute`. Either side can be restricted to one canister.
+        """
         for each in self.recorder.happenings:
             fits = by in {None, each.sender} and to in {None, each.receiver}
             if fits and (each.kind, each.method) == (kind, method.name):
@@ -79,11 +84,14 @@ class Trial(Troupe):
     def items(
         self, method: Method[tuple[A, ...], R], kind: str, *, by: Principal | None = None, to: Principal | None = None
     ) -> list[tuple[Happening, A]]:
-        """Every item of the calls of a method."""
+        """Return all items of batches in the calls of a method."""
         return [(seen.at, each) for seen in self.seen(method, kind, by=by, to=to) for each in seen.value]
 
     def answers(self, method: Method[A, R], *, by: Principal, to: Principal) -> list[Seen[R | None]]:
-        """Every answer of `by` to calls of a method; `None` for a rejection, and for a reply that cannot be read."""
+        """Return the answers of `by` to calls of a method from `to`.
+
+        A reject, or a reply that cannot be decoded, is `None`.
+        """
         found: list[Seen[R | None]] = []
         for each in self.recorder.happenings:
             if (each.kind, each.method, each.sender, each.receiver) == ("respond", method.name, by, to):
@@ -94,11 +102,11 @@ class Trial(Troupe):
         return found
 
     def running(self) -> bool:
-        """True while the candidate runs."""
+        """Return whether the candidate runs."""
         return self.network.status(self.who) == RUNNING
 
     def judge_traps(self) -> None:
-        """Judge whether what is well-formed makes it trap."""
+        """Judge whether the candidate traps on messages other than garbage (IC-4)."""
         happened = self.recorder.happenings
         bad = {each.number for each in happened if each.kind == "execute" and each.data == GARBAGE} - {0}
         found = [each for each in happened if each.kind == "trap" and each.receiver == self.who]
@@ -109,13 +117,13 @@ class Trial(Troupe):
 
 @dataclass(frozen=True, slots=True)
 class ActorLine(Line):
-    """A line to the candidate of a trial: the calls of one actor."""
+    """A connection of one actor to the candidate of a trial."""
 
     trial: Trial
     caller: Principal
 
     def call(self, method: str, arg: bytes) -> Answer:
-        """Let the actor call the candidate."""
+        """Let the actor call the candidate, and return the answer from the trace."""
         trial, before = self.trial, len(self.trial.recorder.happenings)
         trial.shout(self.caller, trial.who, method, arg)
         for each in reversed(trial.recorder.happenings[before:]):
@@ -124,13 +132,13 @@ class ActorLine(Line):
         return Answer(b"", SYS_TRANSIENT)
 
     def query(self, method: str, arg: bytes) -> Answer:
-        """Ask as nobody."""
+        """Query the candidate as the anonymous user."""
         return self.trial.network.query(ANONYMOUS, self.trial.who, method, arg)
 
     def wait(self) -> None:
-        """Let ten rounds pass."""
+        """Step the network ten rounds."""
         self.trial.network.step(10)
 
     def moment(self) -> str:
-        """The round."""
+        """Return the round as text."""
         return f"round {self.trial.network.round}"
