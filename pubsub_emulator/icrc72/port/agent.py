@@ -1,4 +1,8 @@
-"""An agent: calls canisters of a replica over its HTTP interface, and believes what its root key certifies."""
+"""An agent, which calls canisters of a replica over its HTTP interface.
+
+The agent trusts the root key that the replica shows when it connects. All later answers must be
+certified under this key: those to calls by a subnet, and those to queries by a node of it.
+"""
 
 import os
 import time
@@ -19,33 +23,47 @@ from pubsub_emulator.icrc72.port.envelope import LONGEST_STAY, BadRequest, Field
 from pubsub_emulator.icrc72.port.hash_tree import Path, digest, leaf, leaves, separated, shown
 from pubsub_emulator.icrc72.port.proxy import AFTER, FORWARD, FORWARDED, RECEIVED
 
-MOST_ANSWER: Final = 8 << 20  # bytes of an answer
-PATIENCE: Final = 90.0  # seconds that an answer, and the end of a call, may take
-MOST_DEPTH: Final = 300  # containers in each other of a certificate: two for each fork and label of its tree
-MOST_RANGES: Final = 10_000  # ranges of canister ids that a subnet has
-OLDEST: Final = 5 * 60 * SECOND  # ns by which the time of an answer and of its reader may differ
+MOST_ANSWER: Final = 8 << 20
+"""The most bytes of an answer."""
+PATIENCE: Final = 90.0
+"""The seconds that an answer, or the end of a call, may take."""
+MOST_DEPTH: Final = 300
+"""How deep the CBOR of a certificate is nested: two levels for each fork and label of its tree."""
+MOST_RANGES: Final = 10_000
+"""How many ranges of canister ids a subnet may have."""
+OLDEST: Final = 5 * 60 * SECOND
+"""By how many nanoseconds the time of an answer may differ from ours."""
 _PAUSE: Final = 0.3
+"""The seconds between two questions whether a call has ended."""
 _ANSWER_DEPTH: Final = 8
+"""How deep the CBOR of an answer is nested."""
 _NO_ROUTE: Final = {404, 405}
+"""The HTTP statuses of replicas that do not have a version of the interface."""
 
 
 class AgentError(IcError):
-    """A replica does not answer, or not what its root key certifies."""
+    """A replica does not answer, or its answer is not certified."""
 
 
 class Certified(NamedTuple):
-    """The part of a subnet's state that a certificate shows."""
+    """The part of a subnet's state that a verified certificate shows."""
 
-    subnet: bytes  # the id of the subnet
+    subnet: bytes
+    """The id of the subnet."""
     tree: object
+    """A hash tree, see `hash_tree`."""
 
     def value(self, *path: bytes) -> bytes | None:
-        """The value at a path; `None` where there is none, or the certificate does not say."""
+        """Return the value at a path, or `None` if it is absent or not shown."""
         return leaf(self.tree, *path)
 
 
 def read_certificate(data: bytes, root_key: bytes, canister: Principal, now: int) -> Certified:
-    """Verify a certificate about a canister at a time (ns). Raises `BadRequest`."""
+    """Verify a certificate about a canister at the time `now` (ns).
+
+    It is signed by the root subnet, or by a subnet to which that has delegated and whose ranges
+    contain the canister. Raises `BadRequest`.
+    """
     certificate = Fields(read_cbor(data, MOST_DEPTH), "the certificate")
     subnet, key = self_authenticating(root_key), root_key
     if certificate.has("delegation"):
@@ -65,17 +83,18 @@ def read_certificate(data: bytes, root_key: bytes, canister: Principal, now: int
 
 
 def check_time(time: int, now: int) -> None:
-    """Raises `BadRequest` for an answer that is not of now (ns)."""
+    """Check the time of an answer (ns). Raises `BadRequest` if it is too old or in the future."""
     if abs(time - now) > OLDEST:
         raise BadRequest(f"the answer is of {time} ns, it is {now} ns now")
 
 
 def number(leb128: bytes) -> int:
-    """The natural of its LEB128."""
+    """Return the natural number of an unsigned LEB128."""
     return sum((each & 127) << 7 * at for at, each in enumerate(leb128))
 
 
 def _in_ranges(ranges: list[bytes], canister: Principal) -> bool:
+    """Return whether a canister is in ranges of ids, which are CBOR lists of pairs of ends."""
     for raw in ranges:
         for each in Fields({"ranges": read_cbor(raw, MOST_DEPTH)}, "a subnet").list("ranges", MOST_RANGES):
             match each:
@@ -85,11 +104,13 @@ def _in_ranges(ranges: list[bytes], canister: Principal) -> bool:
 
 
 def _signed_tree(certificate: Fields, key: bytes) -> object:
+    """Return the tree of a certificate if a BLS key (DER) has signed it. Raises `BadRequest`."""
     tree = certificate.values.get("tree")
     raw = key.removeprefix(BLS_DER)
     try:
         message = point_of(digest(tree))
         signature = G1Point.from_compressed_bytes(certificate.blob("signature"))
+        # If nothing was removed, the key does not have the form of a BLS key.
         signer = G2Point.from_compressed_bytes(raw) if raw != key else None
         holds = signer is not None and GT.pairing(signature, G2Point()) == GT.pairing(message, signer)
     except ValueError as error:
@@ -100,9 +121,17 @@ def _signed_tree(certificate: Fields, key: bytes) -> object:
 
 
 class Agent:
-    """A canister of a replica, called by a new key or a proxy. Raises `AgentError`, here and in every method."""
+    """A connection to one canister of a replica.
+
+    Calls are signed by a new key, or forwarded by a proxy canister, because roles do not admit
+    calls of users (IC-10). All methods raise `AgentError`.
+    """
 
     def __init__(self, url: str, canister: Principal, proxy: Principal | None = None, *, pause: float = 3.0) -> None:
+        """Connect to a replica, and check that the canister and the proxy exist.
+
+        `pause` is how many seconds `wait` takes. Raises `AgentError`.
+        """
         self.url = url.rstrip("/")
         try:
             self._parts = urlsplit(self.url)
@@ -115,9 +144,12 @@ class Agent:
         self._der = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         self._user = self_authenticating(self._der)
         self.canister, self._proxy, self._pause = canister, proxy, pause
-        self.caller = self._user if proxy is None else proxy  # who calls: the key's principal, or the proxy
+        self.caller = self._user if proxy is None else proxy
+        """The principal that the canister sees as the caller."""
         self.calls = 0
+        """How many calls were made."""
         self._met: dict[Principal, Certified] = {}
+        """For each canister, the certified keys of the nodes of its subnet."""
         _, body = self._http("/api/v2/status")
         try:
             self.root_key = Fields(read_cbor(body, _ANSWER_DEPTH), "the status").blob("root_key")
@@ -128,6 +160,7 @@ class Agent:
                 self._meet(each)
 
     def _meet(self, canister: Principal) -> Certified:
+        """Return the certified state of a canister's subnet. Raises `AgentError` if it has none."""
         if canister not in self._met:
             about = (b"canister", canister, b"controllers")
             found = self._read_state(canister, ((b"subnet",), about))
@@ -137,7 +170,10 @@ class Agent:
         return self._met[canister]
 
     def call(self, method: str, arg: bytes) -> Answer:
-        """Call a method, and wait for its end. Raises `NotAdmitted` where the canister takes no call of the caller."""
+        """Call a method, and wait for the answer.
+
+        Raises `NotAdmitted` if the canister or the replica does not admit the call.
+        """
         self.calls += 1
         if self._proxy is None:
             return self._call(self.canister, method, arg)
@@ -152,25 +188,29 @@ class Agent:
         return Answer(b"", *cast("tuple[int, str]", answer.value))
 
     def query(self, method: str, arg: bytes) -> Answer:
-        """The answer to a query, signed by a node of the canister's subnet."""
+        """Return the answer to a query, which a node of the canister's subnet has signed."""
         return self._query(self.canister, method, arg)
 
     def wait(self) -> None:
-        """Sleep."""
+        """Sleep for a while."""
         time.sleep(self._pause)
 
     def moment(self) -> str:
-        """The number of the call."""
+        """Return the number of the last call as text."""
         return f"call {self.calls}"
 
     def heard(self) -> list[str] | None:
-        """The methods of the proxy that the canister has called, of late; `None` without a proxy."""
+        """Return the methods that the canister has called at the proxy, as far as this remembers.
+
+        Returns `None` without a proxy.
+        """
         if self._proxy is None:
             return None
         kept = RECEIVED.decode(self._query(self._proxy, "received", AFTER.encode(0)).data)[0]
         return [method for by, method, _ in cast("tuple[tuple[bytes, str, bytes], ...]", kept) if by == self.canister]
 
     def _query(self, canister: Principal, method: str, arg: bytes) -> Answer:
+        """Query a canister, and check the signature of the node."""
         met = self._meet(canister)
         content = self._content("query", canister_id=bytes(canister), method_name=method, arg=arg)
         _, body = self._post(canister, "v2", "query", content)
@@ -191,9 +231,11 @@ class Agent:
             raise AgentError(f"{self.url}: query {method}: {error}") from error
 
     def _call(self, canister: Principal, method: str, arg: bytes) -> Answer:
+        """Call a canister, and ask for the status of the call until it has ended."""
         self._meet(canister)
         more = {"canister_id": bytes(canister), "method_name": method, "arg": arg, "nonce": os.urandom(16)}
         content = self._content("call", **more)
+        # Version 3 waits for the answer. Older replicas only have version 2, which does not.
         status, body = self._post(canister, "v3", "call", content)
         if status in _NO_ROUTE:
             status, body = self._post(canister, "v2", "call", content)
@@ -213,6 +255,7 @@ class Agent:
             found = self._read_state(canister, (path,))
 
     def _told(self, canister: Principal, body: bytes) -> Certified:
+        """Return the verified state in an answer. Raises `NotAdmitted` if it is a rejection."""
         try:
             answer = Fields(read_cbor(body, _ANSWER_DEPTH), "the answer")
             if answer.has("reject_code"):
@@ -226,15 +269,18 @@ class Agent:
         return self._told(canister, self._post(canister, "v2", "read_state", content)[1])
 
     def _content(self, kind: str, **more: object) -> dict[str, object]:
+        """Return the content of a request, with sender and expiry."""
         expiry = time.time_ns() + LONGEST_STAY * 2 // 3
         return {"request_type": kind, "sender": bytes(self._user), "ingress_expiry": expiry, **more}
 
     def _post(self, canister: Principal, version: str, kind: str, content: dict[str, object]) -> tuple[int, bytes]:
+        """Sign and send a request. Return the HTTP status and the body of the answer."""
         signature = self._key.sign(separated("ic-request") + hash_of(content))
         envelope = {"content": content, "sender_pubkey": self._der, "sender_sig": signature}
         return self._http(f"/api/{version}/canister/{canister.text}/{kind}", cbor(envelope))
 
     def _http(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Send an HTTP request. Return the status and the body, whose size is limited."""
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         line = kind(self._parts.hostname or "", self._parts.port, timeout=PATIENCE)
         try:

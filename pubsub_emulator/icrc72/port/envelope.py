@@ -1,4 +1,8 @@
-"""What others send: CBOR of limited size and depth, and requests signed with Ed25519 or ECDSA on P-256 or secp256k1."""
+"""Reading of requests of strangers, and checking of their signatures.
+
+Requests are CBOR of limited size and depth, signed with Ed25519, or with ECDSA on P-256 or
+secp256k1.
+"""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple, NoReturn
@@ -17,40 +21,52 @@ from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, LONGEST, Principal, s
 from pubsub_emulator.icrc72.port.authority import hash_of
 from pubsub_emulator.icrc72.port.hash_tree import Path, separated
 
-MOST_BODY: Final = 3 << 20  # bytes of a request
+MOST_BODY: Final = 3 << 20
+"""The most bytes of a request."""
 MOST_DEPTH: Final = 8
+"""How deep the CBOR of a request is nested."""
 MOST_PATHS: Final = 1000
+"""How many paths a `read_state` request has."""
 MOST_LABELS: Final = 127
+"""How many labels a path has."""
 MOST_DELEGATIONS: Final = 20
-LONGEST_STAY: Final = 6 * 60 * SECOND  # ns from now until a request ends: five minutes and what clocks differ
+"""How many delegations a request has."""
+LONGEST_STAY: Final = 6 * 60 * SECOND
+"""The nanoseconds until a request expires: five minutes, and one for differences of clocks."""
 _TAGS: Final = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1004, 43000)
-"""Tags to which the library gives a meaning; requests have none but that which says that they are CBOR."""
+"""The tags that the library would interpret. Requests have only the tag for self-described CBOR."""
 
 
 class BadRequest(IcError):
-    """Bytes are no request and no answer, or the key that they name did not sign them."""
+    """A request or answer is malformed, or was not signed by the key that it names."""
 
 
 class Request(NamedTuple):
-    """A request whose sender signed it."""
+    """A request whose signature was checked."""
 
     id: bytes
     sender: Principal
-    canister: Principal  # whom it is for; nobody where state is read
+    canister: Principal
+    """The canister that it is for; empty in a `read_state` request."""
     method: str
     arg: bytes
     paths: tuple[Path, ...]
+    """The paths of a `read_state` request."""
 
 
 def read_request(body: bytes, kind: str, now: int) -> Request:
-    """Read a request of a kind (`call`, `query`, `read_state`) at a time (ns). Raises `BadRequest`."""
+    """Read and check a request of a kind (`call`, `query` or `read_state`) at a time (ns).
+
+    Raises `BadRequest` if it is malformed, expired or not signed by its sender.
+    """
     envelope = Fields(read_cbor(body, MOST_DEPTH), "the envelope")
     content = envelope.map("content")
     if content.text("request_type") != kind:
         raise BadRequest(f"request_type is not {kind!r}, which this address takes")
     expiry = content.nat("ingress_expiry")
     last = now + LONGEST_STAY
-    if not now < expiry <= last:  # agents look for these words and then ask for the time
+    # Agents look for the first words of this error, and then adjust their clock.
+    if not now < expiry <= last:
         raise BadRequest(f"Invalid request expiry: ingress_expiry {expiry} is not between {now} and {last}")
     try:
         identity = hash_of(content.values)
@@ -66,9 +82,14 @@ def read_request(body: bytes, kind: str, now: int) -> Request:
 
 
 class Fields:
-    """The fields of a map, by name and type. Each raises `BadRequest` where it is not there or something else."""
+    """The fields of a map from a stranger.
+
+    Each method returns a field of one type. It raises `BadRequest` if the field is missing or has
+    another type.
+    """
 
     def __init__(self, values: object, place: str) -> None:
+        """Read a map; `place` names it in errors. Raises `BadRequest` if it is not a map."""
         if not isinstance(values, Mapping):
             raise BadRequest(f"{place} is no map")
         self.values: Mapping[object, object] = values
@@ -78,43 +99,43 @@ class Fields:
         raise BadRequest(f"{self._place}: {name} is not {wanted}")
 
     def has(self, name: str) -> bool:
-        """True where there is a value."""
+        """Return whether there is a field with a value other than null."""
         return self.values.get(name) is not None
 
     def text(self, name: str) -> str:
-        """Text."""
+        """Return a text."""
         value = self.values.get(name)
         return value if isinstance(value, str) else self._wrong(name, "text")
 
     def blob(self, name: str) -> bytes:
-        """Bytes."""
+        """Return bytes."""
         value = self.values.get(name)
         return value if isinstance(value, bytes) else self._wrong(name, "bytes")
 
     def nat(self, name: str) -> int:
-        """A natural of 64 bits."""
+        """Return a natural number of at most 64 bits."""
         value = self.values.get(name)
         natural = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
         return value if natural and isinstance(value, int) else self._wrong(name, "a natural of 64 bits")
 
     def list(self, name: str, most: int) -> tuple[object, ...]:
-        """A list of so many values at most."""
+        """Return a list of at most `most` values."""
         value = self.values.get(name)
         found = tuple(value) if isinstance(value, (list, tuple)) else None
         return self._wrong(name, f"a list of up to {most}") if found is None or len(found) > most else found
 
     def map(self, name: str) -> "Fields":
-        """The fields of a map within."""
+        """Return the fields of an inner map."""
         return Fields(self.values.get(name), name)
 
     def principal(self, name: str) -> Principal:
-        """A principal."""
+        """Return a principal."""
         value = self.blob(name)
         return Principal(value) if len(value) <= LONGEST else self._wrong(name, "a principal")
 
 
 def read_cbor(body: bytes, depth: int) -> object:
-    """A value without tags, of so many containers in each other. Raises `BadRequest`."""
+    """Decode CBOR without tags, nested at most `depth` deep. Raises `BadRequest`."""
     try:
         given = dict.fromkeys(_TAGS, _no_tag)
         found: object = cbor2.loads(
@@ -130,6 +151,7 @@ def _no_tag(_value: object, _immutable: bool) -> NoReturn:
 
 
 def _paths(content: Fields) -> tuple[Path, ...]:
+    """Return the paths of a `read_state` request."""
     found: list[Path] = []
     for path in content.list("paths", MOST_PATHS):
         each = path if isinstance(path, (list, tuple)) else (None,)
@@ -141,6 +163,10 @@ def _paths(content: Fields) -> tuple[Path, ...]:
 
 
 def _check_sender(envelope: Fields, sender: Principal, canister: Principal | None, message: bytes, now: int) -> None:
+    """Check the sender's signature, and the chain of delegations from its key to the signing key.
+
+    A delegation may be restricted to canisters (`targets`). Raises `BadRequest`.
+    """
     if sender == ANONYMOUS:
         if envelope.has("sender_pubkey") or envelope.has("sender_sig"):
             raise BadRequest("the anonymous sender has no key and no signature")
@@ -167,7 +193,10 @@ def _check_sender(envelope: Fields, sender: Principal, canister: Principal | Non
 
 
 def check_signature(key: bytes, signature: bytes, message: bytes) -> None:
-    """Check a signature of a key in DER. Raises `BadRequest`."""
+    """Check a signature by a public key in DER. Raises `BadRequest`.
+
+    ECDSA signatures are the two numbers of 32 bytes each, and not DER.
+    """
     try:
         found = load_der_public_key(key)
     except (ValueError, UnsupportedAlgorithm):

@@ -1,7 +1,12 @@
-"""Hash trees: what a certificate shows of a state, and the hash of the whole.
+"""Hash trees, by which a certificate shows a part of a state and the root hash of the whole.
 
-A state is a labelled tree: a dictionary of labels, or a value. A form is what agents read: `[0]` is empty, `[1, a, b]`
-a fork, `[2, label, tree]` labelled, `[3, value]` a leaf, `[4, hash]` pruned.
+A state is a nested dictionary of labels and values. A form is its representation in certificates:
+
+  [0]               an empty tree
+  [1, a, b]         a fork
+  [2, label, tree]  a labelled tree
+  [3, value]        a leaf
+  [4, hash]         a pruned tree, of which only the hash is shown
 """
 
 from bisect import bisect
@@ -15,7 +20,11 @@ Path = tuple[bytes, ...]
 
 
 def witness(state: State, paths: Sequence[Path]) -> tuple[Form, bytes]:
-    """What shows `paths` and all below each, or that there is nothing, and the hash of the whole state."""
+    """Return the form that shows `paths` of a state, and the root hash of the whole state.
+
+    The trees below the paths are shown whole. If a label does not exist, its neighbours in the
+    order of labels are shown, which proves its absence.
+    """
     if isinstance(state, bytes):
         return _kept([3, state], _hash("leaf", state), shown=bool(paths))
     whole = () in paths
@@ -35,11 +44,13 @@ def witness(state: State, paths: Sequence[Path]) -> tuple[Form, bytes]:
 
 
 def _neighbours(labels: list[bytes], absent: bytes) -> list[bytes]:
+    """Return the labels just before and after an absent one."""
     at = bisect(labels, absent)
     return labels[max(at - 1, 0) : at + 1]
 
 
 def _joined(parts: list[tuple[Form, bytes]]) -> tuple[Form, bytes]:
+    """Join labelled trees by a balanced tree of forks, and prune forks that show nothing."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
@@ -48,11 +59,12 @@ def _joined(parts: list[tuple[Form, bytes]]) -> tuple[Form, bytes]:
 
 
 def _kept(form: Form, digest: bytes, *, shown: bool) -> tuple[Form, bytes]:
+    """Return a form with its hash, pruned if it need not be shown."""
     return (form if shown else [4, digest]), digest
 
 
 def digest(form: object) -> bytes:
-    """The hash of the state that a form shows. Raises `ValueError` for what is no form."""
+    """Return the root hash of a form. Raises `ValueError` if it is malformed."""
     match form:
         case [0]:
             return _hash("empty", b"")
@@ -68,7 +80,7 @@ def digest(form: object) -> bytes:
 
 
 def shown(form: object, *path: bytes) -> object:
-    """The form at a path; `None` where a form shows none."""
+    """Return the form at a path, or `None` if it is absent or pruned."""
     match form:
         case [1, left, right] if path:
             return shown(left, *path) or shown(right, *path)
@@ -78,7 +90,7 @@ def shown(form: object, *path: bytes) -> object:
 
 
 def leaves(form: object) -> Iterator[bytes]:
-    """The values that a form shows, in the order of their labels."""
+    """Yield the values that a form shows, in the order of their labels."""
     match form:
         case [1, left, right]:
             yield from leaves(left)
@@ -90,7 +102,7 @@ def leaves(form: object) -> Iterator[bytes]:
 
 
 def leaf(form: object, *path: bytes) -> bytes | None:
-    """The value at a path; `None` where a form shows none."""
+    """Return the value at a path, or `None` if it is absent or pruned."""
     match shown(form, *path):
         case [3, bytes(value)]:
             return value
@@ -102,5 +114,9 @@ def _hash(kind: str, data: bytes) -> bytes:
 
 
 def separated(domain: str) -> bytes:
-    """The prefix of what is hashed or signed for one purpose: its length in a byte, and its name."""
+    """Return the prefix of messages that are hashed or signed for one purpose.
+
+    It is the length of the name in one byte, and the name. It keeps a signature for one purpose
+    from being valid for another.
+    """
     return bytes([len(domain)]) + domain.encode()

@@ -1,4 +1,8 @@
-"""The proxy canister: calls others for users, whom the roles do not let in (IC-10), and keeps what it is told."""
+"""The proxy canister, through which users call the roles.
+
+Roles do not admit calls of users (IC-10). The proxy makes these calls for them, and records the
+messages that it gets from other canisters.
+"""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
@@ -16,7 +20,9 @@ INTERFACE: Final = """service : {
   received : (after : nat) -> (vec record { caller : principal; method : text; arg : blob }) query;
 }
 """
-MOST_KEPT: Final = 1000  # messages of others that it keeps: the newest
+"""The interface, which is also the proxy's public metadata."""
+MOST_KEPT: Final = 1000
+"""How many of the last messages it keeps."""
 FORWARD: Final = Codec(parse_types("(principal, text, blob)"))
 FORWARDED: Final = Codec(parse_types("(variant { Ok : blob; Err : record { code : nat; message : text } })"))
 AFTER: Final = Codec(parse_types("(nat)"))
@@ -24,7 +30,7 @@ RECEIVED: Final = Codec(parse_types("(vec record { caller : principal; method : 
 
 
 class Received(NamedTuple):
-    """A message of another canister."""
+    """A message that another canister sent."""
 
     caller: Principal
     method: str
@@ -32,20 +38,21 @@ class Received(NamedTuple):
 
 
 class Proxy(Canister):
-    """Forwards what users send, and replies nothing to what canisters send."""
+    """A canister that forwards calls of users, and records and answers those of canisters."""
 
     metadata: Mapping[str, bytes] = {"candid:service": INTERFACE.encode()}
 
     def __init__(self) -> None:
         self.received: tuple[Received, ...] = ()
         self.dropped = 0
+        """How many messages were dropped before those that are kept."""
 
     def inspect(self, method: str, _caller: Principal, _arg: bytes) -> bool:
-        """Users forward, and nothing else."""
+        """Return whether a user's request is admitted: only `forward` is."""
         return method == "forward"
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Forward a call, or keep what came."""
+        """Forward a call, or record any other one and reply without values."""
         if method == "forward":
             raw, name, inner = cast("tuple[bytes, str, bytes]", FORWARD.decode(arg))
             ctx.call(Principal(raw), name, inner, self._back)
@@ -57,12 +64,13 @@ class Proxy(Canister):
 
     @staticmethod
     def _back(ctx: Context, answer: Answer) -> None:
+        """Reply to the user with the answer of the forwarded call."""
         result: Variant[str, object]
         result = Variant("Ok", answer.data) if answer.ok else Variant("Err", (answer.code, answer.message))
         ctx.reply(FORWARDED.encode(result))
 
     def query(self, _caller: Principal, _time: int, method: str, arg: bytes) -> bytes:
-        """Answer what was kept behind the first `after` messages."""
+        """Return the recorded messages after the first `after` ones that were ever received."""
         if method != "received":
             raise Trap(f"IC0536: there is no query {method}")
         after = max(cast("tuple[int]", AFTER.decode(arg))[0] - self.dropped, 0)

@@ -1,12 +1,14 @@
-"""The HTTP interface over a scenario that is being run.
+"""The HTTP interface of a running scenario.
 
-GET  /api/v2/status                                     CBOR with the root key
-POST /api/v4|v3|v2/canister/ID/call                     a certificate when it has ended; v2: 202, then read_state
-POST /api/v3|v2/canister/ID/query                       the answer, signed by the node of the subnet
-POST /api/v3|v2/canister/ID|subnet/ID/read_state        a certificate
+  GET  /api/v2/status                               CBOR with the root key
+  POST /api/v4|v3|v2/canister/ID/call               a certificate when the call has ended;
+                                                    v2: status 202 at once, then use read_state
+  POST /api/v3|v2/canister/ID/query                 the answer, signed by the subnet's node
+  POST /api/v3|v2/canister/ID|subnet/ID/read_state  a certificate
 
-Certificates have this machine's time. Rounds follow it, a second each; a call that waits runs further rounds at once,
-and then the time of the canisters is ahead until this machine's has come up.
+Certificates have this machine's time. The network runs a round each second. A call that waits for
+its answer runs more rounds at once; the canisters' time is then ahead until this machine's time
+catches up.
 """
 
 import asyncio
@@ -31,28 +33,36 @@ from pubsub_emulator.serving.guard import Names, guard
 from pubsub_emulator.serving.listening import listening
 
 CBOR: Final = "application/cbor"
-MOST_ROUNDS: Final = 100  # rounds that one call waits for; then its caller asks again
-MOST_REQUESTS: Final = 1000  # requests whose answers are kept: the newest
-_CATCHING_UP: Final = 10  # rounds in one go where the canisters' time is behind
+MOST_ROUNDS: Final = 100
+"""How many rounds a call waits for its answer. Then the caller has to ask again."""
+MOST_REQUESTS: Final = 1000
+"""How many of the last requests are kept with their answers."""
+_CATCHING_UP: Final = 10
+"""How many rounds are run at a time when the canisters' time is behind."""
 _TICK: Final = 0.1
+"""The seconds between two looks at the time."""
 _CORS: Final = {
     "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
     "Access-Control-Allow-Headers": "Content-Type",
     "Access-Control-Max-Age": "600",
 }
 _PROVED: Final = {b"certified_data", b"controllers", b"metadata", b"module_hash"}
+"""The parts of a canister's state that anybody may read."""
 
 
 class _Ingress(NamedTuple):
+    """A call of a user."""
+
     request: Request
     subnet: int
     ticket: Ticket
 
 
 class Port:
-    """The routes of one run."""
+    """The HTTP interface of one run."""
 
     def __init__(self, run: Run, names: Names, clock: Callable[[], int] = time.time_ns) -> None:
+        """Prepare the routes, and add a proxy canister to the run."""
         self.run = run
         self.network = run.network
         self.authority = Authority(self.network.seed, self.network.subnets)
@@ -62,7 +72,7 @@ class Port:
         self._requests: dict[bytes, _Ingress] = {}
 
     def application(self) -> web.Application:
-        """The aiohttp application."""
+        """Return the aiohttp application."""
         app = web.Application(client_max_size=MOST_BODY, middlewares=[_told, guard(self._names, CBOR)])
         app.router.add_get("/api/v2/status", self._status)
         app.router.add_route("OPTIONS", "/api/{rest:.*}", self._options)
@@ -73,7 +83,10 @@ class Port:
         return app
 
     async def tick(self, ended: asyncio.Event) -> None:
-        """Run rounds as time goes on, until the end. Raises `Icrc72Error` where a fault of the scenario fails."""
+        """Run rounds as time passes, until `ended` is set.
+
+        Raises `Icrc72Error` if a fault that the scenario plans cannot be caused.
+        """
         while not ended.is_set():
             for _ in range(_CATCHING_UP):
                 if self.network.time(0) + SECOND > self._clock():
@@ -89,6 +102,7 @@ class Port:
         return web.Response(status=204, headers=_CORS)
 
     async def _call(self, http: web.Request) -> web.Response:
+        """Submit a call and wait for its answer. A request that is known is not submitted again."""
         request = await self._read(http, "call")
         subnet = self._subnet(http, request)
         known = self._requests.get(request.id)
@@ -107,6 +121,7 @@ class Port:
                 certificate = self.authority.certify(subnet, self._clock(), self._state(subnet), paths)
                 return _answered({"status": "replied", "certificate": certificate})
             self.run.step()
+            # Let other requests be served.
             await asyncio.sleep(0)
         return web.Response(status=202)
 
@@ -121,6 +136,7 @@ class Port:
         return _answered({**reply, "signatures": [signed]})
 
     async def _read_state(self, http: web.Request) -> web.Response:
+        """Certify paths of a subnet's state. The address names the subnet or a canister on it."""
         request = await self._read(http, "read_state")
         named = _principal(http)
         canister = named if http.match_info["place"] == "canister" else None
@@ -136,13 +152,20 @@ class Port:
         return read_request(await read_body(http), kind, self._clock())
 
     def _subnet(self, http: web.Request, request: Request) -> int:
-        """The subnet of the canister in the address, which is the one that the request is for."""
+        """Return the subnet of the canister in the address.
+
+        The request must be for this canister or the management canister. Raises `BadRequest`.
+        """
         named = _principal(http)
         if request.canister not in {named, MANAGEMENT}:
             raise BadRequest(f"the request is for {request.canister.text}, the address for {named.text}")
         return self.network.host(named).subnet
 
     def _check_path(self, path: tuple[bytes, ...], canister: Principal | None, sender: Principal) -> None:
+        """Check that the sender may read a path. Raises `BadRequest`.
+
+        The status of a call is only for its sender.
+        """
         head = path[0] if path else b""
         if head in {b"time", b"subnet", b"canister_ranges"}:
             return
@@ -155,6 +178,7 @@ class Port:
         raise BadRequest(f"the path {[each.decode(errors='backslashreplace') for each in path]} is not read here")
 
     def _state(self, subnet: int) -> dict[bytes, State]:
+        """Return the state of a subnet that certificates can show: canisters and calls of users."""
         canisters: dict[bytes, State] = {}
         for host in self.network.hosts():
             if host.subnet != subnet or host.code is None:
@@ -172,11 +196,12 @@ class Port:
 
 
 def serve(port: Port, names: Names, number: int) -> AbstractAsyncContextManager[tuple[str, int]]:
-    """Serve the routes at a port, 0 for any; gives the address."""
+    """Serve the interface at a port (0 for any). The context manager yields host and port."""
     return listening(port.application(), names.host, number, 2.0)
 
 
 def _principal(http: web.Request) -> Principal:
+    """Return the principal in the address. Raises `BadRequest`."""
     try:
         return Principal.from_text(http.match_info["id"])
     except PrincipalError as error:
@@ -184,12 +209,14 @@ def _principal(http: web.Request) -> Principal:
 
 
 def _rejection(answer: Answer) -> dict[str, object]:
+    """Return a reject as agents get it. An error code such as IC0503 begins the message."""
     code, colon, _ = answer.message.partition(":")
     named = {"error_code": code} if colon and code.startswith("IC0") else {}
     return {"reject_code": answer.code, "reject_message": answer.message, **named}
 
 
 def _told_of(answer: Answer | None) -> State:
+    """Return the status of a call as a part of the state."""
     if answer is None:
         return {b"status": b"processing"}
     if answer.ok:
@@ -206,7 +233,10 @@ def _answered(value: object) -> web.Response:
 async def _told(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Expected failures as a line of text; pages that may call may read the answer."""
+    """Answer expected failures with a line of text.
+
+    Pages whose requests the guard admits may also read the answers (CORS).
+    """
     try:
         response = await handler(request)
     except IcError as error:
