@@ -1,1 +1,1 @@
-"""The audit: what a trace, logs and subscriptions say about everybody."""
+"""The audit, which finds cheats in a trace, with the publishers' logs and the subscriptions."""

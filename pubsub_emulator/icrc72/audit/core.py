@@ -1,8 +1,12 @@
-"""The audit of a trace, the publishers' logs and the subscriptions (IC-51).
+"""The audit of a trace (IC-51).
 
-It believes messages and nothing else: what was published, what was answered, who was notified of what, in which round.
-It accuses only where an honest participant could not have done the same under any schedule; what deaths, suspensions
-and crossing alerts explain is not reported as an offence.
+The audit observes the messages of a network and uses nothing else, except the publishers' logs at
+the end. It reports a cheat only if an honest participant could not have done the same under any
+schedule. Effects that deaths, suspensions or crossing alerts can explain are therefore not
+reported.
+
+`Audit` observes and judges messages one by one. `record.Record`, its base class, holds the notes
+and judges those that need the whole trace.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,15 +29,17 @@ from pubsub_emulator.icrc72.subscriber.core import RUN
 from pubsub_emulator.icrc72.values import Value, first
 
 _REPLAY_ID: Final = keys.REPLAY_ID.encode()
+"""Bytes that a call with replayed events contains. Other calls need not be decoded."""
 
 _OWN_ALERTS: Final = frozenset([keys.SUBSCRIBER_ERROR, keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE])
+"""The keys of system events that broadcasters send by themselves (IC-38g)."""
 
 
 class Audit(Record):
     """An observer of a network that finds cheats."""
 
     def happened(self, happening: Happening) -> None:
-        """Note what happens."""
+        """Note an entry of the trace, and judge it where this is possible at once."""
         self._now = happening.round
         match happening.kind, happening.method:
             case "execute", _:
@@ -47,7 +53,7 @@ class Audit(Record):
             case "send", methods.PUBLISH.name if _REPLAY_ID in happening.data:
                 self._replays_again(happening)
             case "answer", methods.PUBLISH.name:
-                # a publisher that has heard that its event was taken has no reason to send it again
+                # A publisher that knows that its event was accepted has no reason to send it again.
                 self._known.update(self._taken.pop(happening.number, ()) if not happening.code else ())
             case "trap", _ if b"unreadable" in happening.data:
                 self._find("Bombs", happening.sender, happening.round, happening.data.decode(errors="replace")[:120])
@@ -55,11 +61,13 @@ class Audit(Record):
                 self._unsteady.add(happening.receiver)
 
     def _execute(self, happening: Happening) -> None:
+        """Note a request that is being executed, if its argument can be decoded."""
         with suppress(CandidError):
             self._noted(happening)
             self._calls[happening.number] = happening
 
     def _noted(self, happening: Happening) -> None:
+        """Note the content of a request that is being executed."""
         sender, at = happening.sender, happening.round
         match happening.method:
             case methods.CONFIRM.name:
@@ -71,6 +79,7 @@ class Audit(Record):
             case methods.REPLAY_STATUS.name:
                 for item in methods.REPLAY_STATUS.value(happening.data):
                     due = (sender, item.replayId)
+                    # A report in time clears the publisher for good.
                     if at - self._due.get(due, at) <= PATIENCE:
                         self._due[due] = 1 << 62
             case methods.HANDLE.name | methods.HANDLE_TRUSTED.name:
@@ -78,12 +87,17 @@ class Audit(Record):
                     self._notification(happening, note)
 
     def _confirms(self, happening: Happening) -> None:
-        """A confirmation was sent; whether it is refused on the way is not its sender's doing."""
+        """Note confirmations when they are sent: their sender is not to blame if they get lost."""
         with suppress(CandidError):
             for number in methods.CONFIRM.value(happening.data):
                 self._came.pop((happening.receiver, happening.sender, number), None)
 
     def _respond(self, happening: Happening) -> None:
+        """Judge a response together with its request.
+
+        A handler that traps is recognised by the call of a subscriber to itself that fails in the
+        round of its execution.
+        """
         call = self._calls.pop(happening.number, None)
         if call is None:
             return
@@ -97,6 +111,7 @@ class Audit(Record):
                 judge(self, call, happening.data)
 
     def _told(self, happening: Happening) -> None:
+        """Note the system events in a message of the orchestrator."""
         for method in (methods.PUBLISH, methods.HANDLE):
             if happening.method == method.name:
                 with suppress(CandidError):
@@ -105,12 +120,14 @@ class Audit(Record):
                             self._tells(each.namespace, each.eventId, each.data)
 
     def _tells(self, namespace: str, identifier: int, data: Value) -> None:
+        """Note a system event, and whether it gives a publisher its entries."""
         self._sent[namespace, identifier] = data
         owner = system_owner(namespace)
         if owner is not None and owner[0] == "publisher" and _told(data, keys.ENTRY_ADD):
             self._told_entries.add(owner[1])
 
     def _notification(self, call: Happening, note: EventNotification) -> None:
+        """Judge a notification that was executed: sender, repetition, order and entitlement."""
         sender, receiver, what = call.sender, call.receiver, f"event {shown(note.eventId)}"
         spot = (sender, receiver, note.notificationId)
         if is_system(note.namespace):
@@ -141,6 +158,7 @@ class Audit(Record):
                 self._places.setdefault((sender, key), {})[receiver] = place
 
     def _in_order(self, call: Happening, note: EventNotification, headers: Headers) -> None:
+        """Judge the order of live events of a chain from one broadcaster to one subscriber."""
         partition = (headers.partition[0] or 0) if headers.partition else 0
         place = (call.sender, call.receiver, note.namespace, note.source, partition)
         last = self._last.get(place)
@@ -149,6 +167,11 @@ class Audit(Record):
         self._last[place] = max(note.eventId, last or 0)
 
     def _system(self, call: Happening, note: EventNotification) -> None:
+        """Judge a system event.
+
+        Only broadcasters deliver system events of the orchestrator, and only those that it has
+        sent. Other ones must be of the kinds that broadcasters send by themselves.
+        """
         sender = call.sender
         if sender == self.orchestrator:
             if note.namespace.startswith("icrc72:broadcaster:"):
@@ -170,6 +193,10 @@ class Audit(Record):
                 self._due.setdefault((call.receiver, cast("int", parts[0])), call.round)
 
     def _assigned(self, call: Happening, note: EventNotification) -> None:
+        """Note an assignment to a broadcaster.
+
+        After a removal, chains may begin anew, so order and missing events are not judged any more.
+        """
         try:
             adds, removes = read_broker_alert(note.data)
         except ConfigError:
@@ -182,7 +209,10 @@ class Audit(Record):
         self._alerts[who, note.notificationId] = adds
 
     def _applied(self, broadcaster: Principal, number: int, round_: int) -> None:
-        """Note that a broadcaster confirmed an alert: from now on it must act on it."""
+        """Note that a broadcaster has confirmed an assignment, on which it must act from now on.
+
+        Of relays only those that pass everything to everybody are judged.
+        """
         for fact, value in self._alerts.pop((broadcaster, number), ()):
             match fact:
                 case ("sub", namespace, who):
@@ -191,6 +221,7 @@ class Audit(Record):
                     self._relays.setdefault((broadcaster, namespace, target), round_)
 
     def _entitled(self, call: Happening, note: EventNotification) -> None:
+        """Judge whether any present or former subscription of the receiver lets an event pass."""
         configs = self._configs.get(call.receiver, {})
         mine = [each for pattern, found in configs.items() if matches(pattern, note.namespace) for each in found]
         passing = [each for each in mine if lets_pass((None, each[1]), note.eventId, note.data)]
@@ -200,6 +231,7 @@ class Audit(Record):
             self._find("IgnoresFilter", call.sender, call.round, f"event {shown(note.eventId)} passes no filter")
 
     def _published(self, call: Happening, response: bytes) -> None:
+        """Note the accepted events of a batch, and judge the refused ones."""
         for event, result in zip(methods.PUBLISH.value(call.data), methods.PUBLISH.result(response), strict=False):
             if result is None or is_system(event.namespace):
                 continue
@@ -218,6 +250,7 @@ class Audit(Record):
                 self._refused(call, event, result.value, replay)
 
     def _refused(self, call: Happening, event: Event, error: Error, replay: int | None) -> None:
+        """Judge the sender of an event that a broadcaster has refused."""
         sender, at = call.sender, call.round
         what = f"event {shown(event.eventId)} in {event.namespace} was answered {error.tag}"
         if error.tag == "ImproperId":
@@ -235,6 +268,11 @@ class Audit(Record):
             self._unauthorized(call, event, what, replay)
 
     def _unauthorized(self, call: Happening, event: Event, what: str, replay: int | None) -> None:
+        """Judge the sender of an event that was refused as unauthorized.
+
+        A broadcaster whose assignment has just been removed may be honest, so only wrong headers
+        are held against it. A publisher that has ever got entries may have lost them.
+        """
         sender, at = call.sender, call.round
         headers = read(event.headers)
         if sender in self.broadcasters:
@@ -254,21 +292,31 @@ class Audit(Record):
             self._find("PublishesEarly", sender, at, what)
 
     def _confirmed(self, call: Happening, response: bytes) -> None:
+        """Judge a canister that has confirmed notifications of another one."""
         result = methods.CONFIRM.result(response)
         if result.tag == "itemized" and any(error_of(each) == "Unauthorized" for each in result.value):
             self._find("ConfirmsOthers", call.sender, call.round, "confirmed another's notification")
 
     def _subscribed(self, call: Happening, response: bytes) -> None:
+        """Note the filters and skips of registered subscriptions."""
         method = methods.REGISTER_SUBSCRIPTION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":
-                made = read_subscription(item.config)  # an orchestrator may have taken what it must refuse (IC-26)
+                # Read tolerantly: an orchestrator may have accepted a configuration that it had to
+                # refuse (IC-26).
+                made = read_subscription(item.config)
                 configs = self._configs.setdefault(call.sender, {})
                 configs.setdefault(item.namespace, []).append((made.filter, made.skip))
             elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more subscriptions than its quota")
 
     def _changed(self, call: Happening, response: bytes) -> None:
+        """Note filters and skips after changes of subscriptions.
+
+        It is unknown when a change takes effect, which subscription it concerns, and which of the
+        two values it leaves unchanged. All combinations of old and new values are therefore added,
+        and any of them justifies a notification.
+        """
         method = methods.UPDATE_SUBSCRIPTION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is None or result.tag != "Ok":
@@ -287,6 +335,7 @@ class Audit(Record):
                 found.extend((text, changed.skip) for text, _ in old)
 
     def _registered_publication(self, call: Happening, response: bytes) -> None:
+        """Note the priorities of registered publications."""
         method = methods.REGISTER_PUBLICATION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":
@@ -297,7 +346,11 @@ class Audit(Record):
                 self._find("Floods", call.sender, call.round, "more publications than its quota")
 
     def finish(self, logs: Logs, running: Iterable[Principal], *, at_rest: bool = True) -> list[Finding]:
-        """Compare with the publishers' logs; `at_rest` says that nothing is under way any more."""
+        """Make the judgements that need the whole trace, and return all findings.
+
+        `running` are the canisters that still run. `at_rest` says that the network has had time to
+        deliver everything, so that missing notifications are held against broadcasters.
+        """
         alive = set(running)
         for round_, sender, receiver, note in self._seen:
             self._compare(round_, sender, receiver, note, logs)
@@ -306,7 +359,8 @@ class Audit(Record):
                 count = len(methods.HANDLE_TRUSTED.value(call.data))
                 what = f"{count} notifications of round {call.round} are not answered"
                 self._find("WithholdsReply", call.receiver, call.round, what)
-                self._suspended.add(call.receiver)  # what it does not get is its own doing
+                # Its broadcaster is not to blame for events that it does not get.
+                self._suspended.add(call.receiver)
         self._judge_places()
         self._judge_replays(logs)
         if at_rest:
@@ -315,6 +369,7 @@ class Audit(Record):
 
 
 def _told(data: Value, key: str) -> list[Parts]:
+    """Return the entries of an alert under a key; none if the alert is malformed."""
     try:
         return [parts for found, parts in entries(data) if found == key]
     except ConfigError:
@@ -332,3 +387,4 @@ _JUDGES: Final[Mapping[str, Callable[[Audit, Happening, bytes], None]]] = {
     "icrc77_replay_status": Audit._reported,  # noqa: SLF001 — the table of this class
     "archive_page": Audit._paged,  # noqa: SLF001 — the table of this class
 }
+"""The methods that judge the response to a request, by the name of the request's method."""
