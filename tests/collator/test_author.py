@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import scaled
 from support.processes import printed
 
 from pubsub_emulator.collator.author import Authored, CannotAuthor, author
@@ -23,7 +24,7 @@ def authored(now: Situation) -> Authored:
     return author(now.parent, now.relay, now.messages, now.slot, seed)
 
 
-@settings(max_examples=12)
+@settings(max_examples=scaled(12))
 @given(seed=st.binary(min_size=8, max_size=8))
 def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_author_saw(seed: bytes) -> None:
     world = World(seed, proofs_only=False)
@@ -46,7 +47,7 @@ def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_a
         world.advance()
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(seed=st.binary(min_size=8, max_size=8))
 def test_ps_70_the_parts_of_the_full_proof_add_up_and_hold_all_that_was_taken(seed: bytes) -> None:
     now = World(seed, proofs_only=False).situation()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.cheats import SITUATIONS, situations
+from support.examples import scaled
 
 from pubsub_emulator.collator.cheats import expected, for_any_chain
 from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
@@ -188,7 +189,7 @@ def test_shrinking_leaves_exactly_the_steps_that_matter(count: int, needed: set[
     assert tried <= count * count + 64
 
 
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 @given(at=st.integers(0, SITUATIONS - 1), place=st.integers(0, 1 << 20), bit=st.integers(0, 7))
 def test_ps_54_a_block_with_any_bit_flipped_does_not_decode_or_is_refused(at: int, place: int, bit: int) -> None:
     now = situations()[at]

@@ -12,6 +12,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from support.distributor import stage
+from support.examples import scaled
 from support.told import beside
 
 from pubsub_emulator.distributor.event import MOST_METADATA, MOST_METADATUM, MOST_NUMBER, MOST_TYPE
@@ -41,14 +42,14 @@ adapter_schema = schemathesis.openapi.from_dict(document(distributor=False)).exc
 
 @pytest.mark.parametrize("url", ["distributor"], indirect=True)
 @schema.parametrize()
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(8), suppress_health_check=list(HealthCheck))
 def test_id10_every_answer_is_as_the_description_says(case: schemathesis.Case, url: str) -> None:
     case.call_and_validate(base_url=url, checks=CHECKS, timeout=60)
 
 
 @pytest.mark.parametrize("url", ["adapter"], indirect=True)
 @adapter_schema.parametrize()
-@settings(max_examples=5, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(5), suppress_health_check=list(HealthCheck))
 def test_id10_every_answer_of_an_adapter_is_as_its_description_says(case: schemathesis.Case, url: str) -> None:
     case.call_and_validate(base_url=url, checks=CHECKS, timeout=60)
 

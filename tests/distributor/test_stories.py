@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import scaled
 
 from pubsub_emulator.distributor.core import rows
 from pubsub_emulator.distributor.core.messages import Answered, Call, Due, Effects, Input, Noticed, Probed, Yes
@@ -42,7 +43,7 @@ class _Reader:
         self.get: Callable[[str, str], str | None] = lambda table, key: dict(world.store.rows(table)).get(key)
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(seed=st.integers(0, 2**32))
 def test_no_story_ends_with_a_surprise(seed: int) -> None:
     assert tell(seed).surprises == []

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.canister_apps import NAME, Asker, Lab, Ledger, Source, keeping
+from support.examples import scaled
 
 from pubsub_emulator.icrc72 import Audit, Schedule, keys, methods
 from pubsub_emulator.icrc72.campaign import play_plan
@@ -40,13 +41,13 @@ PLANS = st.builds(
 )
 
 
-@settings(max_examples=4)
+@settings(max_examples=scaled(4))
 @given(PLANS)
 def test_i1_i2_i4_i5_i6_i7_i9_i14_r1_r2_r3_r5_r7_hold_in_every_story(plan: Plan) -> None:
     assert play_plan(plan).surprise == ""
 
 
-@settings(max_examples=1)
+@settings(max_examples=scaled(1))
 @given(PLANS.map(lambda plan: replace(plan, rounds=min(plan.rounds, 40))))
 def test_ic_12_i13_the_same_seed_gives_the_same_bytes(plan: Plan) -> None:
     traces = []
@@ -71,7 +72,7 @@ def test_row_14_i3_skips_partition_the_events(mod: int, ids: list[int]) -> None:
 Reader = keeping(lambda note: (note.eventId, plain(note.data)["n"]))
 
 
-@settings(max_examples=3)
+@settings(max_examples=scaled(3))
 @given(SCHEDULES, st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=5))
 def test_i14_nobody_who_is_disallowed_is_notified(schedule: Schedule, changes: list[tuple[int, bool]]) -> None:
     lab = Lab(schedule=schedule)
@@ -139,7 +140,7 @@ def _with_replays(replays: Any, config: dict[str, Any], schedule: Schedule) -> t
     return lab, reader, watch
 
 
-@settings(max_examples=4)
+@settings(max_examples=scaled(4))
 @given(REPLAYS, st.sampled_from([{}, {FILTER: "n > 7"}, {SKIP: [2, 1]}]), SCHEDULES)
 def test_r1_r2_r3_r5_a_replay_is_the_range_of_the_log_once_in_order(
     replays: Any, config: dict[str, Any], schedule: Schedule
@@ -155,7 +156,7 @@ def test_r1_r2_r3_r5_a_replay_is_the_range_of_the_log_once_in_order(
     )
 
 
-@settings(max_examples=2)
+@settings(max_examples=scaled(2))
 @given(REPLAYS.filter(bool), st.sampled_from([{}, {FILTER: "n > 7"}]))
 def test_r6_live_chains_are_as_without_replays(replays: Any, config: dict[str, Any]) -> None:
     found = []
@@ -188,7 +189,7 @@ def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Lab, Ledger, P
     return lab, ledger, source, probe
 
 
-@settings(max_examples=4)
+@settings(max_examples=scaled(4))
 @given(
     SCHEDULES.map(lambda each: replace(each, refuse=0)),
     st.integers(0, 20),

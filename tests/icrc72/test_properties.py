@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import scaled
 
 from pubsub_emulator.icrc72 import filters
 from pubsub_emulator.icrc72.config import PublicationConfig, SubscriptionConfig
@@ -217,7 +218,7 @@ SLICES = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(registries(), SLICES)
 def test_i11_i15_queries_equal_their_slow_twin_and_pages_joined_are_the_whole(
     state: Registry, slices: list[Variant]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.accounts import Signer, call, network, signed, signer
+from support.examples import scaled
 from support.node import at as newest
 
 from pubsub_emulator.emulator.network.network import Network
@@ -184,7 +185,7 @@ def test_nd8_what_was_in_blocks_left_behind_waits_again_if_it_is_valid(net: Netw
     assert pool.ready() == (raw,)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=scaled(20))
 @given(
     st.lists(
         st.tuples(st.sampled_from((ALICE, BOB, EVE)), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=14

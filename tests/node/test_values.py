@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.accounts import PUBLISHER, SUBSCRIBER, call, network, signed, signer
+from support.examples import scaled
 from support.node import at
 
 from pubsub_emulator.emulator.network.network import Network
@@ -131,7 +132,7 @@ INFOS = st.recursive(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 @given(INFOS, st.binary(max_size=60))
 def test_whatever_reads_as_json_writes_back_to_the_same_bytes(info: type_info.TypeInfo, data: bytes) -> None:
     try:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.audits import SUBSCRIBER, small_network, write_history
+from support.examples import scaled
 from support.processes import python
 
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord
@@ -60,7 +61,7 @@ def _rows(table: Table) -> st.SearchStrategy[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
-@settings(max_examples=8)
+@settings(max_examples=scaled(8))
 @given(data=st.data())
 def test_rows_come_back_from_a_file_as_they_were_written(
     name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -165,7 +166,7 @@ def test_files_are_zstd_compressed_and_carry_page_checksums(tmp_path: Any) -> No
     assert pq.read_metadata(path).row_group(0).column(4).compression == "ZSTD"
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(_rows(schema.QUARANTINE), _rows(schema.QUARANTINE))
 def test_the_digest_is_of_the_set_of_rows_and_of_nothing_else(
     some: list[dict[str, Any]], others: list[dict[str, Any]]

@@ -2,6 +2,7 @@
 
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
+from support.examples import scaled
 
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.network import Network
@@ -44,7 +45,7 @@ def visible(network: Network, para: ParaId) -> dict[tuple[ParaId, PubsubKey], by
     return found
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(st.data())
 def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(data: st.DataObject) -> None:
     setup = data.draw(networks())
@@ -63,7 +64,7 @@ def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(da
         assert mine == visible(network, para)
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(st.data())
 def test_a_cheat_is_refused_with_a_verdict_that_is_due_whatever_the_network(data: st.DataObject) -> None:
     setup = data.draw(networks(collators=collator_sets()))
@@ -136,7 +137,7 @@ def test_what_is_drawn_prints_as_the_code_that_makes_it(setup: NetworkSetup, his
     assert eval(repr((setup, history)), names) == (setup, history)  # noqa: S307  # the repr is what is tested
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(networks(), st.data())
 def test_a_history_is_the_same_in_forks(pubsub_networks: Networks, setup: NetworkSetup, data: st.DataObject) -> None:
     frozen = pubsub_networks.build(setup.config())

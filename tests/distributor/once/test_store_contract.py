@@ -15,6 +15,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import scaled
 from support.redis_server import running_redis
 
 from pubsub_emulator.database.errors import StoreError
@@ -263,7 +264,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(stories=st.lists(STEPS, min_size=1, max_size=3))
 def test_any_calls_have_the_results_that_memory_has(stories: list[list[tuple[str, str, str]]], store: Store) -> None:
     for story in stories:

@@ -7,6 +7,7 @@ import pytest
 import wasmtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import scaled
 from support.processes import python
 from support.wat import ask, canister, method
 
@@ -316,7 +317,7 @@ def test_modules_that_import_something_else_are_refused(text: str, words: str) -
 
 
 @given(st.binary(max_size=80), st.integers(0, 400), st.integers(0, 255))
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 def test_bytes_that_are_no_module_are_refused_with_words(tail: bytes, at: int, byte: int) -> None:
     good = bytearray(canister(*COUNT))
     good[at % len(good)] = byte

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import scaled
 from support.world import ME, Chain, Entries, Governed, Relay, each_policy, entry, filled, make_spec, numbered
 
 from pubsub_emulator.primitives.types import ParaId
@@ -160,7 +161,7 @@ CALLS = ("redeliver", "clear_publisher_cache", "enable_publisher")
 ACTIONS = (*CHANGES, "resubscribe", "policy", *CALLS)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_every_block_of_any_history_pays(data: st.DataObject) -> None:
     """All policies, all calls, publishers that come, go, break and change, under one rule."""
