@@ -136,10 +136,7 @@ class PartialTrie:
 
     def differences(self, other: Self) -> Iterator[Difference]:
         """As `Trie.differences`: only what either has and the other has not at the same place is looked into."""
-        for key in sorted({*self.keys_beside(other.places()), *other.keys_beside(self.places())}):
-            mine, theirs = self.get(key), other.get(key)
-            if mine != theirs:
-                yield key, mine, theirs
+        return _differences(self.fork(), other.fork())  # a fork does not see later writes
 
     def places(self) -> set[tuple[str, bytes]]:
         """Every node that is known without asking for anything, by its place and hash."""
@@ -281,6 +278,14 @@ class PartialTrie:
         if found is None:
             raise MissingNode(wanted, self._first, bytes.fromhex(digits[: len(digits) & ~1]), depth)
         return found
+
+
+def _differences(mine: PartialTrie, theirs: PartialTrie) -> Iterator[Difference]:
+    for key in sorted({*mine.keys_beside(theirs.places()), *theirs.keys_beside(mine.places())}):
+        here = mine.get(key)
+        there = theirs.get(key)
+        if here != there:
+            yield key, here, there
 
 
 def _below(node: PartialNode, place: str) -> list[tuple[Reference, str]]:

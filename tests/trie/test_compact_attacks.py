@@ -58,6 +58,19 @@ def test_the_search_for_child_tries_stops_at_the_limit() -> None:
     assert getattr(plain, "__defaults__", (DEFAULT_LIMIT,)) == (DEFAULT_LIMIT,)  # compiled functions have none
 
 
+def test_the_search_for_child_tries_takes_as_many_steps_as_the_limit_and_no_more() -> None:
+    prefix = b":child_storage:default:"
+    trie = Trie.from_entries([(prefix + bytes([at]), bytes(32)) for at in range(3)])
+    into: dict[Hash, bytes] = {}
+    trie.prove([prefix + bytes([at]) for at in range(3)], into)
+    items = encode_compact(trie.root(), into.values())
+    steps = 4  # the branch and three leaves
+    assert decode_compact(trie.root(), items, limit=steps) == sorted(into.values())
+    with pytest.raises(ProofTooLarge) as refused:
+        decode_compact(trie.root(), items, limit=steps - 1)
+    assert refused.value.limit == steps - 1
+
+
 def test_an_empty_inline_child_is_a_bad_node_and_no_endless_loop() -> None:
     node = b"\x80\x01\x00\x00"
     with pytest.raises(BadNode):
@@ -97,6 +110,17 @@ def test_child_roots_that_are_no_hashes_are_bad_nodes() -> None:
     trie = Trie.from_entries([(b":child_storage:default:x", b"short")])
     into: dict[bytes, bytes] = {}
     trie.prove([b":child_storage:default:x"], into)  # type: ignore[arg-type]  # names are hashes
+    with pytest.raises(BadNode, match="child root of 5 bytes"):
+        encode_compact(trie.root(), into.values())
+
+
+def test_a_child_root_within_its_parent_is_a_bad_node_too() -> None:
+    """No hash is so short that its leaf stands in the branch above."""
+    keys = [b":child_storage:default:x", b":child_storage:default:y"]
+    trie = Trie.from_entries([(key, b"short") for key in keys])
+    into: dict[Hash, bytes] = {}
+    trie.prove(keys, into)
+    assert len(into) == 1
     with pytest.raises(BadNode, match="child root of 5 bytes"):
         encode_compact(trie.root(), into.values())
 

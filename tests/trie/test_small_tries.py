@@ -5,7 +5,7 @@ world, over tries whose nodes have lengths around 32 bytes.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.slow_trie import proof, root
@@ -25,6 +25,8 @@ def _worlds() -> list[Held]:
     """Sets of entries, from none to all keys of the world."""
     dice = random.Random(7)
     found: list[Held] = [{}, {b"": b""}, {b"\x10": bytes(40)}]
+    # Below the root, a branch of 31 to 33 bytes.
+    found += [{b"\x00": bytes(11), b"\x01": bytes(size), b"\x10": b""} for size in (10, 11, 12)]
     for count in (2, 2, 3, 3, 4, 5, 7, 9, len(WORLD)):
         keys = dice.sample(WORLD, count)
         found.append({key: bytes([at]) * dice.choice(SIZES) for at, key in enumerate(keys)})
@@ -154,3 +156,26 @@ def test_two_forks_differ_by_what_each_wrote(make: Make, version: int, held: Hel
         assert found == [(key, None, b"new")]
         assert [*fork.differences(trie)] == [(key, b"new", None)]
         assert [*trie.differences(trie.fork())] == []
+
+
+@pytest.mark.parametrize("looked", ["fork", "items", "differences"])
+@each_trie
+def test_whoever_looked_at_the_trie_between_writes_goes_on_seeing_what_it_was(
+    make: Make, version: int, looked: str
+) -> None:
+    """The nodes that are written again and again are shared with every look that came between."""
+    trie, held = make({}, version), dict[bytes, bytes]()
+    beside = make({}, version)
+    seen: list[tuple[AnyTrie | Iterator[object], list[object]]] = []
+    for at, key in enumerate([*WORLD, *WORLD, *WORLD]):
+        trie.insert(key, bytes([at]) * SIZES[at % len(SIZES)])
+        held[key] = bytes([at]) * SIZES[at % len(SIZES)]
+        rows = sorted(held.items())
+        if looked == "fork":
+            seen.append((trie.fork(), rows))
+        elif looked == "items":
+            seen.append((trie.items(), rows))
+        else:
+            seen.append((beside.differences(trie), [(found, None, value) for found, value in rows]))
+    for look, due in seen:
+        assert list(look.items() if looked == "fork" else look) == due
