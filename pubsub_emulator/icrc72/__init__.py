@@ -1,4 +1,8 @@
-"""ICRC-72 publish-subscribe and ICRC-77 replay: orchestrator, broadcaster, publisher, subscriber."""
+"""Publish-subscribe between canisters (ICRC-72) and replay of events (ICRC-77).
+
+The roles of orchestrator, broadcaster, publisher and subscriber run on an emulated Internet
+Computer. The names of the package are listed in `__init__.pyi`.
+"""
 
 from pubsub_emulator.primitives.face import face
 

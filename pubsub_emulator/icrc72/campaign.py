@@ -1,4 +1,8 @@
-"""Campaigns of stories: plays them by number, audits each, makes smaller what surprises; cases are plain values."""
+"""Campaigns of stories: play many, audit each, and shrink those with a surprise.
+
+The plan of a story can be written as plain values (a case), so that it can be saved and played
+again.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,20 +16,22 @@ from pubsub_emulator.icrc72.ic.messaging import Schedule
 from pubsub_emulator.icrc72.invariants import InvariantObserver
 from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, drawn, finish
 
+# The fields of a plan that are numbers, in the order of a case.
 _NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades", "retires")
 
 
 class Outcome(NamedTuple):
-    """The outcome of a story: `surprise` is empty when all was as it should be."""
+    """The outcome of a story."""
 
     plan: Plan
     rounds: int
     surprise: str = ""
+    """The violated expectations; empty if all were met."""
     digest: bytes = b""
 
 
 def play_plan(plan: Plan) -> Outcome:
-    """Play a story, compare and audit it."""
+    """Play a story, with the audit and the invariants. All participants are honest."""
     story = begin(plan)
     audit, watch = Audit(story.system.orchestrator, story.system.broadcasters), InvariantObserver(story.system)
     story.network.observers += [audit, watch]
@@ -44,7 +50,10 @@ def play_plan(plan: Plan) -> Outcome:
 
 
 def play_cheat(number: int) -> str:
-    """Play the cheat with a number under a schedule of its own. Returns what was wrong, or an empty string."""
+    """Play a cheat under a schedule of its own, and return an error if the audit does not find it.
+
+    `number` chooses both; the cheats repeat with other schedules. Returns an empty text on success.
+    """
     cheat = CHEATS[number % len(CHEATS)]
     findings = run(cheat, Schedule(b"cheat %d" % number, number % 2, 0))
     if any(each.cheat == cheat.name for each in findings):
@@ -59,7 +68,10 @@ def campaign(seed: str, cases: int, first: int = 0) -> Iterator[Outcome]:
 
 
 def shrink(plan: Plan, most: int = 24) -> Outcome:
-    """The smallest simpler plan that is still a surprise."""
+    """Simplify a plan as long as it still has a surprise, and return the last outcome.
+
+    At most `most` simpler plans are played.
+    """
     smallest, tries = play_plan(plan), 0
     candidates = _smaller(plan) if smallest.surprise else iter(())
     while tries < most and (candidate := next(candidates, None)) is not None:
@@ -71,6 +83,7 @@ def shrink(plan: Plan, most: int = 24) -> Outcome:
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
+    """Yield plans that are simpler in one respect: without one kind of trouble, or half as long."""
     if plan.churn:
         yield replace(plan, churn=False)
     for name in ("deaths", "retires", "pauses", "downs", "upgrades", "refuse", "delay"):
@@ -85,12 +98,12 @@ def _changed(plan: Plan, name: str, number: int) -> Plan:
 
 
 def written(plan: Plan) -> dict[str, object]:
-    """A case as plain values."""
+    """Return a plan as plain values, which JSON can contain."""
     return {"seed": plan.seed.hex(), "churn": plan.churn, **{name: getattr(plan, name) for name in _NUMBERS}}
 
 
 def read(case: object) -> Plan:
-    """The plan of a case. Raises `Icrc72Error` for anything else."""
+    """Return the plan in a case. Raises `Icrc72Error` if it is malformed or out of bounds."""
     if not isinstance(case, dict):
         raise Icrc72Error("not a case of a story")
     try:

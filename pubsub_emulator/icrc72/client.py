@@ -1,4 +1,4 @@
-"""For authors of canisters: publish and subscribe in a few lines.
+"""The interface for authors of canisters, who publish and subscribe in a few lines.
 
     class Prices(App):
         publications = {"org.example.price": {}}
@@ -13,10 +13,10 @@
         def on_event(self, ctx, event):
             self.data.append((event.namespace, plain(event.data)))
 
-An app registers itself when it is installed. `on_event` is called once for each event, in order, in an execution of
-its own: a `Trap`, or any other exception, undoes it and nothing else. `data` is kept over upgrades and restored after
-a trap; it may hold None, bools, integers, text, bytes, tuples, lists, dicts and sets. What is emitted in an execution
-that traps is not published.
+An app registers itself when it is installed. `on_event` is called once for each event and in order.
+Each call is an execution of its own, and a `Trap` or any other exception undoes only this
+execution: its changes to `data`, and the events that it has emitted. `data` survives upgrades. It
+may contain `None`, bools, integers, text, bytes, tuples, lists, dicts and sets.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,19 +38,20 @@ from pubsub_emulator.icrc72.subscriber.core import RUN, Subscriber
 from pubsub_emulator.icrc72.values import Pairs, Value, of, plain
 
 Config = Mapping[str, object]
-"""Keys with plain values."""
+"""A configuration: keys with plain Python values."""
 
 _Emitted = tuple[str, Value, Pairs, int | None]
+"""An emitted event: namespace, data, headers and the chosen id."""
 
 
 class App(RoleCanister):
-    """A canister that publishes, subscribes, or both; make a subclass of it."""
+    """A canister that publishes, subscribes, or both. Authors make a subclass of it."""
 
     publications: ClassVar[Mapping[str, Config]] = {}
-    """Namespaces to publish under, each with its configuration."""
+    """The namespaces in which it publishes, each with its configuration."""
 
     subscriptions: ClassVar[Mapping[str, Config]] = {}
-    """Namespaces or patterns to subscribe to, each with its configuration."""
+    """The namespaces or patterns to which it subscribes, each with its configuration."""
 
     def __init__(
         self,
@@ -63,8 +64,15 @@ class App(RoleCanister):
         archive: Principal | None = None,
         keep: int = 1000,
     ) -> None:
-        self.data: Any = self.start()  # its type is the author's
+        """Make an app; `publications` and `subscriptions` replace those of the class.
+
+        `extra` are additional cores. With an `archive`, old events of the log go there, except the
+        newest `keep`. Raises `ConfigError` if a configuration is malformed.
+        """
+        # Any: the author chooses its type.
+        self.data: Any = self.start()
         self._emitted: list[_Emitted] = []
+        """The events of this execution, which are published when it has ended well."""
         published = self.publications if publications is None else publications
         subscribed = self.subscriptions if subscriptions is None else subscriptions
         self.inbox = Inbox(orchestrator, settings)
@@ -83,26 +91,32 @@ class App(RoleCanister):
     # What authors write
 
     def start(self) -> object:
-        """The first value of `data`."""
+        """Return the first value of `data`."""
         return []
 
     def on_event(self, ctx: Context, event: EventNotification) -> None:
         """Handle an event."""
 
     def on_refused(self, ctx: Context, event: Event, why: str) -> None:
-        """Called with an event of this app that no broadcaster will ever take. It is in `publisher.state.refused`."""
+        """Handle an event of this app that no broadcaster will ever accept.
+
+        `why` is the reason. It is also in `publisher.state.refused`.
+        """
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Serve a method of one's own; anything goes but the names of the standards. Raises `Trap`."""
+        """Serve a method of the app, with a name that no standard uses. Raises `Trap`."""
         del ctx, arg
         raise Trap(f"IC0536: there is no method {method}")
 
     def keep_data(self) -> object:
-        """The copy of `data` by which `undo_data` undoes an execution. Override both where `data` is large."""
+        """Return a copy of `data`, from which `undo_data` restores it after a trap.
+
+        Override both if `data` is large.
+        """
         return deepcopy(self.data)
 
     def undo_data(self, before: Any) -> None:
-        """Make `data` what it was when `keep_data` returned `before`."""
+        """Restore `data` from a copy that `keep_data` returned."""
         self.data = before
 
     # What authors call
@@ -110,10 +124,10 @@ class App(RoleCanister):
     def emit(
         self, ctx: Context, namespace: str, data: object, headers: Pairs = (), *, number: int | None = None
     ) -> None:
-        """Publish plain data or an ICRC16 value when this execution ends well.
+        """Publish plain data or an ICRC16 value when this execution has ended well.
 
-        Raises `Icrc72Error` for a namespace that the app does not have, data over 1 MiB and a `number` that is not
-        above all former ones.
+        The id is `number`, or the next one. Raises `Icrc72Error` if the app does not have the
+        namespace, the data has more than 1 MiB, or `number` is not greater than all ids before.
         """
         if self.publisher is None:
             raise Icrc72Error(f"{namespace!r} is no publication of this app")
@@ -126,28 +140,32 @@ class App(RoleCanister):
         self._emitted.append((namespace, value, headers, number))
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Serve the standards, or the author's own methods."""
+        """Execute a method of the standards, or one of the app with `on_call`."""
         if method.startswith(ROLE_METHODS) or method == RUN:
             super().update(ctx, method, arg)
             return
         before = self.keep_data()
         try:
             self.on_call(ctx, method, arg)
-        except Exception as error:  # an author's defect traps the call, as on the Internet Computer
+        # A defect of the author's code traps only this call, as on the Internet Computer.
+        except Exception as error:
             self.restore_data(before)
             raise _trap(error) from error
         self.flush(ctx)
 
     def handle(self, ctx: Context, event: EventNotification) -> None:
-        """Let the author handle an event, and publish what was emitted."""
+        """Call `on_event`, and publish the events that it emitted. Raises `Trap` if it fails."""
         try:
             self.on_event(ctx, event)
-        except Exception as error:  # as above: the event's own execution traps
+        except Exception as error:
             raise _trap(error) from error
         self._publish(ctx)
 
     def flush(self, ctx: Context) -> None:
-        """Publish what was emitted and set the timer: for executions that are neither calls nor events."""
+        """Publish the emitted events and set the timer.
+
+        Authors call this in executions other than `on_call` and `on_event`, such as heartbeats.
+        """
         self._publish(ctx)
         self.rearm(ctx)
 
@@ -159,12 +177,14 @@ class App(RoleCanister):
             self.publisher.emit(ctx, namespace, data, headers, number=number)
 
     def restore_data(self, before: object) -> None:
-        """Undo what an execution did."""
+        """Undo the changes of an execution to `data`, and drop the events that it emitted."""
         self.undo_data(before)
         self._emitted.clear()
 
 
 class _Own(Core):
+    """The core that keeps the author's `data` over upgrades."""
+
     name = "data"
 
     def __init__(self, app: App) -> None:
@@ -178,11 +198,15 @@ class _Own(Core):
 
 
 def _trap(error: Exception) -> Trap:
+    """Return the trap for an exception of the author's code."""
     return error if isinstance(error, Trap) else Trap(f"{type(error).__name__}: {error}")
 
 
 def _pairs(configs: Mapping[str, Config], check: Callable[[Principal, Pairs], object]) -> dict[str, Pairs]:
-    """Configurations as values, each checked as the orchestrator will. Raises `ConfigError`, which names it."""
+    """Return configurations with ICRC16 values, checked like by the orchestrator.
+
+    Raises `ConfigError` with the name of the malformed one.
+    """
     found: dict[str, Pairs] = {}
     for name, config in configs.items():
         found[name] = tuple((key, of(value)) for key, value in config.items())

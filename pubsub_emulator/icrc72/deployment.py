@@ -1,4 +1,8 @@
-"""The three deployments (IC-36, I12): the same cores in one canister, in two kinds, or each apart."""
+"""The three deployments of a publish-subscribe system (IC-36, I12).
+
+The same cores run in different canisters: orchestrator and each broadcaster apart (`orchestrator`),
+both in one canister (`broadcaster`), or both in the canister of the only publisher (`direct`).
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,37 +25,44 @@ from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 
 KINDS: Final = ("direct", "broadcaster", "orchestrator")
 
+"""The kinds of deployments."""
+
 Brokers = Callable[[Principal, Settings], Broadcaster]
+"""Makes a broadcaster's core from the orchestrator's id and settings. Cheats make other ones."""
 C = TypeVar("C", bound=Core)
 
 
 @dataclass(slots=True)
 class PubSub:
-    """A publish-subscribe system on a network: who is where, and how more are added."""
+    """A publish-subscribe system on a network."""
 
     network: CanisterNetwork
     kind: str
+    """One of `KINDS`."""
     orchestrator: Principal
     settings: Settings
     broadcasters: list[Principal] = field(default_factory=list)
 
     @property
     def registry(self) -> Orchestrator:
-        """The orchestrator's core."""
+        """Return the core of the orchestrator."""
         return self._core(self.orchestrator, Orchestrator)
 
     @property
     def brokers(self) -> Mapping[Principal, Broker]:
-        """The broadcasters as an emulated orchestrator knows them; none where the orchestrator is somebody else's."""
+        """Return the broadcasters from the orchestrator's point of view.
+
+        They are unknown, and none are returned, if the orchestrator is a foreign implementation.
+        """
         emulated = isinstance(self.network.canister(self.orchestrator), RoleCanister)
         return self.registry.state.brokers if emulated else {}
 
     def broadcaster(self, identity: Principal) -> Broadcaster:
-        """A broadcaster's core."""
+        """Return the core of a broadcaster. Raises `Icrc72Error` if the canister is not one."""
         return self._core(identity, Broadcaster)
 
     def publisher(self, identity: Principal) -> Publisher:
-        """A publisher's core."""
+        """Return the core of a publisher. Raises `Icrc72Error` if the canister is not one."""
         return self._core(identity, Publisher)
 
     def _core(self, identity: Principal, kind: type[C]) -> C:
@@ -62,14 +73,14 @@ class PubSub:
         raise Icrc72Error(f"{identity.text} is no {kind.name}")
 
     def app(self, identity: Principal) -> App:
-        """An app."""
+        """Return an app. Raises `Icrc72Error` if the canister is not one."""
         canister = self.network.canister(identity)
         if not isinstance(canister, App):
             raise Icrc72Error(f"{identity.text} is not an app")
         return canister
 
     def logs(self) -> dict[Principal, dict[tuple[str, int], Event]]:
-        """The log of every app that publishes, by namespace and id."""
+        """Return the logs of all apps that publish, each by namespace and id."""
         found: dict[Principal, dict[tuple[str, int], Event]] = {}
         for host in self.network.hosts():
             if isinstance(host.code, App) and host.code.publisher is not None:
@@ -78,7 +89,7 @@ class PubSub:
         return found
 
     def unrest(self, followers: Iterable[Principal]) -> list[str]:
-        """Everything that is still under way to followers that run, one phrase each."""
+        """Return a phrase for each thing that is still under way to running subscribers."""
         running = set(self.network.running())
         found: list[str] = []
         for who in followers:
@@ -98,7 +109,7 @@ class PubSub:
         return found
 
     def successor(self, who: Principal) -> Canister:
-        """New code for what runs there: the same app with the same configuration, or a broadcaster."""
+        """Return new code for an upgrade: the same app with its configuration, or a broadcaster."""
         old = self.network.canister(who)
         if not isinstance(old, App):
             return RoleCanister([Broadcaster(self.orchestrator, self.settings)])
@@ -131,10 +142,12 @@ def deploy(
     make: Brokers = Broadcaster,
     valid: tuple[Principal, str] | None = None,
 ) -> PubSub:
-    """An orchestrator on subnet 0, and a broadcaster on each subnet that is named, once per naming.
+    """Deploy an orchestrator on subnet 0, and a broadcaster on each subnet in `broadcasters`.
 
-    `valid` is a list canister and its list: whoever asks for valid broadcasters is sent there (IC-35e). With kind
-    `broadcaster` one canister is both, for all subnets. Kind `direct` is made by `deploy_direct`.
+    A subnet that is listed twice gets two. With kind `broadcaster`, one canister is both and serves
+    all subnets; kind `direct` is deployed by `deploy_direct`. `valid` is a list canister and a list
+    to which the orchestrator refers questions for valid broadcasters (IC-35e). Raises `Icrc72Error`
+    for another kind.
     """
     if kind not in {"broadcaster", "orchestrator"}:
         raise Icrc72Error(f"{kind!r} is not `broadcaster` or `orchestrator`")
@@ -153,7 +166,7 @@ def deploy(
 def deploy_direct(
     network: CanisterNetwork, publications: Mapping[str, Config], app: type[App] = App, *, settings: Settings = DEFAULTS
 ) -> PubSub:
-    """A publisher on subnet 0 that registers and serves its subscribers itself."""
+    """Deploy a publisher on subnet 0 that is its own orchestrator and broadcaster."""
     me = network.next_id(0)
     extra = (Orchestrator([me], settings, everywhere=True), Broadcaster(me, settings))
     network.create(0, app(me, settings, publications=publications, extra=extra))

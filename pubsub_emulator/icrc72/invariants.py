@@ -1,7 +1,8 @@
-"""The invariants of both standards that show in a trace and are nobody's cheat: I6, I7, R1, R3.
+"""The invariants that show in a trace and are not about cheats of participants: I6, I7, R1, R3.
 
-`InvariantObserver` notes what breaks a rule at once; `finish` compares replays with the publishers' logs. The audit
-finds what breaks I4, I5, I14 and R5; `stories` compares what subscribers handled (I1, I2, R2, R7) and bounds (I9).
+`InvariantObserver` checks calls and states of replays while they happen, and compares replays with
+the publishers' logs at the end. Other invariants are checked elsewhere: I4, I5, I14 and R5 by the
+audit; I1, I2, I9, R2 and R7 by `stories`.
 """
 
 from collections.abc import Mapping
@@ -21,9 +22,10 @@ from pubsub_emulator.icrc72.values import Value
 
 _ENDS: Final = ("errored", "canceled")
 STEPS: Final = {"": ("pending",), "pending": ("running", *_ENDS), "running": ("completed", *_ENDS)}
-"""The steps of RP-5 from each state; a replay begins as pending."""
+"""The states that may follow each state of a replay (RP-5). A replay begins as pending."""
 
-LATE: Final = 30  # rounds until a response is missing; a bounded call waits 10 and a way at most
+LATE: Final = 30
+"""The rounds after which a response is missing. Bounded calls take 10 and the way back."""
 
 
 class InvariantObserver:
@@ -32,15 +34,21 @@ class InvariantObserver:
     def __init__(self, system: PubSub) -> None:
         self.system = system
         self.broken: list[str] = []
+        """A text for each of the first 20 breaches."""
         self.notes: list[tuple[Principal, Principal, EventNotification]] = []
+        """The notifications of events: sender and receiver."""
         self._now = 0
-        self._first: int | None = None  # the first call that was seen; what was under way before is not known
+        self._first: int | None = None
+        """The first call that was seen. Earlier calls may still be answered."""
         self._open: dict[int, tuple[Principal, int]] = {}
+        """The calls without an answer by number: sender and round."""
         self._started: dict[tuple[Principal, Principal], int] = {}
+        """For each sender and receiver, the number of the last request that was executed."""
         self._states: dict[int, str] = {}
+        """The last state of each replay."""
 
     def happened(self, happening: Happening) -> None:
-        """Look at one thing that happened."""
+        """Check an entry of the trace."""
         kind, number = happening.kind, happening.number
         self._now = happening.round
         if kind == "send":
@@ -59,6 +67,7 @@ class InvariantObserver:
             self.broken.append(f"{rule}: {what} (round {self._now})")
 
     def _execute(self, happening: Happening) -> None:
+        """Check the order of requests (I7), and note notifications."""
         pair = happening.sender, happening.receiver
         if happening.number <= self._started.get(pair, 0):
             self._breaks("I7", f"request {happening.number} started after {self._started[pair]} of the same pair")
@@ -72,9 +81,11 @@ class InvariantObserver:
             self._step()
 
     def _step(self) -> None:
+        """Check the states of replays (R3). It runs after each message to the orchestrator."""
         for number, replay in self.system.registry.state.replays.items():
             had = self._states.get(number, "")
             if had != replay.state:
+                # Within one execution a replay can be registered and reach its next state.
                 had = had or ("pending" if replay.state != "pending" else "")
                 if replay.state not in STEPS.get(had, ()):
                     self._breaks("R3", f"replay {number} went from {had} to {replay.state}")
@@ -83,7 +94,11 @@ class InvariantObserver:
     def finish(
         self, logs: Mapping[Principal, Mapping[tuple[str, int], Event]], over: Mapping[Principal, list[int]]
     ) -> list[str]:
-        """The broken invariants. `over` has the replays that each subscriber knows to be delivered whole."""
+        """Make the final checks, and return all breaches.
+
+        `over` has, for each subscriber, the replays that were reported to it as completely
+        delivered.
+        """
         self._step()
         for number, (who, since) in self._open.items():
             if self._now - since > LATE:
@@ -96,7 +111,7 @@ class InvariantObserver:
         return self.broken
 
     def _judge_replay(self, replay: Replay, who: Principal, log: list[Event]) -> None:
-        """R1: the range of the log after skip and filter, in order."""
+        """Check that a replay notified the events of its range that pass, in order (R1)."""
         rows = [each for each in log if each.namespace == replay.namespace and replay.start <= each.eventId]
         rows.sort(key=lambda each: each.eventId)
         sent = rows[: replay.count]

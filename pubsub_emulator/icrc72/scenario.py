@@ -1,4 +1,4 @@
-"""Runs scenarios to their end and sums them up: what was published and handled, and who is accused."""
+"""Execution of scenarios, and their results: events published and handled, and findings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,33 +23,34 @@ from pubsub_emulator.icrc72.values import Skip
 from pubsub_emulator.primitives.hashing import blake2_256
 
 Log = Mapping[tuple[str, int], Event]
+"""The events of a publisher by namespace and id."""
 Modules = Callable[[ModuleModel, Principal], Canister]
-"""What makes the canister of a module, given the orchestrator. Raises `IcError`."""
+"""Makes the canister of a WebAssembly module, given the orchestrator. Raises `IcError`."""
 
 
 class Teller(App):
-    """A publisher: an event with its number for each call."""
+    """A publisher that makes an event with a number at each call."""
 
     def start(self) -> object:
-        """The number of events that were made."""
+        """Return 0, the number of events so far."""
         return 0
 
     def on_call(self, ctx: Context, method: str, _arg: bytes) -> None:
-        """Make an event."""
+        """Make the next event in the namespace `method`."""
         self.data += 1
         self.emit(ctx, method, {"n": self.data})
         ctx.reply(b"")
 
 
 class Digest:
-    """An observer that hashes everything that happens."""
+    """An observer that hashes the trace, so that two runs can be compared (I13)."""
 
     def __init__(self) -> None:
         self.value = bytes(32)
         self.count = 0
 
     def happened(self, happening: Happening) -> None:
-        """Hash it into the digest of all before."""
+        """Extend the hash by an entry of the trace."""
         self.count += 1
         self.value = blake2_256(self.value + repr(happening).encode())
 
@@ -60,27 +61,38 @@ class Outcome:
 
     rounds: int
     digest: str
+    """The hash of the trace, as `0x…`."""
     happenings: int
-    published: dict[str, int]  # events that each publisher made
-    taken: dict[str, int]  # of these, those that a broadcaster took
-    refused: dict[str, str]  # what the orchestrator refused, by whom
-    away: dict[str, str]  # who does not run at the end: stopped, or empty because it was killed
+    """The number of entries of the trace."""
+    published: dict[str, int]
+    """The number of events that each publisher made."""
+    taken: dict[str, int]
+    """The number of these that their entries accepted."""
+    refused: dict[str, str]
+    """For each publisher or subscriber, the first registration error."""
+    away: dict[str, str]
+    """The canisters that do not run at the end, with their status (empty if killed)."""
     handled: dict[str, tuple[int, int, bool]]
-    """Of each subscriber that runs: events handled, events of its part of the logs from its first on, and whether in
-    order. All that passes is due where nothing was handled."""
+    """For each running subscriber: events handled, events due, and whether they came in order.
+
+    Events that pass its filter and skip are due from the first one that it has handled. If it has
+    handled none, all are due.
+    """
     replays: dict[int, str]
+    """The state of each replay."""
     findings: list[Finding]
+    """The findings of the audit."""
     names: dict[Principal, str] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
-        """True when all events were taken, every subscriber handled all that was due, and nobody is accused."""
+        """Return whether all events were accepted and handled, without errors and findings."""
         complete = self.taken == self.published and all(had == due for had, due, _ in self.handled.values())
         return complete and not self.findings and not self.refused
 
 
 class Run:
-    """A scenario that is being run."""
+    """A running scenario. `who` has its canisters by name."""
 
     def __init__(
         self,
@@ -90,6 +102,11 @@ class Run:
         modules: Modules | None = None,
         genesis: int = GENESIS,
     ) -> None:
+        """Set up the network and all canisters.
+
+        `modules` makes canisters of WebAssembly modules. Raises `Icrc72Error` if the scenario has
+        modules and `modules` is `None`, and `IcError` if a module cannot be used.
+        """
         self.model = model
         seed = model.seed.encode()
         schedule = Schedule(seed, model.delay, model.refuse)
@@ -112,6 +129,7 @@ class Run:
             controllers = [Principal.from_text(each) for each in module.controllers]
             self.who[module.name] = self.network.create(module.subnet, self._made_of(module), controllers=controllers)
         self._upgrading: list[str] = []
+        """The canisters that are stopping in order to be upgraded."""
 
     def _teller(self, model: PublisherModel) -> Teller:
         config: Config = {REPLAY: True} if model.replay else {}
@@ -128,7 +146,11 @@ class Run:
         return self._modules(model, self.system.orchestrator)
 
     def finish(self) -> Outcome:
-        """Run to the last round, and on until everything is at rest, for at most ten times as many rounds."""
+        """Run all rounds, and then more until the network is at rest, and return the result.
+
+        Without delays and refusals, up to ten times as many rounds plus 3,000 are added. The
+        network is at rest if nothing has been under way for 150 rounds.
+        """
         for _ in range(self.model.rounds):
             self.step()
         self.network.schedule = Schedule(self.model.seed.encode())
@@ -141,7 +163,7 @@ class Run:
         return self.outcome()
 
     def step(self) -> None:
-        """One round with its faults and events."""
+        """Run one round with its faults, upgrades and events."""
         now = self.network.round + 1
         for fault in self.model.fault:
             if fault.round == now:
@@ -157,6 +179,7 @@ class Run:
         self.network.step()
 
     def _strike(self, fault: FaultModel) -> None:
+        """Cause a fault. Raises `Icrc72Error` if this is impossible."""
         who = self.who[fault.who]
         if fault.what == "kill":
             self.network.uninstall(who)
@@ -171,6 +194,7 @@ class Run:
                 self._upgrading.append(fault.who)
 
     def _upgrade(self, name: str) -> None:
+        """Upgrade a stopped canister to the same code. Raises `Icrc72Error` if that traps."""
         module = next((each for each in self.model.canister if each.name == name), None)
         made = self.system.successor(self.who[name]) if module is None else self._made_of(module)
         if not self.network.upgrade(self.who[name], made):
@@ -181,7 +205,7 @@ class Run:
         return bool(self.system.unrest(self.who[each.name] for each in self.model.subscriber))
 
     def outcome(self) -> Outcome:
-        """The result so far."""
+        """Return the result so far."""
         logs = self.system.logs()
         publishers = [each for each in self.model.publisher if self.network.status(self.who[each.name]) != EMPTY]
         running = [each for each in self.model.subscriber if self.network.status(self.who[each.name]) == RUNNING]
@@ -203,10 +227,12 @@ class Run:
         )
 
     def _made(self, model: PublisherModel) -> int:
+        """Return how many events a publisher has made, even if it is not registered yet."""
         state = self.system.publisher(self.who[model.name]).state
         return len(state.log) + len(state.mine[model.namespace].waiting)
 
     def _refused(self) -> dict[str, str]:
+        """Return the first registration error of each app that has one."""
         found: dict[str, str] = {}
         for each in (*self.model.publisher, *self.model.subscriber):
             if self.network.status(self.who[each.name]) == EMPTY:
@@ -221,6 +247,7 @@ class Run:
         return found
 
     def _judge(self, model: SubscriberModel, logs: Mapping[Principal, Log]) -> tuple[int, int, bool]:
+        """Return how many events a subscriber has handled and should have, and whether in order."""
         data = self.system.app(self.who[model.name]).data
         skip = None if model.skip is None else Skip(*model.skip)
         due = 0

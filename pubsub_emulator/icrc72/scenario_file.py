@@ -1,4 +1,8 @@
-"""Scenario files: a network with publishers, subscribers and faults in TOML. An error names file, line and field."""
+"""Scenario files in TOML: a network with publishers, subscribers and faults.
+
+Errors name the file, line and field. The strings below the fields are also the documentation's
+table of fields, so each is one short sentence or phrase.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,6 +21,7 @@ from pubsub_emulator.icrc72.namespaces import check_namespace, check_pattern
 from pubsub_emulator.icrc72.settings import DEFAULTS
 
 MOST_ROUNDS: Final = 1_000_000
+"""How many rounds a scenario may have."""
 
 _BROADCASTER: Final = re.compile(r"broadcaster [0-9]+")
 
@@ -28,27 +33,27 @@ Natural = Annotated[int, Field(strict=True, ge=0)]
 
 
 class CanisterModel(Model):
-    """A publisher or subscriber of a scenario."""
+    """The fields that all canisters of a scenario have."""
 
     name: Text
-    """As faults and errors call it."""
+    """The name in faults and results."""
     subnet: Subnet
-    """Where it is; subnets count from 0."""
+    """The number of its subnet, counted from 0."""
 
 
 class PublisherModel(CanisterModel):
     """A publisher of a scenario."""
 
     namespace: Text
-    """Under which it publishes; one publisher for each."""
+    """The namespace of its events; each publisher needs its own."""
     first: Annotated[int, Field(strict=True, alias="from", ge=1, le=MOST_ROUNDS)] = 60
     """The round of its first event."""
     until: Round = MOST_ROUNDS
-    """The last round in which it makes an event; the last of the scenario if that is earlier."""
+    """The last round in which it may make an event; the scenario may end earlier."""
     every: Round = 1
-    """Rounds from one event to the next."""
+    """The number of rounds from one event to the next."""
     replay: Flag = False
-    """Its events can be replayed."""
+    """Whether its events can be replayed."""
 
 
 class SubscriberModel(CanisterModel):
@@ -57,88 +62,89 @@ class SubscriberModel(CanisterModel):
     pattern: Text
     """A namespace, or a pattern with `*` and `**`."""
     filter: Text | None = None
-    """A CandyPath; the data of an event is its number `n`."""
+    """A filter in CandyPath; the data of an event is its number `n`."""
     skip: tuple[Natural, ...] | None = None
-    """Only every mod-th event: [mod] or [mod, offset]."""
+    """Deliver only every mod-th event: [mod] or [mod, offset]."""
 
 
 class ModuleModel(CanisterModel):
-    """A canister that somebody else wrote."""
+    """A canister that runs a WebAssembly module."""
 
     wasm: Text
-    """The file of its module, from the scenario's folder on."""
+    """The path of its module, relative to the scenario's folder."""
     bare: Flag = False
-    """It is installed without an argument; otherwise, with the principal of the orchestrator."""
+    """Whether it is installed without an argument; the default is the orchestrator's principal."""
     controllers: tuple[Text, ...] = ()
     """The principals of users who may stop, upgrade and reinstall it."""
 
 
 class FaultModel(Model):
-    """Something that goes wrong in a round."""
+    """A fault in one round."""
 
     round: Round
-    """When it happens, before the round's messages."""
+    """The round before whose messages the fault happens."""
     what: Literal["kill", "stop", "start", "upgrade", "retire"]
-    """What happens; to retire is to move everybody off a broadcaster."""
+    """The fault; `retire` moves all members of a broadcaster to other ones."""
     who: Text
-    """The name of a canister of the scenario, `orchestrator`, or `broadcaster` and its place in the list from 0."""
+    """The name of a canister, `orchestrator`, or `broadcaster N` with its position from 0."""
 
 
 class ScenarioModel(Model):
-    """A scenario as it is written."""
+    """A scenario."""
 
     subnets: Annotated[int, Field(strict=True, ge=1, le=64)]
-    """How many there are."""
+    """The number of subnets."""
     seed: Annotated[str, Field(strict=True, max_length=64)] = "0"
-    """The same seed plays the same scenario."""
+    """The seed of the schedule; the same seed gives the same run."""
     rounds: Round
-    """Rounds with faults and events; after them it goes on until everything rests."""
+    """The number of rounds with faults and events; the run then goes on until it is at rest."""
     delay: Annotated[int, Field(strict=True, ge=0, le=20)] = 0
-    """Most rounds by which a message is late."""
+    """The most rounds by which a message is late."""
     refuse: Annotated[int, Field(strict=True, ge=0, le=90)] = 0
-    """Of a hundred requests, how many are refused."""
+    """The percentage of requests that are refused."""
     kind: Literal["orchestrator", "broadcaster"] = "orchestrator"
-    """Orchestrator and broadcasters apart, or one canister that is both."""
+    """Whether orchestrator and broadcasters are separate canisters, or one canister is both."""
     broadcasters: tuple[Subnet, ...] = (0,)
     """The subnet of each broadcaster."""
     queue: Annotated[int, Field(strict=True, ge=1)] = DEFAULTS.queue_notifications
-    """Most notifications that wait for one subscriber."""
+    """The most notifications that wait for one subscriber."""
     publisher: tuple[PublisherModel, ...] = ()
-    """Who publishes."""
+    """The publishers."""
     subscriber: tuple[SubscriberModel, ...] = ()
-    """Who subscribes."""
+    """The subscribers."""
     canister: tuple[ModuleModel, ...] = ()
-    """Canisters that somebody else wrote."""
+    """The canisters that run WebAssembly modules."""
     fault: tuple[FaultModel, ...] = ()
-    """What goes wrong."""
+    """The faults."""
 
 
 BUNDLE: Final = Bundle("pubsub_emulator.icrc72")
 
 
 def load(place: str) -> ScenarioModel:
-    """Read a scenario from a file, or a bundled one by its name. Raises `SettingsError`."""
+    """Read a scenario from a `.toml` file, or a bundled one by its name. Raises `SettingsError`."""
     if Path(place).suffix == ".toml":
         return read(Path(place), ScenarioModel, check)
     return parse(BUNDLE.text(place), place)
 
 
 def parse(data: bytes | str, place: str) -> ScenarioModel:
-    """The scenario in TOML; `place` is what errors call it. Raises `SettingsError`."""
+    """Parse a scenario in TOML. Errors call it `place`. Raises `SettingsError`."""
     return parse_settings(data, place, ScenarioModel, check)
 
 
 def check(model: ScenarioModel) -> list[Misplaced]:
-    """All contradictions of a scenario."""
+    """Return all contradictions of a scenario, which types alone do not exclude."""
     return [*_places(model), *_names(model), *_texts(model), *_controllers(model), *_times(model), *_struck(model)]
 
 
 def _canisters(model: ScenarioModel) -> tuple[tuple[str, tuple[CanisterModel, ...]], ...]:
-    """Those that the scenario names, by table."""
+    """Return the canisters that the scenario names, by table."""
     return ("publisher", model.publisher), ("subscriber", model.subscriber), ("canister", model.canister)
 
 
 def _places(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Yield errors of subnets that do not exist."""
     named: list[tuple[Location, int]] = [(("broadcasters", at), each) for at, each in enumerate(model.broadcasters)]
     for table, entries in _canisters(model):
         named += [((table, at, "subnet"), each.subnet) for at, each in enumerate(entries)]
@@ -148,6 +154,7 @@ def _places(model: ScenarioModel) -> Iterator[Misplaced]:
 
 
 def _names(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Yield errors of names that are reserved or used twice."""
     taken: dict[str, None] = {}
     for table, entries in _canisters(model):
         for at, each in enumerate(entries):
@@ -159,7 +166,7 @@ def _names(model: ScenarioModel) -> Iterator[Misplaced]:
 
 
 def _texts(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Namespaces, patterns, filters and skips that the orchestrator would accept."""
+    """Yield errors of namespaces, patterns, filters and skips that an orchestrator refuses."""
     owners: dict[str, str] = {}
     for at, publisher in enumerate(model.publisher):
         where = ("publisher", at, "namespace")
@@ -183,6 +190,7 @@ def _controllers(model: ScenarioModel) -> Iterator[Misplaced]:
 
 
 def _refused(where: Location, parse: Callable[[str], object], text: str) -> Iterator[Misplaced]:
+    """Yield the error with which a parser refuses a text."""
     try:
         parse(text)
     except (FilterError, NamespaceError, PrincipalError) as error:
@@ -190,6 +198,7 @@ def _refused(where: Location, parse: Callable[[str], object], text: str) -> Iter
 
 
 def _times(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Yield errors of rounds after the last one, or in the wrong order."""
     for at, publisher in enumerate(model.publisher):
         if publisher.first > model.rounds:
             yield Misplaced(("publisher", at, "from"), f"the last round is {model.rounds}")
@@ -201,7 +210,7 @@ def _times(model: ScenarioModel) -> Iterator[Misplaced]:
 
 
 def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Faults that can strike whom they name, in the order of rounds."""
+    """Yield errors of faults that are impossible after those before them."""
     subnets = (0,) if model.kind == "broadcaster" else model.broadcasters
     brokers = {f"broadcaster {at}": subnet for at, subnet in enumerate(subnets)}
     known = ["orchestrator", *brokers, *(each.name for _, entries in _canisters(model) for each in entries)]

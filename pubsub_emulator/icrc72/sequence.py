@@ -1,4 +1,4 @@
-"""The way of one message, as a sequence diagram: text, and SVG without any library."""
+"""The path of one event as a sequence diagram, in text or SVG."""
 
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -12,17 +12,23 @@ from pubsub_emulator.primitives.shown import safe
 
 
 class Arrow(NamedTuple):
-    """Something that went from one to another."""
+    """A message in the diagram."""
 
     round: int
     sender: str
+    """The name of the canister."""
     receiver: str
     words: str
+    """The label."""
 
 
 def way(happenings: Iterable[Happening], names: Mapping[Principal, str], namespace: str, number: int) -> list[Arrow]:
-    """Everything that happened to one event of a namespace: publishing, relaying, notifying, confirming."""
+    """Return the messages that publish, relay, notify and confirm one event of a namespace.
+
+    `number` is the id of the event. `names` are those of canisters; others are shown by their ids.
+    """
     found: list[Arrow] = []
+    # The notifications of the event by sender and id, to recognise their confirmations.
     notes: dict[tuple[Principal, int], int] = {}
     for each in happenings:
         if each.kind not in {"execute", "refuse"}:
@@ -36,6 +42,7 @@ def way(happenings: Iterable[Happening], names: Mapping[Principal, str], namespa
 
 
 def _words(each: Happening, namespace: str, number: int, notes: dict[tuple[Principal, int], int]) -> str:
+    """Return the label of a message, or an empty text if it does not concern the event."""
     try:
         if each.method == CONFIRM.name:
             mine = [item for item in CONFIRM.value(each.data) if (each.receiver, item) in notes]
@@ -54,14 +61,14 @@ def _words(each: Happening, namespace: str, number: int, notes: dict[tuple[Princ
 
 
 def as_text(arrows: list[Arrow]) -> str:
-    """One line per arrow."""
+    """Return the diagram as text with a line for each message."""
     rows = [(each.round, f"{each.sender} -> {each.receiver}", each.words) for each in arrows]
     width = max((len(way) for _, way, _ in rows), default=0)
     return "\n".join(f"round {at:>5}  {way:<{width}}  {words}" for at, way, words in rows)
 
 
 def as_svg(arrows: list[Arrow]) -> str:
-    """The diagram: a lifeline per participant, an arrow per message, rounds at the side."""
+    """Return the diagram as SVG: a line for each canister, and an arrow for each message."""
     actors = list(dict.fromkeys(name for each in arrows for name in (each.sender, each.receiver)))
     wide, high = 180 * max(len(actors), 1) + 90, 44 * len(arrows) + 80
     place = {name: 150 + 180 * at for at, name in enumerate(actors)}

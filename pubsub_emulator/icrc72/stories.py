@@ -1,7 +1,10 @@
-"""Stories: networks under drawn schedules, refusals, crashes, upgrades and changes, and what must hold afterwards.
+"""Stories: randomized tests of a whole system under trouble.
 
-Four broadcasters on two subnets, two publishers and several subscribers run in a storm, then in calm until everything
-rests. `check` compares what was handled with the logs (I1, I2, R2, R7) and looks at bounds (I9).
+Four broadcasters on two subnets, two publishers and several subscribers first run in a storm:
+messages are late or refused, and canisters crash, pause, are upgraded or change their
+subscriptions. Then they run in calm until nothing is under way. `check` compares the handled events
+with the logs (I1, I2, R2, R7), and memory is checked against its bounds throughout (I9). All
+choices are drawn from a seed.
 """
 
 from collections.abc import Callable
@@ -26,8 +29,10 @@ from pubsub_emulator.icrc72.subscriber.core import Subscriber
 from pubsub_emulator.icrc72.values import of
 
 NAMESPACES: Final = ("story.p", "story.q")
+"""The namespaces of the two publishers."""
 
-_LOOKS: Final = 20  # rounds between two looks at the bounds
+_LOOKS: Final = 20
+"""The rounds between two checks of the bounds."""
 
 SMALL: Final = replace(
     DEFAULTS,
@@ -39,7 +44,7 @@ SMALL: Final = replace(
     publisher_wait=16,
     repeat_most=64,
 )
-"""Small bounds, so that stories meet them."""
+"""Small limits, so that stories reach them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +53,34 @@ class Plan:
 
     seed: bytes
     rounds: int = 100
+    """The rounds of the storm."""
     delay: int = 2
+    """By how many rounds a message may be late."""
     refuse: int = 10
-    load: int = 25  # in how many rounds of a hundred a publisher makes an event
+    """The percentage of requests that are refused."""
+    load: int = 25
+    """The percentage of rounds in which a publisher makes an event."""
     deaths: int = 0
+    """How many broadcasters are removed."""
     pauses: int = 0
+    """Whether broadcasters and the orchestrator are stopped for a while."""
     downs: int = 0
+    """Whether subscribers are stopped for a while."""
     upgrades: int = 0
+    """Whether canisters are upgraded."""
     churn: bool = False
-    retires: int = 0  # how many broadcasters are retired
+    """Whether some subscribers change their subscriptions."""
+    retires: int = 0
+    """How many broadcasters are retired."""
     settings: Settings = SMALL
 
     @property
     def calm(self) -> bool:
-        """True when order must hold as well: nobody is taken for dead, suspended or away."""
+        """Return whether order must hold, too: no canister is away for long or taken for dead."""
         return not (self.deaths or self.pauses or self.downs or self.retires)
 
 
+# `drawn` chooses one of these by its position.
 _TROUBLES: Final = (
     Plan(b""),
     Plan(b"", churn=True),
@@ -78,7 +94,7 @@ _TROUBLES: Final = (
 
 
 def drawn(seed: bytes) -> Plan:
-    """The plan of a seed: every kind of trouble, alone and together."""
+    """Return the plan for a seed: no trouble, one kind of it, or several together."""
     draws = Draws(seed, "plan")
     kind = draws.below(8)
     refuse = (0, 10, 30)[draws.below(3)]
@@ -87,10 +103,10 @@ def drawn(seed: bytes) -> Plan:
 
 
 class Maker(App):
-    """A publisher: makes an event for each call."""
+    """A publisher that makes an event at each call."""
 
     def on_call(self, ctx: Context, method: str, _arg: bytes) -> None:
-        """Make an event that says its own number."""
+        """Make an event in the namespace `method` that contains its own id."""
         if self.publisher is not None:
             mine = self.publisher.state.mine[method]
             number = mine.last + len(mine.waiting) + 1
@@ -99,14 +115,14 @@ class Maker(App):
 
 
 class Witness(App):
-    """A subscriber that remembers what it handled: namespaces and ids."""
+    """A subscriber that remembers the namespaces and ids of the events that it has handled."""
 
     def keep_data(self) -> int:
-        """The length of the list, which only grows."""
+        """Return the length of the list: it only grows, so a copy is not needed to undo a trap."""
         return len(self.data)
 
     def undo_data(self, before: int) -> None:
-        """Cut the list."""
+        """Cut the list to its former length."""
         del self.data[before:]
 
     def on_event(self, _ctx: Context, event: EventNotification) -> None:
@@ -114,7 +130,7 @@ class Witness(App):
         self.data.append((event.namespace, event.eventId))
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Change a subscription: its stop, its filter."""
+        """Change the subscription to the pattern `method`: stop or start it, or set its filter."""
         if self.subscriber is not None:
             wanted = self.subscriber.state.wanted[method]
             if wanted.id is not None:
@@ -127,32 +143,40 @@ class Witness(App):
 
 
 Passes = Callable[[int], bool]
+"""Returns whether the event with an id passes a subscriber's filter and skip."""
 
 
 @dataclass(slots=True)
 class CanisterStory:
-    """A story that is being told."""
+    """A running story."""
 
     plan: Plan
     system: PubSub
     publishers: dict[str, Principal]
+    """The publishers by namespace."""
     steady: dict[Principal, tuple[str, tuple[str, ...], Passes]]
-    """Subscribers that stay: their kind, what they subscribe to, what passes."""
+    """Subscribers that do not change: their kind, patterns, and the events that pass."""
     guests: list[Principal]
+    """Subscribers that may change their subscriptions. Their events are not checked."""
     paused: dict[Principal, int] = field(default_factory=dict)
+    """Stopped canisters, and the rounds in which they are started again."""
     dead: dict[Principal, None] = field(default_factory=dict)
+    """Broadcasters that were removed."""
     retired: dict[Principal, None] = field(default_factory=dict)
+    """Broadcasters that were told to retire."""
     upgrading: dict[Principal, None] = field(default_factory=dict)
-    silent: bool = False  # a broadcaster was taken for dead, if only for a while
+    """Canisters that are stopping in order to be upgraded."""
+    silent: bool = False
+    """Whether a broadcaster was ever taken for dead."""
 
     @property
     def network(self) -> CanisterNetwork:
-        """The network of the story."""
+        """Return the network of the story."""
         return self.system.network
 
 
 class Surprise(Exception):
-    """A violated expectation: an event is lost, doubled or out of order, or a bound does not hold."""
+    """An expectation is violated: an event is lost, doubled or late, or a bound is exceeded."""
 
 
 def _emulated(network: CanisterNetwork, settings: Settings) -> PubSub:
@@ -164,7 +188,10 @@ def begin(
     observers: tuple[Observer, ...] = (),
     deployed: Callable[[CanisterNetwork, Settings], PubSub] = _emulated,
 ) -> CanisterStory:
-    """Set a story up: install everything and let it register. `deployed` installs orchestrator and broadcasters."""
+    """Set a story up: create the network and install all canisters.
+
+    `deployed` installs the orchestrator and the broadcasters, which may be foreign implementations.
+    """
     network = CanisterNetwork(2, seed=plan.seed, schedule=Schedule(plan.seed, plan.delay, plan.refuse))
     network.observers.extend(observers)
     system = deployed(network, plan.settings)
@@ -191,7 +218,11 @@ def begin(
 
 
 def finish(story: CanisterStory, each_round: Callable[[], None] = lambda: None) -> None:
-    """Tell a story that was set up to its end; `each_round` is called in the storm. Raises `Surprise`."""
+    """Run the storm and the calm of a story, and check it.
+
+    `each_round` is called in each round of the storm. Raises `Surprise` if an expectation is
+    violated.
+    """
     draws = Draws(story.plan.seed, "story")
     for _ in range(story.plan.rounds):
         _trouble(story, draws)
@@ -205,7 +236,7 @@ def finish(story: CanisterStory, each_round: Callable[[], None] = lambda: None) 
 
 
 def step(story: CanisterStory) -> None:
-    """One round; who was away long enough comes back, upgrades go on."""
+    """Run one round, in which pauses end, upgrades go on, and bounds are checked now and then."""
     network = story.network
     for who, until in list(story.paused.items()):
         if network.round >= until:
@@ -224,6 +255,7 @@ def step(story: CanisterStory) -> None:
 
 
 def _trouble(story: CanisterStory, draws: Draws) -> None:
+    """Draw and cause the trouble of a round. Each kind has its own probability."""
     plan, network = story.plan, story.network
     brokers = story.system.broadcasters
     settled = network.round > plan.rounds // 4
@@ -250,8 +282,9 @@ def _trouble(story: CanisterStory, draws: Draws) -> None:
 
 
 def _kill(story: CanisterStory, who: Principal) -> None:
+    """Remove a broadcaster, unless its subnet would have none left."""
     if any(subnet_of(each) == subnet_of(who) for each in story.retired):
-        return  # nobody would be left on its subnet
+        return
     story.dead[who] = None
     story.paused.pop(who, None)
     story.upgrading.pop(who, None)
@@ -271,12 +304,18 @@ def make(story: CanisterStory, name: str, who: Principal) -> None:
 
 
 def calm(story: CanisterStory, most: int = 12_000) -> None:
-    """Let the storm pass, then let a few more events show what is missing, until everything rests."""
+    """Run without trouble until nothing is under way.
+
+    A few more events are made, because subscribers notice missing events only by later ones. Raises
+    `Surprise` if the network is not at rest after `most` rounds.
+    """
     network = story.network
     for _ in range(100 if story.plan.calm else 400):
         step(story)
     network.schedule = Schedule(story.plan.seed)
-    for _ in range(most):  # until broadcasters know all they should: a last event must not enter where nobody listens
+    # Until all assignments are confirmed: the last events must not enter at a broadcaster that does
+    # not yet serve the subscribers, since no later event would show that they are missing.
+    for _ in range(most):
         if not any(each.dirty and not each.dead for each in story.system.brokers.values()):
             break
         step(story)
@@ -295,7 +334,7 @@ def calm(story: CanisterStory, most: int = 12_000) -> None:
 
 
 def restless(story: CanisterStory) -> list[str]:
-    """Everything that is still under way, one phrase each."""
+    """Return a phrase for each thing that is still under way."""
     found: list[str] = [f"{who.text[:5]} is away" for who in (*story.paused, *story.upgrading)]
     for name, who in story.publishers.items():
         publisher = story.system.publisher(who)
@@ -305,7 +344,7 @@ def restless(story: CanisterStory) -> list[str]:
 
 
 def check(story: CanisterStory) -> None:
-    """Compare what was handled with the logs. Raises `Surprise`."""
+    """Compare the events that subscribers have handled with the logs. Raises `Surprise`."""
     states = {name: story.system.publisher(who).state for name, who in story.publishers.items()}
     logs = {name: [row.event.eventId for row in state.log] for name, state in states.items()}
     for who, (kind, names, passes) in story.steady.items():
@@ -328,12 +367,18 @@ def _check_all_bounds(story: CanisterStory) -> None:
 
 
 def _check_one(story: CanisterStory, what: str, got: list[int], full: list[int], app: App) -> None:
+    """Compare the ids that a subscriber has handled (`got`) with those that pass (`full`).
+
+    All events from the first one handled on must be there, once. Order is only required if no event
+    had to be replayed.
+    """
     if len(set(got)) != len(got):
         raise Surprise(f"{what}: handled twice: {sorted({n for n in got if got.count(n) > 1})[:8]}")
     if set(got) - set(full):
         raise Surprise(f"{what}: handled what does not pass: {sorted(set(got) - set(full))[:8]}")
     if not got:
-        if full and story.plan.calm and not story.silent:  # who was away or moved may have come after the last event
+        # A subscriber that was away or moved may have registered after the last event.
+        if full and story.plan.calm and not story.silent:
             raise Surprise(f"{what}: handled nothing of {len(full)}")
         return
     deaths = story.silent or any(each.sick for each in story.system.brokers.values())
@@ -348,6 +393,7 @@ def _check_one(story: CanisterStory, what: str, got: list[int], full: list[int],
 
 
 def _check_bounds(story: CanisterStory, broadcaster: Broadcaster) -> None:
+    """Check the memory of a broadcaster, and that its store counts references correctly (I9)."""
     state, settings = broadcaster.state, story.plan.settings
     if state.bytes_own > settings.store_bytes or state.bytes_relayed > settings.store_bytes:
         raise Surprise(f"the store of a broadcaster holds {state.bytes_own} and {state.bytes_relayed} bytes")
@@ -367,6 +413,7 @@ def _check_bounds(story: CanisterStory, broadcaster: Broadcaster) -> None:
 
 
 def _check_subscriber(story: CanisterStory, subscriber: Subscriber) -> None:
+    """Check the memory of a subscriber (I9)."""
     state, settings = subscriber.state, story.plan.settings
     held = sum(len(chain.held) for chain in state.chains.values())
     if held > settings.held or len(state.gaps) > settings.gaps:

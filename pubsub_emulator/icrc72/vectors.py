@@ -1,4 +1,8 @@
-"""The formats of vectors of the Internet Computer and ICRC-72, as `pubsub vectors check` reads them."""
+"""The formats of test vectors of the Internet Computer and ICRC-72, for `pubsub vectors check`.
+
+Each format has a function that recognises its documents, and one that checks a vector against this
+implementation and raises `Mismatch` if they differ.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +25,10 @@ T = TypeVar("T")
 
 
 def _exactly(*fields: str) -> Callable[[Document], bool]:
-    """Fits documents whose first vector has these fields, and besides them at most its `source`."""
+    """Return whether the first vector of a document has exactly these fields.
+
+    It may also have a `source`.
+    """
 
     def fits(document: Document) -> bool:
         vectors = document.get("vectors")
@@ -32,6 +39,7 @@ def _exactly(*fields: str) -> Callable[[Document], bool]:
 
 
 def _refused(what: str, run: Callable[[], object]) -> None:
+    """Check that `run` raises an error of this project."""
     try:
         run()
     except PubsubError:
@@ -40,7 +48,7 @@ def _refused(what: str, run: Callable[[], object]) -> None:
 
 
 def _parsed(vector: Document, parse_text: Callable[[str], T]) -> T | None:
-    """What a text says; `None` where the vector says that it is refused, and it is."""
+    """Return the parsed text of a vector, or `None` if the vector wants it refused and it is."""
     written: str = vector["text_in"] if "text_in" in vector else vector["text"]
     if not vector.get("error"):
         return parse_text(written)
@@ -118,6 +126,7 @@ def _skip(vector: Document) -> None:
 
 
 def _both(decoder: Callable[[bytes], T], vector: Document) -> T:
+    """Decode the encodings of two other implementations, which must give the same values."""
     found = decoder(unhex(vector["py"]))
     if decoder(unhex(vector["js"])) != found:
         raise Mismatch("the two encodings are read as different values")
@@ -140,6 +149,7 @@ def _candid_message(vector: Document) -> None:
 
 
 def _conformance(vector: Document) -> None:
+    """Check a test of Candid's own conformance suite."""
     types = parse_types(vector["type"], parse(vector["defs"]).types)
     decoder = Decoder(types)
     raw = unhex(vector["bytes"])
@@ -156,6 +166,7 @@ def _conformance(vector: Document) -> None:
 
 
 def _coercion(vector: Document) -> None:
+    """Check how a message of other types is read as a type of a service."""
     types, raw = interface(vector["did"]).types, unhex(vector["bytes"])
     wanted = types[vector["type"]] if vector["type"] in types else parse_types(f"({vector['type']})")[0]
     decoder = Decoder((wanted,))
