@@ -1,1 +1,1 @@
-"""Cheats of every role as named objects, and the stage on which they act."""
+"""Cheats of every role, which the audit must find, and the stage on which they act."""

@@ -1,4 +1,8 @@
-"""Broadcasters and relays that cheat."""
+"""Broadcasters and relays that cheat (IC-50).
+
+Each class overrides one method of an honest broadcaster's part. The names of the cheats in `CHEATS`
+say what it does.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -21,7 +25,7 @@ from pubsub_emulator.icrc72.values import Pairs, Skip, array, blob, map_, nat
 
 
 def cheating(acceptance: type[Acceptance] = Acceptance, delivery: type[Delivery] = Delivery) -> Brokers:
-    """A broadcaster that accepts or delivers in its own way."""
+    """Return a broadcaster whose parts for acceptance or delivery are replaced."""
 
     class Cheating(Broadcaster):
         accepts = acceptance
@@ -58,6 +62,7 @@ class _NoRelay(Acceptance):
 
 
 def _delivering(change: Callable[[EventNotification], EventNotification]) -> Brokers:
+    """Return a broadcaster that changes each notification of an event."""
 
     class Changed(Delivery):
         def _notification(self, note: Note) -> EventNotification:
@@ -87,17 +92,20 @@ class _Backwards(Delivery):
 
 
 def _burst(stage: Stage) -> None:
+    """Publish several events in one round, so that a batch can be reordered."""
     stage.tell(stage.teller, NAMESPACE, range(1, 7), rounds=0)
     stage.network.step(60)
 
 
 def _favours(note: EventNotification) -> EventNotification:
+    """Exchange the positions of two subscribers in the priority header."""
     (place, _) = read(note.headers).priority
     last = (keys.PRIORITY, array([nat(3 - (place or 0)), nat(2)]))
     return note._replace(headers=tuple(last if each[0] == keys.PRIORITY else each for each in note.headers or ()))
 
 
 def _favoured(stage: Stage) -> None:
+    """Publish an event to two subscribers of different rank."""
     name = "stage.ranked"
     made = [stage.actor(1, None, {name: {}}) for _ in range(2)]
     ranks = [[bytes(who), rank] for who, rank in zip(made, (1, 9), strict=True)]
@@ -107,6 +115,7 @@ def _favoured(stage: Stage) -> None:
 
 
 def _forge(stage: Stage) -> None:
+    """Let a broadcaster forge a system event of the orchestrator to the far subscriber."""
     data = map_({keys.EXIT_REMOVE: array([array([nat(1), blob(stage.exit)])])})
     name = system_namespace("subscriber", stage.far)
     note = EventNotification(9999, 9999, None, 1, name, data, None, stage.system.orchestrator, None)
@@ -114,6 +123,7 @@ def _forge(stage: Stage) -> None:
 
 
 def _as(stage: Stage, who: Principal, to: Principal, method: Method[A, R], value: A) -> None:
+    """Let a canister that is not an actor make a call, by patching its `update`."""
     canister, raw = stage.network.canister(who), method.argument(value)
     honest = canister.update
 
@@ -130,6 +140,8 @@ def _as(stage: Stage, who: Principal, to: Principal, method: Method[A, R], value
 
 
 def _relays(headers: Callable[[Stage], Pairs]) -> Deed:
+    """Return a deed: the entry relays an event with these headers to the exit."""
+
     def deed(stage: Stage) -> None:
         stage.emit(2)
         event = stage.event(stage.teller, 3, 2, headers=headers(stage))

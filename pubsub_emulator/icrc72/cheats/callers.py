@@ -1,4 +1,7 @@
-"""Publishers, subscribers and strangers: calls that they should not make, answers that they owe."""
+"""Publishers, subscribers and strangers that cheat (IC-50).
+
+They make calls that they must not make, or do not answer as they must.
+"""
 
 from collections.abc import Callable
 from typing import Final, Literal
@@ -16,6 +19,8 @@ from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
 
 
 def _brings(make: Callable[[Stage], Event]) -> Deed:
+    """Return a deed: the publisher publishes three honest events and then this one."""
+
     def deed(stage: Stage) -> None:
         stage.emit(3)
         stage.say(stage.teller, stage.entry, methods.PUBLISH, (make(stage),))
@@ -24,6 +29,7 @@ def _brings(make: Callable[[Stage], Event]) -> Deed:
 
 
 def _copies(stage: Stage) -> None:
+    """Let a second publisher, who is allowed, use an id of the first one."""
     who, there = stage.near, stage.system.orchestrator
     named: Variant[Literal["namespace"], str] = Variant("namespace", NAMESPACE)
     change = PublicationUpdate(named, (keys.list_key("publishers:allowed"), array([blob(who)])))
@@ -35,10 +41,12 @@ def _copies(stage: Stage) -> None:
 
 
 def _early(stage: Stage) -> None:
+    """Let a canister publish that has never got an entry."""
     stage.say(stage.stranger, stage.exit, methods.PUBLISH, (stage.event(stage.stranger, 1),))
 
 
 def _confirms(stage: Stage) -> None:
+    """Let a stranger confirm notifications for a subscriber that is stopped."""
     stage.network.stop(stage.far)
     stage.network.step(2)
     stage.emit(3)
@@ -48,11 +56,14 @@ def _confirms(stage: Stage) -> None:
 
 
 def _floods(stage: Stage) -> None:
+    """Register more subscriptions than the quota, which is 5 on the stage."""
     items = tuple(SubscriptionRegistration(f"flood.n{at}", ()) for at in range(9))
     stage.say(stage.stranger, stage.system.orchestrator, methods.REGISTER_SUBSCRIPTION, items)
 
 
 def _fakes(role: str) -> Deed:
+    """Return a deed: a stranger notifies a broadcaster or a subscriber."""
+
     def deed(stage: Stage) -> None:
         target, name = stage.far, NAMESPACE
         if role == "broadcaster":
@@ -64,6 +75,7 @@ def _fakes(role: str) -> Deed:
 
 
 def _bombs(stage: Stage) -> None:
+    """Send a small message that claims a vector of a billion nulls."""
     stage.shout(stage.stranger, stage.exit, "icrc72_publish", bytes.fromhex("4449444c016d7f01008094ebdc03"))
 
 
@@ -74,11 +86,14 @@ class _Traps(Actor):
 
 class _Mute(Actor):
     def init(self, ctx: Context) -> None:
+        # The state of the inbox stays; only its code is replaced.
         self.inbox.__class__ = _MuteInbox
         super().init(ctx)
 
 
 class _MuteInbox(Inbox):
+    """An inbox that confirms system events until the first event, and then nothing more."""
+
     def _confirm(self, ctx: Context) -> None:
         if self.state.counts.get("notifications"):
             self.state.confirm.clear()
@@ -86,6 +101,8 @@ class _MuteInbox(Inbox):
 
 
 class _Withholding(Actor):
+    """A subscriber that never answers trusted notifications: it keeps calling itself."""
+
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         if method in {"icrc72_handle_notification_trusted", "for ever"}:
             ctx.call(ctx.me, "for ever", b"")
@@ -94,6 +111,7 @@ class _Withholding(Actor):
 
 
 def _joined_by(code: type[Actor], rounds: int = 0) -> Deed:
+    """Return a deed: a subscriber of this class joins, and gets events."""
 
     def deed(stage: Stage) -> None:
         stage.actor(1, None, {NAMESPACE: {}}, code)

@@ -1,4 +1,4 @@
-"""Every cheat that the audit must name."""
+"""The catalogue of all cheats that the audit must find."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Cheats in replays (RP-14)."""
+"""Publishers, broadcasters, subscribers and archives that cheat in replays (RP-14)."""
 
 from typing import Any, Final
 
@@ -21,12 +21,14 @@ from pubsub_emulator.icrc72.values import class_, map_, nat, of, text
 
 
 def _crowd(stage: Stage) -> None:
+    """Replay events while there is another subscriber, who must not get them."""
     stage.actor(1, None, {NAMESPACE: {}})
     stage.network.step(60)
     stage.replayed()
 
 
 def _silence(stage: Stage) -> None:
+    """Replay events, and wait until a report is overdue."""
     stage.replayed()
     stage.network.step(250)
 
@@ -37,9 +39,10 @@ class _Mute(Replays):
 
 
 def _telling(lying: type[Replays]) -> type[App]:
+    """Return a publisher whose part for replays is replaced."""
 
     class Liar(Actor):
-        def __init__(self, *given: Any, **named: Any) -> None:  # those of every app
+        def __init__(self, *given: Any, **named: Any) -> None:
             super().__init__(*given, **named)
             if self.publisher is not None:
                 self.publisher.replays = lying(self.publisher.orchestrator, self.publisher.settings, self.publisher)
@@ -83,6 +86,7 @@ class _Again(Replays):
 
 
 def _unasked(stage: Stage) -> None:
+    """Let the publisher send an event of a replay that does not exist."""
     stage.emit(3)
     headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(77)))
     stage.say(stage.teller, stage.entry, methods.PUBLISH, (stage.event(stage.teller, 2, 1, headers=headers),))
@@ -95,6 +99,7 @@ class _Rewriting(Archive):
 
 
 def _rewrites(stage: Stage) -> None:
+    """Replay events from an archive that changes the data of one."""
     name, network, system = "stage.kept", stage.network, stage.system
     archive = _Rewriting(MemoryStore(name))
     where = network.create(0, RoleCanister([archive]))
