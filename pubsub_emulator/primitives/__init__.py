@@ -1,1 +1,4 @@
-"""Numeric types, SCALE, hashing, storage keys, weights and pub-sub types: the lowest room, which imports no other."""
+"""Numeric types, SCALE, hashing, storage keys, weights and pub-sub types.
+
+This is the lowest room: it imports no other room.
+"""

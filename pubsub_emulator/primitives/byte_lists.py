@@ -1,4 +1,7 @@
-"""`Vec<Vec<u8>>` of thousands of elements: prefixes of one or two bytes (below 16,384) are read without a call."""
+"""SCALE lists of byte strings (`Vec<Vec<u8>>`) with thousands of elements.
+
+Lengths below 16,384 have prefixes of one or two bytes. They are read without a call of `Reader`.
+"""
 
 from collections.abc import Sequence
 
@@ -6,7 +9,7 @@ from pubsub_emulator.primitives.scale import Reader, encode_compact
 
 
 def encode_bytes_list(values: Sequence[bytes]) -> bytes:
-    """The count, then each value after its length."""
+    """Encode the count, then each value after its length."""
     parts = [encode_compact(len(values))]
     for value in values:
         length = len(value)
@@ -15,7 +18,10 @@ def encode_bytes_list(values: Sequence[bytes]) -> bytes:
 
 
 def read_byte_strings(reader: Reader, count: int) -> list[bytes]:
-    """The next `count` of `Vec<u8>`. Raises `ScaleError`."""
+    """Return the next `count` byte strings (`Vec<u8>`) of `reader`.
+
+    Raises `ScaleError`.
+    """
     data = reader.data
     size = len(data)
     pos = reader.pos
@@ -35,7 +41,8 @@ def read_byte_strings(reader: Reader, count: int) -> list[bytes]:
             pos = end
         else:
             reader.pos = pos
-            out.append(reader.bytes_())  # a longer one, the last, or one that is not whole
+            # A longer value, the last one, or one that is incomplete.
+            out.append(reader.bytes_())
             pos = reader.pos
     reader.pos = pos
     return out

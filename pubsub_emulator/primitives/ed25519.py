@@ -1,8 +1,11 @@
 """Ed25519 signatures (RFC 8032, deterministic), with which collators seal headers.
 
-A signature is accepted by the rule of RFC 8032 with cofactor: `8 s B = 8 R + 8 k A`, canonical encodings only, and `s`
-below the order. OpenSSL checks `s B = R + k A`, which implies it, in a third of the time, but reads keys that are not
-canonical. So what OpenSSL accepts for a canonical key is accepted, and pycryptodome decides about everything else.
+A signature is accepted by the rule of RFC 8032 with cofactor: `8 s B = 8 R + 8 k A`, canonical
+encodings only, and `s` below the order.
+
+OpenSSL checks the stricter `s B = R + k A` in a third of the time, but it accepts keys that are not
+canonical. So this module checks that the key is canonical, accepts each signature that OpenSSL
+accepts, and lets pycryptodome decide about the others.
 """
 
 from functools import lru_cache
@@ -13,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 KEY_LENGTH: Final = 32
 PRIME: Final = (1 << 255) - 19
-"""Of the field of the curve's coordinates."""
+"""The prime of the field of the curve's coordinates."""
 
 
 @lru_cache(maxsize=1024)
@@ -23,7 +26,10 @@ def _secret(seed: bytes) -> Ed25519PrivateKey:
 
 @lru_cache(maxsize=1024)
 def _public(key: bytes) -> Ed25519PublicKey | None:
-    """The key, if it encodes a point in the only way allowed: `y` below the prime, and no sign for an `x` of zero."""
+    """Return the key if it is the canonical encoding of a point, else `None`.
+
+    Canonical means that `y` is below the prime and that an `x` of zero has no sign bit.
+    """
     if len(key) != KEY_LENGTH:
         return None
     sign, y = divmod(int.from_bytes(key, "little"), 1 << 255)
@@ -33,17 +39,20 @@ def _public(key: bytes) -> Ed25519PublicKey | None:
 
 
 def public_key(seed: bytes) -> bytes:
-    """The public key of a 32-byte seed, 32 bytes."""
+    """Return the public key of a 32-byte seed, 32 bytes."""
     return _secret(seed).public_key().public_bytes_raw()
 
 
 def sign(seed: bytes, message: bytes) -> bytes:
-    """The 64-byte signature of `message`."""
+    """Return the 64-byte signature of `message`."""
     return _secret(seed).sign(message)
 
 
 def verify(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is a signature of `message` by `key`; `False` if `key` is not a point of the curve."""
+    """Return whether `signature` is a signature of `message` by `key`.
+
+    It is `False` if `key` is not a point of the curve.
+    """
     known = _public(key)
     if known is None:
         return False
@@ -55,7 +64,7 @@ def verify(key: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def _accepted(key: bytes, message: bytes, signature: bytes) -> bool:
-    """The rule with cofactor."""
+    """Apply the rule with cofactor."""
     from Crypto.Signature import eddsa  # noqa: PLC0415  # a seventh of the start of a command, and honest seals need none
 
     try:

@@ -1,8 +1,8 @@
-"""The root of every expected failure, and the failure that nobody may catch.
+"""The root of every expected failure, and the failure that must not be caught.
 
-Its families never mix: a call that failed (`runtime.framework.dispatch.DispatchError`), a block that is not valid
-(`runtime.parachain.block.InvalidBlock`), and a trie that cannot answer (`trie.TrieError`). Neither do they mix with a
-defect of this program (`DefensiveFailure`).
+The families of errors never mix: a call that failed (`runtime.framework.dispatch.DispatchError`), a
+block that is not valid (`runtime.parachain.block.InvalidBlock`), a trie that cannot answer
+(`trie.TrieError`), and a defect of this program (`DefensiveFailure`).
 """
 
 from typing import ClassVar
@@ -12,11 +12,17 @@ class PubsubError(Exception):
     """Root of every failure that a caller is expected to handle."""
 
     is_infrastructure: ClassVar[bool] = False
-    """Whether something outside of the request failed: a disk, a database, a node that does not answer."""
+    """Whether something outside of the request failed.
+
+    Examples are a disk, a database, or a node that does not answer.
+    """
 
 
 class MissingPackage(PubsubError):
-    """An optional package is not installed. A command adds how to install it."""
+    """An optional package is not installed.
+
+    Commands add to the message how to install it.
+    """
 
     is_infrastructure = True
     name: str = ""
@@ -24,8 +30,11 @@ class MissingPackage(PubsubError):
 
 
 class ScaleError(PubsubError):
-    """The bytes are not a SCALE encoding of the expected type, or a value does not fit into its type."""
+    """Bytes do not encode the expected SCALE type, or a value does not fit into its type."""
 
 
 class DefensiveFailure(AssertionError):
-    """An invariant of this program is broken. This is a defect here and never bad input, so nobody catches it."""
+    """An invariant of this program is broken.
+
+    This is a defect of the program and never bad input, so it must not be caught.
+    """

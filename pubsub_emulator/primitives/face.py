@@ -1,4 +1,7 @@
-"""The names that a package offers: its stub lists them, and each is imported from its module when it is first used."""
+"""Lazy exports of a package.
+
+The package's stub lists the names. Each name is imported from its module on first use.
+"""
 
 import re
 import sys
@@ -12,15 +15,19 @@ _LINE: Final = re.compile(r"^from \.(\S+) import (\w+) as (\w+)(?:  #.*)?$", re.
 
 @cache
 def homes(package: str) -> dict[str, tuple[str, str]]:
-    """The module of each name of a package, and its name there, as `__init__.pyi` lists them."""
+    """Return the module of each name of a package, and its name there.
+
+    The package's `__init__.pyi` lists them.
+    """
     import pkgutil  # noqa: PLC0415  # only a program that asks for names needs it
 
-    stub = pkgutil.get_data(package, "__init__.pyi") or b""  # from an archive, too
+    # `get_data` also reads from a zip archive.
+    stub = pkgutil.get_data(package, "__init__.pyi") or b""
     return {public: (f"{package}.{module}", name) for module, name, public in _LINE.findall(stub.decode())}
 
 
 def face(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package, for its `__init__.py`."""
+    """Return `__getattr__` and `__dir__` of a package, for its `__init__.py`."""
 
     def find(name: str) -> object:
         if name == "__all__":

@@ -1,7 +1,7 @@
 """The hashes of Substrate state: blake2b and xxhash, plain and as FRAME storage hashers.
 
-`blake2_256` copies one prepared `hashlib` object: on short inputs that is a third cheaper than constructing one, and
-state roots are made of short inputs.
+`blake2_256` copies a prepared `hashlib` object. On short inputs, which state roots consist of, that
+is a third cheaper than constructing one.
 """
 
 from collections.abc import Iterable
@@ -13,19 +13,22 @@ from xxhash import xxh64_intdigest
 from pubsub_emulator.primitives.types import Hash
 
 new_blake2_256: Final = blake2b(digest_size=32).copy
-"""Makes an empty hash object, to which data is added piece by piece."""
+"""Make an empty hash object, to which data is added piece by piece."""
 _new_128: Final = blake2b(digest_size=16).copy
 
 
 def blake2_256(data: bytes) -> Hash:
-    """The 32-byte blake2b digest that names trie nodes, headers and messages."""
+    """Return the 32-byte blake2b digest that names trie nodes, headers and messages."""
     hasher = new_blake2_256()
     hasher.update(data)
     return hasher.digest()  # type: ignore[return-value]  # a NewType call costs 50 ns in the hottest function there is
 
 
 def by_hash(nodes: Iterable[bytes]) -> dict[Hash, bytes]:
-    """Each of `nodes` by its blake2b-256; without a call for each, which proofs have by the thousand."""
+    """Return each of `nodes` by its blake2b-256.
+
+    Proofs have thousands of nodes, so this avoids a call of `blake2_256` for each.
+    """
     out: dict[Hash, bytes] = {}
     fresh, update, digest = new_blake2_256, blake2b.update, blake2b.digest
     for node in nodes:
@@ -36,7 +39,10 @@ def by_hash(nodes: Iterable[bytes]) -> dict[Hash, bytes]:
 
 
 def counted(prefix: bytes, first: int, count: int) -> bytes:
-    """The blake2b-256 of `prefix` and a u64, for `count` numbers from `first` on, one after the other."""
+    """Return the concatenated blake2b-256 digests of `prefix` and a u64 number.
+
+    The numbers are the `count` numbers from `first` on.
+    """
     begun = new_blake2_256()
     begun.update(prefix)
     out: list[bytes] = []
@@ -48,50 +54,63 @@ def counted(prefix: bytes, first: int, count: int) -> bytes:
 
 
 def blake2_128(data: bytes) -> bytes:
-    """The 16-byte blake2b digest, as `Blake2_128` storage hashers use it."""
+    """Return the 16-byte blake2b digest, as `Blake2_128` storage hashers use it."""
     hasher = _new_128()
     hasher.update(data)
     return hasher.digest()
 
 
 def token_hash(token: str) -> bytes:
-    """The SHA-256 that is stored of a bearer token, 32 bytes. Tokens are random, so no salt is needed.
+    """Return the SHA-256 that is stored instead of a bearer token, 32 bytes.
 
-    A token that is not UTF-8 has a hash too, and no other token has the same: it is unknown, never an error.
+    Tokens are random, so no salt is needed. A token that is not UTF-8 has a hash of its own. It is
+    thus an unknown token and never an error.
     """
     return sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def twox_64(data: bytes) -> bytes:
-    """xxHash64 with seed 0, little endian, 8 bytes."""
+    """Return the xxHash64 with seed 0, little endian, 8 bytes."""
     return xxh64_intdigest(data, 0).to_bytes(8, "little")
 
 
 def twox_128(data: bytes) -> bytes:
-    """xxHash64 with seeds 0 and 1 side by side, 16 bytes: pallet and storage item prefixes."""
+    """Return the xxHash64 with seeds 0 and 1 side by side, 16 bytes.
+
+    Prefixes of pallets and storage items are made of it.
+    """
     return xxh64_intdigest(data, 0).to_bytes(8, "little") + xxh64_intdigest(data, 1).to_bytes(8, "little")
 
 
 def twox_256(data: bytes) -> bytes:
-    """xxHash64 with seeds 0 to 3 side by side, 32 bytes."""
+    """Return the xxHash64 with seeds 0 to 3 side by side, 32 bytes."""
     return b"".join(xxh64_intdigest(data, seed).to_bytes(8, "little") for seed in range(4))
 
 
 def twox64_concat(data: bytes) -> bytes:
-    """FRAME `Twox64Concat`: the hash, then the key itself, so that keys can be read back from storage."""
+    """Hash a key with FRAME's `Twox64Concat`: the xxHash64, then the key itself.
+
+    The key follows so that it can be read back from storage.
+    """
     return xxh64_intdigest(data, 0).to_bytes(8, "little") + data
 
 
 def blake2_128_concat(data: bytes) -> bytes:
-    """FRAME `Blake2_128Concat`: as `twox64_concat`, with a hash for which an attacker cannot choose colliding keys."""
+    """Hash a key with FRAME's `Blake2_128Concat`: the blake2b-128, then the key itself.
+
+    Unlike with `twox64_concat`, an attacker cannot choose keys that collide.
+    """
     return blake2_128(data) + data
 
 
 def identity(data: bytes) -> bytes:
-    """FRAME `Identity`: the key itself. Only for keys that are hashes already."""
+    """Return the key itself, as FRAME's `Identity`.
+
+    Use it only for keys that are hashes already.
+    """
     return data
 
 
 def blake2_64(data: bytes) -> bytes:
-    """The 8-byte blake2b digest, which identifies runtime APIs."""
+    """Return the 8-byte blake2b digest, which identifies runtime APIs."""
     return blake2b(data, digest_size=8).digest()

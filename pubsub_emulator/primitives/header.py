@@ -4,7 +4,14 @@
 Compact<u32>     number
 [u8; 32]         state_root
 [u8; 32]         extrinsics_root
-Vec<DigestItem>  digest      04 Consensus | 05 Seal | 06 PreRuntime, each ([u8; 4] engine, Vec<u8>); 00 Other(Vec<u8>)
+Vec<DigestItem>  digest
+
+A digest item is one of:
+
+04 Consensus     [u8; 4] engine, Vec<u8>
+05 Seal          [u8; 4] engine, Vec<u8>
+06 PreRuntime    [u8; 4] engine, Vec<u8>
+00 Other         Vec<u8>
 """
 
 from collections.abc import Sequence
@@ -24,7 +31,7 @@ BABE_ENGINE: Final = b"BABE"
 
 
 class DigestKind(IntEnum):
-    """Discriminants of `sp_runtime::generic::DigestItem` that headers here carry."""
+    """Discriminants of `sp_runtime::generic::DigestItem` that headers of this program have."""
 
     OTHER = 0
     CONSENSUS = 4
@@ -41,12 +48,15 @@ class DigestItem:
     data: bytes
 
     def encode(self) -> bytes:
-        """SCALE bytes."""
+        """Return the SCALE bytes."""
         return bytes((self.kind,)) + self.engine + encode_bytes(self.data)
 
 
 MAX_DIGEST_ITEMS: Final = 256
-"""The most digest items that `Header.read` accepts; headers of real chains have fewer than ten."""
+"""The maximum number of digest items that `Header.read` accepts.
+
+Headers of real chains have fewer than ten.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +69,19 @@ class Header:
     extrinsics_root: Hash
     digest: tuple[DigestItem, ...] = ()
     _hash: Hash = field(default=Hash(b""), init=False, repr=False, compare=False)
-    """The hash, once it was asked for."""
+    """The hash after the first call of `hash`, empty before."""
 
     def encode(self) -> bytes:
-        """SCALE bytes, as hashed and as stored in `Paras::Heads`."""
+        """Return the SCALE bytes, as hashed and as stored in `Paras::Heads`."""
         fixed = self.parent_hash + encode_compact(self.number) + self.state_root + self.extrinsics_root
         return b"".join((fixed, encode_compact(len(self.digest)), *(item.encode() for item in self.digest)))
 
     @staticmethod
     def decode(data: bytes) -> "Header":
-        """The header that all of `data` encodes. Raises `ScaleError`."""
+        """Return the header that all of `data` encodes.
+
+        Raises `ScaleError`.
+        """
         reader = Reader(data)
         header = Header.read(reader)
         reader.end()
@@ -76,7 +89,10 @@ class Header:
 
     @staticmethod
     def read(reader: Reader) -> "Header":
-        """The next header in `reader`. Raises `ScaleError`."""
+        """Return the next header in `reader`.
+
+        Raises `ScaleError`.
+        """
         parent = Hash(reader.take(32))
         number = reader.compact(32)
         state_root, extrinsics_root = Hash(reader.take(32)), Hash(reader.take(32))
@@ -87,26 +103,32 @@ class Header:
         return Header(parent, number, state_root, extrinsics_root, digest)
 
     def hash(self) -> Hash:
-        """blake2b-256 of the encoded header, seal included."""
+        """Return the blake2b-256 of the encoded header, seal included."""
         if not self._hash:
             object.__setattr__(self, "_hash", blake2_256(self.encode()))
         return self._hash
 
     def pre_hash(self) -> Hash:
-        """The hash that the author signs: that of the header without its seals."""
+        """Return the hash of the header without its seals, which the author signs."""
         return replace(self, digest=self.unsealed()).hash()
 
     def unsealed(self) -> tuple[DigestItem, ...]:
-        """The digest items but for seals, which the author adds after executing."""
+        """Return the digest items without seals, which the author adds after executing."""
         return tuple(item for item in self.digest if item.kind is not DigestKind.SEAL)
 
     def aura_slot(self) -> Slot | None:
-        """The slot claimed in the Aura pre-runtime digest; `None` if absent, repeated or not 8 bytes."""
+        """Return the slot that the Aura pre-runtime digest claims.
+
+        Return `None` if the digest is absent, repeated or not 8 bytes long.
+        """
         found = [log.data for log in self.digest if log.kind is DigestKind.PRE_RUNTIME and log.engine == AURA_ENGINE]
         return Slot(int.from_bytes(found[0], "little")) if len(found) == 1 and len(found[0]) == 8 else None
 
     def aura_seal(self) -> bytes | None:
-        """The author's signature, which must be the only Aura seal and the last digest item; else `None`."""
+        """Return the author's signature, or `None`.
+
+        It must be the only seal, the last digest item, and of the Aura engine.
+        """
         seals = [item for item in self.digest if item.kind is DigestKind.SEAL]
         if len(seals) != 1 or self.digest[-1] is not seals[0] or seals[0].engine != AURA_ENGINE:
             return None
@@ -114,22 +136,28 @@ class Header:
 
 
 def aura_pre_digest(slot: Slot) -> DigestItem:
-    """The pre-runtime digest that names a block's slot."""
+    """Return the pre-runtime digest that names a block's slot."""
     return DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, slot.to_bytes(8, "little"))
 
 
 def turn_of(slot: int, collators: Sequence[T]) -> T:
-    """The collator whose turn `slot` is (PS-80). `collators` take turns in their order and must not be empty."""
+    """Return the collator whose turn `slot` is (PS-80).
+
+    `collators` take turns in their order and must not be empty.
+    """
     return collators[slot % len(collators)]
 
 
 def aura_seal(signature: bytes) -> DigestItem:
-    """The Aura seal, the last digest item of a header."""
+    """Return the Aura seal, the last digest item of a header."""
     return DigestItem(DigestKind.SEAL, AURA_ENGINE, signature)
 
 
 def read_digest_item(reader: Reader) -> DigestItem:
-    """The next digest item. Raises `ScaleError` for kinds that no header here carries."""
+    """Return the next digest item.
+
+    Raises `ScaleError` for kinds that no header here carries.
+    """
     at = reader.pos
     tag = reader.u8()
     try:

@@ -1,4 +1,7 @@
-"""Values that publisher, relay chain and subscriber share: the child trie's key, the stored entry, its ttl."""
+"""Values that publisher, relay chain and subscriber share.
+
+They are the key of a publisher's child trie, the stored entry, and its time to live.
+"""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -14,24 +17,30 @@ KEY_LENGTH: Final = 32
 
 
 def derive_child_key(para: ParaId) -> bytes:
-    """Storage key of a publisher's child trie: SCALE of `([u8; 6] "pubsub", u32 para)`, 10 bytes (PS-1, PS-3)."""
+    """Return the storage key of a publisher's child trie, 10 bytes (PS-1, PS-3).
+
+    It is the SCALE encoding of `([u8; 6] "pubsub", u32 para)`.
+    """
     return b"pubsub" + para.to_bytes(4, "little")
 
 
 def publisher_root_key(para: ParaId) -> bytes:
-    """Top-trie key at which a publisher's child root is stored (PS-2)."""
+    """Return the top-trie key at which a publisher's child root is stored (PS-2)."""
     return child_root_key(derive_child_key(para))
 
 
 def key_from_hash(key: bytes) -> PubsubKey:
-    """A subscribed key given verbatim (PS-30). Raises `ScaleError` unless it has 32 bytes."""
+    """Return a subscribed key that is given as a hash, unchanged (PS-30).
+
+    Raises `ScaleError` unless it has 32 bytes.
+    """
     if len(key) != KEY_LENGTH:
         raise ScaleError(f"a published key has {KEY_LENGTH} bytes, not {len(key)}")
     return PubsubKey(key)
 
 
 def key_from_data(name: bytes) -> PubsubKey:
-    """A subscribed key given by name: its blake2b-256 (PS-30)."""
+    """Return a subscribed key that is given by name: the name's blake2b-256 (PS-30)."""
     return PubsubKey(blake2_256(name))
 
 
@@ -48,13 +57,16 @@ class PublishedEntry(NamedTuple):
     when_inserted: RelayBlockNumber
 
     def encode(self) -> bytes:
-        """SCALE bytes: compact length, value, ttl, when_inserted."""
+        """Return the SCALE bytes: compact length, value, ttl, when_inserted."""
         lifetime = self.ttl | self.when_inserted << 32
         return encode_compact(len(self.value)) + self.value + lifetime.to_bytes(8, "little")
 
     @staticmethod
     def decode(data: bytes) -> "PublishedEntry":
-        """The entry that all of `data` encodes. Raises `ScaleError`."""
+        """Return the entry that all of `data` encodes.
+
+        Raises `ScaleError`.
+        """
         end = len(data) - 8
         if 1 <= end <= 0x40:
             start = 1
@@ -69,14 +81,15 @@ class PublishedEntry(NamedTuple):
             lifetime = int.from_bytes(data[end:], "little")
             inserted: RelayBlockNumber = lifetime >> 32  # type: ignore[assignment]  # a call of the NewType is a tenth
             return PublishedEntry(data[start:end], lifetime & U32_MAX, inserted)
-        reader = Reader(data)  # longer values, and the reason for which anything else is refused
+        # Longer values take the general way. It also raises the error for invalid ones.
+        reader = Reader(data)
         entry = PublishedEntry(reader.bytes_(), reader.uint(4), RelayBlockNumber(reader.uint(4)))
         reader.end()
         return entry
 
 
 def entry_length(value_length: int) -> int:
-    """Bytes of an encoded entry whose value has `value_length` bytes."""
+    """Return the length of an encoded entry whose value has `value_length` bytes."""
     return compact_len(value_length) + value_length + 8
 
 
@@ -104,7 +117,10 @@ _TIMED_OUT: Final = TimedOut()
 
 
 def ttl_state(ttl: int, when_inserted: int, relay_parent: RelayBlockNumber) -> TtlState:
-    """Freshness of an entry, measured at the relay parent's height (PS-65). No wrap at u32::MAX (PS-13)."""
+    """Return how long an entry is still fresh at the relay parent's height (PS-65).
+
+    The sum does not wrap at u32::MAX (PS-13).
+    """
     if ttl == 0:
         return _INFINITE
     left = when_inserted + ttl - relay_parent
@@ -112,7 +128,10 @@ def ttl_state(ttl: int, when_inserted: int, relay_parent: RelayBlockNumber) -> T
 
 
 def encode_ttl_state(state: TtlState) -> bytes:
-    """SCALE of the Rust enum `TtlState { Infinite, ValidFor(u32), TimedOut }`; the count saturates at u32."""
+    """Encode a state as Rust's `TtlState { Infinite, ValidFor(u32), TimedOut }`.
+
+    The count of `ValidFor` saturates at u32.
+    """
     match state:
         case Infinite():
             return b"\x00"
@@ -123,7 +142,10 @@ def encode_ttl_state(state: TtlState) -> bytes:
 
 
 def node_cost(length: int) -> int:
-    """The bytes that a proof node of `length` bytes is charged: its bytes and their SCALE length prefix."""
+    """Return the bytes that a proof node of `length` bytes is charged.
+
+    They are the node itself and the SCALE prefix of its length.
+    """
     if length < 0x4000:
         return length + (1 if length < 0x40 else 2)
     return length + compact_len(length)

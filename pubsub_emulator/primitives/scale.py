@@ -1,7 +1,8 @@
-"""The SCALE codec: hand-written functions for the types of hot paths, combinators for everything else.
+"""The SCALE codec: functions for the types of hot paths, combinators for all others.
 
-Decoding is strict: `decode` refuses trailing bytes, non-minimal compact integers, booleans other than 0 and 1, and
-lengths that the remaining input cannot hold (so hostile input never makes it allocate more than it was sent).
+Decoding is strict. `decode` refuses trailing bytes, compact integers that are not minimal, booleans
+other than 0 and 1, and lengths that the remaining input cannot hold. So hostile input cannot make
+it allocate more bytes than were sent.
 
     Compact<u*>   bits 0..1 of the first byte choose the form
                   00  six bits             value < 2**6
@@ -27,7 +28,10 @@ C = TypeVar("C")
 
 
 def encode_compact(value: int) -> bytes:
-    """`Compact` of a non-negative integer below 2**536. Raises `ScaleError` outside of that."""
+    """Encode a non-negative integer below 2**536 as `Compact`.
+
+    Raises `ScaleError` for other integers.
+    """
     if value < 0:
         raise ScaleError(f"a compact integer cannot be negative: {value}")
     if value < 0x40:
@@ -43,7 +47,7 @@ def encode_compact(value: int) -> bytes:
 
 
 def compact_len(value: int) -> int:
-    """Bytes that `encode_compact(value)` takes."""
+    """Return the number of bytes that `encode_compact(value)` has."""
     if value < 0x40:
         return 1
     if value < 0x4000:
@@ -54,12 +58,15 @@ def compact_len(value: int) -> int:
 
 
 def encode_bytes(value: bytes) -> bytes:
-    """`Vec<u8>`: compact length, then the bytes."""
+    """Encode bytes as `Vec<u8>`: their compact length, then the bytes."""
     return encode_compact(len(value)) + value
 
 
 class Reader:
-    """A cursor over bytes. Each method takes one value or raises `ScaleError` naming the offset."""
+    """A cursor over bytes.
+
+    Each method takes one value or raises `ScaleError` with the offset.
+    """
 
     __slots__ = ("data", "pos")
 
@@ -68,11 +75,11 @@ class Reader:
         self.pos = pos
 
     def remaining(self) -> int:
-        """Bytes not yet taken."""
+        """Return the number of bytes that are not taken yet."""
         return len(self.data) - self.pos
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
+        """Take the next `count` bytes."""
         end = self.pos + count
         if count < 0 or end > len(self.data):
             raise ScaleError(f"{count} bytes wanted at offset {self.pos}, {self.remaining()} left")
@@ -81,11 +88,11 @@ class Reader:
         return out
 
     def uint(self, size: int) -> int:
-        """A little-endian unsigned integer of `size` bytes."""
+        """Take a little-endian unsigned integer of `size` bytes."""
         return int.from_bytes(self.take(size), "little")
 
     def u8(self) -> int:
-        """One byte."""
+        """Take one byte."""
         pos = self.pos
         if pos >= len(self.data):
             raise ScaleError(f"1 byte wanted at offset {pos}, 0 left")
@@ -93,14 +100,14 @@ class Reader:
         return self.data[pos]
 
     def boolean(self) -> bool:
-        """One byte, 0 or 1."""
+        """Take a boolean: one byte, 0 or 1."""
         value = self.u8()
         if value > 1:
             raise ScaleError(f"a bool is 0 or 1, not {value}, at offset {self.pos - 1}")
         return value == 1
 
     def compact(self, bits: int = 536) -> int:
-        """A compact integer in its shortest form that fits into `bits` bits."""
+        """Take a compact integer, which must be in its shortest form and fit into `bits` bits."""
         start = self.pos
         first = self.u8()
         mode = first & 3
@@ -121,7 +128,10 @@ class Reader:
         return value
 
     def length(self, least: int = 1) -> int:
-        """A compact element count, refused when the input cannot hold that many elements of `least` bytes."""
+        """Take a compact element count.
+
+        Refuse it if the input cannot hold that many elements of `least` bytes each.
+        """
         start = self.pos
         count = self.compact(32)
         if count * least > self.remaining():
@@ -129,17 +139,23 @@ class Reader:
         return count
 
     def bytes_(self) -> bytes:
-        """`Vec<u8>`."""
+        """Take a `Vec<u8>`."""
         return self.take(self.length())
 
     def end(self) -> None:
-        """Raises `ScaleError` unless every byte was taken."""
+        """Check that every byte was taken.
+
+        Raises `ScaleError` otherwise.
+        """
         if self.pos != len(self.data):
             raise ScaleError(f"{self.remaining()} trailing bytes at offset {self.pos}")
 
 
 class Codec(Generic[T]):
-    """How one type is written and read; `info` is what metadata says of it, `None` for what is not SCALE."""
+    """The codec of one type: a function that writes it and one that reads it.
+
+    `info` describes the type in metadata. It is `None` for encodings that are not SCALE.
+    """
 
     __slots__ = ("encode", "info", "name", "read")
 
@@ -152,14 +168,20 @@ class Codec(Generic[T]):
         self.info = info
 
     def decode(self, data: bytes) -> T:
-        """The value that all of `data` encodes. Raises `ScaleError`."""
+        """Return the value that all of `data` encodes.
+
+        Raises `ScaleError`.
+        """
         reader = Reader(data)
         value = self.read(reader)
         reader.end()
         return value
 
     def named(self, name: str, kind: Callable[[T], S], info: TypeInfo | None = None) -> "Codec[S]":
-        """The same codec for a NewType of `T`. Metadata describes it by `info`, if given."""
+        """Return this codec for a NewType of `T`.
+
+        Metadata describes the type by `info` if it is given.
+        """
         del kind
         out: Any = copy(self)
         out.name = name
@@ -168,17 +190,20 @@ class Codec(Generic[T]):
         return cast("Codec[S]", out)
 
     def described(self, info: TypeInfo) -> "Codec[T]":
-        """The same codec under another description of the same bytes."""
+        """Return this codec with another description of the same bytes."""
         out = copy(self)
         out.info = info
         return out
 
     def kept(self, most: int = 64) -> "Codec[T]":
-        """The same codec, whose `decode` keeps the last `most` values by their bytes: none may ever be changed."""
+        """Return a codec whose `decode` caches the last `most` values by their bytes.
+
+        Callers share these values, so they must not be changed.
+        """
         return _KeptCodec(self, most)
 
     def map(self, name: str, into: Callable[[T], S], back: Callable[[S], T]) -> "Codec[S]":
-        """The same bytes as another Python type."""
+        """Return a codec of the same bytes for another Python type."""
         encode, read = self.encode, self.read
         return Codec(name, lambda value: encode(back(value)), lambda reader: into(read(reader)), self.info)
 
@@ -186,7 +211,8 @@ class Codec(Generic[T]):
         return f"Codec({self.name})"
 
 
-AnyCodec: TypeAlias = Codec[Any]  # of values whose type only the codec knows
+AnyCodec: TypeAlias = Codec[Any]
+"""A codec whose type of values is not known statically."""
 
 
 class _KeptCodec(Codec[T]):
@@ -203,7 +229,10 @@ class _KeptCodec(Codec[T]):
 
 
 class _UintCodec(Codec[int]):
-    """`u{8 * size}`, little-endian. `decode` needs no `Reader`: storage values are often one counter."""
+    """`u{8 * size}`, little-endian.
+
+    `decode` avoids a `Reader`, because many storage values are a single counter.
+    """
 
     __slots__ = ("size",)
 
@@ -222,7 +251,8 @@ class _UintCodec(Codec[int]):
     def decode(self, data: bytes) -> int:
         if len(data) == self.size:
             return int.from_bytes(data, "little")
-        return super().decode(data)  # which says what is wrong
+        # This raises the error that names the offset.
+        return super().decode(data)
 
 
 u8: Codec[int] = _UintCodec(1)
@@ -237,13 +267,16 @@ unit: Codec[None] = Codec("()", lambda _value: b"", lambda _reader: None, type_i
 
 
 def _described(*codecs: AnyCodec) -> list[TypeInfo] | None:
-    """The descriptions of all `codecs`; `None` if one of them has none."""
+    """Return the descriptions of all `codecs`; `None` if one of them has none."""
     infos = [codec.info for codec in codecs if codec.info is not None]
     return infos if len(infos) == len(codecs) else None
 
 
 def compact_of(bits: int) -> Codec[int]:
-    """`Compact<u{bits}>`. Encoding and reading refuse larger values."""
+    """Return the codec of `Compact<u{bits}>`.
+
+    Encoding and reading refuse larger values.
+    """
 
     def encode(value: int) -> bytes:
         if value.bit_length() > bits:
@@ -255,7 +288,7 @@ def compact_of(bits: int) -> Codec[int]:
 
 
 def fixed(size: int) -> Codec[bytes]:
-    """`[u8; size]`, no length prefix."""
+    """Return the codec of `[u8; size]`, without a length prefix."""
 
     def encode(value: bytes) -> bytes:
         if len(value) != size:
@@ -267,7 +300,7 @@ def fixed(size: int) -> Codec[bytes]:
 
 
 def vec(item: Codec[T], limit: int | None = None) -> Codec[list[T]]:
-    """`Vec<T>`, or `BoundedVec<T, limit>`."""
+    """Return the codec of `Vec<T>`, or of `BoundedVec<T, limit>`."""
 
     def encode(values: Iterable[T]) -> bytes:
         parts = [item.encode(value) for value in values]
@@ -287,7 +320,7 @@ def vec(item: Codec[T], limit: int | None = None) -> Codec[list[T]]:
 
 
 def option(item: Codec[T]) -> Codec[T | None]:
-    """`Option<T>`: 0x00, or 0x01 and the value."""
+    """Return the codec of `Option<T>`: 0x00, or 0x01 and the value."""
 
     def encode(value: T | None) -> bytes:
         return b"\x00" if value is None else b"\x01" + item.encode(value)
@@ -299,7 +332,7 @@ def option(item: Codec[T]) -> Codec[T | None]:
 
 
 def pair(first: Codec[A], second: Codec[B]) -> Codec[tuple[A, B]]:
-    """A tuple of two."""
+    """Return the codec of a tuple of two."""
     infos = _described(first, second)
     return Codec(
         f"({first.name}, {second.name})",
@@ -310,7 +343,7 @@ def pair(first: Codec[A], second: Codec[B]) -> Codec[tuple[A, B]]:
 
 
 def triple(first: Codec[A], second: Codec[B], third: Codec[C]) -> Codec[tuple[A, B, C]]:
-    """A tuple of three."""
+    """Return the codec of a tuple of three."""
     infos = _described(first, second, third)
     return Codec(
         f"({first.name}, {second.name}, {third.name})",
@@ -321,7 +354,10 @@ def triple(first: Codec[A], second: Codec[B], third: Codec[C]) -> Codec[tuple[A,
 
 
 def sorted_map(key: Codec[A], value: Codec[B]) -> Codec[dict[A, B]]:
-    """`BTreeMap<K, V>`, refused in any other order; Python must order the keys as Rust does (integers, bytes)."""
+    """Return the codec of `BTreeMap<K, V>`, whose keys must ascend.
+
+    Python must order the keys as Rust does. This holds for integers and bytes.
+    """
 
     def encode(entries: dict[A, B]) -> bytes:
         ordered = sorted(entries.items(), key=lambda entry: entry[0])  # type: ignore[arg-type,return-value]  # A is ordered, see above

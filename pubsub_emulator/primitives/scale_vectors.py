@@ -1,4 +1,7 @@
-"""The format of vectors of hashes, storage keys and SCALE values, as `pubsub vectors check` reads it."""
+"""The format of vectors of hashes, storage keys and SCALE values.
+
+`pubsub vectors check` reads it.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -85,7 +88,7 @@ _UNORDERED: Final = ("BTreeSet<u32>", "BTreeMap<u32,Bytes>")
 
 
 def cases(document: Document) -> Iterator[Case]:
-    """A case for each hash, key and value."""
+    """Yield a case for each hash, key and value."""
     yield from cases_of(document["hashes"], _hash, "hash")
     yield from cases_of(document["storage_keys"], _key, "storage key")
     yield from cases_of(document["relay_well_known_keys"], _well_known, "well-known keys")

@@ -1,43 +1,53 @@
-"""Texts that a stranger may have made, as they are shown: on a terminal, in a log line, in markup, in a table's cell.
+"""Escaping of texts that a stranger may have made, before they are shown.
 
-A terminal acts on control characters, a reader's eye on overrides of the direction of writing, a spreadsheet on cells
-that begin like a formula. None of them may come from a file or an answer.
+A terminal obeys control characters, overrides of the writing direction mislead a reader, and a
+spreadsheet evaluates cells that begin like a formula. Texts from files and answers must not contain
+any of them when they are shown on a terminal, in a log line, in Markdown or in a table's cell.
 """
 
 from typing import Final
 
 MOST_SHOWN: Final = 20_000
-"""Characters of one text that are shown."""
+"""The maximum number of characters of one text that `safe` shows."""
 _FORMULA: Final = ("=", "+", "-", "@")
 _MARKS: Final = frozenset("\\`*[]<>|~")
 
 
 def safe(text: str) -> str:
-    """A text in which each character that is not shown as itself is escaped, as in JSON; a very long one is cut."""
+    """Escape each character that is not printable, as in JSON, and cut a very long text."""
     if len(text) > MOST_SHOWN:
         text = f"{text[:MOST_SHOWN]}… ({len(text):,} characters)"
     return whole(text)
 
 
 def whole(text: str) -> str:
-    """As `safe`, however long it is: for documents, which a cut would make another."""
+    """Escape a text as `safe` does, but do not cut it.
+
+    Documents need this, because a cut would change their meaning.
+    """
     return text if text.isprintable() else "".join(each if each.isprintable() else escaped(each) for each in text)
 
 
 def marked(text: str) -> str:
-    """A text within a line or a table's cell of Markdown: as `safe`, and nothing of it is markup."""
+    """Escape a text for a line or a table's cell of Markdown, so that it contains no markup."""
     return "".join(f"\\{each}" if each in _MARKS else each for each in safe(text))
 
 
 def cell(value: object) -> object:
-    """A value for a cell of CSV: a text that begins like a formula gets an apostrophe, which spreadsheets leave out."""
+    """Escape a value for a cell of CSV.
+
+    A text that begins like a formula gets an apostrophe, which spreadsheets do not show.
+    """
     if not isinstance(value, str):
         return value
     return f"'{safe(value)}" if value.startswith(_FORMULA) else safe(value)
 
 
 def escaped(character: str) -> str:
-    """Escape a character as in a JSON string, in UTF-16 units: two for one beyond the first 65,536 characters."""
+    """Escape a character as in a JSON string, in UTF-16 units.
+
+    A character beyond the first 65,536 becomes two units.
+    """
     if character in "\n\r\t":
         return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
     units = character.encode("utf-16-be", "surrogatepass")

@@ -1,4 +1,7 @@
-"""The format of vectors of sealed headers and signed messages, as `pubsub vectors check` reads it."""
+"""The format of vectors of sealed headers and signed messages.
+
+`pubsub vectors check` reads it.
+"""
 
 from collections.abc import Iterator
 from typing import Final

@@ -2,7 +2,8 @@
 
     00 Ed25519 [u8; 64] | 01 Sr25519 [u8; 64] | 02 Ecdsa [u8; 65]
 
-Sr25519 and ECDSA come from two libraries of the extras `node` and `audit`, imported on first use here and nowhere else.
+Sr25519 and ECDSA need two libraries of the extras `node` and `audit`. They are imported on first
+use, and only here.
 """
 
 from collections.abc import Callable
@@ -26,11 +27,11 @@ class Scheme(IntEnum):
 
 
 LENGTH: Final = {Scheme.ED25519: 64, Scheme.SR25519: 64, Scheme.ECDSA: 65}
-"""Bytes of a signature."""
+"""The length of a signature in bytes."""
 
 
 class MissingLibrary(MissingPackage):
-    """A signature cannot be made or checked because a library of the extras `node` and `audit` is not installed."""
+    """A library of the extras `node` and `audit` is needed for a signature, but not installed."""
 
 
 @lru_cache(maxsize=2)
@@ -44,15 +45,19 @@ def _library(name: str, package: str) -> Any:
 
 
 def account_of(scheme: Scheme, public: bytes) -> AccountId:
-    """The account of a public key: the key itself, or the blake2b-256 of an ECDSA key (33 bytes, compressed)."""
+    """Return the account of a public key.
+
+    It is the key itself, or the blake2b-256 of an ECDSA key (33 bytes, compressed).
+    """
     return AccountId(blake2_256(public) if scheme is Scheme.ECDSA else public)
 
 
 @lru_cache(maxsize=1 << 14)
 def verify(scheme: Scheme, signature: bytes, message: bytes, account: AccountId) -> bool:
-    """Whether `signature` is a signature of `message` by `account`; `False` for bytes that are not a signature.
+    """Return whether `signature` is a signature of `message` by `account`.
 
-    The last results are cached, since pool, author and verifier check the same signatures. Raises `MissingLibrary`.
+    It is `False` for bytes that are not a signature. The last results are cached, since pool,
+    author and verifier check the same signatures. Raises `MissingLibrary`.
     """
     if len(signature) != LENGTH[scheme]:
         return False
@@ -63,7 +68,8 @@ def _sr25519(signature: bytes, message: bytes, account: AccountId) -> bool:
     library = _library("sr25519", "py-sr25519-bindings")
     try:
         return bool(library.verify(signature, message, account))
-    except ValueError:  # what is no signature or no point of the curve makes the library raise
+    # The library raises for bytes that are not a signature or not a point of the curve.
+    except ValueError:
         return False
 
 
@@ -73,7 +79,8 @@ def _ecdsa(signature: bytes, message: bytes, account: AccountId) -> bool:
         return False
     try:
         key = library.PublicKey.from_signature_and_message(signature, blake2_256(message), hasher=None)
-    except ValueError:  # no key can be recovered
+    # No key can be recovered from the signature.
+    except ValueError:
         return False
     return account_of(Scheme.ECDSA, key.format(compressed=True)) == account
 
@@ -86,7 +93,10 @@ _VERIFY: Final[dict[Scheme, Callable[[bytes, bytes, AccountId], bool]]] = {
 
 
 def sr25519_pair(mini_secret: bytes, *junctions: bytes) -> tuple[bytes, bytes]:
-    """The public key and the secret key of hard junctions (32 bytes each) below a seed. Raises `MissingLibrary`."""
+    """Return the public and the secret key that hard junctions derive from a seed.
+
+    Each junction has 32 bytes. Raises `MissingLibrary`.
+    """
     library = _library("sr25519", "py-sr25519-bindings")
     public, secret = library.pair_from_seed(mini_secret)
     for junction in junctions:
@@ -95,5 +105,8 @@ def sr25519_pair(mini_secret: bytes, *junctions: bytes) -> tuple[bytes, bytes]:
 
 
 def sign_sr25519(public: bytes, secret: bytes, message: bytes) -> bytes:
-    """The signature of a message. Raises `MissingLibrary`."""
+    """Return the Sr25519 signature of a message.
+
+    Raises `MissingLibrary`.
+    """
     return bytes(_library("sr25519", "py-sr25519-bindings").sign((public, secret), message))

@@ -21,7 +21,10 @@ class BadAddress(PubsubError):
 
 
 def decode_address(text: str) -> AccountId:
-    """The account of an address with any network prefix. Raises `BadAddress`."""
+    """Return the account of an address with any network prefix.
+
+    Raises `BadAddress`.
+    """
     if not text or len(text) > _LONGEST or any(digit not in _DIGITS for digit in text):
         raise BadAddress(f"{text[:_LONGEST]!r} is not in base 58")
     number = 0
@@ -38,7 +41,10 @@ def decode_address(text: str) -> AccountId:
 
 
 def encode_address(account: bytes, prefix: int = GENERIC) -> str:
-    """The address of an account; `prefix` is below 64."""
+    """Return the address of an account.
+
+    `prefix` must be below 64.
+    """
     raw = bytes((prefix,)) + account
     raw += _checksum(raw)
     number = int.from_bytes(raw, "big")

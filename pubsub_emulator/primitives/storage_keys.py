@@ -18,16 +18,17 @@ CODE: Final = b":code"
 
 @lru_cache(maxsize=1024)
 def item_prefix(pallet: str, item: str) -> bytes:
-    """The 32-byte prefix of a storage item."""
+    """Return the 32-byte prefix of a storage item."""
     return twox_128(pallet.encode()) + twox_128(item.encode())
 
 
 def child_root_key(child_storage_key: bytes) -> bytes:
-    """Top-trie key at which the root of a default child trie is stored."""
+    """Return the top-trie key at which the root of a default child trie is stored."""
     return CHILD_STORAGE_PREFIX + child_storage_key
 
 
-@lru_cache(maxsize=1 << 14)  # a parachain's keys are asked for in each of its blocks
+# Every block of a parachain reads the same keys.
+@lru_cache(maxsize=1 << 14)
 def _para_map_key(pallet: str, item: str, para: ParaId) -> bytes:
     return item_prefix(pallet, item) + twox64_concat(para.to_bytes(4, "little"))
 
@@ -37,41 +38,53 @@ CURRENT_SLOT: Final = item_prefix("Babe", "CurrentSlot")
 
 
 def para_head(para: ParaId) -> bytes:
-    """`Paras::Heads`: the head data of a parachain's newest included block."""
+    """Return the key of `Paras::Heads`, the head data of a parachain's newest included block."""
     return _para_map_key("Paras", "Heads", para)
 
 
 def dmq_mqc_head(para: ParaId) -> bytes:
-    """`Dmp::DownwardMessageQueueHeads`: the hash chain over the downward messages sent to a parachain."""
+    """Return the key of `Dmp::DownwardMessageQueueHeads`.
+
+    Its value is the hash chain over the downward messages sent to a parachain.
+    """
     return _para_map_key("Dmp", "DownwardMessageQueueHeads", para)
 
 
 def hrmp_ingress_channel_index(para: ParaId) -> bytes:
-    """`Hrmp::HrmpIngressChannelsIndex`: the senders that have a channel to a parachain, ascending."""
+    """Return the key of `Hrmp::HrmpIngressChannelsIndex`.
+
+    Its value lists the senders that have a channel to a parachain, ascending.
+    """
     return _para_map_key("Hrmp", "HrmpIngressChannelsIndex", para)
 
 
 def hrmp_egress_channel_index(para: ParaId) -> bytes:
-    """`Hrmp::HrmpEgressChannelsIndex`: the recipients that a parachain has a channel to, ascending."""
+    """Return the key of `Hrmp::HrmpEgressChannelsIndex`.
+
+    Its value lists the recipients that a parachain has a channel to, ascending.
+    """
     return _para_map_key("Hrmp", "HrmpEgressChannelsIndex", para)
 
 
 def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
-    """`Hrmp::HrmpChannels`: the state of one horizontal channel."""
+    """Return the key of `Hrmp::HrmpChannels`, the state of one horizontal channel."""
     channel = sender.to_bytes(4, "little") + recipient.to_bytes(4, "little")
     return item_prefix("Hrmp", "HrmpChannels") + twox64_concat(channel)
 
 
 def relay_dispatch_queue_remaining_capacity(para: ParaId) -> bytes:
-    """Well-known key of how many upward messages the relay chain still accepts from a parachain."""
+    """Return the well-known key of the remaining capacity for upward messages.
+
+    Its value says how many upward messages the relay chain still accepts from a parachain.
+    """
     return b":relay_dispatch_queue_remaining_capacity" + para.to_bytes(4, "little")
 
 
 def upgrade_go_ahead_signal(para: ParaId) -> bytes:
-    """`Paras::UpgradeGoAheadSignal`."""
+    """Return the key of `Paras::UpgradeGoAheadSignal`."""
     return _para_map_key("Paras", "UpgradeGoAheadSignal", para)
 
 
 def upgrade_restriction_signal(para: ParaId) -> bytes:
-    """`Paras::UpgradeRestrictionSignal`."""
+    """Return the key of `Paras::UpgradeRestrictionSignal`."""
     return _para_map_key("Paras", "UpgradeRestrictionSignal", para)

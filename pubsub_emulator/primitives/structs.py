@@ -12,9 +12,10 @@ T = TypeVar("T")
 
 
 def struct(cls: Callable[..., T], *codecs: AnyCodec, rust: str = "", params: tuple[Parameter, ...] = ()) -> Codec[T]:
-    """The codec of a dataclass, given those of its fields in order; `rust` and `params` are of the type in metadata.
+    """Return the codec of a dataclass, given the codecs of its fields in order.
 
-    Raises `DefensiveFailure` when fields and codecs differ in number.
+    `rust` and `params` are the path and the parameters of the type in metadata. Raises
+    `DefensiveFailure` if the numbers of fields and codecs differ.
     """
     names = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]  # a dataclass, as the name says
     if len(names) != len(codecs):

@@ -1,14 +1,17 @@
-"""Descriptions of SCALE types. Codecs carry them, and a runtime's metadata is made of them.
+"""Descriptions of SCALE types.
 
-A description says how a value is laid out and what its type is called in Rust. Types that depend on the whole runtime,
-or that contain themselves, are `Named`; the reader of a description supplies a table of what the names mean.
+Codecs carry them, and a runtime's metadata consists of them. A description says how a value is laid
+out and how Rust names its type.
+
+A type that depends on the whole runtime, or that contains itself, is a `Named`. The reader of a
+description supplies a table with the meaning of these names.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 PRIMITIVES: Final = ("bool", "char", "str", *(f"{sign}{8 << size}" for sign in "ui" for size in range(6)))
-"""In the order of `TypeDefPrimitive`: the integers are u8 to u256, then i8 to i256."""
+"""The names in the order of `TypeDefPrimitive`; the integers are u8 to u256, then i8 to i256."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class CompactOf:
 
 @dataclass(frozen=True, slots=True)
 class SequenceOf:
-    """`Vec<T>` and what encodes like it."""
+    """`Vec<T>`, and every type that is encoded like it."""
 
     item: "TypeInfo"
 
@@ -120,63 +123,69 @@ UNIT: Final = TupleOf()
 
 
 def path(rust: str) -> tuple[str, ...]:
-    """The segments of a Rust path."""
+    """Return the segments of a Rust path."""
     return tuple(rust.split("::"))
 
 
 def wrapper(rust: str, inner: TypeInfo, type_name: str | None = None) -> Composite:
-    """A struct of one field without a name."""
+    """Describe a struct of one field without a name."""
     return Composite(path(rust), (Field(inner, type_name=type_name),))
 
 
 def struct(rust: str, *params: Parameter, **fields: TypeInfo) -> Composite:
-    """A struct of named fields, in order. A trailing underscore, as after a Python keyword, is dropped."""
+    """Describe a struct of named fields, in order.
+
+    A trailing underscore, as after a Python keyword, is dropped.
+    """
     return Composite(path(rust), tuple(Field(info, name.rstrip("_")) for name, info in fields.items()), params)
 
 
 def enum(rust: str, *names: str) -> Variants:
-    """An enum without data, its variants numbered from 0."""
+    """Describe an enum without data, with its variants numbered from 0."""
     return Variants(path(rust), tuple(Variant(name, index) for index, name in enumerate(names)))
 
 
 def variants(
     rust: str, *listed: "tuple[str, int, *tuple[TypeInfo, ...]]", params: tuple[Parameter, ...] = ()
 ) -> Variants:
-    """An enum: of each variant its name, its index, and the types of its fields, which have no names."""
+    """Describe an enum.
+
+    Each variant is its name, its index, and the types of its fields, which have no names.
+    """
     found = (Variant(name, index, tuple(map(Field, infos))) for name, index, *infos in listed)
     return Variants(path(rust), tuple(found), params)
 
 
 def option(inner: TypeInfo) -> Variants:
-    """`Option<T>`."""
+    """Describe `Option<T>`."""
     return variants("Option", ("None", 0), ("Some", 1, inner), params=(Parameter("T", inner),))
 
 
 def result(ok: TypeInfo, error: TypeInfo) -> Variants:
-    """`Result<T, E>`."""
+    """Describe `Result<T, E>`."""
     params = (Parameter("T", ok), Parameter("E", error))
     return variants("Result", ("Ok", 0, ok), ("Err", 1, error), params=params)
 
 
 def sorted_map(key: TypeInfo, value: TypeInfo) -> Composite:
-    """`BTreeMap<K, V>`."""
+    """Describe `BTreeMap<K, V>`."""
     entries = SequenceOf(TupleOf((key, value)))
     return Composite(("BTreeMap",), (Field(entries),), (Parameter("K", key), Parameter("V", value)))
 
 
 def bounded(item: TypeInfo) -> Composite:
-    """`BoundedVec<T, S>`."""
+    """Describe `BoundedVec<T, S>`."""
     params = (Parameter("T", item), Parameter("S"))
     return Composite(path("bounded_collections::bounded_vec::BoundedVec"), (Field(SequenceOf(item)),), params)
 
 
 def docs(text: str | None) -> tuple[str, ...]:
-    """The lines of a docstring, without indentation."""
+    """Return the lines of a docstring, without indentation."""
     return tuple(line.strip() for line in text.strip().splitlines()) if text else ()
 
 
 def rust_name(info: TypeInfo) -> str:
-    """A type as Rust source names it, without the path."""
+    """Return the name of a type in Rust source, without the path."""
     match info:
         case Primitive(name) | Named(name):
             return name

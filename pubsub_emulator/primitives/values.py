@@ -9,11 +9,15 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value_type(cls: type[T]) -> type[T]:
-    """Class decorator: a dataclass with slots, compared and hashed by its fields, and frozen for the type checker.
+    """Make a class a dataclass with slots that the type checker regards as frozen.
 
-    For classes of which a block makes thousands of instances: with `dataclass(frozen=True)`, which also guards them at
-    run time, each takes three to four times as long to make. Hundreds of classes are made so when a program starts;
-    methods that `dataclass` compiles for each class would take most of that time, so these are closures.
+    Instances are compared and hashed by their fields.
+
+    Use it for classes of which a block makes thousands of instances. `dataclass(frozen=True)` also
+    guards instances at run time, which makes construction three to four times slower.
+
+    The methods are closures, because a program makes hundreds of these classes when it starts:
+    compiling methods for each class, as `dataclass` does, would take most of that time.
     """
     made: Any = dataclass(slots=True, eq=False, repr=False)(cls)
     shown = [each.name for each in fields(made)]

@@ -1,9 +1,11 @@
-"""Formats of golden vectors, for `pubsub vectors check`. A room that reads vectors declares its formats.
+"""Formats of golden vectors, for `pubsub vectors check`.
+
+A room that reads vectors declares its formats.
 
     FORMATS = (Format("state roots", has("entries", "root_v0", "root_v1"), cases),)
 
-`cases` yields a name and a check for each case of a document. A check returns if the case holds and raises if not.
-`cli.vectors` lists the modules that declare formats.
+`cases` yields a name and a check for each case of a document. A check returns if the case holds and
+raises if not. `cli.vectors` lists the modules that declare formats.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,12 +21,15 @@ Case = tuple[str, Callable[[], None]]
 
 
 class Mismatch(PubsubError):
-    """The computed value differs from the one in the vector."""
+    """The computed value differs from the value in the vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format of vector files. `unchecked` names the fields that no check covers."""
+    """One format of vector files.
+
+    `unchecked` names the fields that no check covers.
+    """
 
     name: str
     fits: Callable[[Document], bool]
@@ -33,7 +38,7 @@ class Format:
 
 
 def has(*fields: str, of: str = "vectors") -> Callable[[Document], bool]:
-    """A predicate: the document has a list `of`, whose first item has these fields."""
+    """Return a predicate for documents with a list `of` whose first item has these fields."""
 
     def fits(document: Document) -> bool:
         first = next(iter(document[of]), None) if isinstance(document.get(of), list) else None
@@ -43,19 +48,22 @@ def has(*fields: str, of: str = "vectors") -> Callable[[Document], bool]:
 
 
 def cases_of(vectors: Iterable[Any], check: Callable[[Any], None], kind: str = "") -> Iterator[Case]:
-    """A case for each vector, named by `kind` and its index if there is a `kind`, else by its `name` or its index."""
+    """Yield a case for each vector.
+
+    The case is named by `kind` and its index if there is a `kind`, else by its `name` or its index.
+    """
     for at, vector in enumerate(vectors):
         name = f"{kind} {at}" if kind else vector.get("name", at) if isinstance(vector, dict) else at
         yield str(name), partial(check, vector)
 
 
 def each_vector(check: Callable[[Document], None]) -> Callable[[Document], Iterator[Case]]:
-    """One case for each item of `vectors`."""
+    """Return a function that yields one case for each item of `vectors`."""
     return lambda document: cases_of(document["vectors"], check)
 
 
 def same(what: str, found: object, stated: object) -> None:
-    """Raise `Mismatch` unless the two are equal."""
+    """Raise `Mismatch` unless the two values are equal."""
     if found != stated:
         raise Mismatch(f"{what} is {_shown(found)}, the vector states {_shown(stated)}")
 

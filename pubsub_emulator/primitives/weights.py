@@ -10,7 +10,10 @@ from pubsub_emulator.primitives.values import value_type
 
 @value_type
 class Weight:
-    """Work of a call: `ref_time` in picoseconds, `proof_size` in bytes. Both saturate at u64."""
+    """Work of a call: `ref_time` in picoseconds, `proof_size` in bytes.
+
+    Both saturate at u64.
+    """
 
     ref_time: int = 0
     proof_size: int = 0
@@ -33,11 +36,11 @@ class Weight:
         return Weight(min(self.ref_time * factor, U64_MAX), min(self.proof_size * factor, U64_MAX))
 
     def all_lte(self, other: "Weight") -> bool:
-        """Whether this weight is at most `other` in both dimensions."""
+        """Return whether this weight is at most `other` in both dimensions."""
         return self.ref_time <= other.ref_time and self.proof_size <= other.proof_size
 
     def any_gt(self, other: "Weight") -> bool:
-        """Whether this weight exceeds `other` in at least one dimension."""
+        """Return whether this weight exceeds `other` in at least one dimension."""
         return self.ref_time > other.ref_time or self.proof_size > other.proof_size
 
 
@@ -49,12 +52,12 @@ _part: Final = compact_of(64)
 
 
 def encode_weight(weight: Weight) -> bytes:
-    """SCALE bytes of `Weight { Compact<u64> ref_time, Compact<u64> proof_size }`."""
+    """Return the SCALE bytes of `Weight { Compact<u64> ref_time, Compact<u64> proof_size }`."""
     return _part.encode(weight.ref_time) + _part.encode(weight.proof_size)
 
 
 def read_weight(reader: Reader) -> Weight:
-    """The inverse of `encode_weight`."""
+    """Read a weight that `encode_weight` wrote."""
     return Weight(reader.compact(64), reader.compact(64))
 
 
