@@ -177,5 +177,6 @@ def test_whoever_looked_at_the_trie_between_writes_goes_on_seeing_what_it_was(
             seen.append((trie.items(), rows))
         else:
             seen.append((beside.differences(trie), [(found, None, value) for found, value in rows]))
+            seen.append((trie.differences(beside), [(found, value, None) for found, value in rows]))
     for look, due in seen:
         assert list(look.items() if looked == "fork" else look) == due
