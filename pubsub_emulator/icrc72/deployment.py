@@ -52,7 +52,7 @@ class PubSub:
     def brokers(self) -> Mapping[Principal, Broker]:
         """Return the broadcasters from the orchestrator's point of view.
 
-        They are unknown, and none are returned, if the orchestrator is a foreign implementation.
+        The result is empty if the orchestrator is a foreign implementation.
         """
         emulated = isinstance(self.network.canister(self.orchestrator), RoleCanister)
         return self.registry.state.brokers if emulated else {}

@@ -20,8 +20,8 @@ Wanted = tuple[int, str | None, Skip | None, int]
 Delivering = tuple[str, Principal, Principal, str | None, Skip | None, Principal | None]
 """A replay at its exit, the broadcaster that delivers it.
 
-The parts are the namespace, the sender of the events (the publisher or an entry), the subscriber,
-filter, skip and the publisher, which is `None` if it is the sender.
+The parts are the namespace, the sender of the events (the entry, or the exit itself if it is also
+the entry), the subscriber, filter, skip, and the publisher if the orchestrator names it.
 """
 
 Forwarding = tuple[str, Principal, Principal, str | None, Skip | None]

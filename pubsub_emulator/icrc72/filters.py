@@ -266,6 +266,7 @@ class _Evaluation:
         return any(self._test(term.path, term.operator, value, item) for value in term.values)
 
     def _test(self, path: Path, operator: str, wanted: Word | Path | Null, item: Value) -> bool:
+        """Return whether a value at a path is in a relation to a word or to a value at another."""
         if isinstance(wanted, Null):
             return self._null(path, operator, item)
         for found in self._select(path, item):
@@ -325,6 +326,7 @@ class _Evaluation:
             yield from self._named(value, step)
 
     def _named(self, value: Value, step: Name) -> Iterator[Value]:
+        """Yield the entries of a map or class with a name, or the item of an array at an index."""
         match value:
             case (("Map" | "Class"), entries):
                 for entry in entries:

@@ -260,10 +260,10 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def snapshot(self) -> None:
-        """Copy nothing: a core traps before it changes its state, or not at all."""
+        """Return no copy: a core traps before it changes its state, or not at all."""
 
     def restore(self, snapshot: object) -> None:
-        """Restore nothing: an execution that trapped has not changed the state."""
+        """Do nothing: an execution that trapped has not changed the state."""
 
     def rearm(self, ctx: Context) -> None:
         """Set the timer to the next round in which a core wants to be woken.

@@ -163,7 +163,7 @@ class CanisterStory:
     dead: dict[Principal, None] = field(default_factory=dict)
     """Broadcasters that were removed."""
     retired: dict[Principal, None] = field(default_factory=dict)
-    """Broadcasters that were told to retire."""
+    """Broadcasters that the orchestrator retires."""
     upgrading: dict[Principal, None] = field(default_factory=dict)
     """Canisters that are stopping in order to be upgraded."""
     silent: bool = False

@@ -211,7 +211,7 @@ class Audit(Record):
     def _applied(self, broadcaster: Principal, number: int, round_: int) -> None:
         """Note that a broadcaster has confirmed an assignment, on which it must act from now on.
 
-        Of relays only those that pass everything to everybody are judged.
+        Relays are only judged if they pass all events for all subscribers.
         """
         for fact, value in self._alerts.pop((broadcaster, number), ()):
             match fact:
@@ -250,7 +250,12 @@ class Audit(Record):
                 self._refused(call, event, result.value, replay)
 
     def _refused(self, call: Happening, event: Event, error: Error, replay: int | None) -> None:
-        """Judge the sender of an event that a broadcaster has refused."""
+        """Judge the sender of an event that a broadcaster has refused.
+
+        For ImproperId, the accepted events show the cheat: another publisher has used the id, the
+        same event was accepted with other data, or else the order of the chain is wrong.
+        Repetitions of broadcasters and replays can be refused without anybody's fault.
+        """
         sender, at = call.sender, call.round
         what = f"event {shown(event.eventId)} in {event.namespace} was answered {error.tag}"
         if error.tag == "ImproperId":

@@ -245,8 +245,8 @@ class Record:
     def _judge_missing(self, alive: set[Principal]) -> None:
         """Judge broadcasters that have accepted events and not delivered or relayed them.
 
-        A broadcaster of which nothing ever arrived gets one finding (AcceptsAndForgets) in place of
-        one for each kind of loss.
+        A broadcaster that has lost all accepted events gets one finding (AcceptsAndForgets) in
+        place of one for each kind of loss.
         """
         live = [(receiver, each) for _, _, receiver, each in self._seen if read(each.headers).replay is None]
         notified = {(receiver, (each.namespace, each.source, each.eventId)) for receiver, each in live}

@@ -69,6 +69,7 @@ class Assignments(s.Part):
             self.state.facts[fact] = value
 
     def _add(self, ctx: Context, fact: Fact, value: FactValue, pulled: Pulled) -> None:
+        """Apply the addition of a fact, or a new value of a known one."""
         state = self.state
         match fact:
             case ("pub", namespace, who):
@@ -92,6 +93,7 @@ class Assignments(s.Part):
             case ("rr", number):
                 made = s.Forwarded(*cast("Forwarding", value))
                 known_way = state.forwarded.setdefault(number, made)
+                # The next publisher of the replay's range follows, with ids of its own.
                 if known_way.publisher != made.publisher:
                     known_way.publisher, known_way.chain, known_way.removed = made.publisher, None, None
             case ("rf", number):
@@ -131,6 +133,10 @@ class Assignments(s.Part):
             window.waits = alerted
 
     def _remove(self, ctx: Context, fact: Fact, kept_relays: set[tuple[str, Principal]]) -> None:
+        """Apply the removal of a fact.
+
+        `kept_relays` are the relays for which the same system event adds a fact.
+        """
         state = self.state
         match fact:
             case ("pub", namespace, who):
@@ -168,7 +174,8 @@ class Assignments(s.Part):
     def _remove_subscriber(self, namespace: str, who: Principal) -> None:
         """Stop to notify a subscriber of a namespace, and drop its notifications.
 
-        Without its last system namespace, a subscriber that is served nothing else loses its queue.
+        A subscriber that is served in no namespace any more loses its queue with its system
+        namespace.
         """
         state = self.state
         served = state.subscribers.get(namespace, {})

@@ -1,7 +1,7 @@
 """Broadcasters and relays that cheat (IC-50).
 
-Each class overrides one method of an honest broadcaster's part. The names of the cheats in `CHEATS`
-say what it does.
+Each class overrides one method of a part of the honest broadcaster. The names in `CHEATS` describe
+the cheats.
 """
 
 from collections.abc import Callable

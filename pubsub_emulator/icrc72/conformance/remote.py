@@ -79,7 +79,7 @@ def visit(
 
 
 def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
-    """Probe an orchestrator, and delete what was registered for it.
+    """Probe an orchestrator, and delete the registrations that this needed.
 
     A replay is asked for in a free publication of another canister, if there is one.
     """

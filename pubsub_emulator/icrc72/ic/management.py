@@ -77,6 +77,7 @@ def serve(network: _Network, call: Call) -> Answer | None:
 
 
 def _served(network: _Network, call: Call) -> Answer | None:
+    """Serve a call. Raises `IcError` if the caller may not make it or it is malformed."""
     match call.method:
         case "raw_rand":
             # From the seed and the call alone, so that runs with the same seed are equal (I13).

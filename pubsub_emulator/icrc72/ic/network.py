@@ -300,7 +300,7 @@ class CanisterNetwork(Messaging):
             self._respond(call, served)
 
     def _serve(self, host: Host, call: Call) -> None:
-        """Execute a request. Reject it if the canister does not run or the schedule says so."""
+        """Execute a request. Reject it if the canister does not run or the schedule refuses it."""
         self._left(call)
         if host.code is None:
             self._respond(call, Answer(b"", c.CANISTER_ERROR, "IC0537: the canister has no code"))

@@ -274,7 +274,7 @@ class Messenger(Part):
         self.state.restless[key] = None
 
     def _compose_member(self, ctx: Context, member: Member, exit_: Principal | None) -> bool:
-        """Make a member's system event of the differences between what it should and does know.
+        """Make a member's system event of the facts that it lacks or must forget, and of errors.
 
         Returns false if there are none. At most `alert_entries` fit: removals first, then
         additions, then errors. The rest goes into the next event.

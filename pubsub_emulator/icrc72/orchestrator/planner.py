@@ -198,7 +198,7 @@ class Planner:
         """Replace the facts that a cause makes broadcasters want.
 
         Facts are counted, since several causes may want the same one. New facts are counted before
-        former ones are released, so a fact that stays is never wanted by nobody in between.
+        former ones are released, so the count of a fact that stays is never 0 in between.
         """
         had = self.state.reasons.pop(cause, [])
         for broker_id, fact, value in facts:
@@ -336,7 +336,7 @@ class Planner:
     ) -> bool:
         """Return whether an entry surely relays all events of a subscriber's subscriptions.
 
-        A dead entry relays nothing, and nobody need wait for it.
+        Nobody need wait for a dead entry: it relays no events at all.
         """
         broker = self.state.brokers[entry]
         if broker.dead:
@@ -345,9 +345,12 @@ class Planner:
         return WIDE in widths or all((each[1], each[2]) in widths for each in value)
 
     def removable(self, broker: Broker, fact: f.Fact) -> bool:
-        """Return whether nothing depends on a fact any more, so that it may be removed (IC-40a).
+        """Return whether no other fact depends on a fact any more, so that it may go (IC-40a).
 
-        A sick broadcaster drops everything at once, because its state is lost anyway.
+        A subscriber of a retiring broadcaster stays until the queues are empty. An exit accepts
+        from an entry as long as that may relay to it. An entry accepts from a publisher until the
+        publisher was informed of other entries. A sick broadcaster drops everything at once,
+        because its state is lost anyway.
         """
         if broker.sick:
             return True

@@ -214,7 +214,7 @@ class Queries:
 
         These are the subscriptions in the system events that it was sent, and not the present ones:
         the broadcaster must not act on a change before its turn. Returns `None` if it asks for
-        something else, which is answered like anybody's query.
+        something else, which is answered like the query of any other caller.
         """
         whose = [each.value for each in filter_.slice if each.tag == "BySubscriber"]
         names = [each.value for each in filter_.slice if each.tag == "ByNamespace"]
@@ -242,6 +242,7 @@ class Queries:
         return tuple(made)
 
     def _replays(self, _caller: Principal, _time: int, page: m.ByNat) -> tuple[m.ReplayStatus, ...]:
+        """Answer `icrc77_get_replays` (RP-12). Replays are filtered by themselves, without rows."""
         filter_ = page.filter or _ALL
         slices, prefix = different(filter_.slice), "icrc77:replay:stats:"
         known = self.state.replays

@@ -75,6 +75,7 @@ class _Parser:
         self._types: dict[str, t.Type] = {} if types is None else types
 
     def interface(self) -> Interface:
+        """Read a whole file. A type may be used before its definition."""
         methods: dict[str, Method] = {}
         while self._at < len(self._tokens):
             word = self._name()
@@ -110,6 +111,7 @@ class _Parser:
         return tuple(found)
 
     def _service(self) -> dict[str, Method]:
+        """Read the methods of a service, with the braces."""
         self._expect("{")
         methods: dict[str, Method] = {}
         while not self._skip("}"):
@@ -125,6 +127,7 @@ class _Parser:
         return methods
 
     def _type(self, make: t.Make | None = None) -> t.Type:
+        """Read a type. If it is a record, `make` will make its Python values."""
         word = self._name()
         if word == "opt":
             return t.Opt(self._type())

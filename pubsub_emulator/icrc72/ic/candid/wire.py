@@ -83,7 +83,7 @@ class Reader:
         return found - (1 << 7 * (self.at - start)) if self.data[self.at - 1] & 0x40 else found
 
     def _long_leb(self, start: int) -> int:
-        """Read the whole number that begins at `start` again, in less than quadratic time."""
+        """Read a number that begins at `start`, however long, in less than quadratic time."""
         data = self.data
         end = start
         while end < len(data) and data[end] >= 0x80:
@@ -157,7 +157,7 @@ def _joined(groups: list[int]) -> int:
 def read_header(reader: Reader) -> tuple[t.Type, ...]:
     """Read the magic `DIDL`, the type table and the list of argument types.
 
-    Returns the argument types; the reader then stands at the first value. Every length is compared
+    Returns the argument types and leaves the reader at the first value. Every length is compared
     with the length of the message before it is used. Raises `CandidError`.
     """
     if reader.take(4) != b"DIDL":
