@@ -1,7 +1,8 @@
 """Substrate state tries: roots, proofs and their readers, byte for byte as in sp-trie.
 
-`Trie` holds a state, `state_root` computes the root of one, `read_proof` reads a proof, `encode_compact` and
-`decode_compact` convert it to and from its compact form. Readers that meter what they read use `descent.Descent`.
+`Trie` holds a state, `state_root` computes the root of a state, `read_proof` reads a proof, and
+`encode_compact` and `decode_compact` convert a proof to and from its compact form. Readers that
+meter their reads use `descent.Descent`.
 """
 
 from pubsub_emulator.trie.bulk import ordered_root as ordered_root

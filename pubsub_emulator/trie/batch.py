@@ -1,10 +1,14 @@
-"""Apply many changes in one pass over a trie, along the sorted keys, and encode each node when it is complete.
+"""Many changes of a trie in one pass along the sorted keys.
 
-The trail leads from above the root to the deepest node on the way to the last key. A node that is not on the way to the
-next key is on no later key's way either, so it is complete: it is dropped or merged if removals left it superfluous,
-then encoded, and its reference is put into the node above.
+The trail leads from above the root to the deepest node on the way to the last key. A node that is
+not on the way to the next key is not on the way to any later key either, so it is complete. If
+removals left it superfluous, it is dropped or merged. Then it is encoded, and its reference is put
+into the node above.
 
-    for each key    leave what is not on its way ──► go down on copies of one's own ──► put or drop the leaf
+    for each key
+      leave the nodes that are not on its way
+      go down, copying the nodes that other tries share
+      put or drop the leaf
 """
 
 from collections.abc import Mapping
@@ -19,7 +23,8 @@ def write(
 ) -> tuple[Node | None, int]:
     """Apply `changes` (`None` deletes a key) to the encoded subtree `root`.
 
-    Returns the new root and by how much the entry count changed. All is encoded, but for a root that is a new leaf.
+    Returns the new root and the change of the number of entries. All nodes are encoded afterwards,
+    except for a root that is a new leaf.
     """
     # The node above the root has the root as its only child, so the root is a child like any other.
     above = Node(owner, "", None)
@@ -91,7 +96,10 @@ def write(
 
 
 def _split(node: Node, shared: int, owner: Owner, max_inline: int) -> Node:
-    """A branch after the first `shared` nibbles of a node's partial key, with the rest of that node below it."""
+    """Split a node after the first `shared` nibbles of its partial key.
+
+    Returns a new branch for these nibbles, with a copy of the node below it.
+    """
     partial = node.partial
     branch = Node(owner, partial[:shared], None)
     lower = node.copy(owner)
@@ -103,10 +111,14 @@ def _split(node: Node, shared: int, owner: Owner, max_inline: int) -> Node:
 
 
 def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
-    """Encode `node`, child `nibble` of `parent`. Nothing below it changes any more."""
+    """Encode `node`, child `nibble` of `parent`.
+
+    Nothing below it changes any more.
+    """
     bitmap = node.bits
     if node.value is None and not bitmap & (bitmap - 1):
-        # Not a branch any more: without children it is dropped; an only child takes its place.
+        # A branch without a value needs two children. With none it is dropped, with one it is
+        # merged.
         if not bitmap or node.children is None or parent.children is None:
             parent.drop_child(nibble)
             return
@@ -127,7 +139,10 @@ def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
 
 
 def _refer(parent: Node, nibble: int, child: Node) -> None:
-    """Put the hash of the encoded child `nibble` into its parent's encoding, or mark that encoding as stale."""
+    """Put the hash of the encoded child `nibble` into its parent's encoding.
+
+    If the parent's encoding cannot be patched, mark the reference as old.
+    """
     encoded = child.encoded
     at = parent.refs
     if at > 0 and len(encoded) >= 32:

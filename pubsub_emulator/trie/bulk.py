@@ -1,8 +1,9 @@
-"""Whole tries at once: the root of many entries without building a trie, and the nodes of a trie of many entries.
+"""Whole tries at once: the root of many entries without a trie, and the nodes of a trie.
 
-Both walk the sorted keys once. How many nibbles two neighbours share says everything about the shape: a key hangs from
-a branch as deep as the longer of the prefixes that it shares with its two neighbours, and a branch is complete as soon
-as a key shares less than the branch's depth with the next.
+Both functions walk the sorted keys once. The number of nibbles that neighbours share determines the
+shape. A key hangs from a branch as deep as the longer of the prefixes that it shares with its two
+neighbours. A branch is complete as soon as a key and the next one share fewer nibbles than the
+branch's depth.
 """
 
 import gc
@@ -40,7 +41,10 @@ T = TypeVar("T")
 
 
 def state_root(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> Hash:
-    """The root of a trie of `entries`, in any order. If a key occurs twice, the last entry counts."""
+    """Return the root of a trie of `entries`, in any order.
+
+    If a key occurs twice, the last entry counts.
+    """
     listed = entries if isinstance(entries, list) else list(entries)
     if not listed:
         return EMPTY_TRIE_ROOT
@@ -49,7 +53,10 @@ def state_root(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> Hash
 
 
 def _uncollected(make: Callable[[], T]) -> T:
-    """What `make` returns; no garbage is looked for meanwhile, since there is none."""
+    """Call `make` with the garbage collector paused and return its result.
+
+    Building a trie makes many objects and no garbage, so each collection would be wasted.
+    """
     paused = gc.isenabled()
     gc.disable()
     try:
@@ -60,25 +67,31 @@ def _uncollected(make: Callable[[], T]) -> T:
 
 
 def ordered_root(values: Iterable[bytes]) -> Hash:
-    """The root of a layout 0 trie of `values` under their compact indices: what headers hold as extrinsics root."""
+    """Return the root of a layout 0 trie of `values` under their compact indices.
+
+    Headers hold it as extrinsics root.
+    """
     listed = list(values)
-    if len(listed) == 1:  # as of every block without signed extrinsics: one leaf, under the key 00
+    # Every block without signed extrinsics has one extrinsic: one leaf, under the key 00.
+    if len(listed) == 1:
         return blake2_256(LEAF_HEADS[2] + b"\x00" + encode_bytes(listed[0]))
     return state_root([(encode_compact(at), value) for at, value in enumerate(listed)], version=0)
 
 
 def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash | None:
-    """The root of at least two entries whose keys are distinct and of one size, and whose values are all detached.
+    """Return the root of entries with distinct keys of one size and detached values.
 
-    `None` for any others. Takes three quarters of the time of `_mixed_root`, since every reference here is a hash.
+    Returns `None` for other entries, and for fewer than two. This takes three quarters of the time
+    of `_mixed_root`, since every reference is a hash.
     """
     size = len(entries[0][0])
     if len(entries) < 2 or not size or 2 * size > len(HASHED_LEAF_HEADS):
         return None
     runs = _regular_runs(entries, size, max_inline)
-    # For each depth of a branch: the index of the key's byte in which it branches, the index at which the rest of the
-    # key begins, and two tables by that byte: the bit of the child, and the beginning of a leaf up to the byte's end.
-    # If the branch takes the high nibble, the low one is the first nibble of the leaf's partial key.
+    # For each depth of a branch: the index of the key's byte in which it branches, the index at
+    # which the rest of the key begins, and two tables by that byte: the bit of the child, and the
+    # beginning of a leaf up to the byte's end. If the branch takes the high nibble, the low one is
+    # the first nibble of the leaf's partial key.
     ways: list[tuple[int, int, list[int], list[bytes]]] = []
     for depth in range(2 * size):
         left = 2 * size - depth - 1
@@ -86,7 +99,8 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
             ways.append((depth >> 1, (depth >> 1) + 1, LOW_BITS, [HASHED_LEAF_HEADS[left]] * 256))
         else:
             ways.append((depth >> 1, (depth >> 1) + 1, HIGH_BITS, ODD_HASHED_LEAF_HEADS[left] * 16))
-    # The open branch: nibbles above its children, bits of the children it has, their hashes after room for its head.
+    # The open branch: nibbles above its children, bits of the children it has, their hashes after
+    # room for its head.
     depth = -1
     bitmap = 0
     hashes: list[bytes] = []
@@ -108,7 +122,8 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
             update(hasher, heads[byte] + record[rest:])
             hashes.append(digest(hasher))
             while depth > right:
-                # The open branch is complete: it becomes a child of the next one above, which may have to be opened.
+                # The open branch is complete: it becomes a child of the next one above, which may
+                # have to be opened.
                 above = stack[-1][0]
                 opens = above < right
                 if opens:
@@ -138,10 +153,11 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
 def _regular_runs(
     entries: list[tuple[bytes, bytes]], size: int, max_inline: int
 ) -> Iterator[tuple[list[bytes], list[int]]]:
-    """Yield runs of sorted records, and how many nibbles of its key each record shares with the next (last: -1).
+    """Yield runs of sorted records, with the nibbles that each shares with the next (last: -1).
 
-    A record is a key followed by the hash of its value. A run has the keys of one first byte, so that its records stay
-    in the processor's cache. The runs end before the last record if the entries are not regular.
+    A record is a key followed by the hash of its value. Only the nibbles of its key count. A run
+    has the keys of one first byte, so that its records stay in the processor's cache. The runs end
+    before the last record if the entries are not regular.
     """
     buckets: list[list[bytes]] = [[] for _ in range(256)]
     fresh, update, digest = new_hasher, feed, digest_of
@@ -155,7 +171,8 @@ def _regular_runs(
     shared_with_right: list[int] = []
     buckets.reverse()
     while buckets:
-        following = buckets.pop()  # a run's records are freed while they are still in the cache
+        # A run's records are freed while they are still in the processor's cache.
+        following = buckets.pop()
         if not following:
             continue
         following.sort()
@@ -171,7 +188,7 @@ def _regular_runs(
 
 
 def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
-    """The root of at least one entry, with any keys and values."""
+    """Return the root of at least one entry, with any keys and values."""
     table = dict(entries)
     keys = sorted(table)
     # The open branch, with its value as its encoding holds it.
@@ -258,7 +275,7 @@ def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
 
 
 def _packed(key: bytes, start: int, end: int) -> bytes:
-    """Nibbles `start` to `end` of `key`, right-aligned."""
+    """Return the nibbles `start` to `end` of `key`, right-aligned."""
     number = int.from_bytes(key[start >> 1 : (end + 1) >> 1])
     if end & 1:
         number >>= 4
@@ -267,12 +284,20 @@ def _packed(key: bytes, start: int, end: int) -> bytes:
 
 
 def build(entries: Iterable[tuple[bytes, bytes]], owner: Owner) -> tuple[Node | None, int]:
-    """The root node of a trie of `entries`, not encoded yet, and the number of entries."""
+    """Build a trie of `entries`.
+
+    Returns its root node, which is not encoded yet, and the number of entries.
+    """
     table = dict(entries)
     return (_uncollected(lambda: _build(table, owner)), len(table)) if table else (None, 0)
 
 
 def _build(table: dict[bytes, bytes], owner: Owner) -> Node:
+    """Build the nodes of a trie from sorted keys, with the open branches on a stack.
+
+    A branch is closed, and gets its partial key, when a key shares fewer nibbles with the next key
+    than the branch's depth.
+    """
     keys = sorted(table)
     # Open branches, deepest last, with the nibbles above their children.
     stack: list[Node] = []

@@ -2,19 +2,22 @@
 
     00                                       empty trie
     01nnnnnn  partial  Compact len, value            leaf
-    001nnnnn  partial  [u8; 32]                      leaf whose value is detached: its hash (LayoutV1)
+    001nnnnn  partial  [u8; 32]                      leaf, value detached: its hash (LayoutV1)
     10nnnnnn  partial  bitmap            children    branch without a value
     11nnnnnn  partial  bitmap  Compact len, value  children    branch with a value
-    0001nnnn  partial  bitmap  [u8; 32]  children    branch whose value is detached (LayoutV1)
+    0001nnnn  partial  bitmap  [u8; 32]  children    branch, value detached (LayoutV1)
 
-n        nibbles of the partial key; all bits set means: that many less one, plus the following bytes up to and with
-         the first that is not 255, plus one
-partial  the nibbles, high one first, right-aligned: an odd count leaves the high nibble of the first byte zero
+n        nibbles of the partial key; if all bits are set, the number goes on in the next bytes:
+         each 255 adds 255, and the first byte below 255 adds itself and ends the number
+partial  the nibbles, high one first, right-aligned: with an odd count, the high nibble of the
+         first byte is zero
 bitmap   u16, little endian, bit i for the child at nibble i; never zero
-child    Compact length, then the child's reference: 32 bytes are its hash, anything else is the node itself
+child    Compact length, then the child's reference: 32 bytes are its hash, any other length is
+         the node itself
 
-A node is referred to by itself when its encoding has fewer than 32 bytes, else by blake2b-256; the root always by hash.
-Under LayoutV1 a value of more than 32 bytes is detached; under LayoutV0 none is.
+A node of fewer than 32 encoded bytes is referred to by itself, a longer one by its blake2b-256, and
+the root always by its hash. Under LayoutV1 a value of more than 32 bytes is detached; LayoutV0
+detaches no value.
 """
 
 from hashlib import blake2b
@@ -29,7 +32,10 @@ HASHED_LEAF: Final = 0x20
 HASHED_BRANCH: Final = 0x10
 EMPTY_NODE: Final = b"\x00"
 ESCAPE: Final = 0x01
-"""First byte of an item of a compact proof whose detached value is the next item. No node starts with it."""
+"""First byte of an item of a compact proof whose detached value is the next item.
+
+No node starts with this byte.
+"""
 
 MAX_INLINE_VALUE: Final = (1 << 62, 32)
 """The longest value that its node holds, by state version."""
@@ -45,7 +51,7 @@ _TABLED: Final = 600
 
 
 def node_head(kind: int, nibbles: int) -> bytes:
-    """The header of a node of `kind` whose partial key has `nibbles` nibbles."""
+    """Return the header of a node of `kind` whose partial key has `nibbles` nibbles."""
     most = 0x3F if kind >= LEAF else 0x1F if kind == HASHED_LEAF else 0x0F
     if nibbles < most:
         return bytes((kind + nibbles,))
@@ -61,17 +67,23 @@ ODD_HASHED_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head i
 """The same, followed by the first nibble of an odd partial key."""
 
 CHILDREN: Final = bytes(bitmap.bit_count() for bitmap in range(1 << 16))
-"""The number of bits in a bitmap: as fast as `int.bit_count` in pure Python, ten times as fast compiled."""
+"""The number of bits in a bitmap, by bitmap.
+
+In pure Python the table is as fast as `int.bit_count`, compiled it is ten times as fast.
+"""
 
 HIGH_BITS: Final = [1 << (byte >> 4) for byte in range(256)]
 LOW_BITS: Final = [1 << (byte & 15) for byte in range(256)]
 """The bit of a byte's high or low nibble in a bitmap."""
 
 CHILD_HASHES: Final = [slice(4 + 33 * before, 36 + 33 * before) for before in range(16)]
-"""The position of a child's hash in a branch of hashes without partial key and value, by the number before it."""
+"""The position of a child's hash in a branch of hashes, by the number of children before it.
+
+The branch has no partial key and no value.
+"""
 
 LENGTHS: Final = slice(3, None, 33)
-"""The length byte before each hash there."""
+"""The position of the length byte before each hash in such a branch."""
 
 DETACHED_HASH: Final = slice(-32, None)
 BEFORE_HASH: Final = slice(None, -32)
@@ -85,5 +97,5 @@ INLINE_LENGTHS: Final = [bytes((n << 2,)) for n in range(64)]
 
 
 def pack(partial: str) -> bytes:
-    """The bytes of a partial key, given as hex digits: right-aligned."""
+    """Return the bytes of a partial key that is given as hex digits, right-aligned."""
     return bytes.fromhex("0" + partial if len(partial) & 1 else partial)

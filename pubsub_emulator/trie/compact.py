@@ -1,12 +1,15 @@
-"""Compact proofs: the nodes of a proof without the hashes that can be computed from the others.
+"""Compact proofs: the nodes of a proof without the hashes that follow from the other nodes.
 
-Items are in pre-order of the trie. In a branch, the reference of every child that the proof holds is left empty (a
-Compact length of 0); the child follows. A node whose detached value the proof holds starts with 0x01, has an empty
-value in place of the hash, and the value is the next item. After the top trie follow, in the order of their keys, the
-child tries under `:child_storage:default:` that the proof holds. A node that occurs at several places is repeated.
+Items are in pre-order of the trie. If the proof holds a child of a branch, the child's reference is
+left empty (a Compact length of 0), and the child follows. If the proof holds the detached value of
+a node, the item starts with 0x01 and has an empty value in place of the hash, and the value is the
+next item.
 
-Nodes that repeat can multiply: sixty-five branches, each with sixteen times the same child, describe 16^65 places. Both
-directions therefore stop at a limit instead of trusting the proof's size.
+After the top trie follow the child tries under `:child_storage:default:` that the proof holds, in
+the order of their keys. A node that occurs at several places is repeated.
+
+Repeated nodes can multiply: sixty-five branches, each with sixteen times the same child, describe
+16^65 places. Both directions therefore stop at a limit and do not rely on the proof's size.
 """
 
 from collections.abc import Iterable
@@ -23,7 +26,11 @@ DEFAULT_LIMIT: Final = 1 << 20
 
 
 def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
-    """The compact form. Raises `MissingNode` for the root's node, `BadNode`, `ProofTooLarge` beyond `limit` items."""
+    """Convert the nodes of a proof to its compact form.
+
+    Raises `MissingNode` if the root's node is missing, `BadNode`, and `ProofTooLarge` if there are
+    more than `limit` items.
+    """
     found: dict[bytes, bytes] = {EMPTY_TRIE_ROOT: codec.EMPTY_NODE}
     found.update((blake2_256(node), node) for node in nodes)
     if root not in found:
@@ -37,11 +44,11 @@ def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIM
 
 
 def decode_compact(root: bytes, items: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
-    """The nodes and detached values that `items` describe, each once, in ascending order.
+    """Return the nodes and detached values that `items` describe, each once, in ascending order.
 
-    Raises `BadNode`, `IncompleteProof` where the items end too early, `RootMismatch` where they are of another trie,
-    `UnusedNodes` for items that follow the last child trie or a trie that no child root names, and `ProofTooLarge`
-    where the search for child roots takes more than `limit` steps.
+    Raises `BadNode`, `IncompleteProof` if the items end too early, `RootMismatch` if they are of
+    another trie, `UnusedNodes` for items after the last child trie and for a trie that no child
+    root names, and `ProofTooLarge` if the search for child roots takes more than `limit` steps.
     """
     waiting = list(items)
     waiting.reverse()
@@ -49,7 +56,8 @@ def decode_compact(root: bytes, items: Iterable[bytes], limit: int = DEFAULT_LIM
     top = _decode_trie(waiting, found)
     if top != root:
         raise RootMismatch(root, top)
-    # The proof may hold no node of a child trie whose root it shows, so a trie waits for the root that names it.
+    # The proof may hold no node of a child trie whose root it shows, so a trie waits for the root
+    # that names it.
     pending: bytes | None = None
     for child_root in _child_roots(found, root, limit):
         if pending is None and waiting:
@@ -112,7 +120,11 @@ def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], lim
 
 
 class _Open(NamedTuple):
-    """A branch whose omitted children are being read: the bytes before the references, the references, the omitted."""
+    """A branch whose omitted children are being read.
+
+    `head` has the bytes before the references, `refs` the references by child, and `omitted` the
+    positions in `refs` that are still missing, last one first.
+    """
 
     head: bytes
     refs: list[bytes]
@@ -120,7 +132,10 @@ class _Open(NamedTuple):
 
 
 def _decode_trie(waiting: list[bytes], found: dict[bytes, bytes]) -> bytes:
-    """Take the items of one trie from the end of `waiting`, add its nodes to `found`, return its root."""
+    """Take the items of one trie from the end of `waiting` and return the trie's root.
+
+    Its nodes are added to `found`.
+    """
     stack: list[_Open] = []
     while waiting:
         entry = _decode_item(waiting, found)
@@ -137,6 +152,10 @@ def _decode_trie(waiting: list[bytes], found: dict[bytes, bytes]) -> bytes:
 
 
 def _decode_item(waiting: list[bytes], found: dict[bytes, bytes]) -> _Open:
+    """Take one node from the end of `waiting`, with its detached value if that follows.
+
+    A node whose value follows is turned into the node that names the value by its hash.
+    """
     item = waiting.pop()
     attached = item[:1] == bytes((codec.ESCAPE,))
     node = item[1:] if attached else item
@@ -164,10 +183,14 @@ def _decode_item(waiting: list[bytes], found: dict[bytes, bytes]) -> _Open:
 
 
 def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[bytes]:
-    """The child roots among the top trie's nodes, by key. Raises `BadNode` for one that is not 32 bytes long."""
+    """Return the child roots among the top trie's nodes, by key.
+
+    Raises `BadNode` for one that is not 32 bytes long.
+    """
     prefix = CHILD_STORAGE_PREFIX.hex()
     out: list[bytes] = []
-    # Only a path's length and its part within the prefix are kept: copying long paths would take quadratic time.
+    # Only a path's length and its part within the prefix are kept: copying long paths would take
+    # quadratic time.
     waiting: list[tuple[bytes, bytes | None, str, int]] = [(root, None, "", 0)]
     visits = 0
     while waiting:

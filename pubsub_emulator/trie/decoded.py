@@ -1,4 +1,7 @@
-"""A whole node decoded, for code that shows or rewrites nodes. Code that follows one key uses `step.follow`."""
+"""A whole node decoded, for code that shows or rewrites nodes.
+
+Code that follows one key uses `step.follow`.
+"""
 
 from typing import NoReturn
 
@@ -22,7 +25,10 @@ class DecodedNode:
     __slots__ = ("bitmap", "body_at", "children", "kind", "nibbles", "node", "partial_at", "value_at", "value_end")
 
     def __init__(self, node: bytes) -> None:
-        """Raises `BadNode` for what `step` refuses, and for bytes after the node's end."""
+        """Decode `node`.
+
+        Raises `BadNode` for nodes that `step` refuses, and for bytes after the node's end.
+        """
         self.node = node
         self.kind = 0
         self.nibbles = 0

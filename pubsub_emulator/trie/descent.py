@@ -1,13 +1,15 @@
-"""The descent: from a trie's root towards one key after another, over encoded nodes.
+"""The descent from a trie's root towards one key after another, over encoded nodes.
 
-Readers of many keys use `Descent`. A subclass says where a child node comes from, what reading it costs, and when to
-stop on the way to a key. Readers of one key use `follow`. `Descent` knows the rest:
+Readers of many keys use `Descent`. A subclass decides where a child node comes from, how much
+reading it costs, and when to stop on the way to a key. Readers of one key use `follow`. `Descent`
+knows the rest:
 
-the trail    Nodes on the way to the last key that are on the way to the next key too. The next key starts at the
-             deepest of them, so sorted keys read each node once.
-the shapes   Nearly every node of a state is a branch of hashes without partial key and value, or the leaf of the key at
-             hand with a detached value. `find` knows these two by comparing bytes. It hands every other node to
-             `step`, which decides what is malformed.
+the trail    The nodes on the way to the last key that are also on the way to the next key. The
+             next key starts at the deepest of them, so sorted keys read each node once.
+the shapes   Nearly every node of a state is a branch of hashes without partial key and value, or
+             the leaf of the wanted key with a detached value. `find` recognises these two by
+             comparing bytes. It passes every other node to `step`, which decides whether the
+             node is malformed.
 
 A property in the tests holds `find` equal to a walk that takes every step with `step`.
 """
@@ -36,9 +38,10 @@ from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, branch_of
 
 
 class Descent:
-    """A descent below `root` towards the sorted `keys`; `at` is the index of the key last asked for.
+    """A descent below `root` towards the sorted `keys`.
 
-    `shared_with_next`: how many nibbles a key shares with the next. A child in `nodes` is used without asking.
+    `at` is the index of the key of the last `find`. `shared_with_next` has the number of nibbles
+    that each key shares with the next. A child in `nodes` is used without a call of `child`.
     """
 
     def __init__(
@@ -52,21 +55,31 @@ class Descent:
         self._trail: list[tuple[Hash, bytes, int, int]] = []
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:  # noqa: ARG002  # for subclasses
-        """The node `reference`, from nibble `depth` of `keys[at]` on, below `above` others; `None` ends the way."""
+        """Return the node `reference`, or `None` to end the way.
+
+        The node starts at nibble `depth` of `keys[at]` and has `above` nodes above it.
+        """
         return None
 
     def inline(self, node: bytes, depth: int, above: int) -> bool:  # noqa: ARG002  # for subclasses
-        """Whether to go on into an inline child; arguments as `child`."""
+        """Return whether to go on into an inline child.
+
+        The arguments are those of `child`.
+        """
         return True
 
     def start(self, node: bytes) -> None:
-        """Set out from the bytes of the root node. Must come before the first `find`."""
+        """Set out from the bytes of the root node.
+
+        This must be called before the first `find`.
+        """
         self._trail = [(self.root, node, 0, branch_of_hashes(node))]
 
     def find(self, at: int) -> tuple[int, bytes, int]:
-        """Go down towards `keys[at]` and return what the trie says of it: `(kind, payload, depth)` as `step`.
+        """Go down towards `keys[at]` and return the trie's answer, `(kind, payload, depth)` as `step`.
 
-        `CHILD` or `INLINE`: the policy ended the way. Any order of keys works, ascending is fast. Raises `BadNode`.
+        The kinds `CHILD` and `INLINE` mean that `child` or `inline` ended the way. The keys may be
+        read in any order; ascending order is fast. Raises `BadNode`.
         """
         keys, trail, nodes = self.keys, self._trail, self._nodes
         key = keys[at]
@@ -80,7 +93,8 @@ class Descent:
         above = len(trail)
         shared_after = self._shared[at]
         end = 2 * len(key)
-        whole: Any  # the node again: mypyc takes what indexes bytes for a number
+        # This is `node` again. mypyc takes an object that indexes bytes for an integer.
+        whole: Any
         while True:
             if bitmap and depth < end:
                 byte = key[depth >> 1]
@@ -136,9 +150,10 @@ class Descent:
 
 
 class Lookups(Descent):
-    """A descent towards keys that become known one after another, such as the static keys of a block.
+    """A descent towards keys that become known one after another, as a block's static keys.
 
-    Each key starts at the deepest node that the last one shared. `node_of`, as in `follow`, has what `nodes` lacks.
+    Each key starts at the deepest node that it shares with the last one. `node_of` supplies the
+    nodes that are not in `nodes`, as in `follow`.
     """
 
     def __init__(self, root: Hash, nodes: Mapping[Hash, bytes], node_of: Callable[[Hash, bytes, int], bytes]) -> None:
@@ -146,20 +161,27 @@ class Lookups(Descent):
         self.node_of = node_of
 
     def read(self, key: bytes) -> tuple[int, bytes, int]:
-        """What the trie says of `key`, as `follow`. Raises `BadNode`, and what `node_of` raises."""
+        """Return the trie's answer for `key`, as `follow`.
+
+        Raises `BadNode`, and the errors of `node_of`.
+        """
         before = self.keys[1]
         self.keys = (before, key)
         if not self._trail:
             self.start(self.node(self.root, 0))
-        self._shared = (shared(before, key), 2 * len(key))  # all nodes on the way stay on the trail
+        # The second number, the key's own length, leaves all nodes on the way on the trail.
+        self._shared = (shared(before, key), 2 * len(key))
         self.at = 0
         return self.find(1)
 
     def node(self, reference: Hash, depth: int) -> bytes:
-        """The node or value of hash `reference`, which starts at nibble `depth` of the key read last."""
+        """Return the node or value with the hash `reference`.
+
+        It starts at nibble `depth` of the key that was read last.
+        """
         found = self._nodes.get(reference)
         return self.node_of(reference, self.keys[1], depth) if found is None else found
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:  # noqa: ARG002  # none is too deep
-        """The child node, which `nodes` lacks."""
+        """Return the child node, which `nodes` lacks."""
         return self.node_of(reference, self.keys[1], depth)

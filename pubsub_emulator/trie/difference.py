@@ -1,4 +1,7 @@
-"""The keys in which two tries differ. Subtries that both share are skipped, so forks compare fast."""
+"""The keys in which two tries differ.
+
+Subtries that both share are skipped, so forks compare fast.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -17,7 +20,10 @@ class _Side(NamedTuple):
 
 
 def differences(a: Node | None, b: Node | None) -> Iterator[Difference]:
-    """Every key whose value differs under two roots, ascending, with both values; `None` if a trie has no such key."""
+    """Yield every key whose value differs under two roots, ascending, with both values.
+
+    A value is `None` if the trie lacks the key.
+    """
     stack = [("", _side(a), _side(b))]
     while stack:
         path, mine, theirs = stack.pop()
@@ -53,7 +59,10 @@ def _same(mine: _Side | None, theirs: _Side | None) -> bool:
 
 
 def _shared(mine: _Side | None, theirs: _Side | None) -> str:
-    """The nibbles that both sides share from here; all that are left if there is only one side."""
+    """Return the nibbles that both sides share from here.
+
+    If there is only one side, they are all nibbles that it has left.
+    """
     if mine is None or theirs is None:
         side = mine or theirs
         return "" if side is None else side.rest
@@ -65,12 +74,15 @@ def _past(side: _Side | None, shared: str) -> _Side | None:
 
 
 def _value(side: _Side | None) -> bytes | None:
-    """The value at this place: the node's own if nothing of its partial key is left."""
+    """Return the value at this place: the node's own if nothing of its partial key is left."""
     return None if side is None or side.rest else side.node.value
 
 
 def _children(side: _Side | None) -> Sequence[Node | _Side | None]:
-    """The next nodes by nibble: the children, or the node itself if some of its partial key is left."""
+    """Return the next nodes by nibble.
+
+    They are the children, or the node itself if some of its partial key is left.
+    """
     if side is None:
         return _NONE
     if side.rest:

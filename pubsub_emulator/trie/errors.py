@@ -1,7 +1,8 @@
-"""The failures of trie readers. They are separate types because different people are at fault.
+"""The failures of trie readers, as separate types because different people are at fault.
 
-A missing node is an incomplete proof, a malformed node is senseless data under a genuine hash, an unused or repeated
-node is a padded proof. None of them ever reads as "absent".
+A missing node is an incomplete proof, a malformed node is senseless data under a genuine hash, and
+an unused or repeated node is a padded proof. A reader never treats any of them as the absence of a
+key.
 """
 
 from pubsub_emulator.primitives.errors import PubsubError
@@ -14,8 +15,9 @@ class TrieError(PubsubError):
 class MissingNode(TrieError):
     """A read needs the node or detached value `hash`, which is missing.
 
-    `root` is the trie read, `key` the key asked for, `depth` the nibbles of `key` above the missing node. `hash` equal
-    to `root` means that the whole trie is foreign (sp-trie: `InvalidStateRoot`, otherwise `IncompleteDatabase`).
+    `root` is the trie that is read, `key` the wanted key, and `depth` the number of nibbles of
+    `key` above the missing node. If `hash` equals `root`, the whole trie is unknown (sp-trie:
+    `InvalidStateRoot`, otherwise `IncompleteDatabase`).
     """
 
     def __init__(self, hash: bytes, root: bytes, key: bytes, depth: int) -> None:  # noqa: A002  # the field's name
@@ -27,9 +29,10 @@ class MissingNode(TrieError):
 
 
 class BadNode(TrieError):
-    """The bytes of node `hash` are not a trie node; `reason` says what is wrong with them.
+    """The bytes of node `hash` are not a trie node.
 
-    Both hashes are empty where the bytes were judged alone (`step`); an inline node has the hash of its holder.
+    `reason` says why. Both hashes are empty if the bytes were judged alone (`step`). An inline node
+    has the hash of the node that contains it.
     """
 
     def __init__(self, hash: bytes, root: bytes, key: bytes, depth: int, reason: str) -> None:  # noqa: A002  # as above
@@ -41,7 +44,7 @@ class BadNode(TrieError):
         self.reason = reason
 
     def placed(self, hash: bytes, root: bytes) -> "BadNode":  # noqa: A002  # as above
-        """The same failure, with the node and the trie in which it was met."""
+        """Return this failure with the node and the trie in which it was met."""
         return BadNode(hash, root, self.key, self.depth, self.reason)
 
 
@@ -54,7 +57,10 @@ class DuplicateNodes(TrieError):
 
 
 class UnusedNodes(TrieError):
-    """A proof has `count` nodes or items that nothing refers to; `hashes` has those that have a hash."""
+    """A proof has `count` nodes or items to which nothing refers.
+
+    `hashes` has the hashes of those that are nodes.
+    """
 
     def __init__(self, count: int, hashes: tuple[bytes, ...] = ()) -> None:
         super().__init__(f"{count} nodes of the proof are not used")

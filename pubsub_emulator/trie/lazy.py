@@ -1,8 +1,9 @@
 """A state trie whose nodes are stored elsewhere and are fetched on demand.
 
-`PartialTrie` does the work. Here a missing node is requested by its place in the trie, since a chain's node gives
-proofs of keys and no nodes by hash. Each fetched node was verified by its hash, so the trie has its first root or
-fails. It has the methods of `Trie` that states, blocks and their readers use.
+`PartialTrie` does the work. `LazyTrie` requests a missing node by its place in the trie, because a
+chain's node serves proofs of keys but not nodes by hash. Each fetched node was verified by its
+hash, so the trie either has its first root or fails. It has the methods of `Trie` that states,
+blocks and their readers use.
 """
 
 from collections.abc import Iterator
@@ -14,11 +15,18 @@ from pubsub_emulator.trie.codec import MAX_INLINE_VALUE
 from pubsub_emulator.trie.partial import Far, PartialNode, PartialTrie, Reference
 
 MOST_LOADS: Final = 8 * 1_048_576
-"""Nodes that one walk visits at most: sixteen references to one node make a walk sixteen times as long."""
+"""The maximum number of nodes that one walk visits.
+
+Without a limit, a few nodes could be visited without end: each level with sixteen references to one
+node makes a walk sixteen times as long.
+"""
 
 
 class StateUnavailable(PubsubError):
-    """A part of a state that is fetched on demand cannot be had. Nothing about the state follows from it."""
+    """A part of a state cannot be fetched.
+
+    This says nothing about the state itself.
+    """
 
     is_infrastructure = True
 
@@ -27,11 +35,17 @@ class NodeFetcher(Protocol):
     """A source of the nodes of one trie."""
 
     def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
-        """The node or value `wanted` at the digits `place`; `ahead`: more is read below. Raises `StateUnavailable`."""
+        """Return the node or value `wanted` at the hex digits `place`.
+
+        `ahead` says that more nodes below will be read. Raises `StateUnavailable`.
+        """
 
 
 class LazyTrie(PartialTrie):
-    """A trie of layout version 1 with a root and a source. Everything may raise `StateUnavailable`, `BadNode`."""
+    """A trie of layout version 1 with a root and a source of nodes.
+
+    Every method may raise `StateUnavailable` and `BadNode`.
+    """
 
     def __init__(self, root: Hash, source: NodeFetcher) -> None:
         super().__init__(root, lambda _wanted: None)
@@ -40,13 +54,13 @@ class LazyTrie(PartialTrie):
         self._loads = 0
 
     def fork(self) -> "LazyTrie":
-        """A trie that is written apart from this one."""
+        """Return a trie that is written separately from this one."""
         out = LazyTrie(self._first, self._source)
         out._root, out._seen = self._root, self._seen
         return out
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """As `Trie.items`; what comes next is fetched many nodes at a time."""
+        """Return the entries as `Trie.items`; the next nodes are fetched in batches."""
         reader = self.fork()
         reader._ahead = True  # noqa: SLF001  # of its own kind
         return super(LazyTrie, reader).items(prefix, after)

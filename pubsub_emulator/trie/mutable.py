@@ -1,6 +1,7 @@
-"""The trie of a whole state: an ordered map with an incremental root, cheap snapshots and read proofs.
+"""The trie of a whole state: an ordered map with incremental root, cheap forks and proofs.
 
-Keys are walked as hex digits, in the order of the bytes, and in loops: a path may be thousands of nodes long.
+Keys are walked as hex digits, which have the order of the bytes. The walks are loops and not
+recursive, because a path may be thousands of nodes long.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,9 +18,10 @@ from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_stale
 
 
 class Trie:
-    """An ordered map from byte keys to byte values with a Merkle root, in layout `version` 0 or 1.
+    """An ordered map from byte keys to byte values with a Merkle root.
 
-    Empty values are values. `fork` costs nothing: both tries share their nodes and copy what they write.
+    `version` is the layout, 0 or 1. Empty values count as values. `fork` takes constant time: both
+    tries share their nodes and copy a node before they write to it.
     """
 
     __slots__ = ("_count", "_max_inline", "_owner", "_root", "_root_hash", "version")
@@ -34,14 +36,20 @@ class Trie:
 
     @staticmethod
     def from_entries(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> "Trie":
-        """A trie of `entries`, in any order. If a key occurs twice, the last entry stays."""
+        """Build a trie of `entries`, in any order.
+
+        If a key occurs twice, the last entry counts.
+        """
         out = Trie(version)
         out._root, out._count = build(entries, out._owner)
         out._root_hash = None if out._count else EMPTY_TRIE_ROOT
         return out
 
     def fork(self) -> "Trie":
-        """A snapshot in constant time. Neither trie sees later writes to the other."""
+        """Return a snapshot in constant time.
+
+        Neither trie sees later writes to the other.
+        """
         out = Trie(self.version)
         out._root = self._root
         out._root_hash = self._root_hash
@@ -59,7 +67,7 @@ class Trie:
         return self.get(key) is not None
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`, or `None`."""
+        """Return the value under `key`, or `None`."""
         node = self._root
         digits = key.hex()
         depth = 0
@@ -97,7 +105,7 @@ class Trie:
         nibble = 0
         depth = 0
         size = len(digits)
-        # Every node passed is this trie's own and is on the way to a change.
+        # From here on, each visited node belongs to this trie and lies on the way to the change.
         while True:
             partial = node.partial
             if partial:
@@ -140,7 +148,8 @@ class Trie:
     def update(self, changes: Mapping[bytes, bytes | None]) -> None:
         """Apply many changes at once (`None` deletes a key), and encode the changed nodes.
 
-        Faster than `insert` for keys with long common prefixes, such as a state's, and as fast for others.
+        This is faster than `insert` for keys with long common prefixes, such as a state's, and as
+        fast for others.
         """
         self.root()
         self._root, grown = write(self._root, changes, self._owner, self._max_inline)
@@ -148,37 +157,47 @@ class Trie:
         self._root_hash = None
 
     def remove(self, key: bytes) -> bool:
-        """Remove `key`. Returns whether it was there."""
+        """Remove `key` and return whether it was there."""
         before = self._count
         self.update({key: None})
         return self._count < before
 
     def remove_prefix(self, prefix: bytes, limit: int | None = None) -> int:
-        """Remove the keys that start with `prefix`, at most the first `limit`. Returns how many were removed."""
+        """Remove the keys that start with `prefix`, at most the first `limit`.
+
+        Returns how many were removed.
+        """
         doomed = dict.fromkeys(islice(self.keys(prefix), limit))
         self.update(doomed)
         return len(doomed)
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Entries under `prefix`, strictly after `after`, ascending; as they were at the call."""
+        """Return the entries under `prefix`, strictly after `after`, ascending.
+
+        Later writes do not change what the iterator yields.
+        """
         self._owner = Owner()
         return _ordered(self._root, prefix.hex(), None if after is None else after.hex())
 
     def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
-        """The keys of `items`."""
+        """Return the keys of `items`."""
         return (key for key, _ in self.items(prefix, after))
 
     def differences(self, other: "Trie") -> Iterator[Difference]:
-        """Every key whose value differs between two tries, ascending, with both values, `None` for an absent key.
+        """Return every key whose value differs between two tries, ascending, with both values.
 
-        Subtries that forks share are skipped. Later writes do not change what the iterator yields.
+        A value is `None` if the trie lacks the key. Subtries that forks share are skipped. Later
+        writes do not change what the iterator yields.
         """
         self._owner = Owner()
         other._owner = Owner()  # noqa: SLF001  # of its own kind
         return differences(self._root, other._root)  # noqa: SLF001  # as above
 
     def root(self) -> Hash:
-        """The Merkle root. Encodes and hashes only what changed since the last call."""
+        """Return the Merkle root.
+
+        Only nodes that changed since the last call are encoded and hashed.
+        """
         known = self._root_hash
         if known is not None:
             return known
@@ -193,9 +212,10 @@ class Trie:
         return known
 
     def merkle_value(self, key: bytes) -> bytes | None:
-        """The Merkle value of the node at `key` or of the first one below it; `None` if there is neither.
+        """Return the Merkle value of the node at `key` or of the first node below it.
 
-        The Merkle value is the node itself if it has less than 32 bytes and is not the root, else its hash.
+        The Merkle value is the node itself if it has fewer than 32 bytes and is not the root, else
+        its hash. Returns `None` if there is no such node.
         """
         root_hash = self.root()
         node = self._root
@@ -215,9 +235,10 @@ class Trie:
         return None
 
     def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
-        """Add to `into` every node and detached value that reading `keys` touches, including those that prove absence.
+        """Add to `into` every node and detached value that reading `keys` touches.
 
-        Inline nodes are part of their parent. An empty trie adds its node 0x00 if there is a key.
+        This includes the nodes that prove absence. Inline nodes are part of their parent. An empty
+        trie adds its node 0x00 if there is a key.
         """
         wanted = sorted(key.hex() for key in keys)
         if not wanted:
@@ -263,7 +284,9 @@ class Trie:
                 encoded = child.encoded
                 if len(encoded) >= 32:
                     at = node.refs
-                    if at > 0:  # as `child_hash`, whose call would take a tenth of a proof
+                    # This repeats `child_hash`, whose call would take a tenth of the time of a
+                    # proof.
+                    if at > 0:
                         at += 33 * CHILDREN[node.shape & ((1 << nibble) - 1)] + 1
                         into[node.encoded[at : at + 32]] = encoded  # type: ignore[index]  # as above
                     else:
@@ -274,7 +297,11 @@ class Trie:
                 starts.append(depth)
 
     def _split(self, node: Node, digits: str, value: bytes) -> Node:
-        """A branch above the owned `node` and a new key that diverge within its partial key; `digits` is its rest."""
+        """Split the owned `node`, whose partial key diverges from a new key.
+
+        `digits` is the new key from the node's start on. Returns a branch above the node and the
+        key.
+        """
         partial = node.partial
         shared = shared_digits(partial, digits, 0)
         branch = Node(self._owner, partial[:shared], None)
@@ -289,7 +316,10 @@ class Trie:
 
 
 def _ordered(root: Node | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
-    """Entries under `prefix` in ascending order, strictly after `after`; both as hex digits."""
+    """Yield the entries under `prefix` in ascending order, strictly after `after`.
+
+    Both are hex digits.
+    """
     if root is None:
         return
     stack = [root]

@@ -7,7 +7,10 @@ from sys import byteorder
 
 
 def shared_with_next(keys: list[bytes]) -> list[int]:
-    """The number of nibbles that each of the sorted, distinct `keys` shares with the next; -1 for the last."""
+    """Return how many nibbles each of the sorted, distinct `keys` shares with the next.
+
+    The number is -1 for the last key.
+    """
     size = len(keys[0])
     if size and len(set(map(len, keys))) == 1:
         out = shared_nibbles(keys, size)
@@ -32,7 +35,10 @@ def shared_with_next(keys: list[bytes]) -> list[int]:
 
 
 def shared_nibbles(records: list[bytes], size: int) -> list[int]:
-    """The nibbles that each sorted record shares with the next, in its first `size` bytes."""
+    """Return how many nibbles each sorted record shares with the next one.
+
+    Only the first `size` bytes of the records count.
+    """
     start = shared(records[0][:size], records[-1][:size]) >> 4
     if size % 8 or len(records[0]) % 8 or 8 * start == size:
         keys = [int.from_bytes(record[:size]) for record in records]
@@ -51,14 +57,14 @@ def shared_nibbles(records: list[bytes], size: int) -> list[int]:
 
 
 def shared(key: bytes, other: bytes) -> int:
-    """The number of nibbles that two keys share."""
+    """Return the number of nibbles that two keys share."""
     size = min(len(key), len(other))
     apart = int.from_bytes(key[:size]) ^ int.from_bytes(other[:size])
     return (8 * size - apart.bit_length()) >> 2
 
 
 def shared_digits(partial: str, digits: str, depth: int) -> int:
-    """The number of nibbles that `partial` shares with `digits` from `depth` on."""
+    """Return the number of nibbles that `partial` shares with `digits` from `depth` on."""
     shared = 0
     most = min(len(partial), len(digits) - depth)
     while shared < most and partial[shared] == digits[depth + shared]:

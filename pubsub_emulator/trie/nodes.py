@@ -1,11 +1,12 @@
-"""The nodes of a trie in memory, and the encoding of those that changed.
+"""The nodes of a trie in memory, and the encoding of changed nodes.
 
-A node belongs to the trie whose token it carries; any other trie that shares it copies it before writing. What a node
-caches (`tail` and `encoded`) follows from its content alone, so a trie may fill in the caches of a node that it does
-not own.
+A node belongs to the trie whose token it carries. Any other trie that shares it copies it before
+writing. The caches of a node (`tail` and `encoded`) follow from its content alone, so a trie may
+fill in the caches of a node that belongs to another trie.
 
-A branch keeps its last encoding when it changes, and with it the references of the children that did not: a new hash is
-spliced in. Sixteen references as objects of their own would have to be touched, one cache line each, for every copy.
+A branch that changes keeps its last encoding, and with it the references of the unchanged children;
+only new hashes are put into it. If the sixteen references were separate objects, each copy of a
+branch would have to touch them all, at one cache line each.
 """
 
 from typing import Final
@@ -32,7 +33,7 @@ NIBBLE: Final = {digit: value for value, digit in enumerate("0123456789abcdef")}
 
 
 class Owner:
-    """Identity of one trie between two forks."""
+    """The identity of one trie between two forks."""
 
     __slots__ = ()
 
@@ -43,12 +44,13 @@ class Node:
     partial   nibbles as hex digits
     value     `None` only in a branch
     tail      the encoded value: length and bytes, or its hash; empty until needed
-    children  by nibble; `bits` says which there are
+    children  by nibble; `bits` says which nibbles have a child
     dirty     bits of the children whose reference in `encoded` is missing or old
     stale     whether anything at or below this node changed since `encoded` was made
-    encoded   the last encoding: a branch's has references of the children in `shape`, a leaf's may have an old value
-    refs   where in `encoded` the references (a leaf: the value) begin; zero or negative if a reference is inline or
-              if something before them has changed
+    encoded   the last encoding: a branch's has references of the children in `shape`, a leaf's may
+              have an old value
+    refs      where in `encoded` the references (a leaf: the value) begin; zero or negative if a
+              reference is inline or if something before them has changed
     """
 
     __slots__ = ("bits", "children", "dirty", "encoded", "owner", "partial", "refs", "shape", "stale", "tail", "value")
@@ -67,7 +69,7 @@ class Node:
         self.shape = 0
 
     def copy(self, owner: Owner) -> "Node":
-        """The same node for another owner, stale."""
+        """Return the same node for another owner, marked as stale."""
         out = Node(owner, self.partial, self.value, self.tail)
         children = self.children
         if children is not None:
@@ -80,7 +82,7 @@ class Node:
         return out
 
     def with_value(self, owner: Owner, value: bytes) -> "Node":
-        """The same leaf for another owner and with another value, stale."""
+        """Return the same leaf with another owner and value, marked as stale."""
         out = Node(owner, self.partial, value)
         out.encoded = self.encoded
         out.refs = self.refs
@@ -121,7 +123,7 @@ class Node:
             self.children = None
 
     def child_hash(self, nibble: int) -> bytes:
-        """The hash of the child at `nibble`, which must be there, encoded and not inline."""
+        """Return the hash of the child at `nibble`, which must be there, encoded and not inline."""
         below = CHILDREN[self.shape & ((1 << nibble) - 1)]
         encoded = self.encoded
         pos = self.refs
@@ -135,9 +137,14 @@ class Node:
 
 
 def encode_stale(root: Node, max_inline: int) -> None:
-    """Encode all that is stale from `root` on: listed from the top, then done from the bottom, without recursion."""
+    """Encode all stale nodes from `root` on.
+
+    The nodes are listed from the top and then encoded from the bottom, without recursion, because a
+    path may be thousands of nodes long.
+    """
     branches = [root] if root.children is not None else []
-    # A branch, a changed child, and where the branch's encoding has the child's hash; 0 where it has to be made anew.
+    # A branch, a changed child, and where the branch's encoding has the child's hash; 0 where it
+    # has to be made anew.
     steps: list[tuple[Node, Node, int]] = [(root, root, 0)]
     for node in branches:
         dirty = node.dirty
@@ -215,7 +222,10 @@ def encode_branch(node: Node, max_inline: int) -> None:
 
 
 def _reference(node: Node | None, max_inline: int) -> bytes:
-    """Length and reference of a child, which is encoded here if it is a leaf."""
+    """Return the length and reference of a child.
+
+    A leaf that is stale is encoded first.
+    """
     if node is None:
         return b""
     if node.stale:

@@ -1,7 +1,8 @@
-"""Proofs of trie-db's `generate_trie_proof`: what the reader knows anyway is left out.
+"""Proofs of trie-db's `generate_trie_proof`, which omit the values that the reader knows.
 
-Nodes are in pre-order of the trie. Of the keys that are read, the values are left empty; in a branch, the reference of
-every child that follows is left empty too. The reader puts in the values that it was told and computes the root.
+Nodes are in pre-order of the trie. The values of the read keys are left empty. In a branch, the
+reference of every child that follows is left empty too. The reader fills in the values that it
+expects and computes the root.
 """
 
 from bisect import bisect_left
@@ -15,13 +16,13 @@ from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.errors import BadNode, IncompleteProof, RootMismatch, UnusedNodes
 
 _DEEPEST: Final = 600
-"""Nibbles of the longest key that is followed."""
+"""The nibbles of the longest key that is followed."""
 
 
 def check_omitted(root: bytes, nodes: Iterable[bytes], reads: Mapping[bytes, bytes | None], version: int) -> None:
-    """Whether the trie `root` has these values, `None` where a key is absent.
+    """Check that the trie `root` has these values, `None` for an absent key.
 
-    Raises `BadNode`, `IncompleteProof`, `UnusedNodes`, and `RootMismatch` where a value is another one.
+    Raises `BadNode`, `IncompleteProof`, `UnusedNodes`, and `RootMismatch` if a value differs.
     """
     reader = _Reader(nodes, reads, version)
     found = reader.reference("")
@@ -42,7 +43,10 @@ class _Reader:
         self._most = codec.MAX_INLINE_VALUE[version]
 
     def reference(self, path: str) -> bytes:
-        """The reference of the next node, which is at `path`: its hash or itself, after its length."""
+        """Return the reference of the next node, which is at `path`.
+
+        The reference is the length, followed by the node's hash or the node itself.
+        """
         if len(path) > _DEEPEST:
             raise BadNode(b"", b"", b"", 0, "a path longer than any key")
         if not self.waiting:
@@ -50,7 +54,7 @@ class _Reader:
         return _reference(self._restored(self.waiting.pop(), path))
 
     def _restored(self, node: bytes, path: str) -> bytes:
-        """A node with its value and the references of its children."""
+        """Return a node with its value and the references of its children."""
         if node == codec.EMPTY_NODE:
             return node
         parts = DecodedNode(node)

@@ -1,9 +1,11 @@
-"""A state trie of which only some nodes are known: reads, writes and the new root, as far as those nodes reach.
+"""A state trie of which only some nodes are known: reads, writes and the new root.
 
-`Trie` holds a whole state; `PartialTrie` holds a storage proof. It asks for every node and detached value by its hash
-when it first needs it, and raises `MissingNode` if there is none. The nodes asked for are the smallest proof on which
-the same reads and writes can be done again. Nodes are never changed, only replaced, so a fork copies one reference. The
-code prefers to be obviously right; `Trie` is the fast one.
+`Trie` holds a whole state; `PartialTrie` holds a storage proof. It requests every node and detached
+value by its hash when it first needs it, and raises `MissingNode` if it is unknown. The requested
+nodes are the smallest proof on which the same reads and writes can be repeated.
+
+Nodes are replaced and never changed, so a fork copies one reference. This code prefers being
+obviously right to speed; `Trie` is the fast one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,10 +22,13 @@ from pubsub_emulator.trie.errors import BadNode, MissingNode
 from pubsub_emulator.trie.nibbles import shared_digits
 
 Fetch = Callable[[bytes], bytes | None]
-"""Returns the node or detached value with a hash, which must have that hash, or `None` if it is not known."""
+"""A function from a hash to the node or detached value with that hash.
+
+It returns `None` if the hash is unknown.
+"""
 
 MAX_KEY: Final = 4096
-"""Bytes of the longest key that a walk yields."""
+"""The length of the longest key that a walk yields, in bytes."""
 _MAX_INLINE: Final = codec.MAX_INLINE_VALUE[1]
 
 
@@ -42,10 +47,11 @@ class PartialNode:
     value: bytes | Far | None
     children: dict[int, "PartialNode | Far"]
     kept: list[bytes] = field(default_factory=list, init=False, compare=False, repr=False)
-    """Its bytes once they are known: a node is never changed."""
+    """Cache of the node's bytes: empty, or one element. It stays valid because nodes never change.
+    """
 
     def with_child(self, nibble: int, child: "PartialNode | Far | None") -> "PartialNode":
-        """The same node with another child at `nibble`, or `None` for no child."""
+        """Return the same node with another child at `nibble`, or `None` for no child."""
         kept = {at: each for at, each in self.children.items() if at != nibble}
         return replace(self, children=kept if child is None else {**kept, nibble: child})
 
@@ -54,7 +60,10 @@ Reference = PartialNode | Far
 
 
 class PartialTrie:
-    """The methods of `trie.Trie`, layout version 1, that a block needs. Each may raise `MissingNode` or `BadNode`."""
+    """The methods of `trie.Trie` that a block needs, in layout version 1.
+
+    Each may raise `MissingNode` or `BadNode`.
+    """
 
     def __init__(self, root: Hash, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -63,13 +72,16 @@ class PartialTrie:
         self._root: Reference | None = None if root == EMPTY_TRIE_ROOT else Far(root)
 
     def fork(self) -> "PartialTrie":
-        """A snapshot in constant time. Neither trie sees later writes to the other."""
+        """Return a snapshot in constant time.
+
+        Neither trie sees later writes to the other.
+        """
         out = PartialTrie(self._first, self._fetch)
         out._root, out._seen = self._root, self._seen
         return out
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`, or `None`."""
+        """Return the value under `key`, or `None`."""
         digits = key.hex()
         node, _, rest = self._descend(digits)
         return None if node is None or rest is not None else self._value(node, digits)
@@ -93,7 +105,7 @@ class PartialTrie:
             self._ascend(path, _split(node, rest or "", value))
 
     def remove(self, key: bytes) -> bool:
-        """Remove `key`. Returns whether it was there."""
+        """Remove `key` and return whether it was there."""
         node, path, rest = self._descend(key.hex())
         if node is None or rest is not None or node.value is None:
             return False
@@ -102,31 +114,40 @@ class PartialTrie:
         return True
 
     def remove_prefix(self, prefix: bytes) -> None:
-        """Remove every key that starts with `prefix`, without looking at what is below it."""
+        """Remove every key that starts with `prefix`, without reading the nodes below it."""
         node, path, rest = self._descend(prefix.hex())
         if node is not None and (rest is None or node.partial.startswith(rest)):
             self._ascend(path, None)
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Entries whose keys start with `prefix`, ascending, strictly after `after`. Writes do not change them."""
+        """Return the entries whose keys start with `prefix`, ascending, strictly after `after`.
+
+        Later writes do not change what the iterator yields.
+        """
         return self._items(self._root, prefix.hex(), None if after is None else after.hex())
 
     def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
-        """The keys of `items`."""
+        """Return the keys of `items`."""
         return (key for key, _ in self.items(prefix, after))
 
     def __bool__(self) -> bool:
         return self._root is not None
 
     def __len__(self) -> int:
-        """The number of keys: all of them are read."""
+        """Return the number of keys.
+
+        This reads all of them.
+        """
         return sum(1 for _ in self.keys())
 
     def __contains__(self, key: bytes) -> bool:
         return self.get(key) is not None
 
     def merkle_value(self, key: bytes) -> bytes | None:
-        """The Merkle value of the node at `key` or of the first one below it; `None` if there is neither."""
+        """Return the Merkle value of the node at `key` or of the first node below it.
+
+        Returns `None` if there is no such node.
+        """
         digits = key.hex()
         for node, depth in self._way(digits):
             if node.partial.startswith(digits[depth:]):
@@ -135,11 +156,14 @@ class PartialTrie:
         return None
 
     def differences(self, other: Self) -> Iterator[Difference]:
-        """As `Trie.differences`: only what either has and the other has not at the same place is looked into."""
+        """Return the differences as `Trie.differences` does.
+
+        Only nodes that one trie has and the other does not have at the same place are read.
+        """
         return _differences(self.fork(), other.fork())  # a fork does not see later writes
 
     def places(self) -> set[tuple[str, bytes]]:
-        """Every node that is known without asking for anything, by its place and hash."""
+        """Return the place and hash of every node that is known without a request."""
         found: set[tuple[str, bytes]] = set()
         waiting: list[tuple[Reference, str]] = [] if self._root is None else [(self._root, "")]
         while waiting:
@@ -150,7 +174,7 @@ class PartialTrie:
         return found
 
     def keys_beside(self, known: set[tuple[str, bytes]]) -> Iterator[bytes]:
-        """The keys of every node that is not `known`, nor below one that is."""
+        """Yield the keys of every node that is not in `known`, nor below a node in it."""
         waiting: list[tuple[Reference, str]] = [] if self._root is None else [(self._root, "")]
         while waiting:
             reference, place = waiting.pop()
@@ -162,7 +186,7 @@ class PartialTrie:
                 yield self._key(place + node.partial)
 
     def root(self) -> Hash:
-        """The Merkle root."""
+        """Return the Merkle root."""
         if self._root is None:
             return EMPTY_TRIE_ROOT
         return Hash(self._root.hash) if isinstance(self._root, Far) else blake2_256(encode(self._root))
@@ -182,9 +206,14 @@ class PartialTrie:
                     into[blake2_256(value)] = value
 
     def _items(self, root: Reference | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the entries below `root` in ascending order, as `items`.
+
+        Loads only nodes that can hold a wanted key. `prefix` and `after` are hex digits.
+        """
         waiting: list[tuple[Reference, str, str]] = [] if root is None else [(root, "", "")]
         while waiting:
-            reference, above, digit = waiting.pop()  # the path above is one text for all children of a node
+            # The path above is one string that all children of a node share.
+            reference, above, digit = waiting.pop()
             path = above + digit
             # A subtree that cannot hold a wanted key is not read: its node may be unknown.
             if not _overlap(path, prefix) or _behind(path, after):
@@ -202,16 +231,23 @@ class PartialTrie:
                     yield self._key(path), value
 
     def _key(self, path: str) -> bytes:
-        """The key at a path. Raises `BadNode`: no write puts a value at half a byte, or below so long a key."""
+        """Return the key at a path.
+
+        Raises `BadNode` for half a byte and for a key longer than `MAX_KEY`, since a chain writes
+        no value there.
+        """
         if len(path) % 2 or len(path) > 2 * MAX_KEY:
             why = f"a value after {len(path)} nibbles"
             raise BadNode(b"", self._first, bytes.fromhex(path[: len(path) & ~1][: 2 * MAX_KEY]), len(path), why)
         return bytes.fromhex(path)
 
     def _descend(self, digits: str) -> tuple[PartialNode | None, list[tuple[PartialNode, int]], str | None]:
-        """Descend towards a key: the last node, the nodes above it with the nibbles taken, and the rest of the key.
+        """Descend towards a key.
 
-        No rest: the key's own node. Node and rest, from the node's start on: they diverge. No node: an empty place.
+        Returns the last node, the nodes above it with the nibbles taken, and the rest of the key.
+        There are three cases. If the rest is `None`, the node is the key's own. If there are both a
+        node and a rest, the key diverges from the node's partial key, and the rest starts at the
+        node. If there is no node, the place is empty.
         """
         path: list[tuple[PartialNode, int]] = []
         rest = digits
@@ -226,7 +262,10 @@ class PartialTrie:
         return None, path, rest
 
     def _way(self, digits: str) -> Iterator[tuple[PartialNode, int]]:
-        """The nodes on the way to a key, and the nibble at which each starts; the last may diverge from the key."""
+        """Yield the nodes on the way to a key, and the nibble at which each starts.
+
+        The last node may diverge from the key.
+        """
         reference, depth = self._root, 0
         while reference is not None:
             node = self._load(reference, digits, depth)
@@ -247,7 +286,11 @@ class PartialTrie:
         self._root = reference
 
     def _merged(self, node: PartialNode, start: str) -> PartialNode | None:
-        """What replaces a node at `start` that lost its value or a child: nothing, or its only child merged with it."""
+        """Return the replacement of a node at `start` that lost its value or a child.
+
+        It is `None` if the node is empty now, the merger with its only child if it has just one,
+        and else the node itself.
+        """
         if node.value is not None or len(node.children) > 1:
             return node
         if not node.children:
@@ -289,7 +332,7 @@ def _differences(mine: PartialTrie, theirs: PartialTrie) -> Iterator[Difference]
 
 
 def _below(node: PartialNode, place: str) -> list[tuple[Reference, str]]:
-    """The children of a node and their places."""
+    """Return the children of a node and their places."""
     return [(child, f"{place}{node.partial}{nibble:x}") for nibble, child in node.children.items()]
 
 
@@ -298,7 +341,10 @@ def _hash(reference: Reference) -> bytes:
 
 
 def _split(node: PartialNode, rest: str, value: bytes) -> PartialNode:
-    """A branch above a node and a new key that diverge within the node's partial key; `rest` is the rest of the key."""
+    """Split a node whose partial key diverges from a new key.
+
+    `rest` is the new key from the node's start on. Returns a branch above the node and the key.
+    """
     partial = node.partial
     shared = shared_digits(partial, rest, 0)
     below: dict[int, Reference] = {int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])}
@@ -309,17 +355,20 @@ def _split(node: PartialNode, rest: str, value: bytes) -> PartialNode:
 
 
 def _overlap(path: str, prefix: str) -> bool:
-    """Whether keys below `path` can start with `prefix`."""
+    """Return whether keys below `path` can start with `prefix`."""
     return path.startswith(prefix) or prefix.startswith(path)
 
 
 def _behind(path: str, after: str | None) -> bool:
-    """Whether no key below `path` comes after `after`."""
+    """Return whether no key below `path` comes after `after`."""
     return after is not None and path < after and not after.startswith(path)
 
 
 def _decode(encoded: bytes) -> PartialNode:
-    """A node from its bytes. Raises `BadNode`."""
+    """Decode a node.
+
+    Raises `BadNode`.
+    """
     parts = DecodedNode(encoded)
     if not parts.kind:
         raise BadNode(b"", b"", b"", 0, "an empty trie below a root")
@@ -328,20 +377,22 @@ def _decode(encoded: bytes) -> PartialNode:
         value = Far(encoded[parts.value_at : parts.value_end])
     children: dict[int, Reference] = {}
     for nibble, reference in parts.references:
-        if len(reference) > 32:  # no honest trie has one; nested, they would be decoded without bound
+        # Honest tries have no such child. Nested ones would be decoded without bound.
+        if len(reference) > 32:
             raise BadNode(b"", b"", b"", 0, f"an inline child of {len(reference)} bytes")
         children[nibble] = Far(reference) if len(reference) == 32 else _decode(reference)
     return PartialNode(parts.partial, value, children)
 
 
 def encode(node: PartialNode) -> bytes:
-    """A node's bytes."""
+    """Return a node's bytes."""
     if not node.kept:
         node.kept.append(_encoded(node))
     return node.kept[0]
 
 
 def _encoded(node: PartialNode) -> bytes:
+    """Encode a node, with its inline children inside of it."""
     value = node.value
     detached = isinstance(value, Far) or (value is not None and len(value) > _MAX_INLINE)
     if node.children:

@@ -1,4 +1,7 @@
-"""What a set of nodes says about keys under a root. Only nodes that the root commits to are ever parsed."""
+"""Values of keys, read from a set of nodes under a root.
+
+Only nodes to which the root commits are ever parsed.
+"""
 
 from collections.abc import Iterable
 
@@ -12,17 +15,20 @@ from pubsub_emulator.trie.nibbles import shared_with_next
 from pubsub_emulator.trie.step import CHILD, DETACHED, VALUE
 
 Values = dict[bytes, bytes | None]
-"""What a proof says of keys, `None` of an absent one."""
+"""The values of keys that a proof shows, `None` for an absent key."""
 
 
 def read_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes], *, exact: bool = False) -> Values:
-    """The value of each key under `root`, in the order of `keys`; `None` if the proof shows that the key is absent.
+    """Return the value of each key under `root`, in the order of `keys`.
 
-    Nodes may come in any order. As in sp-trie, repeated and unneeded ones are ignored unless `exact`, and the node of
-    the empty trie need not be listed.
+    The value is `None` if the proof shows that the key is absent.
 
-    Raises `MissingNode` if the proof does not say what a key has (for the least such key), `BadNode` if a node on the
-    way to a key is malformed; if `exact`, `DuplicateNodes` and `UnusedNodes`.
+    Nodes may come in any order. As in sp-trie, repeated and unneeded nodes are ignored unless
+    `exact`, and the node of the empty trie need not be listed.
+
+    Raises `MissingNode` if the proof does not show the value of a key (for the least such key),
+    `BadNode` if a node on the way to a key is malformed, and, if `exact`, `DuplicateNodes` and
+    `UnusedNodes`.
     """
     found, used = _indexed(nodes, exact=exact)
     out = _read(found, Hash(root), keys, used)
@@ -33,9 +39,10 @@ def read_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes], *, ex
 def read_child_proof(
     root: bytes, nodes: Iterable[bytes], child_storage_key: bytes, keys: Iterable[bytes], *, exact: bool = False
 ) -> Values:
-    """The value of each key in a child trie, whose root is read from the top trie `root` first; as `read_proof`.
+    """Return the value of each key in a child trie, as `read_proof`.
 
-    In an absent child trie every key is absent. A stored child root that is not 32 bytes long is a `BadNode` too.
+    The child trie's root is read from the top trie `root` first. In an absent child trie every key
+    is absent. A stored child root that is not 32 bytes long is a `BadNode` too.
     """
     found, used = _indexed(nodes, exact=exact)
     top_key = child_root_key(child_storage_key)
@@ -51,7 +58,10 @@ def read_child_proof(
 
 
 def _indexed(nodes: Iterable[bytes], *, exact: bool) -> tuple[dict[Hash, bytes], dict[Hash, None] | None]:
-    """The nodes by hash, with the empty trie's; and a mapping for the hashes of the used ones if `exact`."""
+    """Return the nodes by hash, with the empty trie's node.
+
+    If `exact`, return also an empty mapping that will collect the used nodes.
+    """
     listed = list(nodes)
     found = by_hash(listed)
     if exact and len(found) != len(listed):
@@ -79,13 +89,16 @@ class _Witness(Descent):
         used[root] = None
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:  # noqa: ARG002  # wherever it is
-        """The node, if it is in the set."""
+        """Return the node, if it is in the set."""
         self.used[reference] = None
         return self.found.get(reference)
 
 
 def _read(found: dict[Hash, bytes], root: Hash, keys: Iterable[bytes], used: dict[Hash, None] | None) -> Values:
-    """The value of each key; what is read is noted in `used`, if given."""
+    """Return the value of each key.
+
+    If `used` is given, the nodes that are read are added to it.
+    """
     out: Values = dict.fromkeys(keys)
     wanted = sorted(out)
     if not wanted:

@@ -1,4 +1,7 @@
-"""The interface of a state's tries, whether all of their nodes are here (`Trie`) or not (`PartialTrie`, `LazyTrie`)."""
+"""The interface of a state's tries.
+
+`Trie` has all nodes of a state; `PartialTrie` and `LazyTrie` do not.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, Self
@@ -8,10 +11,16 @@ from pubsub_emulator.trie.difference import Difference
 
 
 class StateTrie(Protocol):
-    """A trie that can be read, written, forked and proven. One that is not whole raises `MissingNode` where it ends."""
+    """A trie that can be read, written, forked and proven.
+
+    A trie that lacks nodes raises `MissingNode` if it needs one of them.
+    """
 
     def fork(self) -> Self:
-        """A snapshot. Neither trie sees later writes to the other."""
+        """Return a snapshot.
+
+        Neither trie sees later writes to the other.
+        """
 
     def __len__(self) -> int: ...
 
@@ -20,7 +29,7 @@ class StateTrie(Protocol):
     def __contains__(self, key: bytes) -> bool: ...
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`, or `None`."""
+        """Return the value under `key`, or `None`."""
 
     def insert(self, key: bytes, value: bytes) -> None:
         """Put `value` under `key`."""
@@ -32,19 +41,19 @@ class StateTrie(Protocol):
         """Remove every key that starts with `prefix`."""
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Entries whose keys start with `prefix`, ascending, strictly after `after`."""
+        """Return the entries whose keys start with `prefix`, ascending, strictly after `after`."""
 
     def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
-        """The keys of `items`."""
+        """Return the keys of `items`."""
 
     def differences(self, other: Self) -> Iterator[Difference]:
-        """Every key whose value differs: the key, the value here, the value in `other`."""
+        """Return every key whose value differs: the key, the value here, the value in `other`."""
 
     def root(self) -> Hash:
-        """The Merkle root."""
+        """Return the Merkle root."""
 
     def merkle_value(self, key: bytes) -> bytes | None:
-        """The hash, or the bytes of an inline node, of the subtree below `key`."""
+        """Return the hash, or the bytes of an inline node, of the subtree below `key`."""
 
     def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
         """Add to `into` every node and detached value that reading `keys` touches."""

@@ -1,9 +1,10 @@
 """One step through one encoded trie node, and `follow`, which takes all steps towards one key.
 
-`Descent` goes towards many keys; it takes such a step at every node whose shape it does not know.
+`Descent` goes towards many keys. It uses `step` for nodes whose shape it does not recognise.
 
-`step` accepts exactly the byte strings that sp-trie's `NodeCodec` decodes, because a verifier that is stricter or laxer
-than the relay chain would fork from it. Refused, whatever the key (`BadNode`):
+`step` accepts exactly the byte strings that sp-trie's `NodeCodec` decodes, because a verifier that
+is stricter or laxer than the relay chain would fork from it. Whatever the key, it refuses
+(`BadNode`):
 
 - no bytes at all; a first byte 0x01 to 0x0f, which no kind of node has
 - a header, partial key, bitmap, length, value or child that runs past the end
@@ -11,12 +12,20 @@ than the relay chain would fork from it. Refused, whatever the key (`BadNode`):
 - a branch with an empty bitmap
 - a length that is not a Compact<u32> in its shortest form
 
-Accepted, though no honest trie has them, because the codec accepts them too: bytes after the node's end; an inline
-child of more than 32 bytes; a child or value that could have been shorter; a branch with one child and no value; a
-hashed value under LayoutV0; 0x00 below the root. A child reference of 32 bytes is always a hash. An inline child is
-judged when it is stepped into, so an empty one is `BadNode` there and not in its parent.
+It accepts some nodes that honest tries do not have, because the codec accepts them too:
 
-The work is linear in the node's length. Nothing recurses: an inline child is handed back to the caller as bytes.
+- bytes after the node's end
+- an inline child of more than 32 bytes
+- a child or value that could have been shorter
+- a branch with one child and no value
+- a hashed value under LayoutV0
+- 0x00 below the root
+
+A child reference of 32 bytes is always a hash. An inline child is judged when it is stepped into,
+so an empty one is a `BadNode` there and not in its parent.
+
+The work is linear in the node's length and not recursive: an inline child is returned to the caller
+as bytes.
 """
 
 from collections.abc import Callable
@@ -40,8 +49,8 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
     DETACHED  the value's hash, 32 bytes; the same
     CHILD     the next node's hash, 32 bytes; the nibble at which it starts
     INLINE    the next node's bytes; the same
-    ABSENT    b""; the nibble at which the node's partial key stops matching, or the one after the partial key if the
-              branch has no value or no such child. The key is not in the trie.
+    ABSENT    b""; the nibble at which the node's partial key stops matching, or the one after the
+              partial key if the branch has no value or no such child. The key is not in the trie.
 
     Raises `BadNode`, without hash and root, for the reasons listed in the module.
     """
@@ -167,9 +176,10 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
 
 
 def follow(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes]) -> tuple[int, bytes, int]:
-    """Step from the root node to the end of the way to `key`: returns as `step`, but never `CHILD` or `INLINE`.
+    """Take all steps from the root node to the end of the way to `key`.
 
-    `node_of(hash, key, depth)` returns a hash's node, which starts at nibble `depth` of `key`. Raises `BadNode`.
+    Returns as `step`, but never `CHILD` or `INLINE`. `node_of(hash, key, depth)` must return the
+    node of a hash, which starts at nibble `depth` of `key`. Raises `BadNode`.
     """
     node, depth = node_of(root, key, 0), 0
     while True:
@@ -183,9 +193,10 @@ def follow(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes])
 
 
 def branch_of_hashes(node: bytes) -> int:
-    """The bitmap of a branch without partial key and value whose children are all hashes; 0 for any other node.
+    """Return the bitmap of a branch of hashes without partial key and value, else 0.
 
-    The hash of the child at nibble n starts at `4 + 33 * (bitmap & ((1 << n) - 1)).bit_count()`; no bit: no key.
+    The hash of the child at nibble n starts at `4 + 33 * (bitmap & ((1 << n) - 1)).bit_count()`.
+    Without the bit of nibble n, no key continues there.
     """
     if node.startswith(b"\x80") and len(node) > 34:
         bitmap = node[1] | node[2] << 8
@@ -196,7 +207,10 @@ def branch_of_hashes(node: bytes) -> int:
 
 
 def _matches(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> bool:
-    """Whether the nibbles of `key` from `depth` on are the partial key at `at`. The key must be long enough."""
+    """Return whether the nibbles of `key` from `depth` on are the partial key at `at`.
+
+    The key must be long enough.
+    """
     if not nibbles:
         return True
     end = depth + nibbles
@@ -213,7 +227,10 @@ def _matches(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> bool
 
 
 def _divergence(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> int:
-    """The first nibble at which `key` and the partial key differ, at most the end of the shorter of the two."""
+    """Return the first nibble at which `key` and the partial key differ.
+
+    If they do not differ, it is the end of the shorter one.
+    """
     shared = min(nibbles, 2 * len(key) - depth)
     mine = node[at : at + ((nibbles + 1) >> 1)].hex()
     mine = mine[1:] if nibbles & 1 else mine
@@ -225,7 +242,7 @@ def _divergence(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> i
 
 
 def _compact(node: bytes, pos: int, key: bytes, depth: int) -> tuple[int, int]:
-    """The Compact<u32> at `pos` and where it ends."""
+    """Return the Compact<u32> at `pos` and the position after it."""
     size = len(node)
     if pos >= size:
         _refuse(key, depth, "truncated length")

@@ -36,7 +36,7 @@ def _reads(reads: list[Document]) -> dict[bytes, bytes | None]:
 
 
 def check_roots(vector: Document) -> None:
-    """Roots of the listed entries in both layouts, computed in bulk and by insertion."""
+    """Check the roots of the listed entries in both layouts, in bulk and by insertion."""
     entries = _pairs(vector["entries"])
     for version in (0, 1):
         stated = unhex(vector[f"root_v{version}"])
@@ -48,7 +48,7 @@ def check_roots(vector: Document) -> None:
 
 
 def check_writes(vector: Document) -> None:
-    """The root after each batch of writes, and the entries left."""
+    """Check the root after each batch of writes, and the entries that are left."""
     for version in (0, 1):
         trie = Trie(version)
         roots = vector[f"roots_after_batch_v{version}"]
@@ -63,7 +63,7 @@ def check_writes(vector: Document) -> None:
 
 
 def check_proof(vector: Document) -> None:
-    """A read proof is made and read, and converted to and from its compact form."""
+    """Check that a read proof is made and read, and converted to and from its compact form."""
     trie = Trie.from_entries(_pairs(vector["entries"]), vector["version"])
     root = Hash(unhex(vector["root"]))
     same("the root", bytes(trie.root()), bytes(root))
@@ -84,7 +84,7 @@ def _check_compact(root: Hash, nodes: list[bytes], compact: list[str]) -> None:
 
 
 def check_omitted_proof(vector: Document) -> None:
-    """A proof without the values that are read holds for them, and not for others."""
+    """Check that a proof without the read values holds for them and not for other values."""
     nodes, root = _all(vector["proof"]), unhex(vector["root"])
     if vector.get("entries") is not None:
         same("the root", bytes(Trie.from_entries(_pairs(vector["entries"]), vector["version"]).root()), root)
@@ -100,7 +100,7 @@ def check_omitted_proof(vector: Document) -> None:
 
 
 def check_children(vector: Document) -> None:
-    """Child tries, their roots in the top trie, and one proof over all of them."""
+    """Check child tries, their roots in the top trie, and one proof over all of them."""
     version = vector["version"]
     listed = vector["top_entries"] if "top_entries" in vector else vector["relay_top_entries"]
     top = Trie.from_entries(_pairs(listed), version)
@@ -129,6 +129,10 @@ def check_children(vector: Document) -> None:
 
 
 def _children(vector: Document, version: int) -> dict[bytes, Trie]:
+    """Return the child tries of a vector by storage key.
+
+    Checks the roots, keys and entries that the vector states for them.
+    """
     children = {
         unhex(child["storage_key"]): Trie.from_entries(_pairs(child["entries"]), version)
         for child in vector.get("children", [])
@@ -150,7 +154,7 @@ def _children(vector: Document, version: int) -> dict[bytes, Trie]:
 
 
 def check_tampered(vector: Document) -> None:
-    """The result of reading a tampered proof: the value, absence, or which error."""
+    """Check the result of reading a tampered proof: the value, absence, or the error."""
     root = Hash(unhex(vector["root"]))
     if "compact_proof" in vector:
         wanted = _ERRORS[vector["expect"]["error"]]
@@ -168,7 +172,10 @@ def check_tampered(vector: Document) -> None:
 
 
 def check_foreign(vector: Document) -> None:
-    """Compare a vector with the reading of a proof by other implementations; a vector without a root has nodes only."""
+    """Compare reading a proof with the results of other implementations.
+
+    A vector without a root lists only nodes.
+    """
     if "oracle" not in vector:
         return
     root, nodes, oracle = Hash(unhex(vector["root"])), _all(vector["nodes"]), vector["oracle"]
@@ -183,7 +190,10 @@ def check_foreign(vector: Document) -> None:
 
 
 def check_prefix(vector: Document) -> None:
-    """The keys under a prefix are in a proof given in parts; values may be omitted."""
+    """Check that a proof in several parts holds the keys under a prefix.
+
+    The proof may omit their values.
+    """
     nodes = list({node: None for proof in vector["proofs"] for node in _all(proof)})
     root = Hash(unhex(vector["root"]))
     for key in vector["expected_keys_under_prefix"]:
@@ -192,7 +202,7 @@ def check_prefix(vector: Document) -> None:
 
 
 def outcome(root: Hash, nodes: list[bytes], key: bytes) -> Mapping[str, object]:
-    """The result of reading one key, in the words of the vectors."""
+    """Return the result of reading one key, in the words of the vectors."""
     try:
         value = read_proof(root, nodes, [key])[key]
     except MissingNode as error:
