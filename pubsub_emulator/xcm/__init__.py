@@ -1,6 +1,7 @@
 """XCM v5 with `Publish`: types, codec, weigher, barriers and executor.
 
-The types are in modules that keep Rust's enums apart (`location`, `assets`, `response`, `instructions`, `outcome`).
+The types are in modules that separate Rust's enums: `location`, `assets`, `response`,
+`instructions` and `outcome`.
 """
 
 from pubsub_emulator.xcm.barriers import AllowPublishFrom as AllowPublishFrom

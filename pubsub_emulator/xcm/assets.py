@@ -51,6 +51,7 @@ class NonFungible(Fungibility):
 
 
 def _without_zero(plain: schema.AnyXcm) -> schema.AnyXcm:
+    """Return a codec of `Fungibility` that refuses an amount of zero, as upstream does."""
     zero = Fungible(0)
 
     def encode(value: Fungibility) -> bytes:
@@ -80,11 +81,15 @@ class Asset(Struct):
 
 
 def _rank(value: Any) -> Any:
-    """A key that orders values as Rust's derived `Ord` does: discriminant, then fields; `None` before `Some`."""
+    """Return a key that orders values as Rust's derived `Ord` does.
+
+    This is the order by discriminant, then by fields, and `None` before `Some`.
+    """
     if value is None:
         return (0,)
     if isinstance(value, tuple):
-        return (len(value), *(_rank(item) for item in value))  # `Junctions`: X1 before X2, then by content
+        # This is the order of `Junctions`: X1 before X2, then by content.
+        return (len(value), *(_rank(item) for item in value))
     if isinstance(value, Variants):
         return (1, value.INDEX, *(_rank(getattr(value, name)) for name, _ in value.FIELDS))
     if isinstance(value, Struct):
@@ -93,7 +98,11 @@ def _rank(value: Any) -> Any:
 
 
 def _in_order(first: Asset, second: Asset) -> bool:
-    """Whether `second` may follow `first`: classes ascend; in a class one amount, if any, then instances ascending."""
+    """Return whether `second` may follow `first` in `Assets`.
+
+    Classes ascend. Within a class comes the amount, if there is one, and then the instances,
+    ascending.
+    """
     if _rank(first.id) < _rank(second.id):
         return True
     if isinstance(first.fun, Fungible):
@@ -127,7 +136,10 @@ Assets = Annotated[tuple[Asset, ...], ASSETS]
 
 
 def sorted_assets(assets: Iterable[Asset]) -> tuple[Asset, ...]:
-    """The assets in the order that `Assets` requires. Duplicates are kept; encoding refuses them."""
+    """Return the assets in the order that `Assets` requires.
+
+    Duplicates remain, and encoding refuses them.
+    """
     return tuple(sorted(assets, key=lambda asset: (asset.fun.INDEX, _rank(asset.id), _rank(asset.fun))))
 
 

@@ -1,6 +1,7 @@
-"""Barriers: they decide which messages may run (PS-22).
+"""Barriers, which decide which messages may run (PS-22).
 
-They return `None`, or why not, and never change the message: upstream shortens a slice where this uses an index.
+They return `None` or the reason for a refusal, and never change the message. Upstream shortens a
+slice where this module uses an index.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLim
 Filter = Callable[[Location], bool]
 """A predicate on origins."""
 Refusal = ProcessMessageError | None
-"""Why a message may not run; `None` if it may."""
+"""The reason why a message may not run, or `None` if it may."""
 
 
 @dataclass(slots=True)
@@ -27,40 +28,45 @@ class Properties:
 
 
 class Barrier(Protocol):
-    """Decides whether a message may run."""
+    """An object that decides whether a message may run."""
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
-        """Returns `None` if the message may run, otherwise why not."""
+        """Return `None` if the message may run, else the reason for the refusal."""
         ...
 
 
 def everything(_origin: Location) -> bool:
-    """Accepts any origin."""
+    """Accept any origin."""
     return True
 
 
 def only_parachains(origin: Location) -> bool:
-    """Accepts exactly the parachains of this relay chain: `(0, [Parachain(_)])`."""
+    """Accept exactly the parachains of this relay chain: `(0, [Parachain(_)])`."""
     return as_parachain(origin) is not None
 
 
 def only(*paras: ParaId) -> Filter:
-    """A filter that accepts exactly these parachains."""
+    """Return a filter that accepts exactly these parachains."""
     allowed = frozenset(parachain(para) for para in paras)
     return lambda origin: origin in allowed
 
 
 @dataclass(frozen=True, slots=True)
 class AllowPublishFrom:
-    """Admits messages that consist of `Publish` instructions only (PS-22).
+    """A barrier that admits messages of `Publish` instructions only (PS-22).
 
-    Checked in this order: an origin that `allowed` rejects is `Unsupported`; no `Publish` at all is `BadFormat`; more
-    than `max_instructions` instructions of any kind are `StackLimitReached`; any instruction but `Publish` is
-    `BadFormat`.
+    It checks in this order:
 
-    With `tolerate_set_topic`, one trailing `SetTopic` sets the message's id, as `TrailingSetTopicAsId` does, and is not
-    counted; otherwise such a message is `BadFormat`. Publishing still requires a parachain as origin: if the filter is
-    too wide, the message reaches the executor, where `Publish` fails with `BadOrigin` (PS-21).
+    - an origin that `allowed` rejects is `Unsupported`
+    - a message without instructions is `BadFormat`
+    - more than `max_instructions` instructions of any kind are `StackLimitReached`
+    - any instruction other than `Publish` is `BadFormat`
+
+    With `tolerate_set_topic`, one trailing `SetTopic` sets the message's id, as
+    `TrailingSetTopicAsId` does, and is not counted. Otherwise such a message is `BadFormat`.
+
+    Publishing still requires a parachain as origin. If the filter is too wide, the message reaches
+    the executor, where `Publish` fails with `BadOrigin` (PS-21).
     """
 
     allowed: Filter
@@ -68,7 +74,10 @@ class AllowPublishFrom:
     tolerate_set_topic: bool = False
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
-        """Why the message is not admitted, else `None`. The caller has compared the weight with its limit."""
+        """Return the reason why the message is not admitted, else `None`.
+
+        The caller has already compared the weight with its limit.
+        """
         del max_weight
         if not self.allowed(origin):
             return Unsupported()
@@ -90,24 +99,30 @@ class AllowPublishFrom:
 
 @dataclass(frozen=True, slots=True)
 class AllowUnpaidExecutionFrom:
-    """Admits every message from the origins that the filter accepts; others are `Unsupported`."""
+    """A barrier that admits every message from the origins that the filter accepts.
+
+    Other messages are `Unsupported`.
+    """
 
     allowed: Filter
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
-        """`Unsupported` if the filter does not accept the origin, else `None`."""
+        """Return `Unsupported` if the filter does not accept the origin, else `None`."""
         del message, max_weight, properties
         return None if self.allowed(origin) else Unsupported()
 
 
 class AnyOf:
-    """Admits what one of its barriers admits; otherwise `Unsupported`, whatever their reasons, as a Rust tuple."""
+    """A barrier that admits the messages that any of its barriers admits.
+
+    Other messages are `Unsupported`, whatever the reasons of its barriers, as with a Rust tuple.
+    """
 
     def __init__(self, *barriers: Barrier) -> None:
         self.barriers = barriers
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
-        """`None` if one of the barriers admits the message, else `Unsupported`."""
+        """Return `None` if one of the barriers admits the message, else `Unsupported`."""
         for barrier in self.barriers:
             if barrier.should_execute(origin, message, max_weight, properties) is None:
                 return None

@@ -1,4 +1,7 @@
-"""Descriptions of XCM types for metadata, derived from the shapes of their codecs, with the paths of Rust's crates."""
+"""Descriptions of XCM types for metadata.
+
+They are derived from the shapes of the codecs and have the paths of Rust's crates.
+"""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -42,7 +45,10 @@ def _path(kind: type[object]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def describe(codec: AnyXcm) -> TypeInfo:
-    """The description of an XCM type. Raises `DefensiveFailure` for a shape that has none."""
+    """Return the description of an XCM type.
+
+    Raises `DefensiveFailure` for a shape that has none.
+    """
     if codec is XCM:
         return _XCM
     if codec is WEIGHT:
@@ -114,7 +120,10 @@ def _error() -> TypeInfo:
 
 @lru_cache(maxsize=1)
 def type_names() -> dict[str, TypeInfo]:
-    """The types behind the names that descriptions of XCM use, and versioned messages and locations."""
+    """Return the types that descriptions of XCM refer to by name.
+
+    Versioned messages and locations are among them.
+    """
     message = type_info.wrapper(f"{_V5}::Xcm", SequenceOf(describe(XCM.shape.parts[0])), "Vec<Instruction>")
     return {
         "Xcm": message,

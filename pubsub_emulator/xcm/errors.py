@@ -4,7 +4,10 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 
 
 class XcmDecodeError(ScaleError):
-    """The bytes are no XCM v5 message or part of one (PS-20); `offset` is where reading stopped."""
+    """The bytes are not an XCM v5 message or a part of one (PS-20).
+
+    `offset` is the position at which reading stopped.
+    """
 
     def __init__(self, reason: str, offset: int) -> None:
         super().__init__(reason, offset)

@@ -27,14 +27,20 @@ from pubsub_emulator.xcm.weigher import MAX_INDEX, FixedWeightBounds
 
 
 class ExecutingChain(Protocol):
-    """The interface of a chain that the executor runs on."""
+    """The interface of a chain on which the executor runs messages."""
 
     def transaction(self) -> AbstractContextManager[object]:
-        """A storage layer: kept when its body ends, rolled back when it raises (PS-10)."""
+        """Open a storage layer.
+
+        It is committed when its body ends and rolled back when its body raises (PS-10).
+        """
         ...
 
     def publish(self, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Publish one key of `para`. Raises `PublishFailure` with the pallet's error."""
+        """Publish one key of `para`.
+
+        Raises `PublishFailure` with the pallet's error.
+        """
         ...
 
 
@@ -42,8 +48,9 @@ class ExecutingChain(Protocol):
 class Execution:
     """The outcome of a message, with details that the encoded outcome does not have.
 
-    `failures` are all errors in order, including those that a handler or `ClearError` cleared; `rejected` is the
-    barrier's reason; `message_id` is the id that the barrier determined; `topic` is the topic register at the end.
+    `failures` are all errors in order, including those that a handler or `ClearError` cleared.
+    `rejected` is the barrier's reason. `message_id` is the id that the barrier determined. `topic`
+    is the topic register at the end.
     """
 
     outcome: Outcome
@@ -67,7 +74,7 @@ def _fail(kind: XcmErrorKind) -> _Failed:
 
 
 class XcmExecutor:
-    """Runs weighed messages that a barrier admits."""
+    """An executor of weighed messages that a barrier admits."""
 
     def __init__(self, weigher: FixedWeightBounds, barrier: Barrier) -> None:
         self.weigher = weigher
@@ -78,7 +85,7 @@ class XcmExecutor:
     ) -> Execution:
         """Run `message` from `origin` on `chain`; `weight` is the weigher's result.
 
-        Never raises for anything that a message does. If the barrier refuses, nothing runs: `Error{0, Barrier}`.
+        A message cannot make it raise. If the barrier refuses, nothing runs: `Error{0, Barrier}`.
         """
         properties = Properties(message_id)
         rejected = self.barrier.should_execute(origin, message, weight, properties)
@@ -111,7 +118,8 @@ class _Machine:
         """Run one list of instructions and return the list that follows it; empty at the end."""
         for index, instruction in enumerate(message):
             try:
-                if isinstance(instruction, Publish):  # nearly every instruction there is
+                # Nearly every instruction is a `Publish`, so it is tested first.
+                if isinstance(instruction, Publish):
                     self._publish(PubsubKey(instruction.key), instruction.value, instruction.ttl)
                 else:
                     self._execute(instruction)
@@ -127,7 +135,10 @@ class _Machine:
         return self._take_appendix() if self.appendix else ()
 
     def finish(self, weight: Weight, message_id: bytes) -> Execution:
-        """The outcome. The weight used is what was charged less what was refunded."""
+        """Return the outcome.
+
+        The used weight is the charged weight less the refunded weight.
+        """
         used = weight if self.surplus is WEIGHT_ZERO else weight - self.surplus
         outcome = Complete(used) if self.error is None else Incomplete(used, self.error)
         return Execution(outcome, message_id, tuple(self.failures), topic=self.topic)
@@ -149,7 +160,10 @@ class _Machine:
         return weight
 
     def _execute(self, instruction: Instruction) -> None:
-        """Execute one instruction other than `Publish`. A failing one raises before it writes a register (PS-21)."""
+        """Execute one instruction other than `Publish`.
+
+        An instruction that fails raises before it writes a register (PS-21).
+        """
         match instruction:
             case instructions.ClearOrigin():
                 self.origin = None
@@ -185,7 +199,10 @@ class _Machine:
                 raise _fail(XcmErrorKind.Unimplemented)
 
     def _publish(self, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Publish as the parachain that the origin is. Accounts on parachains, siblings and no origin fail (PS-21)."""
+        """Publish as the parachain that is the origin.
+
+        Accounts on parachains, sibling chains and a missing origin fail (PS-21).
+        """
         para = None if self.origin is None else as_parachain(self.origin)
         if para is None:
             raise _fail(XcmErrorKind.BadOrigin)

@@ -1,6 +1,7 @@
 """Every XCM v5 instruction, 0 to 51, and `Publish` at the next free discriminant, 52 (PS-20).
 
-Fields are named, ordered and typed as in `xcm::v5::Instruction`. Messages inside count against the outer's limits.
+Fields are named, ordered and typed as in `xcm::v5::Instruction`. Instructions of nested messages
+count towards the limit of the outer message.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,12 +28,18 @@ class Instruction(Variants):
 
 
 def encode_instructions(message: "Sequence[Instruction]") -> bytes:
-    """`Vec<Instruction>`. Raises `ScaleError` for values that their types cannot hold."""
+    """Encode a `Vec<Instruction>`.
+
+    Raises `ScaleError` for values that their types cannot hold.
+    """
     return join_instructions(map(encode_instruction, message))
 
 
 def encode_instruction(instruction: "Instruction") -> bytes:
-    """One `Instruction`. Raises `ScaleError` for values that their types cannot hold."""
+    """Encode one `Instruction`.
+
+    Raises `ScaleError` for values that their types cannot hold.
+    """
     if type(instruction) is not Publish:
         return Instruction.codec.encode(instruction)
     key, value, ttl = instruction.key, instruction.value, instruction.ttl
@@ -42,15 +49,18 @@ def encode_instruction(instruction: "Instruction") -> bytes:
 
 
 def join_instructions(encoded: Iterable[bytes]) -> bytes:
-    """`Vec<Instruction>` of instructions that are encoded already."""
+    """Encode a `Vec<Instruction>` of instructions that are encoded already."""
     parts = list(encoded)
     return encode_compact(len(parts)) + b"".join(parts)
 
 
 def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
-    """`Vec<Instruction>`, one level deeper, with its length added to the message's count. Raises `ScaleError`.
+    """Read a `Vec<Instruction>`, one level deeper, and add its length to the message's count.
 
-    `Publish`, nearly every instruction, has a fast path; its value is bounded by the input (pallet: `ValueTooLong`).
+    Raises `ScaleError`.
+
+    Nearly every instruction is a `Publish`, so it has a fast path. Only the input bounds the length
+    of its value here; the pallet refuses one that is too long (`ValueTooLong`).
     """
     reader = plain if isinstance(plain, XcmReader) else schema.as_xcm_reader(plain)
     start = reader.pos
@@ -65,7 +75,8 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
     if reader.instructions > schema.MAX_INSTRUCTIONS_TO_DECODE:
         raise XcmDecodeError(f"more than {schema.MAX_INSTRUCTIONS_TO_DECODE} instructions", start)
     if reader.depth == schema.MAX_XCM_DECODE_DEPTH:
-        reader.descend()  # which says so
+        # This raises the error that names the limit.
+        reader.descend()
     reader.depth += 1
     read_any = Instruction.codec.read
     out: list[Instruction] = []
@@ -73,7 +84,8 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
         pos = reader.pos
         at = pos + 33
         if at < size and data[pos] == PUBLISH_INDEX:
-            # One byte of length up to 63, two up to 16383 in their shortest form; anything else takes the general way.
+            # One byte of length up to 63, two up to 16383 in their shortest form; anything else
+            # takes the general way.
             first = data[at]
             if first & 3 == 0:
                 at += 1
@@ -128,14 +140,17 @@ class DescendOrigin(Instruction):
 
 @variant(21)
 class SetErrorHandler(Instruction):
-    """Set what runs when an instruction fails; an earlier handler's weight is given back."""
+    """Set the instructions that run when one fails; an earlier handler's weight is refunded."""
 
     inner: Xcm
 
 
 @variant(22)
 class SetAppendix(Instruction):
-    """Set what runs at the end in any case; an earlier appendix's weight is given back."""
+    """Set the instructions that run at the end in any case.
+
+    An earlier appendix's weight is refunded.
+    """
 
     inner: Xcm
 
@@ -173,7 +188,7 @@ class ClearTopic(Instruction):
 
 @variant(47)
 class UnpaidExecution(Instruction):
-    """Claim free execution, and fail unless the origin is as told."""
+    """Claim free execution, and fail unless the origin is `check_origin` (if given)."""
 
     weight_limit: WeightLimit
     check_origin: Location | None

@@ -27,7 +27,10 @@ class NetworkId(
         10: ("PolkadotBulletin", {}),
     },
 ):
-    """A consensus system. Discriminants 4 to 6 were networks that are gone."""
+    """A consensus system.
+
+    Discriminants 4 to 6 were networks that no longer exist.
+    """
 
 
 class BodyId(
@@ -95,7 +98,7 @@ class AccountId32(Junction):
 
 @schema.variant(7)
 class OnlyChild(Junction):
-    """The only thing there is below."""
+    """The only child of a location."""
 
 
 def _encode_junctions(junctions: Sequence[Junction]) -> bytes:
@@ -111,7 +114,8 @@ def _read_junctions(plain: Reader) -> tuple[Junction, ...]:
         return ()
     if count > MAX_JUNCTIONS:
         raise XcmDecodeError(f"Junctions has no variant {count}", reader.pos - 1)
-    reader.descend()  # `Arc<[Junction; n]>` counts as a level
+    # In Rust, `Arc<[Junction; n]>` counts as a level.
+    reader.descend()
     junctions = tuple([Junction.codec.read(reader) for _ in range(count)])
     reader.ascend()
     return junctions
@@ -119,7 +123,7 @@ def _read_junctions(plain: Reader) -> tuple[Junction, ...]:
 
 _JUNCTIONS: Final = schema.Shape(schema.Kind.JUNCTIONS, MAX_JUNCTIONS, (Junction.codec,))
 JUNCTIONS: Final = schema.XcmCodec("Junctions", _encode_junctions, _read_junctions, _JUNCTIONS)
-"""`Junctions`: `Here` (0) or `X1` to `X8`, the discriminant being their number."""
+"""`Junctions`: `Here` (0) or `X1` to `X8`; the discriminant is their number."""
 
 InteriorLocation = Annotated[tuple[Junction, ...], JUNCTIONS]
 
@@ -136,19 +140,23 @@ HERE: Final = Location(0, ())
 PARENT: Final = Location(1, ())
 
 
-@lru_cache(maxsize=4096)  # called for every message of a parachain
+# The cache pays, because every message of a parachain calls this.
+@lru_cache(maxsize=4096)
 def parachain(para: ParaId) -> Location:
-    """A parachain as its relay chain sees it: `(0, [Parachain(para)])`."""
+    """Return a parachain as its relay chain sees it: `(0, [Parachain(para)])`."""
     return Location(0, (Parachain(para),))
 
 
 def sibling(para: ParaId) -> Location:
-    """A parachain as another one sees it: `(1, [Parachain(para)])`."""
+    """Return a parachain as another parachain sees it: `(1, [Parachain(para)])`."""
     return Location(1, (Parachain(para),))
 
 
 def as_parachain(location: Location) -> ParaId | None:
-    """The parachain at `location`, seen from the relay chain; `None` if the location is anything else."""
+    """Return the parachain at `location`, seen from the relay chain.
+
+    Returns `None` if the location is anything else.
+    """
     if location.parents or len(location.interior) != 1:
         return None
     (only,) = location.interior

@@ -1,7 +1,7 @@
-"""`VersionedXcm`, the byte 5 and a `Vec<Instruction>`: bytes to messages and back (PS-20).
+"""Messages as bytes: `VersionedXcm`, the byte 5 and a `Vec<Instruction>` (PS-20).
 
-Decoding is strict: other versions, trailing bytes, long compact forms and anything beyond the limits of `schema` are
-`XcmDecodeError`, so a decoded message re-encodes to the bytes it came from.
+Decoding is strict. Other versions, trailing bytes, long compact forms and input beyond the limits
+of `schema` raise `XcmDecodeError`. So a decoded message encodes to the bytes from which it came.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,17 @@ from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECOD
 VERSION: Final = 5
 _V5: Final = bytes((VERSION,))
 OTHER_VERSIONS: Final = (3, 4)
-"""Versions that a `VersionedXcm` of the relay runtime can have but that are not supported here."""
+"""Versions that the relay runtime's `VersionedXcm` can have but that are not supported here."""
 
 _LEVELS_BELOW_A_MESSAGE: Final = 3
 """The deepest nesting inside one instruction: filters > assets > junctions."""
 
 
 def decode(data: bytes) -> Xcm:
-    """The instructions of a `VersionedXcm::V5`. Raises `XcmDecodeError`, for V3 and V4 `UnsupportedXcmVersion`."""
+    """Return the instructions of a `VersionedXcm::V5`.
+
+    Raises `XcmDecodeError`, and its subclass `UnsupportedXcmVersion` for V3 and V4.
+    """
     if not data:
         raise XcmDecodeError("no bytes", 0)
     version = data[0]
@@ -34,18 +37,26 @@ def decode(data: bytes) -> Xcm:
 
 
 def encode(message: Sequence[Instruction]) -> bytes:
-    """`VersionedXcm::V5` bytes. Raises `ScaleError` for what `decode` would refuse: depth, count, order, ranges."""
+    """Encode a message as `VersionedXcm::V5`.
+
+    Raises `ScaleError` for messages that `decode` would refuse because of their depth, count, order
+    or ranges.
+    """
     depth, count = extent(message)
     if depth > MAX_XCM_DECODE_DEPTH or count > MAX_INSTRUCTIONS_TO_DECODE:
         raise ScaleError(f"a message of {count} instructions, {depth} levels deep")
     data = _V5 + encode_instructions(message)
     if depth + _LEVELS_BELOW_A_MESSAGE > MAX_XCM_DECODE_DEPTH:
-        decode(data)  # at this depth, the contents of the innermost instructions decide
+        # At this depth, the contents of the innermost instructions may exceed the limit.
+        decode(data)
     return data
 
 
 def message_of(encoded: Iterable[bytes]) -> bytes:
-    """`VersionedXcm::V5` bytes of at most `MAX_INSTRUCTIONS_TO_DECODE` encoded instructions that hold no messages."""
+    """Encode a `VersionedXcm::V5` of instructions that are encoded already.
+
+    There must be at most `MAX_INSTRUCTIONS_TO_DECODE`, and they must not hold messages.
+    """
     return _V5 + join_instructions(encoded)
 
 
@@ -53,13 +64,16 @@ _INNER: Final = {kind: name for kind in Instruction.VARIANTS.values() for name, 
 
 
 def nested(instruction: Instruction) -> Xcm | None:
-    """The message inside an instruction, or `None`."""
+    """Return the message inside an instruction, or `None`."""
     name = _INNER.get(type(instruction))
     return None if name is None else getattr(instruction, name)
 
 
 def extent(message: Sequence[Instruction]) -> tuple[int, int]:
-    """The levels of messages and the instructions in all, counted up to just beyond the limits."""
+    """Return the number of levels of messages and of all instructions.
+
+    Counting stops just beyond the limit of instructions.
+    """
     depth = count = 0
     waiting: list[tuple[int, Sequence[Instruction]]] = [(1, message)]
     while waiting and count <= MAX_INSTRUCTIONS_TO_DECODE:

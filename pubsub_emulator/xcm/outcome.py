@@ -1,8 +1,10 @@
-"""Outcomes of a message: `xcm::v5::Error`, `Outcome`, and `ProcessMessageError`, the result for a queue.
+"""Outcomes of a message: `xcm::v5::Error`, `Outcome`, and `ProcessMessageError` for a queue.
 
-`Error` is one byte, followed by a u64 for `Trap` and by a weight for `WeightLimitReached`. Upstream fixes discriminants
-0 to 35; 36 to 40 are what the relay runtime's metadata gives. `PublishFailed` takes 41, the next free one, so that
-every existing error keeps the byte that clients know. The Rust attempt at this protocol names the same variant.
+`Error` is one byte, followed by a u64 for `Trap` and by a weight for `WeightLimitReached`. Upstream
+fixes the discriminants 0 to 35. The relay runtime's metadata shows 36 to 40.
+
+`PublishFailed` takes 41, the next free one, so that every existing error keeps the byte that
+clients know. The Rust attempt at this protocol uses the same name.
 """
 
 from dataclasses import dataclass, field
@@ -69,7 +71,10 @@ class XcmErrorKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class XcmError:
-    """`xcm::v5::Error`; `detail` is the code of a `Trap`, the weight of a `WeightLimitReached`, otherwise `None`."""
+    """`xcm::v5::Error`.
+
+    `detail` is the code of a `Trap` or the weight of a `WeightLimitReached`, and otherwise `None`.
+    """
 
     kind: XcmErrorKind
     detail: int | Weight | None = None
@@ -106,13 +111,13 @@ XcmErrorField = Annotated[XcmError, XCM_ERROR]
 
 @struct
 class InstructionError(Struct):
-    """Which instruction of its list failed, and how.
+    """The failed instruction's index in its list, and its error.
 
     u8     index   255 for instruction 255 and all later ones
     Error  error
 
-    `cause` is the pallet's own error behind a `PublishFailed` (PS-21). It is neither encoded nor compared, since the
-    Rust type has no such field.
+    `cause` is the pallet's own error behind a `PublishFailed` (PS-21). It is neither encoded nor
+    compared, since the Rust type has no such field.
     """
 
     index: U8
@@ -149,7 +154,10 @@ class Error(Outcome):
 
 
 class ProcessMessageError(Variants):
-    """`frame_support::traits::ProcessMessageError`: why a message was not processed. A value, not an exception."""
+    """`frame_support::traits::ProcessMessageError`, the reason why a message was not processed.
+
+    It is a value and not an exception.
+    """
 
     __slots__ = ()
 

@@ -1,7 +1,8 @@
 """Messages as plain data for people and JSON, in the form of polkadot-js.
 
-Names in lower camel case; enums with data as `{"variant": value}`; bytes as 0x hex; integers as numbers up to 52 bits
-and as 0x hex of their type's full width above, so that no JSON reader loses digits.
+Names are in lower camel case, enums with data are `{"variant": value}`, and bytes are 0x hex.
+Integers are numbers up to 52 bits and 0x hex of their type's full width above that, so that no JSON
+reader loses digits.
 """
 
 from collections.abc import Sequence
@@ -18,12 +19,12 @@ MAX_NUMBER_BITS = 52
 
 
 def to_json(message: Sequence[Instruction]) -> dict[str, Any]:
-    """A message as `{"v5": [...]}`."""
+    """Return a message as `{"v5": [...]}`."""
     return {"v5": render(XCM, tuple(message))}
 
 
 def camel(name: str) -> str:
-    """`ClearOrigin` and `clear_origin` as `clearOrigin`."""
+    """Return `ClearOrigin` or `clear_origin` as `clearOrigin`."""
     head, *rest = name.split("_")
     return head[:1].lower() + head[1:] + "".join(part[:1].upper() + part[1:] for part in rest)
 
@@ -48,7 +49,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def render(codec: AnyXcm, value: Any) -> Any:
-    """A value of the codec's type as plain data."""
+    """Return a value of the codec's type as plain data."""
     if codec is WEIGHT:
         return _weight(value)
     if codec is XCM_ERROR:

@@ -70,12 +70,12 @@ class WeightLimit(Variants):
 
 @variant(0)
 class Unlimited(WeightLimit):
-    """Any."""
+    """Any weight."""
 
 
 @variant(1)
 class Limited(WeightLimit):
-    """At most this."""
+    """At most this weight."""
 
     inner: WeightField
 

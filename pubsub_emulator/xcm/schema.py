@@ -1,16 +1,19 @@
-"""Declares XCM types: once, as annotated fields, from which the codecs are derived.
+"""Declarations of XCM types: each is declared once, by annotated fields that yield its codec.
 
-A field's annotation names its Python type and its SCALE codec together (`U32 = Annotated[int, uint(32)]`). A class that
-is declared with this module, or an optional one, needs no annotation. `struct` makes a class of such fields a frozen
-dataclass with a codec. A Rust enum is a subclass of `Variants`; `variant(n)` makes one of its subclasses the variant
-with discriminant n. The field of a tuple variant, which has no name in Rust, is called `inner`.
+A field's annotation names its Python type and its SCALE codec together (`U32 = Annotated[int,
+uint(32)]`). Classes that are declared with this module, and optional ones, need no annotation.
 
-Every codec carries a `Shape`, so that code that walks values by type (rendering, generators of test data, the index
-tables) needs no second declaration.
+`struct` makes a class of such fields a frozen dataclass with a codec. A Rust enum is a subclass of
+`Variants`; `variant(n)` makes a subclass of that its variant with discriminant n. The field of a
+tuple variant, which has no name in Rust, is called `inner`.
 
-Hostile input: a reader counts how deep vectors and boxed junctions nest, and how many instructions the message holds in
-all, as `parity-scale-codec` and the `xcm` crate do: at most `MAX_XCM_DECODE_DEPTH` and `MAX_INSTRUCTIONS_TO_DECODE`. It
-refuses input that nests deeper, or announces more than it can hold, before it allocates anything for it.
+Every codec has a `Shape`, so code that walks values by type (rendering, generators of test data,
+the index tables) needs no second declaration.
+
+Input may be hostile. A reader counts how deep vectors and boxed junctions nest and how many
+instructions the whole message holds, as `parity-scale-codec` and the `xcm` crate do. The limits are
+`MAX_XCM_DECODE_DEPTH` and `MAX_INSTRUCTIONS_TO_DECODE`. Before it allocates anything, it refuses
+input that nests deeper or announces more elements than it can hold.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,10 +28,13 @@ from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.xcm.errors import XcmDecodeError
 
 MAX_XCM_DECODE_DEPTH: Final = 8
-"""How deep vectors and boxed junctions may nest; the outermost list of instructions is level 1."""
+"""The maximum nesting of vectors and boxed junctions.
+
+The outermost list of instructions is level 1.
+"""
 
 MAX_INSTRUCTIONS_TO_DECODE: Final = 100
-"""How many instructions one message may hold, those of nested messages included."""
+"""The maximum number of instructions in one message, including those of nested messages."""
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -38,18 +44,29 @@ E = TypeVar("E", bound=IntEnum)
 class Kind(Enum):
     """The kind of value that a codec encodes."""
 
-    UINT = auto()  # size: bits
-    COMPACT = auto()  # size: bits
+    UINT = auto()
+    """`size` is the number of bits."""
+    COMPACT = auto()
+    """`size` is the number of bits."""
     BOOL = auto()
-    FIXED = auto()  # size: bytes
-    BYTES = auto()  # size: greatest length, or None
-    NAMES = auto()  # an IntEnum, one byte
-    OPTION = auto()  # parts: the value
-    SEQUENCE = auto()  # size: greatest count, or None; parts: the element
-    JUNCTIONS = auto()  # size: greatest count; parts: the element
-    TUPLE = auto()  # parts: the members
-    STRUCT = auto()  # of: the class
-    VARIANTS = auto()  # of: the class above its variants
+    FIXED = auto()
+    """`size` is the number of bytes."""
+    BYTES = auto()
+    """`size` is the maximum length, or `None`."""
+    NAMES = auto()
+    """One byte. `type` is the `IntEnum`."""
+    OPTION = auto()
+    """`parts` is the value."""
+    SEQUENCE = auto()
+    """`size` is the maximum count, or `None`; `parts` is the element."""
+    JUNCTIONS = auto()
+    """`size` is the maximum count; `parts` is the element."""
+    TUPLE = auto()
+    """`parts` are the members."""
+    STRUCT = auto()
+    """`type` is the class."""
+    VARIANTS = auto()
+    """`type` is the base class of the variants."""
 
 
 class Shape(NamedTuple):
@@ -62,7 +79,7 @@ class Shape(NamedTuple):
 
 
 class XcmReader(Reader):
-    """A `Reader` that counts the levels it is in and the instructions it has read."""
+    """A `Reader` that counts its nesting levels and the instructions that it has read."""
 
     __slots__ = ("depth", "instructions")
 
@@ -73,17 +90,24 @@ class XcmReader(Reader):
         self.instructions = 0
 
     def descend(self) -> None:
-        """Enter a vector or a boxed array. Raises `XcmDecodeError` at the limit."""
+        """Enter a vector or a boxed array.
+
+        Raises `XcmDecodeError` at the limit.
+        """
         if self.depth == MAX_XCM_DECODE_DEPTH:
             raise XcmDecodeError(f"nested deeper than {MAX_XCM_DECODE_DEPTH} levels", self.pos)
         self.depth += 1
 
     def ascend(self) -> None:
-        """Leave what `descend` entered."""
+        """Leave the vector or array that `descend` entered."""
         self.depth -= 1
 
     def count(self, limit: int | None, name: str) -> int:
-        """A vector's length. Raises `XcmDecodeError` beyond `limit`, `ScaleError` beyond what the input can hold."""
+        """Take a vector's length.
+
+        Raises `XcmDecodeError` if it exceeds `limit` or the elements that the input can hold, and
+        `ScaleError` if it is not a compact u32.
+        """
         start = self.pos
         count = self.compact(32)
         if limit is not None and count > limit:
@@ -94,7 +118,10 @@ class XcmReader(Reader):
 
 
 def as_xcm_reader(reader: Reader) -> XcmReader:
-    """The reader, which must be an `XcmReader`: only a bounded reader may read types that nest."""
+    """Return `reader`, which must be an `XcmReader`.
+
+    Only a bounded reader may read types that nest.
+    """
     if isinstance(reader, XcmReader):
         return reader
     raise DefensiveFailure("an XCM type was read without an XcmReader")
@@ -110,16 +137,23 @@ class XcmCodec(Codec[T]):
         self.shape = shape
 
     def decode(self, data: bytes) -> T:
-        """The value that all of `data` encodes. Raises `XcmDecodeError`."""
+        """Return the value that all of `data` encodes.
+
+        Raises `XcmDecodeError`.
+        """
         reader = XcmReader(data)
         return read_to_end(reader, self.read)
 
 
-AnyXcm = XcmCodec[Any]  # of values whose type only the codec knows
+AnyXcm = XcmCodec[Any]
+"""A codec whose type of values is not known statically."""
 
 
 def read_to_end(reader: XcmReader, read: Callable[[Reader], T]) -> T:
-    """The value that `read` reads, which must use up the input. Raises `XcmDecodeError` with the offset."""
+    """Return the value that `read` reads, which must use up the input.
+
+    Raises `XcmDecodeError` with the offset.
+    """
     try:
         value = read(reader)
         reader.end()
@@ -138,22 +172,22 @@ _UINTS = {8: scale.u8, 16: scale.u16, 32: scale.u32, 64: scale.u64, 128: scale.u
 
 
 def uint(bits: int) -> XcmCodec[int]:
-    """`u8` to `u128`, little-endian."""
+    """Return the codec of `u8` to `u128`, little-endian."""
     return _leaf(_UINTS[bits], Shape(Kind.UINT, bits))
 
 
 def compact(bits: int) -> XcmCodec[int]:
-    """`Compact<u{bits}>`."""
+    """Return the codec of `Compact<u{bits}>`."""
     return _leaf(scale.compact_of(bits), Shape(Kind.COMPACT, bits))
 
 
 def fixed(size: int) -> XcmCodec[bytes]:
-    """`[u8; size]`."""
+    """Return the codec of `[u8; size]`."""
     return _leaf(scale.fixed(size), Shape(Kind.FIXED, size))
 
 
 def byte_vec(limit: int | None = None) -> XcmCodec[bytes]:
-    """`Vec<u8>`, or `BoundedVec<u8, limit>`."""
+    """Return the codec of `Vec<u8>`, or of `BoundedVec<u8, limit>`."""
     name = "Vec<u8>" if limit is None else f"BoundedVec<u8, {limit}>"
 
     def encode(value: bytes) -> bytes:
@@ -172,7 +206,7 @@ def byte_vec(limit: int | None = None) -> XcmCodec[bytes]:
 
 
 def names(enum: type[E]) -> XcmCodec[E]:
-    """A Rust enum without data: one byte."""
+    """Return the codec of a Rust enum without data: one byte."""
 
     def read(reader: Reader) -> E:
         index = reader.u8()
@@ -185,12 +219,15 @@ def names(enum: type[E]) -> XcmCodec[E]:
 
 
 def optional(item: XcmCodec[T]) -> XcmCodec[T | None]:
-    """`Option<T>`."""
+    """Return the codec of `Option<T>`."""
     return _leaf(scale.option(item), Shape(Kind.OPTION, parts=(item,)))
 
 
 def sequence(item: XcmCodec[T], limit: int | None = None) -> XcmCodec[tuple[T, ...]]:
-    """`Vec<T>`, or `BoundedVec<T, limit>`; its elements are one level deeper."""
+    """Return the codec of `Vec<T>`, or of `BoundedVec<T, limit>`.
+
+    Its elements are one nesting level deeper.
+    """
     name = f"Vec<{item.name}>"
 
     def encode(values: Sequence[T]) -> bytes:
@@ -210,12 +247,12 @@ def sequence(item: XcmCodec[T], limit: int | None = None) -> XcmCodec[tuple[T, .
 
 
 def pair(first: XcmCodec[T], second: XcmCodec[C]) -> XcmCodec[tuple[T, C]]:
-    """A tuple of two."""
+    """Return the codec of a tuple of two."""
     return _leaf(scale.pair(first, second), Shape(Kind.TUPLE, parts=(first, second)))
 
 
 SKIP: Final = object()
-"""Marks a field that is not part of the encoding, as `#[codec(skip)]` does; it must have a default."""
+"""Mark of a field that is not encoded, as `#[codec(skip)]`; the field must have a default."""
 
 Fields = tuple[tuple[str, AnyXcm], ...]
 Unnamed = Mapping[int, tuple[str, Mapping[str, object]]]
@@ -224,7 +261,7 @@ BOOL: Final = _leaf(scale.boolean, Shape(Kind.BOOL))
 
 
 def _codec_of(annotation: object) -> AnyXcm | None:
-    """The codec of a field, or `None` if the field is skipped."""
+    """Return the codec of a field, or `None` if the field is skipped."""
     if get_origin(annotation) is Annotated:
         mark = get_args(annotation)[1]
         return None if mark is SKIP else cast("AnyXcm", mark)
@@ -269,7 +306,10 @@ class Struct:
 
 
 class Variants:
-    """A Rust enum: a byte of discriminant, then fields. No code names its `unnamed`: `{index: (name, fields)}`."""
+    """A Rust enum: a byte of discriminant, then fields.
+
+    `unnamed` declares the variants that no code mentions by name: `{index: (name, fields)}`.
+    """
 
     __slots__ = ()
     INDEX: ClassVar[int]
@@ -334,7 +374,7 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
 
 
 def declare(base: type[Variants], variants: Unnamed) -> None:
-    """Declare variants of `base` that no code names and that contain it."""
+    """Declare variants of `base` that no code mentions by name and that may contain `base`."""
     for index, (name, fields) in variants.items():
         variant(index)(type(name, (base,), {"__module__": base.__module__, "__annotations__": dict(fields)}))
 

@@ -1,4 +1,7 @@
-"""The format of vectors of XCM v5 messages and locations, as `pubsub vectors check` reads it."""
+"""The format of vectors of XCM v5 messages and locations.
+
+`pubsub vectors check` reads it.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -15,7 +18,7 @@ from pubsub_emulator.xcm.render import camel, render, to_json
 
 
 def cases(document: Document) -> Iterator[Case]:
-    """A case for each message, location and publish instruction."""
+    """Yield a case for each message, location and publish instruction."""
     yield from cases_of([*document["messages"], *document["random_messages"]], _message)
     yield from cases_of(document["locations"], _location)
     yield from cases_of(document["publish_instruction"]["cases"], _publish, "publish")
@@ -58,7 +61,10 @@ def _child_key(vector: Document) -> None:
 
 
 def _lower(value: Any) -> Any:
-    """Locations are written in polkadot-js's human form: variants capitalised, `Here` bare."""
+    """Convert a location from polkadot-js's human form to the form of `render`.
+
+    The human form has capitalised variants and a bare `Here`.
+    """
     if value == "Here":
         return {"here": None}
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The most that a message may take, known before it runs (PS-21), as computed by `FixedWeightBounds`.
+"""The maximum weight of a message, known before it runs (PS-21), as in `FixedWeightBounds`.
 
 `weigh_message` turns the bytes of a message queue into a message with its weight (PS-20, PS-23):
 
@@ -6,8 +6,9 @@
     Unsupported        XCM V3 or V4; a weight beyond u64
     StackLimitReached  more instructions than are weighed
 
-The queue waits or drops a message whose weight does not fit; the executor asks the barrier, whose refusals are of the
-same type (PS-22). Upstream's `ProcessXcmMessage` reports `Unsupported` for every refusal of a barrier.
+If the weight does not fit, the queue keeps the message for later or drops it. The executor asks the
+barrier, whose refusals have the same type (PS-22). Upstream's `ProcessXcmMessage` reports
+`Unsupported` for every refusal of a barrier.
 """
 
 from collections.abc import Sequence
@@ -25,12 +26,16 @@ from pubsub_emulator.xcm.outcome import InstructionError, ProcessMessageError, X
 from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE
 
 MAX_INDEX: Final = 255
-"""The greatest `InstructionIndex` (u8), which all later instructions share."""
+"""The maximum `InstructionIndex` (u8), which all later instructions share."""
 
 
 @dataclass(frozen=True, slots=True)
 class XcmWeights:
-    """The weights of every instruction, of each `Publish` in addition, and of each byte of its value."""
+    """The weights of instructions.
+
+    Every instruction takes `instruction`. A `Publish` takes also `publish`, and `publish_byte` for
+    each byte of its value.
+    """
 
     instruction: Weight
     publish: Weight = WEIGHT_ZERO
@@ -38,7 +43,10 @@ class XcmWeights:
 
 
 class FixedWeightBounds:
-    """Weighs every instruction of a message and those it may run here; messages for other chains weigh nothing."""
+    """A weigher of messages, with a fixed weight for each instruction.
+
+    Instructions that a message may run here are counted. Messages for other chains weigh nothing.
+    """
 
     def __init__(self, weights: XcmWeights, max_instructions: int = MAX_INSTRUCTIONS_TO_DECODE) -> None:
         self.weights = weights
@@ -48,9 +56,11 @@ class FixedWeightBounds:
         self._publish_byte = weights.publish_byte
 
     def weight(self, message: Sequence[Instruction]) -> Weight | InstructionError:
-        """The most that executing `message` takes, or the top-level instruction for which it cannot be computed.
+        """Return the maximum weight of executing `message`.
 
-        More than `max_instructions`, inner ones included, is `ExceedsStackLimit`; beyond u64 it is `Overflow`.
+        If it cannot be computed, return the index of the top-level instruction and the error:
+        `ExceedsStackLimit` for more than `max_instructions`, inner ones included, and `Overflow`
+        for a weight beyond u64.
         """
         left = self.max_instructions
         ref_time = proof_size = 0
@@ -66,13 +76,20 @@ class FixedWeightBounds:
         return Weight(ref_time, proof_size)
 
     def instr_weight(self, instruction: Instruction) -> Weight:
-        """The most that one instruction takes. Saturates. Used to refund what was charged."""
+        """Return the maximum weight of one instruction, saturating at u64.
+
+        It is used to refund weight that was charged.
+        """
         _, ref_time, proof_size = self._bounds(instruction, U64_MAX)
         return Weight(min(ref_time, U64_MAX), min(proof_size, U64_MAX))
 
     def _bounds(self, top: Instruction, left: int) -> tuple[int, int, int]:
-        """Count, ref_time and proof_size of one instruction with what it may run; stops counting beyond `left`."""
-        if isinstance(top, Publish):  # the fast path: nearly every instruction is one
+        """Return the count, ref_time and proof_size of one instruction with those that it may run.
+
+        Counting stops beyond `left`.
+        """
+        # This is the fast path: nearly every instruction is a `Publish`.
+        if isinstance(top, Publish):
             size = len(top.value)
             byte = self._publish_byte
             return 1, self._publish_time + byte.ref_time * size, self._publish_proof + byte.proof_size * size
@@ -97,14 +114,17 @@ class FixedWeightBounds:
 
 @value_type
 class WeighedMessage:
-    """A decoded message; `weight` is the most that it takes."""
+    """A decoded message, with the maximum weight that it takes."""
 
     message: Xcm
     weight: Weight
 
 
 def weigh_message(weigher: FixedWeightBounds, data: bytes) -> WeighedMessage | ProcessMessageError:
-    """Decode and weigh a message. Returns why it will never run if it cannot be decoded or weighed."""
+    """Decode and weigh a message.
+
+    If this fails, return the reason why the message will never run.
+    """
     try:
         message = decode(data)
     except UnsupportedXcmVersion:
