@@ -255,6 +255,7 @@ def _changed_list(config: PublicationConfig, which: str, key: str, value: v.Valu
 
 
 def _controllers(had: tuple[Principal, ...], key: str, value: v.Value) -> tuple[Principal, ...]:
+    """Return the controllers after adding or removing some. The last one cannot be removed."""
     given = _principals(key, value)
     if key.endswith(":add"):
         return tuple(dict.fromkeys((*had, *given)))
@@ -269,6 +270,7 @@ def _blobs(who: tuple[Principal, ...]) -> v.Value:
 
 
 def _principals(key: str, value: v.Value) -> tuple[Principal, ...]:
+    """Parse an array of principals, each once."""
     items = v.as_items(value)
     found = [v.as_principal(each) for each in items or ()]
     if items is None or None in found:
@@ -302,6 +304,7 @@ _bool = _reader(lambda value: value.value if value.tag == "Bool" else None, "a B
 
 
 def _priorities(key: str, value: v.Value) -> dict[Principal, int]:
+    """Parse the ranks of subscribers."""
     found: dict[Principal, int] = {}
     for each in (None,) if (items := v.as_items(value)) is None else items:
         pair = v.as_items(each) or ()

@@ -66,6 +66,7 @@ class PubSub:
         return self._core(identity, Publisher)
 
     def _core(self, identity: Principal, kind: type[C]) -> C:
+        """Return the core of a kind in a canister. Raises `Icrc72Error` if it has none."""
         canister = self.network.canister(identity)
         for core in canister.cores if isinstance(canister, RoleCanister) else ():
             if isinstance(core, kind):

@@ -141,6 +141,7 @@ class _Parser:
             raise self._wrong("the end")
 
     def filter(self, depth: int) -> Filter:
+        """Read alternatives, joined by ` | `, at a depth of nesting counted from 1."""
         if depth > MOST_DEPTH:
             raise FilterError(f"a filter has at most depth {MOST_DEPTH}")
         alternatives = [self._all(depth)]
@@ -149,6 +150,7 @@ class _Parser:
         return Filter(tuple(alternatives))
 
     def _all(self, depth: int) -> tuple[Test | Filter, ...]:
+        """Read terms, joined by ` & `, which binds tighter than ` | `."""
         terms = [self._term(depth)]
         while self._skip(" & "):
             terms.append(self._term(depth))
@@ -187,6 +189,7 @@ class _Parser:
         return Test(path, "!=", (Null(),))
 
     def _path(self, depth: int) -> Path:
+        """Read a path: from the data (`$`), from the current item (`@`), or `@.` is implied."""
         if self._skip("$"):
             return Path(True, self._steps(depth))
         if self._skip("@"):
@@ -206,6 +209,7 @@ class _Parser:
                 return tuple(found)
 
     def _value(self, depth: int) -> Word | Path | Null:
+        """Read a value to compare with: null (`?`), a path (with `$` or `@`), or a word."""
         if self._skip("?"):
             return Null()
         if self._text.startswith(("$", "@"), self._at):

@@ -134,6 +134,7 @@ class Inbox(Core):
                 self._register_one(ctx, role)
 
     def _register_one(self, ctx: Context, role: str) -> None:
+        """Register a role for its system events. When it is registered, all cores may go on."""
         self._registering[role] = None
         item = PublicationRegistration(system_namespace(role, ctx.me), ())
 

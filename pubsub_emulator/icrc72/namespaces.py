@@ -53,6 +53,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def _check(name: str, wildcards: frozenset[str]) -> None:
+    """Check length and segments of a name; `wildcards` are segments that are also allowed."""
     shown = repr(name[:80])
     if len(name.encode(errors="replace")) > MOST_BYTES:
         raise NamespaceError(f"{shown} has more than {MOST_BYTES} bytes")

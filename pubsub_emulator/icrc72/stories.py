@@ -357,6 +357,7 @@ def check(story: CanisterStory) -> None:
 
 
 def _check_all_bounds(story: CanisterStory) -> None:
+    """Check the memory of all running broadcasters and steady subscribers. Raises `Surprise`."""
     for identity in story.system.broadcasters:
         if story.network.status(identity) == RUNNING:
             _check_bounds(story, story.system.broadcaster(identity))

@@ -99,6 +99,8 @@ def _value_hash(vector: Document) -> None:
 
 
 def _name(field: str, check: Callable[[str], object]) -> Callable[[Document], None]:
+    """Return a function that checks whether a text is accepted exactly if the vector says so."""
+
     def checked(vector: Document) -> None:
         if vector["valid"]:
             check(vector[field])
@@ -139,6 +141,7 @@ def _candid_value(vector: Document) -> None:
 
 
 def _candid_message(vector: Document) -> None:
+    """Check arguments or results of a method, also by encoding and decoding them again."""
     method = codec(vector["method"])
     side = method.args if vector["side"] == "args" else method.rets
     found = _both(side.decode, vector)

@@ -148,6 +148,7 @@ class Broadcaster(Core):
             lane.busy = False
 
     def _register(self, ctx: Context) -> None:
+        """Register for system events. If this fails, `wake` tries again."""
         self._registering = True
         item = SubscriptionRegistration(system_namespace("broadcaster", ctx.me), ())
 

@@ -43,6 +43,7 @@ class Delivery(Part):
     """A heap of windows with a batch under way, by the round in which it is sent again."""
 
     def __post_init__(self) -> None:
+        # The heaps are not saved, so they are filled again after an upgrade.
         for who, queue in self.state.queues.items():
             for number, window in self._windows(queue):
                 window.busy = False
@@ -105,6 +106,7 @@ class Delivery(Part):
         return note.id
 
     def _system(self, ctx: Context, namespace: str, identifier: int, data: Value) -> Note:
+        """Make a notification of a system event. It is sent in order with events from the store."""
         self.state.last_event += 1
         number, order = self.role.next_notification(), (self.state.last_event, 0, 0)
         size = type_codec("broadcaster", VALUE).size(data)
@@ -384,6 +386,7 @@ class Delivery(Part):
             del self.state.queues[who].own[spot]
 
     def _done(self, queue: Queue, note: Note) -> None:
+        """Forget a notification that was taken out of its window."""
         self.state.pending.pop(note.id, None)
         self._account(queue, note, -1)
         if note.stored:

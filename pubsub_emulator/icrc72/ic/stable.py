@@ -150,6 +150,7 @@ def _parts(reader: Reader) -> list[object]:
 
 
 def _record(reader: Reader) -> object:
+    """Read an instance of a registered class: its name, and its fields in their order."""
     name = reader.take(reader.leb()).decode()
     parts = _parts(reader)
     made = _CLASSES.get(name)

@@ -103,6 +103,8 @@ class Escrow:
                 replay.next_pay = ctx.now + self.settings.transfer_retry
 
         if replay.ledger is None:
+            # Cycles are deposited without a fee. If the canister has spent some, it pays what it
+            # has.
             arg, amount = type_codec("ledger", "Deposit").encode((to,)), min(amount, ctx.balance)
             ctx.call(MANAGEMENT, "deposit_cycles", arg, deposited, cycles=amount)
             return

@@ -166,12 +166,14 @@ class Queries:
         return {each for row in self.rows(filter_.slice) for each in of_row(row) if each is not None}, filter_
 
     def _publishers(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.PublisherInfo, ...]:
+        """Answer `icrc72_get_publishers`."""
         every = (who for each in self.state.publications.values() for who in each.publishers)
         found, filter_ = self._found(page, lambda row: (row.publisher,), every)
         listed = [(each, self._publisher_stats(each)) for each in self._page(found, page, bytes)]
         return tuple(m.PublisherInfo(each, self._stats(filter_, "icrc72:publisher", stats)) for each, stats in listed)
 
     def _publications(self, _caller: Principal, _time: int, page: m.ByText) -> tuple[m.PublicationInfo, ...]:
+        """Answer `icrc72_get_publications`."""
         filter_ = page.filter or _ALL
         # Every publication has a row, so no rows need be made for conditions on its name alone.
         if all(each.tag == "ByNamespace" for each in filter_.slice):
@@ -189,12 +191,14 @@ class Queries:
         return m.PublicationInfo(name, each.id, each.config.pairs(), stats)
 
     def _subscribers(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.SubscriberInfo, ...]:
+        """Answer `icrc72_get_subscribers`."""
         every = (each.subscriber for each in self._open())
         found, filter_ = self._found(page, lambda row: (each.subscriber for each in row.met), every)
         listed = [(each, self._subscriber_stats(each)) for each in self._page(found, page, bytes)]
         return tuple(m.SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber", stats)) for each, stats in listed)
 
     def _subscriptions(self, caller: Principal, _time: int, page: m.ByNat) -> tuple[m.SubscriptionInfo, ...]:
+        """Answer `icrc72_get_subscriptions`, in a special way if a broadcaster asks (`_shown`)."""
         broker = self.state.brokers.get(caller)
         shown = None if broker is None else self._shown(broker, page.filter or _ALL)
         if shown is not None:
@@ -231,6 +235,7 @@ class Queries:
         return tuple(made)
 
     def _broadcasters(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.BroadcasterInfo, ...]:
+        """Answer `icrc72_get_broadcasters`."""
         every = (each.id for each in self.state.brokers.values() if each.registered)
         found, filter_ = self._found(page, lambda row: (row.entry, row.exit), every)
         prefix = "icrc72:broadcaster:stats:"

@@ -50,6 +50,7 @@ class Replays(Part):
         results: list[Result[int]] = []
 
         def step(ctx: Context) -> None:
+            # Runs until a payment has to be waited for, and again when it has been made.
             ctx.caller = caller
             while len(results) < len(taken):
                 outcome = self._checked(ctx, taken[len(results)])

@@ -99,6 +99,7 @@ class _Parser:
             raise self._unexpected("the end")
 
     def arguments(self) -> tuple[t.Type, ...]:
+        """Read a list of types, with the parentheses."""
         self._expect("(")
         found: list[t.Type] = []
         while not self._skip(")"):
@@ -144,6 +145,7 @@ class _Parser:
         return t.PRIMS[word] if word in t.PRIMS else t.Named(word, self._types)
 
     def _reference(self, word: str) -> t.Reference:
+        """Read and drop the signature of a function or service type."""
         if word == "service":
             self._service()
         else:

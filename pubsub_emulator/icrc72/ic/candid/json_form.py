@@ -64,6 +64,7 @@ def _is_tuple(type_: t.Record) -> bool:
 
 
 def _primitive_to_json(name: str, value: Any) -> Any:
+    """Return the JSON form of a value of a primitive type."""
     if name in _FLOATS:
         return "0x" + value[::-1].hex()
     if name == "principal":
@@ -97,6 +98,7 @@ def _read(type_: t.Type, written: Any) -> Any:
 
 
 def _float(written: str) -> bytes:
+    # JSON has the most significant byte first, values have the least significant one first.
     return bytes.fromhex(written.removeprefix("0x"))[::-1]
 
 
