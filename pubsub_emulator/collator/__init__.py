@@ -1,1 +1,4 @@
-"""Collators: the honest author of a parachain's blocks, and the cheats that the verifier must refuse."""
+"""Collators: the honest author of a parachain's blocks, and the cheats.
+
+The verifier must refuse the blocks of the cheats.
+"""

@@ -1,10 +1,14 @@
-"""The honest author: prove everything the subscriber may read, walk, keep exactly the nodes taken, seal.
+"""The honest author of blocks.
 
-    relay state ──prove──► full proof ──plan──► nodes taken ──► inherent ──execute──► post-state root ──► header, seal
+It proves everything that the subscriber may read, walks, keeps exactly the nodes that the walk
+took, executes and seals.
 
-The author runs the same `plan` and the same `execute_block` as the verifier, so an honest block is valid by
-construction. The author has nothing to decide: for one parent, relay parent, set of messages and slot there is one
-block (PS-52, PS-90).
+    relay state ──prove──► full proof ──plan──► nodes taken ──► inherent
+    inherent ──execute──► post-state root ──► header, seal
+
+The author runs the same `plan` and the same `execute_block` as the verifier, so an honest block is
+valid by construction. The author has no choice: for one parent, relay parent, set of messages and
+slot there is one block (PS-52, PS-90).
 """
 
 from collections.abc import Iterable, Mapping
@@ -68,15 +72,16 @@ class RelayBlock:
 
 
 class CannotAuthor(PubsubError):
-    """No valid block can be built on this relay parent now."""
+    """A valid block cannot be built on this relay parent now."""
 
 
 @dataclass(frozen=True, slots=True)
 class FullProof:
     """The proof of everything that a subscriber may read of one relay state, before it is pruned.
 
-    `static_nodes` are those of the static keys and `static_bytes` their cost. `unpruned` has, by ascending publisher,
-    the cost of its nodes that are not counted before. Together they are the cost of `nodes`.
+    `static_nodes` are the nodes of the static keys and `static_bytes` is their cost. `unpruned` has
+    the cost of each publisher's nodes, by ascending publisher; a node counts only for the first of
+    these that needs it. `static_bytes` and `unpruned` add up to the cost of `nodes`.
     """
 
     nodes: dict[Hash, bytes]
@@ -104,7 +109,8 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
     root = relay.storage_root
 
     def take(node_hash: Hash, key: bytes, depth: int) -> bytes:
-        if node_hash not in found:  # on the way to a channel, which only a static value names
+        # A channel's key is known only after a static value was read, so it is proven on demand.
+        if node_hash not in found:
             relay.prove((key,), {}, found)
         if node_hash not in found:
             raise MissingNode(node_hash, root, key, depth)
@@ -137,12 +143,16 @@ def author(  # noqa: PLR0917  # a block has this many parts
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
     extrinsics: tuple[bytes, ...] = (),
 ) -> Authored:
-    """The one honest block on `parent` with these messages, sealed with the Ed25519 `seed`. Does not change `parent`.
+    """Return the one honest block on `parent` with these messages, sealed with `seed`.
 
-    It takes those of the signed `extrinsics`, in order, that can be part of the block.
+    `seed` is an Ed25519 seed, and it is not checked whether it belongs to the slot's author. The
+    state of `parent` is not changed.
 
-    `messages` must be all since the parent, since the verifier knows the queues' heads. Senders without messages are
-    left out. Does not check that `seed` belongs to the slot's author. Raises `CannotAuthor`.
+    `messages` must be all messages since the parent, since the verifier knows the queues' heads.
+    Senders without messages are left out. Of the signed `extrinsics`, the block takes in order
+    those that can be part of it.
+
+    Raises `CannotAuthor`.
     """
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
@@ -161,7 +171,10 @@ def author(  # noqa: PLR0917  # a block has this many parts
 
 
 def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:
-    """Raise `CannotAuthor` if these messages exceed the bytes that a block may hold (PS-50)."""
+    """Check that these messages fit into the bytes that a block may hold (PS-50).
+
+    Raises `CannotAuthor` otherwise.
+    """
     if messages.weight > spec.allowed_pov:
         raise CannotAuthor(f"{messages.weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")
 
@@ -177,7 +190,10 @@ def build(  # noqa: PLR0917  # as above
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
     body: OfferedBody | None = None,
 ) -> tuple[Candidate, BlockOutcome]:
-    """Execute the block of `inherent` and `walked` over the parent's state in `storage`, and seal it."""
+    """Execute the block of `inherent` and `walked`, and seal it.
+
+    `storage` has the parent's state and is written to.
+    """
     body = OfferedBody() if body is None else body
     digest = (aura_pre_digest(slot),)
     number = ParaBlockNumber(parent.number + 1)
@@ -188,5 +204,8 @@ def build(  # noqa: PLR0917  # as above
 
 
 def seal(header: Header, seed: bytes) -> Header:
-    """The header, whose digest has only the slot, with its author's seal."""
+    """Return the header with its author's seal.
+
+    The digest of `header` must begin with the slot. Further items are dropped.
+    """
     return replace(header, digest=(*header.digest[:1], aura_seal(sign(seed, header.pre_hash()))))

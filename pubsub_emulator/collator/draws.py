@@ -1,9 +1,11 @@
-"""Reproducible random draws: each is a hash of a seed, a label and a counter, and of nothing else (PS-90).
+"""Reproducible random draws: each is a hash of a seed, a label and a counter (PS-90).
 
 block i of a stream = blake2_256(Vec<u8> seed ++ Vec<u8> label ++ u64 i)
 
-Each purpose has its own label ("publisher/1000/block/7"), so the draws of one part of a network do not change those of
-another part, and a restored snapshot continues as the original did. Not for secrets of real keys: seeds are public.
+Each purpose has its own label ("publisher/1000/block/7"). So the draws of one part of a network do
+not change those of another part, and a restored snapshot continues as the original did.
+
+Seeds are public. Do not use draws for secrets of real keys.
 """
 
 from collections.abc import Sequence
@@ -29,7 +31,7 @@ class Draws:
         self._left = b""
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
+        """Return the next `count` bytes."""
         left = self._left
         if len(left) < count:
             blocks = -(-(count - len(left)) // 32)
@@ -39,34 +41,40 @@ class Draws:
         return left[:count]
 
     def below(self, bound: int) -> int:
-        """A number in 0..bound-1, 0 if `bound` is less than 1; the bias is below bound / 2**32."""
+        """Return a number in 0..bound-1, or 0 if `bound` is less than 1.
+
+        The bias is below bound / 2**32.
+        """
         return int.from_bytes(self.take(4), "little") * max(bound, 1) >> 32
 
     def between(self, least: int, most: int) -> int:
-        """A number in least..most, both included."""
+        """Return a number in least..most, both included."""
         return least + self.below(most - least + 1)
 
     def one_in(self, count: int) -> bool:
-        """True with probability 1 / `count`."""
+        """Return `True` with probability 1 / `count`."""
         return self.below(count) == 0
 
     def choice(self, options: Sequence[T]) -> T:
-        """One of `options`, which must not be empty."""
+        """Return one of `options`, which must not be empty."""
         return options[self.below(len(options))]
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """`count` different options, or all of them if there are fewer, in their order."""
+        """Return `count` different options in their order, or all of them if there are fewer."""
         places = list(range(len(options)))
         while len(places) > max(count, 0):
             del places[self.below(len(places))]
         return [options[at] for at in places]
 
     def chance(self, millionths: int) -> bool:
-        """True in `millionths` of a million cases."""
+        """Return `True` in `millionths` of a million cases."""
         return self.below(MILLION) < millionths
 
     def places(self, population: int, count: int) -> list[int]:
-        """`count` distinct numbers below `population`, ascending (Floyd's method: work for `count` only)."""
+        """Return `count` distinct numbers below `population`, ascending.
+
+        Floyd's method takes time for `count` and not for `population`.
+        """
         chosen: set[int] = set()
         for top in range(population - count, population):
             draw = self.below(top + 1)
@@ -74,17 +82,23 @@ class Draws:
         return sorted(chosen)
 
     def share(self, population: int, millionths: int) -> int:
-        """About `millionths` of `population`: rounded down, or up with the probability of the fraction."""
+        """Return about `millionths` of `population`.
+
+        The result is rounded down, or up with the probability of the fraction.
+        """
         whole, rest = divmod(population * millionths, MILLION)
         return whole + self.chance(rest)
 
 
 def secret(seed: bytes, label: str) -> bytes:
-    """A 32-byte key seed, for instance of a collator's Ed25519 pair."""
+    """Return a 32-byte key seed, for instance of a collator's Ed25519 pair."""
     return Draws(seed, label).take(32)
 
 
 def draw(seed: bytes, label: bytes, number: int) -> int:
-    """The 32-bit draw for one number: a keyed hash, cheaper than a stream. At most 64 bytes of the seed count."""
+    """Return the 32-bit draw for one number.
+
+    It is a keyed hash, which is cheaper than a stream. Only the first 64 bytes of the seed count.
+    """
     drawn = blake2b(label + number.to_bytes(8, "big"), digest_size=4, key=seed[:64])
     return int.from_bytes(drawn.digest(), "big")

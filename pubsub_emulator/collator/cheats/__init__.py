@@ -1,10 +1,13 @@
-"""Malicious collators as first-class objects (PS-81): named, composable, seeded, shrinkable, each with its verdict.
+"""Malicious collators as objects (PS-81): named, composable, seeded and shrinkable.
 
-situation.py    what a collator knows when it authors a block
-steps.py        the changes to an honest block, one concrete step at a time; how a sequence is shrunk
+Each has its verdict.
+
+situation.py    a collator's knowledge when it authors a block
+steps.py        the changes to an honest block, one concrete step at a time; how to shrink a sequence
 strategy.py     the type of strategies, and attempts that apply several in turn
-expectation.py  the verdicts that a block must meet, from what its author knew
-nodes.py, pretences.py, claims.py, seals.py, mutations.py, forgeries.py    the strategies
+expectation.py  the verdicts that a block must meet, from its author's knowledge
+
+The strategies are in nodes.py, pretences.py, claims.py, seals.py, mutations.py and forgeries.py.
 """
 
 from collections.abc import Mapping
@@ -27,7 +30,7 @@ from pubsub_emulator.primitives.near import near_to
 
 
 def _strategies(*modules: ModuleType) -> dict[str, Strategy]:
-    """The strategies of these modules by name, in the order in which they are written."""
+    """Return the strategies of these modules by name, in the order in which they are written."""
     found = (each for module in modules for each in vars(module).values() if isinstance(each, Strategy))
     return {strategy.name: strategy for strategy in found}
 
@@ -38,21 +41,27 @@ STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
 """All strategies by name, including registered ones."""
 
 BUILT_IN: Final = tuple(_KNOWN)
-"""The names of the project's own strategies, for results that must not depend on registered ones."""
+"""The names of the project's own strategies.
+
+Results that must not depend on registered strategies use only these.
+"""
 
 WITH_ACCOUNTS: Final = tuple(_strategies(forgeries))
-"""The names of strategies that need a chain with accounts. Campaigns and vectors, whose chains have none, skip them."""
+"""The names of strategies that need a chain with accounts.
+
+Campaigns and vectors, whose chains have no accounts, skip them.
+"""
 
 _KNOWN.update(_strategies(forgeries))
 
 
 def for_any_chain() -> dict[str, Strategy]:
-    """All strategies except those that need a chain with accounts."""
+    """Return all strategies except those that need a chain with accounts."""
     return {name: strategy for name, strategy in STRATEGIES.items() if name not in WITH_ACCOUNTS}
 
 
 def no_strategy(name: str) -> str:
-    """The error message for an unknown strategy."""
+    """Return the error message for an unknown strategy."""
     return f"no strategy is called {name!r}; {near_to(name, STRATEGIES, '`pubsub fuzz --list` shows all')}"
 
 
@@ -61,6 +70,9 @@ class StrategyTaken(PubsubError):
 
 
 def register_strategy(strategy: Strategy) -> None:
-    """Let networks and scenarios of this process name `strategy`. Raises `StrategyTaken`."""
+    """Let networks and scenarios of this process use `strategy` by its name.
+
+    Raises `StrategyTaken`.
+    """
     if _KNOWN.setdefault(strategy.name, strategy) != strategy:
         raise StrategyTaken(f"there is another strategy {strategy.name!r} already")

@@ -1,4 +1,7 @@
-"""Cheats with false claims: another relay parent, other messages, another post-state, another parent."""
+"""Cheats with false claims.
+
+They claim another relay parent, other messages, another post-state or another parent.
+"""
 
 from dataclasses import replace
 
@@ -36,7 +39,7 @@ def _older(situation: Situation) -> list[RelayAccess]:
 
 
 def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
-    """The steps to the honest block on another relay block, with the messages of that block."""
+    """Return the steps to the honest block on another relay block, with that block's messages."""
     messages = situation.messages.until(relay.number)
     full = situation.proof_of(relay)
     calls = situation.calls_in(messages)
@@ -65,7 +68,8 @@ def stale_root(situation: Situation, draws: Draws) -> Proposal:
     walked = situation.walk_as_if(relay=relay)
     steps = difference(situation.walked.taken, walked.taken)
     if draws.one_in(2):
-        return steps or None  # under the right root
+        # The relay parent's root stays the right one.
+        return steps or None
     return (*steps, Claim("relay_parent_storage_root", relay.storage_root))
 
 
@@ -132,7 +136,7 @@ def over_report_and_stop(situation: Situation, draws: Draws) -> Proposal:
 
 
 def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
-    """All messages: queue, index, `sent_at`, bytes."""
+    """Return all messages: queue, index, `sent_at`, bytes."""
     return [
         (queue, at, *message)
         for queue, (_, messages) in enumerate(situation.messages.queues())
@@ -224,7 +228,8 @@ def withheld_delivery(situation: Situation, draws: Draws) -> Proposal:
     if not walked.changes:
         return None
     gone = draws.choice(walked.changes)
-    false = situation.walk_as_if()  # a separate plan, to be altered
+    # This makes a separate plan, which is altered below.
+    false = situation.walk_as_if()
     false.changes = [change for change in false.changes if (change.para, change.key) != (gone.para, gone.key)]
     root = situation.state_root_after(false)
     return (Claim("state_root", root),) if root != situation.honest.header.state_root else None

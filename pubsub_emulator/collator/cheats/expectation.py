@@ -1,7 +1,8 @@
-"""The verdicts that a block must meet, computed from what its author knew and not from the block's own proof.
+"""The verdicts that a block must meet, computed from its author's knowledge.
 
-The verifier runs the walk over the nodes that it received. Here the walk runs over the whole relay state, and its nodes
-are compared with the proof as sets: PS-52, taken literally. If the two ways disagree, one of them is wrong.
+The block's own proof is not used. The verifier runs the walk over the nodes that it received. Here
+the walk runs over the whole relay state, and its nodes are compared with the proof as sets, which
+is the literal form of PS-52. If the two ways disagree, one of them is wrong.
 """
 
 from collections import Counter
@@ -24,7 +25,10 @@ from pubsub_emulator.runtime.rules import rules_of
 
 
 def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
-    """Every verdict that holds, in the order of PS-52; empty for a valid block."""
+    """Return every verdict that holds for a block, in the order of PS-52.
+
+    It is empty for a valid block.
+    """
     header, inherent = candidate.header, candidate.inherent
     found: list[Verdict] = []
     if _bad_seal(situation, candidate):
@@ -66,7 +70,9 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     if checks is not None:
         counted = checks(tuple(each.value for each in found))
         found = [each for each in found if each.value in counted]
-        if not complete and not found:  # what is missing is not asked for: the block does what its own proof says
+        # Rules that do not check omissions accept the proof, so the block follows the proof's own
+        # walk.
+        if not complete and not found:
             received, calls = by_hash(inherent.proof), situation.calls_in(inherent.messages)
             budget = situation.spec.budget(weight)
             walked = plan(situation.view, relay.storage_root, received, budget, calls)
@@ -82,13 +88,13 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
 
 
 def expected_of_proof(situation: Situation, proof: tuple[bytes, ...]) -> tuple[Verdict, ...]:
-    """The verdicts due for a proof without its block, under the situation's budget."""
+    """Return the verdicts for a proof without its block, under the situation's budget."""
     present = {blake2_256(node) for node in proof}
     return (*list_verdicts(proof), *set_verdicts(situation.walked.taken, situation.relay.storage_root, present))
 
 
 def list_verdicts(proof: tuple[bytes, ...]) -> list[Verdict]:
-    """The verdicts from the order of the nodes."""
+    """Return the verdicts that follow from the order of the nodes."""
     found = []
     if any(count > 1 for count in Counter(proof).values()):
         found.append(Verdict.DUPLICATE_NODE)
@@ -98,7 +104,10 @@ def list_verdicts(proof: tuple[bytes, ...]) -> list[Verdict]:
 
 
 def set_verdicts(canonical: Mapping[Hash, bytes], relay_root: Hash, present: set[Hash]) -> list[Verdict]:
-    """The verdicts from comparing the hashes of a proof's nodes with those of which it must consist."""
+    """Return the verdicts that follow from comparing two sets of nodes.
+
+    `canonical` has the nodes of which the proof must consist, `present` the hashes of its nodes.
+    """
     if relay_root not in present:
         return [Verdict.ROOT_MISMATCH]
     if not present.issuperset(canonical):
@@ -122,14 +131,15 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
 
 
 def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
-    """Whether the messages lead from the heads that the parachain knows to those of the relay parent."""
+    """Return whether the messages lead from the parachain's known heads to the relay parent's."""
     known = LAST_HRMP_MQC_HEADS.get(situation.storage)
     (_, downward), *others = inherent.messages.queues()
     sent = dict(others)
     last = LAST_RELAY_PARENT.get(situation.storage)
 
     def leads(before: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...], head: Hash) -> bool:
-        # A queue made anew since then starts from an empty chain, with messages newer than all before.
+        # A queue made anew since then starts from an empty chain, with messages newer than all
+        # before.
         sent_at = (inherent.relay_parent_number, *(at for at, _ in messages))
         newer = last is not None and last < min(sent_at)
         starts = (before, ZERO_HEAD) if newer else (before,)
@@ -146,6 +156,10 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
 
 
 def _state_root(situation: Situation, candidate: Candidate, walked: Plan) -> Hash:
+    """Return the post-state root that the block should have.
+
+    If everything that it depends on is as in the honest block, execution is skipped.
+    """
     honest, header, inherent = situation.honest, candidate.header, candidate.inherent
     as_honest = (
         walked.missing is None

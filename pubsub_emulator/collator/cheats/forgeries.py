@@ -1,4 +1,7 @@
-"""Cheats on chains with accounts: extrinsics that no account signed, or that cannot be part of the block."""
+"""Cheats on chains with accounts.
+
+They add extrinsics that no account signed or that cannot be part of the block.
+"""
 
 from typing import Final
 

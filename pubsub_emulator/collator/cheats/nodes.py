@@ -1,4 +1,8 @@
-"""Cheats with the list of nodes: omissions that hide or starve, additions that bloat or smuggle, other orders."""
+"""Cheats with the list of nodes.
+
+Omissions hide data or starve a publisher, additions bloat the block or smuggle data, and some
+cheats change the order.
+"""
 
 from collections.abc import Iterable
 
@@ -19,7 +23,7 @@ _ROOT = Verdict.ROOT_MISMATCH
 
 
 def drops(hashes: Iterable[Hash]) -> tuple[Step, ...]:
-    """The steps that omit these nodes."""
+    """Return the steps that omit these nodes."""
     return tuple(Drop(node_hash) for node_hash in hashes)
 
 

@@ -1,6 +1,8 @@
-"""Cheats that walk honestly with a false state: another cursor, cache, budget or set of subscriptions.
+"""Cheats that walk honestly with a false state.
 
-Each block is consistent, post-state root included. A false state that changes no node taken does not apply.
+The state has another cursor, cache, budget or set of subscriptions. Each block is consistent,
+including its post-state root. A false state under which the walk takes the same nodes does not
+apply.
 """
 
 from collections.abc import Callable
@@ -24,7 +26,10 @@ _UNUSED = Verdict.UNUSED_NODES
 
 
 def _as_walked(situation: Situation, walked: Plan) -> Proposal:
-    """The steps from the honest block to the block of this walk."""
+    """Return the steps from the honest block to the block of this walk.
+
+    Returns `None` if the cheat does not apply.
+    """
     steps = difference(situation.walked.taken, walked.taken)
     if not steps or walked.missing is not None:
         return None

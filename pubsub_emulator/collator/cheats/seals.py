@@ -15,7 +15,10 @@ from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 _SEAL = Verdict.BAD_SEAL
 
 _GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
-"""The order of Ed25519's base point. Adding it to a signature's second half gives an equivalent signature."""
+"""The order of Ed25519's base point.
+
+If it is added to a signature's second half, the result is an equivalent signature.
+"""
 
 
 @strategy("wrong-turn", "author in a slot that is another collator's", _SEAL)
@@ -58,7 +61,7 @@ def stretched_seal(situation: Situation, _draws: Draws) -> Proposal:
 
 
 def _in_slot(situation: Situation, slot: int) -> Proposal:
-    """The honest block in another slot, by that slot's author."""
+    """Return the steps to the honest block in another slot, by that slot's author."""
     root = situation.state_root_after(situation.walked, digest=(aura_pre_digest(Slot(slot)),))
     return (Number("slot", slot), Claim("state_root", root))
 
@@ -84,7 +87,10 @@ def another_body(situation: Situation, draws: Draws) -> Proposal:
 
 
 def equivocates(one: Candidate, other: Candidate, authorities: tuple[bytes, ...]) -> bytes | None:
-    """The author of two blocks for one slot, by two seals over two headers (PS-79); `None` if not proven."""
+    """Return the author of two blocks for one slot (PS-79).
+
+    Two valid seals over two headers prove it. Returns `None` if it is not proven.
+    """
     slot = one.header.aura_slot()
     if slot is None or slot != other.header.aura_slot() or one.header.pre_hash() == other.header.pre_hash():
         return None
@@ -98,5 +104,5 @@ def _signed(header: Header, author: bytes) -> bool:
 
 
 def authorities(situation: Situation) -> tuple[bytes, ...]:
-    """The collators' public keys, in turn order."""
+    """Return the collators' public keys, in turn order."""
     return tuple(public_key(seed) for seed in situation.seeds)

@@ -22,12 +22,16 @@ from pubsub_emulator.runtime.rules import rules_of
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A parachain's newest block, a relay parent to build on, and the messages since the last one.
+    """A parachain's newest block, a relay parent, and the messages since the last one.
 
-    `seeds` are the collators' secret seeds in turn order, `stranger` is the seed of someone else. `others` are other
-    relay blocks, mostly older ones, and `foreign` is a relay state of no block. With a `budget`, the proof is judged
-    alone with that budget, so that a walk can stop anywhere without megabytes of state. Derived values are computed
-    once. Nothing here changes the parent's state.
+    `seeds` are the collators' secret seeds in turn order, and `stranger` is a seed of nobody among
+    them. `others` are other relay blocks, mostly older ones, and `foreign` is a relay state of no
+    block.
+
+    With a `budget`, the proof is judged alone with that budget, so that a walk can stop anywhere
+    without megabytes of state.
+
+    Derived values are computed once. The parent's state is never changed.
     """
 
     parent: ChainHead
@@ -71,7 +75,10 @@ class Situation:
         return self.spec.budget(self.messages.weight) if self.budget is None else self.budget
 
     def calls_in(self, messages: InboundMessages) -> tuple[RootCall, ...] | None:
-        """The root calls that a block with these messages runs; `None` if a proof alone is judged."""
+        """Return the root calls that a block with these messages runs.
+
+        Returns `None` if a proof alone is judged.
+        """
         return None if self.budget is not None else root_calls(self.spec, messages)
 
     @cached_property
@@ -94,21 +101,21 @@ class Situation:
 
     @staticmethod
     def inherent(relay: RelayAccess, walked: Plan, messages: InboundMessages) -> Inherent:
-        """The inherent of a block on `relay` with the nodes of `walked` and these messages."""
+        """Return the inherent of a block on `relay` with the nodes of `walked` and the messages."""
         return Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
 
     def relay_at(self, number: int) -> RelayAccess | None:
-        """The relay block of that height, or `None`."""
+        """Return the relay block of height `number`, or `None`."""
         return next((relay for relay in (self.relay, *self.others) if relay.number == number), None)
 
     def context(self, number: int) -> RelayContext:
-        """The relay chain's facts about its block `number`."""
+        """Return the relay chain's facts about its block `number`."""
         relay = self.relay_at(number)
         root = None if relay is None else relay.storage_root
         return RelayContext(RelayBlockNumber(number), root, self.slot_now)
 
     def proof_of(self, relay: RelayAccess) -> FullProof:
-        """The full proof of what the subscriber may read of a relay block."""
+        """Return the full proof of everything that the subscriber may read of a relay block."""
         if relay is self.relay:
             return self.proof
         key = (relay.number, relay.storage_root)
@@ -117,7 +124,7 @@ class Situation:
         return self.memo[key]
 
     def listed(self, relay: RelayAccess) -> list[bytes]:
-        """The nodes of `proof_of`, as a list to choose from."""
+        """Return the nodes of `proof_of` as a list, which draws choose from."""
         key = (relay.number, relay.storage_root)
         if key not in self.lists:
             self.lists[key] = list(self.proof_of(relay).nodes.values())
@@ -131,7 +138,11 @@ class Situation:
         budget: int | None = None,
         pretend: Callable[[Storage], None] | None = None,
     ) -> Plan:
-        """The walk on another relay block, with another runtime or budget, or with a falsified state."""
+        """Return the walk under false assumptions.
+
+        These can be another relay block, another runtime or budget, and a change of the state by
+        `pretend`.
+        """
         relay = self.relay if relay is None else relay
         nodes = self.proof_of(relay).nodes
         if spec is not None:
@@ -158,7 +169,11 @@ class Situation:
         number: int | None = None,
         extrinsics: tuple[bytes, ...] | None = None,
     ) -> Hash:
-        """The post-state root of a block with this walk. Raises `BadBody` for extrinsics that cannot be in it."""
+        """Return the post-state root of a block with this walk.
+
+        Arguments that are `None` have the honest block's values. Raises `BadBody` for extrinsics
+        that cannot be in the block.
+        """
         body = SignedBody(self.honest.extrinsics if extrinsics is None else extrinsics)
         inherent = self.honest.inherent if inherent is None else inherent
         digest = (aura_pre_digest(self.slot),) if digest is None else digest
@@ -169,5 +184,5 @@ class Situation:
 
 
 def without_publisher(spec: RuntimeSpec, para: ParaId) -> RuntimeSpec:
-    """The same runtime with no subscription to `para`."""
+    """Return the same runtime without the subscription to `para`."""
     return replace(spec, subscriptions={other: keys for other, keys in spec.subscriptions.items() if other != para})

@@ -1,8 +1,8 @@
 """The changes that a cheat makes to an honest block, one concrete step at a time.
 
-A step is complete in itself: it draws nothing and looks nothing up. So a sequence of steps makes the same block when it
-is read from a file, and any part of it is a valid sequence too (`shrink`). Any step can be applied to any draft; one
-that finds nothing to act on does nothing.
+A step is complete in itself: it needs no random draws and no look-ups. So a sequence of steps makes
+the same block when it is read from a file, and any part of it is a valid sequence too (`shrink`).
+Any step can be applied to any draft. A step whose object is missing has no effect.
 """
 
 from bisect import insort
@@ -25,14 +25,16 @@ Message = tuple[int, bytes]
 
 
 _hash = lru_cache(maxsize=1 << 14)(blake2_256)
-"""Cached, since the same nodes are hashed many times."""
+"""Return the blake2b-256 from a cache, since the same nodes are hashed many times."""
 
 
 @dataclass(slots=True)
 class Draft:
-    """A block in the making. Fields that are `None` get their honest value: message weight, body root, seal.
+    """A block in the making.
 
-    `queues` has the downward messages first, without a sender, then the horizontal ones by sender.
+    `messages_used`, `extrinsics_root` and `signature` have their honest values if they are `None`.
+    `queues` has the downward messages first, without a sender, and then the horizontal ones by
+    sender.
     """
 
     parent_hash: Hash
@@ -52,7 +54,7 @@ class Draft:
 
     @staticmethod
     def of(candidate: Candidate) -> "Draft":
-        """The draft of an existing block."""
+        """Return the draft of an existing block."""
         header, inherent, inbound = candidate.header, candidate.inherent, candidate.inherent.messages
         queues: list[tuple[int | None, list[Message]]] = [(sender, list(sent)) for sender, sent in inbound.queues()]
         return Draft(
@@ -68,7 +70,7 @@ class Draft:
         )
 
     def inherent(self) -> Inherent:
-        """The inherent as drafted."""
+        """Return the inherent with the draft's values."""
         downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in self.queues[0][1])
         horizontal = tuple(
             (ParaId(sender or 0), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages))
@@ -80,7 +82,7 @@ class Draft:
         return Inherent(number, root, tuple(self.proof), messages, used)
 
     def sealed_by(self, seeds: Sequence[bytes]) -> Candidate:
-        """The block, sealed with the seed whose turn it is unless a step changed that."""
+        """Return the block, sealed with the seed whose turn it is unless a step changed that."""
         inherent = self.inherent()
         signed = tuple(self.extrinsics)
         body = extrinsics_root(inherent, signed) if self.extrinsics_root is None else self.extrinsics_root
@@ -97,12 +99,15 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change to a draft. `on_proof` says whether it changes only the list of nodes."""
+    """One change to a draft.
+
+    `on_proof` says whether it changes only the list of nodes.
+    """
 
     on_proof: ClassVar[bool] = False
 
     def apply(self, draft: Draft) -> None:
-        """Do what the class says."""
+        """Make the change that the class describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,8 @@ class Insert(Step):
     node: bytes
 
     def apply(self, draft: Draft) -> None:
-        draft.proof.insert(min(self.at, len(draft.proof)), self.node)  # a file may give any number
+        # A step from a file may have any index.
+        draft.proof.insert(min(self.at, len(draft.proof)), self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,13 +309,16 @@ Json = list[str | int]
 
 
 def to_json(step: Step) -> Json:
-    """The step as a list: its name, then its fields, bytes as hex after 0x."""
+    """Return the step as a list: its name, then its fields, bytes as hex after 0x."""
     values = [getattr(step, each.name) for each in fields(step)]
     return [type(step).__name__, *(hexed(value) if isinstance(value, bytes) else value for value in values)]
 
 
 def from_json(row: object) -> Step:
-    """The inverse of `to_json`. Raises `BadStep`."""
+    """Return the step that `to_json` converted to a list.
+
+    Raises `BadStep`.
+    """
     if not isinstance(row, list) or not row or not isinstance(row[0], str) or row[0] not in _KINDS:
         raise BadStep(f"no step: {row!r}")
     kind, values = _KINDS[row[0]], row[1:]
@@ -322,7 +331,10 @@ def from_json(row: object) -> Step:
 
 
 def check_step(step: Step) -> None:
-    """Raise `BadStep` for a step of a kind known here whose fields cannot be applied to a block."""
+    """Check that the fields of a step can be applied to a block.
+
+    Steps of a kind that is not defined here pass. Raises `BadStep` otherwise.
+    """
     kind = type(step).__name__
     if _KINDS.get(kind) is not type(step):
         return
@@ -340,7 +352,10 @@ def check_step(step: Step) -> None:
 
 
 def _ensure_sizes(step: Step) -> None:
-    """Raise `BadStep` for a step that cannot be applied, or only with much memory."""
+    """Check that a step can be applied, and without much memory.
+
+    Raises `BadStep` otherwise.
+    """
     length = {Claim: "value", SignWith: "seed", Drop: "node_hash"}.get(type(step))
     if length is not None and len(getattr(step, length)) != _WORD:
         raise BadStep(f"{type(step).__name__}: {length} has {_WORD} bytes")
@@ -367,13 +382,13 @@ def _read(kind: object, value: object) -> object:
 
 
 def difference(before: Mapping[Hash, bytes], after: Mapping[Hash, bytes]) -> tuple[Step, ...]:
-    """The steps from one set of nodes to another."""
+    """Return the steps from one set of nodes to another."""
     drops = [Drop(node_hash) for node_hash in before if node_hash not in after]
     return (*drops, *(Add(node) for node_hash, node in after.items() if node_hash not in before))
 
 
 def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes, ...]:
-    """The list of nodes after the steps that change only the list."""
+    """Return the list of nodes after those of the steps that change only the list."""
     draft = Draft(Hash(b""), 0, 0, Hash(b""), 0, Hash(b""), list(proof), [(None, [])])
     for step in steps:
         if step.on_proof:
@@ -382,9 +397,10 @@ def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes
 
 
 def shrink(steps: tuple[Step, ...], still: Callable[[tuple[Step, ...]], bool]) -> tuple[Step, ...]:
-    """The shortest part of `steps` found for which `still` holds, as it does for all of them.
+    """Return a short part of `steps` for which `still` holds, as it must for all of them.
 
-    No single step can be removed from the result. Tries at most about 2·n·log n sequences, and n² at the end.
+    No single step can be removed from the result. About 2·n·log n sequences are tried at most, and
+    n² at the end.
     """
     size = max(len(steps) // 2, 1)
     while steps:

@@ -1,4 +1,8 @@
-"""Strategies of cheating: the gain they seek, the steps they propose, and the verdict they must meet."""
+"""Strategies of cheating.
+
+A strategy has the gain that it seeks, the steps that it proposes, and the verdicts that it must
+meet.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +18,10 @@ from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 
 class StrategyFailed(PubsubError):
-    """A strategy raised or returned something that is not a proposal; the message names file, line and reason."""
+    """A strategy raised, or returned a value that is not a proposal.
+
+    The message has the file, the line and the reason.
+    """
 
 
 Proposal = tuple[Step, ...] | None
@@ -25,9 +32,10 @@ Propose = Callable[[Situation, Draws], Proposal]
 class Strategy:
     """One strategy of a dishonest collator (PS-81).
 
-    `gain` says what it seeks. Used alone, it meets one of `meets`; if that is empty, or if the result is the honest
-    block, it meets none and the block is valid. `on_proof` strategies change only the proof's nodes, and also work if a
-    proof is judged alone.
+    `gain` describes the gain that it seeks. Used alone, its block meets one of the verdicts
+    `meets`. If `meets` is empty, or if the result is the honest block, the block is valid.
+    Strategies with `on_proof` change only the proof's nodes, and also work if a proof is judged
+    alone.
     """
 
     name: str
@@ -39,7 +47,10 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A dishonest block, how it was made, and all verdicts that it must meet (none if it is valid)."""
+    """A dishonest block, its strategies and steps, and all verdicts that it must meet.
+
+    There are no verdicts if the block is valid.
+    """
 
     strategies: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -48,12 +59,15 @@ class Attempt:
 
 
 def strategy(name: str, gain: str, *meets: Verdict, on_proof: bool = False) -> Callable[[Propose], Strategy]:
-    """Decorator: make a strategy of the function that proposes its steps."""
+    """Make a strategy of the decorated function, which proposes its steps."""
     return lambda propose: Strategy(name, gain, meets, on_proof, propose)
 
 
 def attempt(situation: Situation, strategies: tuple[Strategy, ...], seed: bytes) -> Attempt | None:
-    """The block of these strategies in turn, `None` if none applies. Raises `ValueError` where there is no block."""
+    """Return the block of these strategies in turn, or `None` if none of them applies.
+
+    Raises `ValueError` if there is no block because a proof alone is judged.
+    """
     if situation.budget is not None:
         raise ValueError("no block is built where a proof is judged alone")
     names, steps = propose(situation, strategies, seed)
@@ -66,7 +80,7 @@ def attempt(situation: Situation, strategies: tuple[Strategy, ...], seed: bytes)
 def propose(
     situation: Situation, strategies: tuple[Strategy, ...], seed: bytes
 ) -> tuple[tuple[str, ...], tuple[Step, ...]]:
-    """The names of the strategies that apply, and their steps in one sequence."""
+    """Return the names of the strategies that apply, and their steps in one sequence."""
     names: list[str] = []
     steps: list[Step] = []
     for at, chosen in enumerate(strategies):
@@ -78,14 +92,19 @@ def propose(
 
 
 def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
-    """The steps that a strategy proposes. Raises `StrategyFailed` for anything else, with its place."""
+    """Return the steps that a strategy proposes.
+
+    Raises `StrategyFailed` with the place if it proposes anything else.
+    """
     try:
-        proposal: object = chosen.propose(situation, draws)  # a user's function may return anything
+        # A user's function may return any object, whatever its annotation.
+        proposal: object = chosen.propose(situation, draws)
     except DefensiveFailure:
         raise
     except (Exception, SystemExit) as error:
         if isinstance(error, PubsubError) and error.is_infrastructure:
-            raise  # not the strategy's doing
+            # A defect of this program is not the strategy's fault.
+            raise
         raise StrategyFailed(
             f"{_place(chosen, error)}: strategy {chosen.name!r}: {type(error).__name__}: {error}"
         ) from error
@@ -98,7 +117,7 @@ def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
 
 
 def _fault(proposal: object) -> str | None:
-    """Why a value is no tuple of steps; `None` if it is one."""
+    """Return the reason why a value is not a tuple of steps, or `None` if it is one."""
     if not isinstance(proposal, tuple):
         return type(proposal).__name__
     for at, step in enumerate(proposal, start=1):
@@ -113,7 +132,10 @@ def _fault(proposal: object) -> str | None:
 
 
 def _place(chosen: Strategy, error: BaseException | None) -> str:
-    """File and line: where `error` was raised in the strategy's own file, or where the strategy begins."""
+    """Return the file and line of an error in the strategy's own file.
+
+    Without an error there, it is the place where the strategy begins.
+    """
     code = chosen.propose.__code__ if hasattr(chosen.propose, "__code__") else None
     file = code.co_filename if code is not None else "?"
     lines = [] if error is None else [at.lineno for at in extract_tb(error.__traceback__) if at.filename == file]
@@ -122,7 +144,7 @@ def _place(chosen: Strategy, error: BaseException | None) -> str:
 
 
 def carry_out(situation: Situation, steps: tuple[Step, ...]) -> Candidate:
-    """The honest block after these steps."""
+    """Return the honest block after these steps."""
     draft = Draft.of(situation.honest)
     for step in steps:
         step.apply(draft)
