@@ -76,10 +76,11 @@ class Descent:
         self._trail = [(self.root, node, 0, branch_of_hashes(node))]
 
     def find(self, at: int) -> tuple[int, bytes, int]:
-        """Go down towards `keys[at]` and return the trie's answer, `(kind, payload, depth)` as `step`.
+        """Go down towards `keys[at]` and return the trie's answer, as `step`.
 
-        The kinds `CHILD` and `INLINE` mean that `child` or `inline` ended the way. The keys may be
-        read in any order; ascending order is fast. Raises `BadNode`.
+        The answer is `(kind, payload, depth)`. The kinds `CHILD` and `INLINE` mean that `child` or
+        `inline` ended the way. The keys may be read in any order; ascending order is fast. Raises
+        `BadNode`.
         """
         keys, trail, nodes = self.keys, self._trail, self._nodes
         key = keys[at]

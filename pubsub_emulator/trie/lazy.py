@@ -17,8 +17,8 @@ from pubsub_emulator.trie.partial import Far, PartialNode, PartialTrie, Referenc
 MOST_LOADS: Final = 8 * 1_048_576
 """The maximum number of nodes that one walk visits.
 
-Without a limit, a few nodes could be visited without end: each level with sixteen references to one
-node makes a walk sixteen times as long.
+References can repeat: sixteen references to one node make a walk sixteen times as long, on each
+level.
 """
 
 

@@ -1,10 +1,13 @@
-"""Runs messages. It has registers for origin, error, handler, appendix and topic, and no holding (PS-20, PS-21).
+"""The executor of XCM messages.
 
-    weigh > barrier > run main > (error handler) > appendix > what was used
+It has registers for origin, error, handler, appendix and topic, and no holding (PS-20, PS-21).
 
-An error stops a list of instructions. The weight of the instructions after the failing one is refunded. Then the error
-handler runs, if one is set, and then the appendix, in any case. The weight of an unused handler is refunded. Each list
-has its own indices: the outcome's is that of the last error, within its own list, as in `xcm-executor`.
+    weigh > barrier > run main > (error handler) > appendix > used weight
+
+An error stops a list of instructions, and the weight of the instructions after the failed one is
+refunded. Then the error handler runs, if one is set. The appendix runs in any case. The weight of
+an unused handler is refunded. Each list has its own indices. The outcome has the index of the last
+error within its own list, as in `xcm-executor`.
 
 Executed here: `Publish`, `ClearOrigin`, `DescendOrigin`, `ExpectOrigin`, `UnpaidExecution`, `SetTopic`, `ClearTopic`,
 `SetErrorHandler`, `SetAppendix`, `ClearError`, `Trap`. Everything else ends in `Unimplemented`.
