@@ -342,8 +342,8 @@ def _optional(read: Callable[[v.Value], object]) -> Callable[[str, v.Value], obj
     return lambda _key, value: None if v.opened(value) is None else read(value)
 
 
-# `_changed_list` and `_controllers` handle the keys that are not set as a whole. They are here,
-# with the keys that nobody may set, only to be shown or refused.
+# The keys without a parser are only shown. `_controllers` sets some of them, and the others are
+# refused.
 _PUBLICATION: Final = {
     keys.MODE: _Field("mode", _mode, v.text),
     keys.PARTITIONS: _Field("partitions", _partitions, v.nat),

@@ -1,7 +1,7 @@
 """The keys of configurations, headers, alerts and statistics.
 
 `keys.toml` describes the value under each key, and is also the source of the documentation's
-tables. The constants here must have the same names as there.
+tables. The constants here are the keys that the code uses.
 """
 
 import tomllib

@@ -45,7 +45,7 @@ class Planner:
     def choose(self, subnet: int | None, avoid: Iterable[Principal] = ()) -> Principal | None:
         """Return the broadcaster of a subnet with the least load, then the smallest id (IC-37).
 
-        The load is the number of namespaces with a subscriber or publisher that it serves. Returns
+        The load is the number of pairs of a namespace and a subscriber or publisher. Returns
         `None` if the subnet has no usable broadcaster outside of `avoid`.
         """
         avoided = set(avoid)

@@ -225,7 +225,8 @@ class _Plans:
     def _vec(self, wire: t.Type, wanted: t.Type, *, as_bytes: bool) -> Read:
         """Make the reader of a vector with items of type `wire` that are read as `wanted`.
 
-        `as_bytes` applies to a `vec empty`, or a named byte type, that is read as `vec nat8`.
+        `as_bytes` says that the result is bytes. Both types cannot be `vec nat8`, which has a
+        reader of its own, so this is for a `vec empty` that is read as `vec nat8`.
         """
         item = self._lazy(wire, wanted)
 
