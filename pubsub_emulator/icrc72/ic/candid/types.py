@@ -17,8 +17,8 @@ Python values of Candid types:
                            of the class that the parser was given for the type's name
   variant                  Variant(tag, value)
 
-Floats stay bytes because they are only passed on: nobody calculates with them, and a NaN must
-equal itself when messages are compared.
+Floats stay bytes because they are mostly passed on, and a NaN must equal itself when messages are
+compared. Filters decode them when they need the number.
 """
 
 from collections.abc import Callable, Mapping
