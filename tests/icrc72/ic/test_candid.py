@@ -2,7 +2,7 @@
 
 
 from pubsub_emulator.icrc72.ic.candid import types as t
-from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.decode import KEPT_MESSAGES, Decoder
 from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.candid.wire import DEPTH
 
@@ -20,3 +20,14 @@ def test_ic_11b_a_value_that_does_not_fit_leaves_the_depth_of_nesting_as_it_was(
     count = 4 * DEPTH
     message = Encoder([sent]).encode(((t.Variant("unknown", None),),) * count)
     assert Decoder([wanted]).decode(message) == ((None,) * count,)
+
+
+def test_ic_11b_a_message_without_arguments_is_read_again_after_many_others() -> None:
+    """Its header is known by then, while the message itself is no longer among the recent ones."""
+    decoder = Decoder([])
+    empty = Encoder([]).encode()
+    nat = Encoder([t.PRIMS["nat"]])
+    assert decoder.decode(empty) == ()
+    for number in range(KEPT_MESSAGES + 1):
+        assert decoder.decode(nat.encode(number)) == ()
+    assert decoder.decode(empty) == ()

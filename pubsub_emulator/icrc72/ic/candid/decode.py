@@ -78,7 +78,10 @@ class Decoder:
         """Decode a message that is not cached."""
         reader = Reader(data)
         try:
-            found = [read(reader) for read in self._known(reader) or self._prepare(reader)]
+            reads = self._known(reader)
+            if reads is None:  # not `or`: a known header without arguments has an empty list
+                reads = self._prepare(reader)
+            found = [read(reader) for read in reads]
         except CandidError as error:
             raise CandidError(f"byte {reader.at}: {error}") from error
         except RecursionError as error:
