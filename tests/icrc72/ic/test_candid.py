@@ -1,6 +1,5 @@
 """Candid from strangers: what does not fit is read over and leaves no trace (IC-11b)."""
 
-
 from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.candid.decode import KEPT_MESSAGES, Decoder
 from pubsub_emulator.icrc72.ic.candid.encode import Encoder
