@@ -1,14 +1,17 @@
-"""The rules that a user's file may replace: a seam for each, with the shipped rule where the file names none.
+"""The rules that a user's file may replace.
 
-A file of rules has functions with the decorator `rule`, each of the name of its seam. Its digest is a part of every
-runtime that is made while it is chosen: relay chain, author, validator and audit then find the same rules by the state
-alone, and a state whose rules are not loaded is refused.
+Each rule has a seam, and the shipped rule is used for each seam that the file does not name. A file
+of rules has functions with the decorator `rule`, each with the name of its seam.
+
+The digest of the chosen file is a part of every runtime that is made. So relay chain, author,
+validator and audit find the same rules by the state alone, and a state whose rules are not loaded
+is refused.
 
     chosen()       the rules of networks that are made now
     rules_of(d)    the loaded rules with digest `d`; empty bytes are the shipped rules
 
-A rule has to be a function of its arguments alone, or two who run it do not agree. What it raises, and a result of
-another type than its seam's, is `RuleFailed`, with file and line.
+Rules must be pure functions, or two nodes disagree. If a rule raises, or its result does not have
+the type of the seam, `RuleFailed` names the file and line.
 """
 
 import traceback
@@ -28,15 +31,18 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 class RulesError(PubsubError):
-    """Rules that cannot be used, or are not those that a state names."""
+    """Rules that cannot be used, or that differ from those that a state names."""
 
 
 class RuleFailed(RulesError):
-    """A rule of the user's raised, or returned what its seam does not take; the message has file and line."""
+    """A user's rule raised, or returned a value that its seam does not take.
+
+    The message has the file and line.
+    """
 
 
 class Row(NamedTuple):
-    """A finite entry as the clean-up sees it; `expiry` is a relay block."""
+    """A finite entry for the rule `order`; `expiry` is a relay block."""
 
     para: int
     key: bytes
@@ -45,7 +51,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Rules by seam, `None` for the shipped one; `digest` is of the file at `path`, empty for the shipped rules."""
+    """Rules by seam, `None` for the shipped rule.
+
+    `digest` is the digest of the file at `path`. Both are empty for the shipped rules.
+    """
 
     digest: bytes = b""
     path: str = ""
@@ -69,25 +78,34 @@ class Rules:
     place: Callable[[int], tuple[bytes, bytes]] | None = None
 
     def time(self, number: int, slot: bytes | None) -> RelayBlockNumber:
-        """The time from which lifetimes count in relay block `number`, whose slot is stored as `slot`."""
+        """Return the time from which lifetimes count in relay block `number`.
+
+        `slot` is the stored encoding of the block's slot, which a rule `clock` may use.
+        """
         now = number if self.clock is None else self.clock(number, int.from_bytes(slot or b"", "little"))
         return RelayBlockNumber(now)
 
     def placed(self, para: ParaId, keys: Iterable[bytes]) -> tuple[bytes, list[bytes]]:
-        """The storage key of the child trie with a publisher's entries, and what `keys` are called there."""
+        """Return the storage key of a publisher's child trie, and its names for `keys`."""
         child, prefix = (derive_child_key(para), b"") if self.place is None else self.place(para)
         return child, [prefix + key for key in keys]
 
     def to_stored(self, entry: bytes) -> bytes:
-        """The bytes of an entry in its child trie, from those of a `PublishedEntry`."""
+        """Convert an encoded `PublishedEntry` to the bytes that the child trie stores."""
         return entry if self.encode is None else self.encode(*PublishedEntry.decode(entry))
 
     def from_stored(self, data: bytes) -> bytes:
-        """The inverse of `to_stored`. Raises `RuleFailed`."""
+        """Convert the bytes that a child trie stores to an encoded `PublishedEntry`.
+
+        Raises `RuleFailed`.
+        """
         return data if self.decode is None else self.read(data).encode()
 
     def read(self, data: bytes) -> PublishedEntry:
-        """The entry that a child trie has as `data`. Raises `ScaleError`, `RuleFailed`."""
+        """Decode the bytes that a child trie stores.
+
+        Raises `ScaleError` and `RuleFailed`.
+        """
         if self.decode is None:
             return PublishedEntry.decode(data)
         value, ttl, inserted = self.decode(data)
@@ -95,7 +113,7 @@ class Rules:
 
 
 class Seam(NamedTuple):
-    """A seam for a rule: its arguments, its result, and the use of that."""
+    """A place for a rule: its arguments, its result, and the meaning of the result."""
 
     arguments: str
     returns: type | tuple[type, ...]
@@ -123,7 +141,7 @@ SEAMS: Final[dict[str, Seam]] = {
     "deliver": Seam("para, key, left", bool, "Whether the handler is called for a changed entry.", "True"),
     "checks": Seam("verdicts", tuple, "The verdicts that a block is refused for, of those found.", "verdicts"),
 }
-"""By name, in the order in which a published key meets them."""
+"""The seams by name, in the order in which a published key meets them."""
 
 SHIPPED: Final = Rules()
 _LOADED: Final[dict[bytes, Rules]] = {b"": SHIPPED}
@@ -132,7 +150,10 @@ MARK: Final = "__pubsub_rule__"
 
 
 def rule(function: _Function) -> _Function:
-    """Mark a function of a file as the rule of the seam with its name. Raises `RulesError` for another name."""
+    """Mark a function of a file as the rule of the seam with its name.
+
+    Raises `RulesError` if there is no such seam or if the number of arguments is wrong.
+    """
     name = getattr(function, "__name__", "")
     if name not in SEAMS:
         near = ", ".join(get_close_matches(name, SEAMS, n=3, cutoff=0))
@@ -146,12 +167,13 @@ def rule(function: _Function) -> _Function:
 
 
 def make_rules(path: str, digest: bytes, functions: Mapping[str, Callable[..., object]]) -> Rules:
-    """The rules of a file; their functions raise nothing but `RuleFailed`."""
+    """Make rules of a file's functions, which are wrapped to raise only `RuleFailed`."""
     guarded = {name: _guarded(path, name, function) for name, function in functions.items()}
     return Rules(digest, path, **guarded)  # type: ignore[arg-type]  # `rule` checked names, `_guarded` checks results
 
 
 def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[..., object]:
+    """Wrap a rule so that it raises only `RuleFailed` and returns a value that its seam takes."""
     wanted = SEAMS[name].returns
     first = getattr(getattr(function, "__code__", None), "co_firstlineno", 0)
 
@@ -159,10 +181,12 @@ def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[
         try:
             result = function(*arguments)
             if name == "order" and isinstance(result, Iterable):
-                result = [Row(*each) for each in result]  # a generator raises when it is read
+                # A generator runs, and raises, only when it is read, so it is read here.
+                result = [Row(*each) for each in result]
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # the file is a stranger's code: whatever it raises is told with the place
+        # The file is a stranger's code, so any exception is reported with its place.
+        except BaseException as error:
             lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == path]
             at = lines[-1] if lines else first
             raise RuleFailed(f"{path}, line {at}: rule {name!r}: {type(error).__name__}: {error}") from error
@@ -196,12 +220,15 @@ def _is_place(result: object) -> bool:
 
 
 def load(rules: Rules) -> None:
-    """Let states name these rules."""
+    """Load rules, so that states can name them."""
     _LOADED[rules.digest] = rules
 
 
 def rules_of(digest: bytes) -> Rules:
-    """The loaded rules with that digest. Raises `RulesError`."""
+    """Return the loaded rules with that digest.
+
+    Raises `RulesError`.
+    """
     found = _LOADED.get(digest)
     if found is None:
         raise RulesError(f"the rules 0x{digest.hex()} are not loaded; `--rules` names their file")
@@ -209,7 +236,7 @@ def rules_of(digest: bytes) -> Rules:
 
 
 def chosen() -> Rules:
-    """The rules of networks that are made now."""
+    """Return the rules of networks that are made now."""
     return _CHOSEN[-1]
 
 

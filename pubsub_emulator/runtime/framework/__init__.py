@@ -1,1 +1,4 @@
-"""The framework of every runtime: storage, typed items, events, origins, dispatch, hooks, and the executive."""
+"""The framework of every runtime.
+
+It consists of storage, typed items, events, origins, dispatch, hooks, and the executive.
+"""

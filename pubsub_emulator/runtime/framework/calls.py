@@ -1,7 +1,8 @@
-"""All calls of a runtime: decoding them, their weight before dispatch, and running them.
+"""All calls of a runtime: how they are decoded, weighed and run.
 
-A call that carries calls (`Utility::batch`, `Sudo::sudo`) declares them as `runtime_call`. Only a `CallReader` can read
-these: it has the runtime's table of calls and counts how deep calls nest.
+A call that contains calls (`Utility::batch`, `Sudo::sudo`) declares these arguments as
+`runtime_call`. Only a `CallReader` can read them: it has the runtime's table of calls and counts
+the nesting of calls.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from pubsub_emulator.runtime.framework.origin import Origin
 from pubsub_emulator.runtime.framework.storage import Storage
 
 MAX_CALL_DEPTH: Final = 32
-"""How deep calls may nest below the outermost one."""
+"""The maximum nesting of calls below the outermost one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ RuntimeCall = Annotated[Call, runtime_call]
 
 
 def encode_call(pallet: Hooks, call: Call) -> bytes:
-    """SCALE bytes of a call: pallet index, call index, arguments."""
+    """Return the SCALE bytes of a call: pallet index, call index, arguments."""
     info = call_info(pallet, call.name)
     if len(info.codecs) != len(call.args):
         raise DefensiveFailure(f"{call.pallet}::{call.name} takes {len(info.codecs)} arguments, not {len(call.args)}")
@@ -72,7 +73,7 @@ class CallTable:
     """The calls that a runtime has, by their indices."""
 
     def __init__(self, pallets: Iterable[Hooks]) -> None:
-        """`pallets` are the objects that run the calls."""
+        """Collect the calls of `pallets`, the objects that run them."""
         self._by_index: dict[tuple[int, int], tuple[Hooks, CallInfo]] = {}
         self._pallets: dict[str, Hooks] = {}
         for pallet in pallets:
@@ -81,7 +82,10 @@ class CallTable:
                 self._by_index[pallet.pallet.index, info.index] = (pallet, info)
 
     def read(self, reader: CallReader) -> EncodedCall:
-        """The next call. Raises `ScaleError`."""
+        """Return the next call.
+
+        Raises `ScaleError`.
+        """
         start = reader.pos
         pallet, index = reader.u8(), reader.u8()
         found = self._by_index.get((pallet, index))
@@ -92,25 +96,35 @@ class CallTable:
         return EncodedCall(owner.pallet.name, info.name, args, reader.data[start : reader.pos])
 
     def decode(self, data: bytes) -> EncodedCall:
-        """The call that all of `data` encodes. Raises `ScaleError`."""
+        """Return the call that all of `data` encodes.
+
+        Raises `ScaleError`.
+        """
         reader = CallReader(data, self)
         call = self.read(reader)
         reader.end()
         return call
 
     def encode(self, pallet: str, name: str, *args: object) -> EncodedCall:
-        """A call with its bytes. Raises `ScaleError` for an unknown call or arguments that do not fit its types."""
+        """Make a call with its bytes.
+
+        Raises `ScaleError` for an unknown call or arguments that do not fit its types.
+        """
         owner = self._pallets.get(pallet)
         if owner is None or not hasattr(getattr(type(owner), name, None), "call_info"):
             raise ScaleError(f"this chain has no call {pallet}::{name}")
         return EncodedCall(pallet, name, args, encode_call(owner, Call(pallet, name, args)))
 
     def weight(self, call: Call) -> Weight:
-        """The weight that a call is charged before it runs."""
+        """Return the weight that a call is charged before it runs."""
         pallet = self._pallets[call.pallet]
         info: CallInfo = getattr(type(pallet), call.name).call_info
         return info.weight(pallet, *call.args)
 
     def dispatch(self, storage: Storage, origin: Origin, call: Call) -> DispatchOutcome:
-        """Run a call. A `DispatchError` is its failure, and rolls back what it wrote; other exceptions pass through."""
+        """Run a call.
+
+        A `DispatchError` becomes part of the outcome, after the call's writes are rolled back.
+        Other exceptions pass through.
+        """
         return dispatch(self._pallets[call.pallet], storage, origin, call)

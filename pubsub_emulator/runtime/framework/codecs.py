@@ -1,7 +1,7 @@
 """The codecs of the types that pallets share, and the codec that an annotation names.
 
-A field of an event and an argument of a call are annotated with one of these types, a list of it, or `Annotated[type,
-codec]`; numbers with `U32`, `U64`, `U128`. So a type is written once.
+Fields of events and arguments of calls are annotated with one of these types, a list of it, or
+`Annotated[type, codec]`. Numbers are `U32`, `U64` and `U128`. So each type is written only once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,10 +47,14 @@ _CODECS: Final[Mapping[object, AnyCodec]] = {
 
 
 def codec_of(annotation: object) -> AnyCodec:
-    """The codec of an annotated field or argument. Raises `DefensiveFailure` if the annotation names none."""
+    """Return the codec of an annotated field or argument.
+
+    Raises `DefensiveFailure` if the annotation does not name one.
+    """
     named = [each for each in get_args(annotation) if isinstance(each, Codec)]
     if named:
-        return named[-1]  # the outermost of Annotated[Annotated[type, codec], codec]
+        # With Annotated[Annotated[type, codec], codec], the outermost codec counts.
+        return named[-1]
     if get_origin(annotation) in {list, Sequence}:
         return scale.vec(codec_of(get_args(annotation)[0]))
     found = _CODECS.get(annotation)

@@ -42,7 +42,7 @@ class RuntimeVersion:
     system_version: int = 1
 
     def encode(self) -> bytes:
-        """SCALE bytes, as `Core_version` answers."""
+        """Return the SCALE bytes, the result of `Core_version`."""
         names = scale.encode_bytes(self.spec_name.encode()) + scale.encode_bytes(self.impl_name.encode())
         versions = map(scale.u32.encode, (self.authoring_version, self.spec_version, self.impl_version))
         apis = (name + scale.u32.encode(version) for name, version in self.apis)
@@ -66,12 +66,16 @@ RUNTIME_VERSION: Final = type_info.struct(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuntimeDefinition:
-    """A whole runtime; `crate` is in the paths of its outer types. Compared by identity: it is a key of caches."""
+    """A whole runtime.
+
+    `crate` is in the paths of its outer types. Definitions are compared by identity, because they
+    are keys of caches.
+    """
 
     crate: str
     version: RuntimeVersion
     pallets: tuple[Hooks, ...]
-    """Ascending by index."""
+    """The pallets, ascending by index."""
     apis: tuple[Api, ...]
     parachain_origins: bool
     """Whether calls may come from parachains (`ParachainsOrigin`)."""

@@ -1,6 +1,7 @@
-"""Dispatch: a call runs in a storage layer that a failure rolls back (PS-10), and the reasons for failures.
+"""Dispatch of calls, and the reasons for their failures.
 
-`sp_runtime::DispatchError`, one byte and what follows it:
+A call runs in a storage layer that a failure rolls back (PS-10). `sp_runtime::DispatchError` is one
+byte, followed by these fields:
 
     00 Other   01 CannotLookup   02 BadOrigin   03 Module { u8 pallet index, [u8; 4] error }
     04 ConsumerRemaining   05 NoProviders   06 TooManyConsumers   07 Token(u8)   08 Arithmetic(u8)
@@ -22,21 +23,24 @@ from pubsub_emulator.runtime.framework.pallet import Pallet, PalletError
 from pubsub_emulator.runtime.framework.storage import Storage
 
 MAX_LAYERS: Final = 255
-"""How deep calls may nest before `Transactional(LimitReached)`."""
+"""The maximum nesting of storage layers, beyond which a call fails with `LimitReached`."""
 
 
 class DispatchError(PubsubError):
-    """A call failed and what it wrote was rolled back. Compared by SCALE bytes."""
+    """A call failed and its writes were rolled back.
+
+    Errors are compared by their SCALE bytes.
+    """
 
     DISCRIMINANT: ClassVar[int]
 
     def __init_subclass__(cls, index: int | None = None) -> None:
-        """`index` is the variant's, which a class between has not."""
+        """Set the variant's `index`, which intermediate classes do not have."""
         if index is not None:
             cls.DISCRIMINANT = index
 
     def encode(self) -> bytes:
-        """SCALE bytes of `sp_runtime::DispatchError`."""
+        """Return the SCALE bytes of `sp_runtime::DispatchError`."""
         return bytes((self.DISCRIMINANT,))
 
     def __eq__(self, other: object) -> bool:
@@ -62,11 +66,11 @@ class BadOrigin(DispatchError, index=2):
 
 
 class ConsumerRemaining(DispatchError, index=4):
-    """An account that something still consumes cannot be removed."""
+    """An account that still has consumers cannot be removed."""
 
 
 class NoProviders(DispatchError, index=5):
-    """An account that nothing provides for cannot be consumed."""
+    """An account without providers cannot get a consumer."""
 
 
 class TooManyConsumers(DispatchError, index=6):
@@ -78,7 +82,7 @@ class Exhausted(DispatchError, index=10):
 
 
 class Corruption(DispatchError, index=11):
-    """State is not what it should be."""
+    """The state is corrupt."""
 
 
 class Unavailable(DispatchError, index=12):
@@ -127,7 +131,7 @@ class _Detailed(DispatchError):
         self.reason = reason
 
     def encode(self) -> bytes:
-        """SCALE bytes: the discriminant, the reason."""
+        """Return the SCALE bytes: the discriminant, the reason."""
         return bytes((self.DISCRIMINANT, self.reason))
 
     def __str__(self) -> str:
@@ -164,7 +168,7 @@ class ModuleError(DispatchError, index=3):
         return self.error.name
 
     def encode(self) -> bytes:
-        """SCALE bytes: the discriminant, the pallet's index, the error as u32."""
+        """Return the SCALE bytes: the discriminant, the pallet's index, the error as u32."""
         return bytes((self.DISCRIMINANT, self.pallet.index)) + int(self.error).to_bytes(4, "little")
 
     def __repr__(self) -> str:
@@ -175,7 +179,10 @@ class ModuleError(DispatchError, index=3):
 
 
 def ensure(holds: object, failure: PalletError | PubsubError) -> None:
-    """Raise the failure unless the condition holds, as FRAME's `ensure!` does."""
+    """Raise the failure unless the condition holds, as FRAME's `ensure!` does.
+
+    The error of a pallet is raised as a `ModuleError`.
+    """
     if not holds:
         raise ModuleError(failure) if isinstance(failure, PalletError) else failure
 
@@ -199,7 +206,10 @@ class ErrorReader(Reader):
 
 
 def read_dispatch_error(reader: Reader) -> DispatchError:
-    """One `DispatchError` from a reader; those of pallets from an `ErrorReader`. Raises `ScaleError`."""
+    """Read one `DispatchError`.
+
+    A pallet's own error can be read only from an `ErrorReader`. Raises `ScaleError`.
+    """
     at = reader.pos
     tag = reader.u8()
     plain = _PLAIN.get(tag)
@@ -217,7 +227,7 @@ def read_dispatch_error(reader: Reader) -> DispatchError:
 
 
 def _described_failures() -> type_info.TypeInfo:
-    """`sp_runtime::DispatchError`, from the classes above."""
+    """Describe `sp_runtime::DispatchError` by the classes above."""
     module = type_info.struct("sp_runtime::ModuleError", index=type_info.U8, error=type_info.ArrayOf(4, type_info.U8))
     variants = {kind.DISCRIMINANT: type_info.Variant(kind.__name__, kind.DISCRIMINANT) for kind in _PLAIN.values()}
     variants[ModuleError.DISCRIMINANT] = type_info.Variant(
@@ -240,7 +250,7 @@ Failure = Annotated[DispatchError, dispatch_error]
 
 
 def encode_dispatch_result(error: DispatchError | None) -> bytes:
-    """SCALE bytes of `Result<(), DispatchError>`."""
+    """Return the SCALE bytes of `Result<(), DispatchError>`."""
     return b"\x00" if error is None else b"\x01" + error.encode()
 
 
@@ -254,7 +264,7 @@ dispatch_result: Codec[DispatchError | None] = Codec(
 )
 """`Result<(), DispatchError>`: the error, or `None`."""
 Result = Annotated[DispatchError | None, dispatch_result]
-"""What became of a call as a field of an event."""
+"""The result of a call as a field of an event."""
 
 
 S = TypeVar("S")
@@ -283,9 +293,12 @@ def dispatchable(
 ) -> Callable[[Dispatchable[S, O, P]], Dispatchable[S, O, P]]:
     """Make a pallet's method `(self, storage, origin, *args)` a call.
 
-    It runs in a storage layer of its own: any exception rolls back what it wrote and deposited, and reaches the caller.
-    It returns its actual weight, or `None` if that is `weight`. `weight` is a constant or a function `(pallet, *args)`.
-    The annotations of `args` name their codecs (`codec_of`). Raises `DefensiveFailure` for one that names none.
+    The call runs in its own storage layer. Any exception rolls back its writes and events, and
+    reaches the caller.
+
+    The method returns its actual weight, or `None` if that is `weight`. `weight` is a constant or a
+    function `(pallet, *args)`. The annotations of `args` name their codecs (`codec_of`). Raises
+    `DefensiveFailure` for an annotation that does not name one.
     """
 
     def make(call: Dispatchable[S, O, P]) -> Dispatchable[S, O, P]:
@@ -309,7 +322,10 @@ def dispatchable(
 
 
 def with_storage_layer(storage: Storage, action: Callable[[], R]) -> R:
-    """Run `action` in a layer that its exceptions roll back. Raises them and `Transactional(LimitReached)`."""
+    """Run `action` in a layer that its exceptions roll back.
+
+    Raises them, and `Transactional(LimitReached)` if too many layers are open.
+    """
     if storage.depth >= MAX_LAYERS:
         raise Transactional(TransactionalError.LimitReached)
     with storage.transaction():
@@ -318,7 +334,7 @@ def with_storage_layer(storage: Storage, action: Callable[[], R]) -> R:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as an extrinsic carries it: `RuntimeCall::Pallet(name { args })`."""
+    """A call in the form of an extrinsic: `RuntimeCall::Pallet(name { args })`."""
 
     pallet: str
     name: str
@@ -327,7 +343,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class DispatchOutcome:
-    """The result of a call: the weight it took, at most what it was charged, and its error or `None`."""
+    """The result of a call.
+
+    `weight` is the weight that it took, at most the charged weight. `error` is `None` if it
+    succeeded.
+    """
 
     weight: Weight
     error: DispatchError | None = None
@@ -339,13 +359,16 @@ class DispatchOutcome:
 
 
 def calls_of(kind: type) -> tuple[CallInfo, ...]:
-    """The calls of a pallet's class, ascending by index."""
+    """Return the calls of a pallet's class, ascending by index."""
     found = (getattr(getattr(kind, name), "call_info", None) for name in dir(kind))
     return tuple(sorted((info for info in found if isinstance(info, CallInfo)), key=lambda info: info.index))
 
 
 def call_info(pallet: object, name: str) -> CallInfo:
-    """The `CallInfo` of a pallet's call. Raises `DefensiveFailure` if it has no call of that name."""
+    """Return the `CallInfo` of a pallet's call.
+
+    Raises `DefensiveFailure` if it has no call of that name.
+    """
     info = getattr(getattr(type(pallet), name, None), "call_info", None)
     if not isinstance(info, CallInfo):
         raise DefensiveFailure(f"{type(pallet).__name__} has no call {name!r}")
@@ -353,7 +376,10 @@ def call_info(pallet: object, name: str) -> CallInfo:
 
 
 def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> DispatchOutcome:
-    """Run a call. A `DispatchError` is part of the result; other exceptions pass through."""
+    """Run a call.
+
+    A `DispatchError` is part of the result; other exceptions pass through.
+    """
     info = call_info(pallet, call.name)
     charged = info.weight(pallet, *call.args)
     try:

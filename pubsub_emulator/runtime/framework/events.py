@@ -1,11 +1,13 @@
-"""Events: typed per pallet, SCALE-encodable, kept with the storage layers that they were deposited in.
+"""Events of pallets, with their SCALE encoding.
+
+They are typed per pallet. Each belongs to the storage layer in which it was deposited.
 
     EventRecord = Phase ++ RuntimeEvent ++ Vec<H256> topics
     Phase       = 00 ApplyExtrinsic(u32) | 01 Finalization | 02 Initialization
     RuntimeEvent = u8 pallet index ++ u8 variant ++ fields
 
-While a block runs, its events are in `Storage.log`, which rolls back with the layers (PS-10). `System` writes them to
-`System::Events` at the end of the block, so the state root commits to them.
+While a block runs, its events are in `Storage.log`, which rolls back with the layers (PS-10).
+`System` writes them to `System::Events` at the end of the block, so the state root commits to them.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,9 +28,10 @@ E = TypeVar("E", bound=Event)
 
 @dataclass_transform(frozen_default=True)
 def event(pallet: Pallet, variant: int) -> Callable[[type[E]], type[E]]:
-    """Class decorator: make a subclass of `Event` a value type and an event of `pallet`.
+    """Make a subclass of `Event` a value type and an event of `pallet`.
 
-    Annotations name its fields' codecs. Raises `DefensiveFailure` if one names none, or for a variant that is taken.
+    The annotations of its fields name their codecs. Raises `DefensiveFailure` if one does not, or
+    if the variant is taken.
     """
 
     def make(cls: type[E]) -> type[E]:
@@ -67,7 +70,7 @@ Phase = ApplyExtrinsic | Finalization | Initialization
 
 
 def encode_phase(phase: Phase) -> bytes:
-    """SCALE bytes of `frame_system::Phase`."""
+    """Return the SCALE bytes of `frame_system::Phase`."""
     match phase:
         case Initialization():
             return b"\x02"
@@ -78,7 +81,7 @@ def encode_phase(phase: Phase) -> bytes:
 
 
 def read_phase(reader: Reader) -> Phase:
-    """The inverse of `encode_phase`."""
+    """Read a phase that `encode_phase` wrote."""
     at = reader.pos
     match reader.u8():
         case 0:
@@ -108,7 +111,7 @@ class EventRecord:
     topics: tuple[Hash, ...] = ()
 
     def encode(self) -> bytes:
-        """SCALE bytes of `frame_system::EventRecord`."""
+        """Return the SCALE bytes of `frame_system::EventRecord`."""
         return encode_phase(self.phase) + self.event.encode() + _encode_topics(self.topics)
 
 
@@ -117,13 +120,14 @@ def _encode_topics(topics: tuple[Hash, ...]) -> bytes:
 
 
 def encode_records(records: Iterable[EventRecord]) -> bytes:
-    """SCALE bytes of `Vec<EventRecord>`, as `System::Events` holds them."""
+    """Return the SCALE bytes of `Vec<EventRecord>`, as `System::Events` holds them."""
     parts: list[bytes] = []
     count = 0
     phase: Phase | None = None
     encoded = b""
     for record in records:
-        if record.phase is not phase:  # one object for all events of a phase
+        # All events of a phase share one object, so its identity suffices.
+        if record.phase is not phase:
             phase = record.phase
             encoded = encode_phase(phase)
         parts += (encoded, record.event.encode(), _encode_topics(record.topics) if record.topics else b"\x00")
@@ -138,19 +142,22 @@ _RECORD: Final = type_info.struct("frame_system::EventRecord", *_OF, phase=_PHAS
 encoded_records: Final[Codec[bytes]] = Codec(
     "Vec<EventRecord>", bytes, lambda reader: reader.take(reader.remaining()), type_info.SequenceOf(_RECORD)
 )
-"""Records that are not decoded: only a `Runtime` knows the events."""
+"""Records that are not decoded, because only a `Runtime` knows the events."""
 
 
 def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> None:
-    """Deposit an event in the current phase. It rolls back with its layer. Unlike in FRAME, block 0 has events."""
+    """Deposit an event in the current phase.
+
+    It rolls back with its layer. Unlike in FRAME, block 0 has events.
+    """
     storage.log.append(EventRecord(storage.phase or INITIALIZATION, what, topics))
 
 
 def records(storage: Storage) -> list[EventRecord]:
-    """The records deposited in this block so far, in order."""
+    """Return the records deposited in this block so far, in order."""
     return [entry for entry in storage.log if isinstance(entry, EventRecord)]
 
 
 def events(storage: Storage) -> list[Event]:
-    """The events deposited in this block so far, in order, without phases and topics."""
+    """Return the events deposited in this block so far, in order, without phases and topics."""
     return [record.event for record in records(storage)]

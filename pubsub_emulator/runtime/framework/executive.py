@@ -1,13 +1,19 @@
-"""Builds blocks: hooks in pallet order, extrinsics in storage layers, a header that commits to the result.
+"""The building of blocks.
+
+Hooks run in the order of the pallets and extrinsics in storage layers. The header commits to the
+result.
 
     initialize  System; then on_initialize of every pallet, in order
     inherents   mandatory: if one fails, there is no block
-    extrinsics  each is charged before it runs; one that fails is part of the block, one that does not fit is left out
-    idle        on_idle of every pallet with the weight that is left, starting with another pallet each block
-    finalize    on_finalize of every pallet; System writes the events; the overlay is written to the tries
+    extrinsics  each is charged before it runs; one that fails is part of the block, one that does
+                not fit is left out
+    idle        on_idle of every pallet with the weight that is left, starting with another pallet
+                each block
+    finalize    on_finalize of every pallet; System writes the events; the overlay is written to
+                the tries
 
-The extrinsics root is `blake2_256_ordered_root` in trie layout V0, as in runtimes with `system_version` 1 such as
-Polkadot's, whose state is in layout V1.
+The extrinsics root is `blake2_256_ordered_root` in trie layout V0, as in runtimes with
+`system_version` 1 such as Polkadot's, whose state is in layout V1.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,11 +41,14 @@ _THREE_QUARTERS: Final = Weight(1_500_000_000_000, U64_MAX)
 
 
 class ExhaustsResources(PubsubError):
-    """The extrinsic does not fit into the weight that the block has left. It did not run."""
+    """The extrinsic does not fit into the weight that the block has left.
+
+    It did not run.
+    """
 
 
 class InherentFailed(PubsubError):
-    """A mandatory extrinsic failed, so there is no block; `outcome` says why."""
+    """A mandatory extrinsic failed, so there is no block; `outcome` has the error."""
 
     def __init__(self, call: Call, outcome: DispatchOutcome) -> None:
         super().__init__(f"{call.pallet}::{call.name}: {outcome.error!r}")
@@ -48,7 +57,10 @@ class InherentFailed(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class BlockWeights:
-    """The weight limits of a block: `max_block` in all, `normal` for extrinsics that are not mandatory."""
+    """The weight limits of a block.
+
+    `max_block` is the limit of the whole block, `normal` that of extrinsics that are not mandatory.
+    """
 
     max_block: Weight = _TWO_SECONDS
     normal: Weight = _THREE_QUARTERS
@@ -76,14 +88,20 @@ class Block:
 
 
 class SignedExtrinsics(Protocol):
-    """Runs signed extrinsics of a chain."""
+    """A chain's way of running signed extrinsics."""
 
     def apply(self, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
-        """Run an extrinsic as number `index` of the block. Raises `InvalidTransaction` with nothing changed."""
+        """Run an extrinsic as number `index` of the block.
+
+        Raises `InvalidTransaction`, and then changes nothing.
+        """
 
 
 class NormalRoom:
-    """`Room` for extrinsics that are not mandatory, by `System::BlockWeight` and by length in bytes."""
+    """`Room` for extrinsics that are not mandatory.
+
+    It is measured by `System::BlockWeight` and by length in bytes.
+    """
 
     def __init__(self, storage: Storage, weights: BlockWeights, length: int) -> None:
         self._storage = storage
@@ -91,7 +109,7 @@ class NormalRoom:
         self._length = length
 
     def fits(self, weight: Weight, length: int) -> bool:
-        """Whether an extrinsic of this weight and this many bytes fits."""
+        """Return whether an extrinsic of this weight and this many bytes fits."""
         used, most = system.BLOCK_WEIGHT.get(self._storage), self._weights
         fits = (used.normal + weight).all_lte(most.normal) and (used.total() + weight).all_lte(most.max_block)
         return fits and length <= self._length
@@ -104,7 +122,10 @@ class NormalRoom:
 
 
 class Executive:
-    """Runs blocks over a `Storage` with the pallets of one runtime; `pallets` are in the order of their hooks."""
+    """The executor of blocks over a `Storage` with the pallets of one runtime.
+
+    `pallets` are in the order of their hooks.
+    """
 
     def __init__(
         self,
@@ -113,7 +134,11 @@ class Executive:
         signed: SignedExtrinsics | None = None,
         normal_length: int = 0,
     ) -> None:
-        """`signed` runs signed extrinsics of `normal_length` bytes. Raises `DefensiveFailure` for a name twice."""
+        """Set up the pallets.
+
+        `signed` runs signed extrinsics, of at most `normal_length` bytes in a block. Raises
+        `DefensiveFailure` if two pallets have one name.
+        """
         self._signed = signed
         self._normal_length = normal_length
         self.pallets = {pallet.pallet.name: pallet for pallet in pallets}
@@ -132,7 +157,10 @@ class Executive:
         extrinsics: Iterable[Extrinsic] = (),
         signed: Iterable[bytes] = (),
     ) -> Block:
-        """Build and commit one block, `signed` extrinsics last. Raises `InherentFailed`: then discard the storage."""
+        """Build and commit one block, with the `signed` extrinsics last.
+
+        Raises `InherentFailed`. The storage must then be discarded.
+        """
         self.initialize_block(storage, number, parent_hash, digest)
         encoded: list[bytes] = []
         outcomes: list[DispatchOutcome] = []
@@ -164,7 +192,7 @@ class Executive:
         return Block(header, tuple(encoded), tuple(outcomes), log, tuple(left_out), tuple(refused))
 
     def room(self, storage: Storage) -> "NormalRoom":
-        """The room that is left in the block that is being built in `storage`."""
+        """Return the room that is left in the block that is being built in `storage`."""
         return NormalRoom(storage, self.weights, self._normal_length)
 
     def initialize_block(
@@ -178,7 +206,10 @@ class Executive:
                 self._use(storage, mandatory=used)
 
     def apply_inherent(self, storage: Storage, index: int, call: Call) -> DispatchOutcome:
-        """Run a mandatory call of the block's author as extrinsic `index`. Raises `InherentFailed`."""
+        """Run a mandatory call of the block's author as extrinsic `index`.
+
+        Raises `InherentFailed`.
+        """
         system.note_extrinsic(storage, index)
         outcome = dispatch(self.pallets[call.pallet], storage, Unsigned(), call)
         self._use(storage, mandatory=outcome.weight)
@@ -188,9 +219,10 @@ class Executive:
         return outcome
 
     def apply_extrinsic(self, storage: Storage, index: int, extrinsic: Extrinsic) -> DispatchOutcome:
-        """Run a call as extrinsic `index`. A call that fails is part of the block.
+        """Run a call as extrinsic `index`.
 
-        Raises `ExhaustsResources` if its weight does not fit. Emits `ExtrinsicSuccess` or `ExtrinsicFailed`.
+        A call that fails is part of the block. Raises `ExhaustsResources` if its weight does not
+        fit. Emits `ExtrinsicSuccess` or `ExtrinsicFailed`.
         """
         call, origin = extrinsic.call, extrinsic.origin
         pallet = self.pallets[call.pallet]
@@ -198,7 +230,8 @@ class Executive:
         if not self.room(storage).fits(charged, 0):
             raise ExhaustsResources(f"{call.pallet}::{call.name} does not fit into this block")
         system.note_extrinsic(storage, index)
-        if isinstance(origin, Signed) and self._signed is None:  # with signatures, only signed extrinsics count
+        # On chains with signed extrinsics, only these increment nonces.
+        if isinstance(origin, Signed) and self._signed is None:
             system.inc_nonce(storage, origin.account)
         outcome = dispatch(pallet, storage, origin, call)
         self._use(storage, normal=outcome.weight)
@@ -206,7 +239,7 @@ class Executive:
         return outcome
 
     def finalize_block(self, storage: Storage, extrinsics: Sequence[bytes]) -> Header:
-        """End the block: idle and final hooks, events, commit; returns the header."""
+        """End the block with idle and final hooks, events and commit, and return its header."""
         system.note_applied(storage, len(extrinsics))
         number = system.NUMBER.get(storage)
         self._idle(storage, number)
@@ -217,7 +250,10 @@ class Executive:
         return Header(parent, number, storage.commit(), ordered_root(extrinsics), digest)
 
     def integrity_test(self) -> None:
-        """Run the integrity test of every pallet. Raises one `IntegrityError` with all failures."""
+        """Run the integrity test of every pallet.
+
+        Raises one `IntegrityError` with all failures.
+        """
         refusals = []
         for name, pallet in self.pallets.items():
             try:
@@ -228,7 +264,10 @@ class Executive:
             raise IntegrityError("; ".join(refusals))
 
     def try_state(self, storage: Storage) -> None:
-        """Check the invariants of every pallet's state. Raises one `StateError` with all failures."""
+        """Check the invariants of every pallet's state.
+
+        Raises one `StateError` with all failures.
+        """
         complaints = []
         for pallet in self.pallets.values():
             try:
@@ -239,14 +278,20 @@ class Executive:
             raise StateError("; ".join(complaints))
 
     def encode_extrinsic(self, extrinsic: Extrinsic) -> bytes:
-        """SCALE bytes of an extrinsic: the bare call of an unsigned one, else `Utility::dispatch_as(origin, call)`."""
+        """Return the SCALE bytes of an extrinsic.
+
+        It is the bare call if it is unsigned, and else `Utility::dispatch_as(origin, call)`.
+        """
         call = encode_call(self.pallets[extrinsic.call.pallet], extrinsic.call)
         if not isinstance(extrinsic.origin, Unsigned):
             call = _DISPATCH_AS + encode_origin(extrinsic.origin) + call
         return system.encode_extrinsic(call)
 
     def _idle(self, storage: Storage, number: int) -> None:
-        """Share the weight that is left. The first pallet rotates with the block number, so that none starves."""
+        """Share the weight that is left among the pallets.
+
+        The first pallet rotates with the block number, so that each pallet gets weight at times.
+        """
         remaining = self.weights.max_block - system.BLOCK_WEIGHT.get(storage).total()
         if not remaining.ref_time or not remaining.proof_size:
             return

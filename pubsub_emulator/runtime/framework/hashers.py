@@ -1,4 +1,4 @@
-"""FRAME's storage hashers: how the keys of maps become parts of storage keys."""
+"""FRAME's storage hashers, which turn the keys of maps into parts of storage keys."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -11,7 +11,10 @@ K = TypeVar("K")
 
 
 class Hasher:
-    """A storage hasher. `skip` is the length of the hash before the key, `None` if the key cannot be read back."""
+    """A storage hasher.
+
+    `skip` is the length of the hash before the key, or `None` if the key cannot be read back.
+    """
 
     def __init__(self, name: str, hash_: Callable[[bytes], bytes], skip: int | None) -> None:
         self.name = name
@@ -19,7 +22,10 @@ class Hasher:
         self.skip = skip
 
     def read(self, reader: Reader, codec: Codec[K]) -> K:
-        """The key after its hash. Raises `DefensiveFailure` if this hasher does not keep it."""
+        """Read the key after its hash.
+
+        Raises `DefensiveFailure` if this hasher does not store the key.
+        """
         if self.skip is None:
             raise DefensiveFailure(f"{self.name} does not keep its keys")
         reader.take(self.skip)

@@ -1,6 +1,8 @@
-"""The hooks of a pallet, which the executive calls at fixed points of every block, in pallet order.
+"""The hooks of a pallet.
 
-on_initialize  before anything else of a block; may use weight, which counts before calls do
+The executive calls them at fixed points of every block, in the order of the pallets:
+
+on_initialize  before everything else in a block; its weight counts before that of calls
 on_idle        after the last call, within the weight that is left; may do nothing
 on_finalize    last, without a weight of its own
 """
@@ -14,7 +16,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 
 class IntegrityError(PubsubError):
-    """The configuration of a pallet cannot work; the message says which value and why."""
+    """The configuration of a pallet cannot work; the message has the value and the reason."""
 
 
 class StateError(PubsubError):
@@ -22,27 +24,36 @@ class StateError(PubsubError):
 
 
 class Hooks:
-    """Base of all pallets, with hooks that do nothing; its methods with `dispatchable` are the pallet's calls."""
+    """Base of all pallets, with hooks that do nothing.
+
+    Its methods with `dispatchable` are the pallet's calls.
+    """
 
     pallet: ClassVar[Pallet]
 
     def constants(self) -> tuple[Constant, ...]:
-        """The pallet's constants, for metadata."""
+        """Return the pallet's constants, for metadata."""
         return ()
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # for subclasses
-        """Begin block `now`; returns the weight used."""
+        """Begin block `now` and return the weight used."""
         return WEIGHT_ZERO
 
     def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:  # noqa: ARG002  # for subclasses
-        """Use up to `remaining`; returns the weight used, never more."""
+        """Use up to `remaining` and return the weight used."""
         return WEIGHT_ZERO
 
     def on_finalize(self, storage: Storage, now: int) -> None:
         """End block `now`."""
 
     def integrity_test(self) -> None:
-        """Raise `IntegrityError` if the configuration cannot work."""
+        """Check that the configuration can work.
+
+        Raises `IntegrityError` otherwise.
+        """
 
     def try_state(self, storage: Storage) -> None:
-        """Raise `StateError` if the pallet's state breaks an invariant."""
+        """Check the invariants of the pallet's state.
+
+        Raises `StateError` if one is broken.
+        """

@@ -1,7 +1,8 @@
-"""Typed storage items under FRAME's keys (`primitives.storage_keys`). Each method takes the `Storage` it works on.
+"""Typed storage items under FRAME's keys (`primitives.storage_keys`).
 
-If nothing is stored, an item without a default reads as `None` (`OptionQuery`), one with a default as a fresh copy of
-the default (`ValueQuery`).
+Each method takes the `Storage` on which it works. If no value is stored, an item without a default
+reads as `None` (`OptionQuery`), and one with a default as a fresh copy of the default
+(`ValueQuery`).
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ K = TypeVar("K")
 K1 = TypeVar("K1")
 K2 = TypeVar("K2")
 D = TypeVar("D")
-"""The type of the default: that of the value, or `None`."""
+"""The type of the default: either that of the value, or `None`."""
 
 
 class _Unset:
@@ -47,7 +48,7 @@ class StorageValue(StorageItem[T, D]):
         self.key = self.prefix
 
     def get(self, storage: Storage) -> T | D:
-        """The value, or the default."""
+        """Return the value, or the default."""
         return self._read(storage, self.key)
 
     def put(self, storage: Storage, value: T) -> None:
@@ -66,7 +67,7 @@ class StorageValue(StorageItem[T, D]):
         storage.kill(self.key)
 
     def exists(self, storage: Storage) -> bool:
-        """Whether a value is stored; a default does not count."""
+        """Return whether a value is stored; a default does not count."""
         return storage.exists(self.key)
 
 
@@ -114,11 +115,11 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
         return ((self.hasher, self.key_codec),)
 
     def key_for(self, key: K) -> bytes:
-        """The full storage key."""
+        """Return the full storage key."""
         return self.prefix + self.hasher.hash(self.key_codec.encode(key))
 
     def get(self, storage: Storage, key: K) -> T | D:
-        """The value under `key`, or the default."""
+        """Return the value under `key`, or the default."""
         return self._read(storage, self.key_for(key))
 
     def insert(self, storage: Storage, key: K, value: T) -> None:
@@ -137,28 +138,37 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
         storage.kill(self.key_for(key))
 
     def contains(self, storage: Storage, key: K) -> bool:
-        """Whether a value is stored under `key`."""
+        """Return whether a value is stored under `key`."""
         return storage.exists(self.key_for(key))
 
     def take(self, storage: Storage, key: K) -> T | D:
-        """The value under `key` or the default; nothing is stored afterwards."""
+        """Return the value under `key` or the default, and remove it."""
         full = self.key_for(key)
         value = self._read(storage, full)
         storage.kill(full)
         return value
 
     def items(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K, T]]:
-        """Keys and values in the order of storage keys, from after `after`; storage may be written meanwhile."""
+        """Return keys and values in storage-key order, strictly after the storage key `after`.
+
+        Storage may be written meanwhile.
+        """
         return ((key, value) for (key,), value in self.entries(storage, after=after))
 
     def keys(self, storage: Storage, after: bytes | None = None) -> Iterator[K]:
-        """Keys in storage-key order, strictly after the full storage key `after`; values are not decoded."""
+        """Yield the keys in storage-key order, strictly after the full storage key `after`.
+
+        Values are not decoded.
+        """
         skip = len(self.prefix)
         for full in storage.next_keys(self.prefix, after):
             yield self.hasher.read(Reader(full, skip), self.key_codec)
 
     def clear(self, storage: Storage, limit: int | None = None) -> int:
-        """Remove at most `limit` values in storage-key order; returns how many."""
+        """Remove at most `limit` values in storage-key order.
+
+        Returns how many were removed.
+        """
         return storage.clear_prefix(self.prefix, limit)
 
 
@@ -169,14 +179,17 @@ def para_map(pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T) 
 def para_map(
     pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T | _Unset = _UNSET
 ) -> StorageMap[ParaId, T, None] | StorageMap[ParaId, T, T]:
-    """Values by para under `Twox64Concat`, the form of most maps of a relay chain."""
+    """Make a map by para under `Twox64Concat`, the form of most maps of a relay chain."""
     if isinstance(default, _Unset):
         return StorageMap(pallet, item, docs, Twox64Concat, para_id, codec)
     return StorageMap(pallet, item, docs, Twox64Concat, para_id, codec, default)
 
 
 class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
-    """Values by two keys. The values of one first key share a prefix."""
+    """Values by two keys.
+
+    The values of one first key share a prefix.
+    """
 
     @overload
     def __init__(
@@ -227,15 +240,15 @@ class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
         return (self.hasher1, self.key1_codec), (self.hasher2, self.key2_codec)
 
     def prefix_for(self, key1: K1) -> bytes:
-        """The storage prefix of all values under `key1`."""
+        """Return the storage prefix of all values under `key1`."""
         return self.prefix + self.hasher1.hash(self.key1_codec.encode(key1))
 
     def key_for(self, key1: K1, key2: K2) -> bytes:
-        """The full storage key."""
+        """Return the full storage key."""
         return self.prefix_for(key1) + self.hasher2.hash(self.key2_codec.encode(key2))
 
     def get(self, storage: Storage, key1: K1, key2: K2) -> T | D:
-        """The value under both keys, or the default."""
+        """Return the value under both keys, or the default."""
         return self._read(storage, self.key_for(key1, key2))
 
     def insert(self, storage: Storage, key1: K1, key2: K2, value: T) -> None:
@@ -247,17 +260,26 @@ class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
         storage.kill(self.key_for(key1, key2))
 
     def contains(self, storage: Storage, key1: K1, key2: K2) -> bool:
-        """Whether a value is stored under both keys."""
+        """Return whether a value is stored under both keys."""
         return storage.exists(self.key_for(key1, key2))
 
     def items(self, storage: Storage, key1: K1, after: bytes | None = None) -> Iterator[tuple[K2, T]]:
-        """Second keys and values under `key1` in storage-key order, strictly after the full storage key `after`."""
+        """Return second keys and values under `key1` in storage-key order.
+
+        They begin strictly after the full storage key `after`.
+        """
         return ((key2, value) for (_, key2), value in self.entries(storage, self.prefix_for(key1), after))
 
     def rows(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K1, K2, T]]:
-        """All keys and values in storage-key order, strictly after the full storage key `after`."""
+        """Return all keys and values in storage-key order.
+
+        They begin strictly after the full storage key `after`.
+        """
         return ((key1, key2, value) for (key1, key2), value in self.entries(storage, after=after))
 
     def clear(self, storage: Storage, key1: K1, limit: int | None = None) -> int:
-        """Remove at most `limit` values under `key1` in storage-key order; returns how many."""
+        """Remove at most `limit` values under `key1` in storage-key order.
+
+        Returns how many were removed.
+        """
         return storage.clear_prefix(self.prefix_for(key1), limit)

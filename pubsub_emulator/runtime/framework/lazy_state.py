@@ -1,4 +1,7 @@
-"""A state stored elsewhere: tries are fetched on demand, writes stay in them, and roots are the whole state's."""
+"""A state that is stored elsewhere.
+
+Its tries are fetched on demand, writes go to them, and their roots are those of the whole state.
+"""
 
 from collections.abc import Iterator, MutableMapping
 from typing import Protocol
@@ -14,22 +17,34 @@ class StateSource(Protocol):
     """A source of the tries of one state."""
 
     def trie(self, child_key: bytes | None) -> NodeFetcher:
-        """The source of the top trie, or of the child trie with that storage key, without its prefix."""
+        """Return the source of the top trie, or of the child trie with that storage key.
+
+        The storage key has no prefix.
+        """
 
 
 def lazy_state(root: Hash, source: StateSource) -> State:
-    """The state with a root. Whatever reads it may raise `StateUnavailable`."""
+    """Return the state with a root.
+
+    Everything that reads it may raise `StateUnavailable`.
+    """
     top = LazyTrie(root, source.trie(None))
     return State(top, _Children(top.fork(), source), borrowed=True)
 
 
 def is_lazy(state: State) -> bool:
-    """Whether a state is fetched on demand: what goes through all of it takes long."""
+    """Return whether a state is fetched on demand.
+
+    Walking through all of such a state takes long.
+    """
     return isinstance(state.top, LazyTrie)
 
 
 class _Children(MutableMapping[bytes, StateTrie]):
-    """Child tries by storage key: those that were looked at or written, and behind them those of the fetched state."""
+    """Child tries by storage key.
+
+    They are the tries that were read or written, and behind them those of the fetched state.
+    """
 
     def __init__(self, base: LazyTrie, source: StateSource) -> None:
         self._base = base
@@ -38,9 +53,9 @@ class _Children(MutableMapping[bytes, StateTrie]):
         self._gone: set[bytes] = set()
 
     def __copy__(self) -> "_Children":
-        """The same tries, to write others beside them."""
+        """Return the same tries, which can then be written separately."""
         out = _Children(self._base, self._source)
-        out._here, out._gone = dict(self._here), set(self._gone)  # of its own kind
+        out._here, out._gone = dict(self._here), set(self._gone)
         return out
 
     def __getitem__(self, key: bytes) -> StateTrie:
@@ -65,7 +80,7 @@ class _Children(MutableMapping[bytes, StateTrie]):
         self._here.pop(key, None)
 
     def __iter__(self) -> Iterator[bytes]:
-        fetched = (key[len(CHILD_STORAGE_PREFIX) :] for key in self._base.keys(CHILD_STORAGE_PREFIX))  # no dict
+        fetched = (key[len(CHILD_STORAGE_PREFIX) :] for key in self._base.keys(CHILD_STORAGE_PREFIX))
         return iter(sorted({*(key for key in fetched if key not in self._gone), *self._here}))
 
     def __len__(self) -> int:

@@ -1,8 +1,9 @@
-"""Downward and horizontal messages: the hash chains over their queues, and the bytes that messages weigh.
+"""Downward and horizontal messages, the hash chains over their queues, and their weight in bytes.
 
-A parachain proves that it received every message in order by hashing them one after another:
+A parachain proves that it received every message in order by hashing them one after another,
+beginning with 32 zero bytes:
 
-    head' = blake2_256( [u8; 32] head ++ u32 sent_at ++ blake2_256(message) )      from 32 zero bytes on
+    head' = blake2_256( [u8; 32] head ++ u32 sent_at ++ blake2_256(message) )
 """
 
 from collections.abc import Iterable
@@ -52,11 +53,14 @@ _downward: Final = scale.vec(downward_message)
 _horizontal: Final = scale.sorted_map(para_id, scale.vec(hrmp_message))
 
 MAX_MESSAGES: Final = 262_144
-"""The most messages, or senders, that may wait for a parachain."""
+"""The maximum number of messages, or of senders, that may wait for a parachain."""
 
 
 def message_allowance(max_pov_size: int) -> int:
-    """The bytes of a block's proof that messages may take: 85 percent of the largest proof, rounded down (PS-50)."""
+    """Return the bytes of a block's proof that messages may take (PS-50).
+
+    They are 85 percent of the maximum proof size, rounded down.
+    """
     return max_pov_size * 85 // 100
 
 
@@ -88,28 +92,38 @@ class InboundMessages:
 
     @staticmethod
     def read(reader: Reader) -> "InboundMessages":
-        """The next messages in `reader`. Raises `ScaleError`, also for more than `MAX_MESSAGES`."""
+        """Return the next messages in `reader`.
+
+        Raises `ScaleError`, also for more than `MAX_MESSAGES`.
+        """
         start = reader.pos
         _ensure_few(reader)
         downward = tuple(_downward.read(reader))
         _ensure_few(reader)
         by_sender = _horizontal.read(reader)
         out = InboundMessages(downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items()))
-        out.__dict__["encoded"] = reader.data[start : reader.pos]  # their only encoding
+        # The encoding is canonical, so the bytes that were read are the encoding.
+        out.__dict__["encoded"] = reader.data[start : reader.pos]
         return out
 
     def queues(self) -> tuple["Queue", ...]:
-        """All queues in the order of the encoding: the downward one, then those of the senders."""
+        """Return all queues in the order of the encoding.
+
+        The downward queue comes first, then those of the senders.
+        """
         downward = tuple((m.sent_at, m.msg) for m in self.downward)
         sent = ((sender, tuple((m.sent_at, m.data) for m in messages)) for sender, messages in self.horizontal)
         return ((None, downward), *sent)
 
     def tidy(self) -> "InboundMessages":
-        """The same messages in the order of a block: senders ascending, without those that have no messages."""
+        """Return the same messages in the order that a block must have.
+
+        Senders ascend, and those without messages are left out.
+        """
         return InboundMessages(self.downward, tuple(sorted((e for e in self.horizontal if e[1]), key=itemgetter(0))))
 
     def until(self, number: int) -> "InboundMessages":
-        """The messages that the relay chain sent up to its block `number`."""
+        """Return the messages that the relay chain sent up to its block `number`."""
         horizontal = ((sender, tuple(m for m in sent if m.sent_at <= number)) for sender, sent in self.horizontal)
         return InboundMessages(tuple(m for m in self.downward if m.sent_at <= number), tuple(horizontal)).tidy()
 
@@ -134,28 +148,37 @@ class OutboundHrmpMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageBounds:
-    """Limits of waiting bytes, as counted in the parachain's block: of its downward queue, of all channels to it."""
+    """Limits of the waiting bytes, as counted in the parachain's block.
+
+    They are those of the downward queue and of all channels to the parachain.
+    """
 
     downward: int = 1_048_576
     horizontal: int = 6_291_456
 
     def total(self) -> int:
-        """The most bytes of the message fields of a block, including the lengths of both collections."""
+        """Return the maximum size of the message fields of a block in bytes.
+
+        It includes the lengths of both collections.
+        """
         return self.downward + self.horizontal + 8
 
 
 def chain_head(head: Hash, sent_at: RelayBlockNumber, message: bytes) -> Hash:
-    """The head of a message queue chain after one more message."""
+    """Return the head of a message queue chain after one more message."""
     return blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
 
 
 def message_chain(head: Hash, messages: Iterable[tuple[RelayBlockNumber, bytes]]) -> Hash:
-    """The head after `messages`, each with the relay block that sent it."""
+    """Return the head after `messages`, each with the relay block that sent it."""
     for sent_at, message in messages:
         head = chain_head(head, sent_at, message)
     return head
 
 
 def message_weight(length: int) -> int:
-    """The bytes that a message of this length takes in a block: sent_at, length, message."""
+    """Return the bytes that a message of this length takes in a block.
+
+    They are sent_at, the length and the message.
+    """
     return 4 + compact_len(length) + length

@@ -1,8 +1,9 @@
-"""Origins of calls, the checks of them, and `MultiAddress`: the ways in which calls and extrinsics name an account.
+"""Origins of calls, checks of origins, and `MultiAddress`.
 
-00 Id [u8; 32] | 01 Index Compact<()> | 02 Raw Vec<u8> | 03 Address32 [u8; 32] | 04 Address20 [u8; 20]
+Calls and extrinsics name an account by a `MultiAddress`, of which only `Id` is looked up:
 
-Only `Id` is looked up.
+00 Id [u8; 32] | 01 Index Compact<()> | 02 Raw Vec<u8> | 03 Address32 [u8; 32] | 04 Address20 [u8;
+20]
 """
 
 from dataclasses import dataclass
@@ -47,32 +48,44 @@ Origin = Root | Signed | Parachain | Unsigned
 
 
 def ensure_root(origin: Origin) -> None:
-    """Raise `BadOrigin` unless the origin is root."""
+    """Check that the origin is root.
+
+    Raises `BadOrigin` otherwise.
+    """
     if not isinstance(origin, Root):
         raise BadOrigin
 
 
 def ensure_signed(origin: Origin) -> AccountId:
-    """The account that signed. Raises `BadOrigin` for any other origin."""
+    """Return the account that signed.
+
+    Raises `BadOrigin` for any other origin.
+    """
     if not isinstance(origin, Signed):
         raise BadOrigin
     return origin.account
 
 
 def ensure_signed_or_root(origin: Origin) -> None:
-    """Raise `BadOrigin` unless the origin is an account or root."""
+    """Check that the origin is an account or root.
+
+    Raises `BadOrigin` otherwise.
+    """
     if not isinstance(origin, Signed | Root):
         raise BadOrigin
 
 
 def ensure_unsigned(origin: Origin) -> None:
-    """Raise `BadOrigin` unless the origin is `Unsigned`."""
+    """Check that the origin is `Unsigned`.
+
+    Raises `BadOrigin` otherwise.
+    """
     if not isinstance(origin, Unsigned):
         raise BadOrigin
 
 
 def encode_origin(origin: Origin) -> bytes:
-    """SCALE bytes of the relay chain's `OriginCaller`."""
+    """Return the SCALE bytes of the relay chain's `OriginCaller`."""
     match origin:
         case Root():
             return b"\x00\x00"
@@ -155,7 +168,10 @@ MultiAddress = Annotated[Address, multi_address]
 
 
 def lookup(address: Address) -> AccountId:
-    """The account that an address names. Raises `CannotLookup` for all but `Id`."""
+    """Return the account that an address names.
+
+    Raises `CannotLookup` for all addresses except `Id`.
+    """
     if isinstance(address, OtherAddress):
         raise CannotLookup
     return address

@@ -1,7 +1,8 @@
-"""The declaration of a pallet: its name and index, and the storage items, events and errors that belong to it.
+"""The declaration of a pallet: its name and index, its storage items, events and errors.
 
-A pallet's module makes one `Pallet`. Each storage item, event and error enum names that value, and so becomes part of
-it; `Hooks` names it as the pallet of the class with the calls. A `Runtime` reads everything else from there.
+A pallet's module makes one `Pallet`. Each storage item, event and error enum names that value and
+so becomes part of it. `Hooks` names it as the pallet of the class with the calls. A `Runtime` finds
+everything else from there.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,14 +19,14 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 T = TypeVar("T")
 D = TypeVar("D")
-"""The type of the default: that of the value, or `None`."""
+"""The type of the default: either that of the value, or `None`."""
 
 
 class Pallet:
     """One pallet: `index` is u8, `crate` the Rust module in the paths of its types.
 
-    Pallets that exist on the Polkadot relay chain or in parachain templates have the index that they have there.
-    `hold_reasons` are the reasons for which it holds balances, by variant.
+    Pallets that exist on the Polkadot relay chain or in parachain templates have the same index as
+    there. `hold_reasons` are the reasons for which the pallet holds balances, by variant.
     """
 
     def __init__(self, name: str, index: int, crate: str, docs: str = "", hold_reasons: tuple[str, ...] = ()) -> None:
@@ -43,10 +44,16 @@ class Pallet:
 
 
 class StorageItem(Generic[T, D]):
-    """Base of values and maps: the prefix, reading a stored value, and `docs`, the item's meaning for metadata."""
+    """Base of values and maps.
+
+    It has the prefix and reads stored values. `docs` is the item's description in metadata.
+    """
 
     def __init__(self, pallet: Pallet, item: str, docs: str, codec: Codec[T], default: bytes | None) -> None:
-        """`default` is encoded. Raises `DefensiveFailure` if the pallet has an item of this name."""
+        """Declare an item of `pallet`; `default` is encoded.
+
+        Raises `DefensiveFailure` if the pallet has an item of this name.
+        """
         self.pallet = pallet
         self.item = item
         self.codec = codec
@@ -63,11 +70,14 @@ class StorageItem(Generic[T, D]):
 
     @property
     def key_parts(self) -> tuple[tuple[Hasher, AnyCodec], ...]:
-        """The hasher and the codec of each key, in order; a single value has none."""
+        """The hasher and the codec of each key, in order; empty for a single value."""
         return ()
 
     def decode_keys(self, full: bytes) -> tuple[Any, ...]:
-        """The keys in a full storage key. Raises `ScaleError`, `DefensiveFailure` for a hasher that loses them."""
+        """Return the keys in a full storage key.
+
+        Raises `ScaleError`, and `DefensiveFailure` for a hasher that does not store keys.
+        """
         reader = Reader(full, len(self.prefix))
         keys = tuple([hasher.read(reader, codec) for hasher, codec in self.key_parts])
         reader.end()
@@ -76,7 +86,10 @@ class StorageItem(Generic[T, D]):
     def entries(
         self, storage: Storage, prefix: bytes | None = None, after: bytes | None = None
     ) -> Iterator[tuple[tuple[Any, ...], T]]:
-        """The keys and the value of everything stored, in storage-key order, strictly after `after`; no defaults."""
+        """Yield the keys and the value of everything stored, in storage-key order.
+
+        The entries begin strictly after the storage key `after`. Defaults are not stored.
+        """
         for full, raw in storage.iter_prefix(self.prefix if prefix is None else prefix, after):
             yield self.decode_keys(full), self.codec.decode(raw)
 
@@ -96,7 +109,7 @@ AnyItem = StorageItem[Any, Any]
 
 
 class Event:
-    """Base of all events; made by the decorator `events.event`."""
+    """Base of all events, which the decorator `events.event` completes."""
 
     __slots__ = ()
 
@@ -107,7 +120,7 @@ class Event:
     ENCODERS: ClassVar[tuple[tuple[str, Callable[[Any], bytes]], ...]]
 
     def encode(self) -> bytes:
-        """SCALE bytes of the `RuntimeEvent`."""
+        """Return the SCALE bytes of the `RuntimeEvent`."""
         data = self.HEAD
         for name, encode in self.ENCODERS:
             data += encode(getattr(self, name))
@@ -115,13 +128,16 @@ class Event:
 
 
 class PalletError(IntEnum):
-    """An error of a pallet, declared as its index and what it means, which metadata tells clients."""
+    """An error of a pallet, declared as its index and its description.
+
+    Metadata shows the description to clients.
+    """
 
     doc: str
     pallet: Pallet
 
     def __new__(cls, index: int, doc: str = "") -> Self:
-        """A member with the value `index` and the description `doc`."""
+        """Make a member with the value `index` and the description `doc`."""
         member = int.__new__(cls, index)
         member._value_ = index
         member.doc = doc
@@ -132,7 +148,10 @@ Errors = TypeVar("Errors", bound=PalletError)
 
 
 def pallet_errors(pallet: Pallet) -> Callable[[type[Errors]], type[Errors]]:
-    """Class decorator: an enum has the errors of `pallet`. Raises `DefensiveFailure` if the pallet has errors."""
+    """Make an enum the errors of `pallet`.
+
+    Raises `DefensiveFailure` if the pallet has errors already.
+    """
 
     def declare(errors: type[Errors]) -> type[Errors]:
         if pallet.errors is not None:
@@ -156,12 +175,15 @@ class Constant:
 
 
 def described(codec: AnyCodec) -> TypeInfo:
-    """The description of a codec. Raises `DefensiveFailure` if it has none."""
+    """Return the description of a codec.
+
+    Raises `DefensiveFailure` if it has none.
+    """
     if codec.info is None:
         raise DefensiveFailure(f"{codec.name} has no type description")
     return codec.info
 
 
 def constant(name: str, codec: AnyCodec, value: object, docs: str) -> Constant:
-    """A constant with the value and the type of a codec."""
+    """Make a constant with the value and the type of a codec."""
     return Constant(name, described(codec), codec.encode(value), docs)

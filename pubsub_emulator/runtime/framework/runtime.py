@@ -1,4 +1,8 @@
-"""All pallets of one kind of chain: decoders of events and errors, storage items, and the objects that run them."""
+"""All pallets of one kind of chain.
+
+A `Runtime` decodes their events and errors, knows their storage items, and makes the objects that
+run them.
+"""
 
 from collections.abc import Container, Iterable, Mapping
 from typing import Final
@@ -15,10 +19,16 @@ from pubsub_emulator.runtime.framework.system import EVENTS
 
 
 class Runtime:
-    """Built from the classes of its pallets, once; `pallets` are their declarations, by index and ascending."""
+    """The pallets of a chain, built once from their classes.
+
+    `pallets` are their declarations, by index and ascending.
+    """
 
     def __init__(self, kinds: Iterable[type[Hooks]]) -> None:
-        """Raises `DefensiveFailure` if two pallets have one index or one name."""
+        """Collect the declarations of the pallets.
+
+        Raises `DefensiveFailure` if two pallets have one index or one name.
+        """
         self.kinds: Final = tuple(sorted(kinds, key=lambda kind: kind.pallet.index))
         self.pallets: Final[Mapping[int, Pallet]] = {kind.pallet.index: kind.pallet for kind in self.kinds}
         if len({pallet.name for pallet in self.pallets.values()}) != len(self.kinds):
@@ -32,20 +42,26 @@ class Runtime:
         self._by_prefix: Final = {item.prefix: item for item in self.items.values()}
 
     def objects(self, made: Iterable[Hooks], left_out: Container[type[Hooks]] = ()) -> tuple[Hooks, ...]:
-        """One object for each pallet but those left out, in order: that of `made`, or one made without arguments."""
+        """Return one object for each pallet except those in `left_out`, in order.
+
+        It is the object in `made`, or a new one made without arguments.
+        """
         known = {type(each): each for each in made}
         return tuple(known.get(kind) or kind() for kind in self.kinds if kind not in left_out)
 
     def item_of(self, key: bytes) -> AnyItem | None:
-        """The storage item of a full storage key, or `None`."""
+        """Return the storage item of a full storage key, or `None`."""
         return self._by_prefix.get(key[:32])
 
     def reader(self, data: bytes) -> Reader:
-        """A reader from which `read_event` and codecs of errors read."""
+        """Return a reader from which `read_event` and codecs of errors read."""
         return ErrorReader(data, self._errors)
 
     def read_event(self, reader: Reader) -> Event:
-        """One `RuntimeEvent` from `reader`. Raises `ScaleError`, also for events that no pallet here declares."""
+        """Read one `RuntimeEvent`.
+
+        Raises `ScaleError`, also for events that no pallet of this runtime declares.
+        """
         at = reader.pos
         index, variant = reader.u8(), reader.u8()
         pallet = self.pallets.get(index)
@@ -55,14 +71,20 @@ class Runtime:
         return made(*(codec.read(reader) for _, codec in made.CODECS))
 
     def decode_error(self, data: bytes) -> DispatchError:
-        """The failure that all of `data` encodes. Raises `ScaleError`."""
+        """Return the failure that all of `data` encodes.
+
+        Raises `ScaleError`.
+        """
         reader = self.reader(data)
         error = read_dispatch_error(reader)
         reader.end()
         return error
 
     def decode_records(self, data: bytes) -> list[EventRecord]:
-        """The inverse of `events.encode_records`; refuses trailing bytes."""
+        """Decode the records that `events.encode_records` encoded.
+
+        Raises `ScaleError`, also for trailing bytes.
+        """
         reader = self.reader(data)
         out = []
         for _ in range(reader.length()):
@@ -72,6 +94,6 @@ class Runtime:
         return out
 
     def stored_events(self, storage: Storage) -> list[EventRecord]:
-        """The events under `System::Events`, written by the last complete block."""
+        """Return the events under `System::Events`, written by the last complete block."""
         raw = storage.get(EVENTS)
         return [] if raw is None else self.decode_records(raw)

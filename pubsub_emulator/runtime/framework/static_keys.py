@@ -1,4 +1,7 @@
-"""The relay keys that every parachain proves in every block, and the values that it needs from them (PS-44)."""
+"""The relay keys that every parachain proves in every block (PS-44).
+
+The values that a parachain needs from them are here too.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +26,10 @@ _AFTER_MQC_HEAD: Final = 2 * 16
 
 @dataclass(slots=True)
 class StaticValues:
-    """The values of the static keys, `None` if proven absent, and the heads that the messages must hash to."""
+    """The values of the static keys, and the heads to which the messages must hash.
+
+    A value is `None` if the key is proven absent.
+    """
 
     values: dict[bytes, bytes | None] = field(default_factory=dict)
     dmq_head: Hash = ZERO_HEAD
@@ -31,7 +37,7 @@ class StaticValues:
 
 
 def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
-    """The static keys that do not depend on the relay state."""
+    """Return the static keys that do not depend on the relay state."""
     return (
         storage_keys.ACTIVE_CONFIG,
         storage_keys.CURRENT_SLOT,
@@ -45,9 +51,10 @@ def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
 
 
 def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> StaticValues:
-    """Read all static keys in their one order: the fixed ones, then each ingress and each egress channel.
+    """Read all static keys in their fixed order.
 
-    Values that do not decode count as absent: the relay root commits to them, so the collator is not at fault.
+    The fixed keys come first, then each ingress and each egress channel. Values that do not decode
+    count as absent: the relay root commits to them, so the collator is not at fault.
     """
     out = StaticValues()
     for key in fixed_keys(para):
@@ -64,7 +71,10 @@ def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> Sta
 
 
 def static_value(relay: Lookups, key: bytes) -> bytes | None:
-    """A static key's value under the relay root, `None` if absent or if its path has a malformed node."""
+    """Return a static key's value under the relay root.
+
+    It is `None` if the key is absent or if its path has a malformed node.
+    """
     try:
         kind, payload, depth = relay.read(key)
     except BadNode:

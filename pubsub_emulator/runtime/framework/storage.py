@@ -1,8 +1,9 @@
 """Chain state, and the overlay to which a block writes before any trie changes.
 
-`State` is what a state root commits to: one top trie, and the child tries whose roots it stores. `Storage` holds the
-changes of one block over a `State`. Its layers nest. A layer that fails is undone from a journal, so a failing call
-leaves the state and the log of events as they were (PS-10).
+`State` has the tries to which a state root commits: one top trie, and the child tries whose roots
+it stores. `Storage` holds the changes of one block over a `State`. Its layers nest. A layer that
+fails is undone from a journal, so a failing call leaves the state and the log of events as they
+were (PS-10).
 
     get ──► changes (dict) ──► trie          put ──► changes, and the journal while a layer is open
     commit: changes ──► tries ──► child roots into the top trie ──► root
@@ -29,14 +30,18 @@ ChildKeys = Mapping[bytes, Iterable[bytes]]
 
 
 class ProtectedKey(PubsubError):
-    """A write to a key of a child root. `sp_io` ignores such a write."""
+    """A write to a key of a child root.
+
+    `sp_io` ignores such a write.
+    """
 
 
 class State:
-    """The tries of one state root. Only `Storage.commit` writes to them.
+    """The tries of one state root.
 
-    `children` maps a child storage key (without its prefix) to its trie, which is never empty: the root of a child trie
-    is stored in `top` and removed with the last key (PS-2). Forks share tries until one of them is written.
+    Only `Storage.commit` writes to them. `children` maps a child storage key (without its prefix)
+    to its trie, which is never empty: the root of a child trie is stored in `top` and removed with
+    the last key (PS-2). Forks share tries until one of them is written.
     """
 
     def __init__(
@@ -46,15 +51,22 @@ class State:
         *,
         borrowed: bool = False,
     ) -> None:
-        """`top` must hold the roots of `children`; `borrowed` says that another state may use `children` too."""
+        """Hold these tries; `top` must have the roots of `children`.
+
+        `borrowed` says that another state may use `children` too.
+        """
         self.top: StateTrie = Trie(STATE_VERSION) if top is None else top
         self.children: MutableMapping[bytes, StateTrie] = {} if children is None else children
         self._borrowed = borrowed
-        self._owned = {} if borrowed else dict.fromkeys(self.children)  # an ordered set: tries that no fork can see
+        # The owned tries, which no fork can see. The dict is used as an ordered set.
+        self._owned = {} if borrowed else dict.fromkeys(self.children)
 
     @classmethod
     def from_entries(cls, top: Entries, children: Mapping[bytes, Entries] | None = None) -> "State":
-        """A state built in bulk, child roots included. Raises `DefensiveFailure` if `top` has any."""
+        """Build a state in bulk, child roots included.
+
+        Raises `DefensiveFailure` if `top` has any child roots.
+        """
         entries = list(top)
         if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
             raise DefensiveFailure("child roots follow from child entries and are never given")
@@ -67,31 +79,40 @@ class State:
         return cls(Trie.from_entries(entries, STATE_VERSION), tries)
 
     def root(self) -> Hash:
-        """The state root."""
+        """Return the state root."""
         return self.top.root()
 
     def fork(self) -> "State":
-        """An independent copy in O(1). Neither copy sees later writes to the other."""
+        """Return an independent copy in O(1).
+
+        Neither copy sees later writes to the other.
+        """
         self._owned = {}
         self._borrowed = True
         return State(self.top.fork(), self.children, borrowed=True)
 
     def child_root(self, child_key: bytes) -> Hash | None:
-        """The root of a child trie, `None` if it has no keys."""
+        """Return the root of a child trie, `None` if it has no keys."""
         trie = self.children.get(child_key)
         return None if trie is None else trie.root()
 
     def top_entries(self) -> Iterator[tuple[bytes, bytes]]:
-        """All top entries, ascending, child roots included."""
+        """Return all top entries, ascending, child roots included."""
         return self.top.items()
 
     def child_entries(self, child_key: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The entries of a child trie, ascending. Yields nothing if there is no such trie."""
+        """Return the entries of a child trie, ascending.
+
+        There are none if there is no such trie.
+        """
         trie = self.children.get(child_key)
         return iter(()) if trie is None else trie.items()
 
     def prove(self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]) -> None:
-        """Add to `into` every node that reading these keys touches, including absences and paths to child roots."""
+        """Add to `into` every node that reading these keys touches.
+
+        This includes nodes that prove absences, and the paths to child roots.
+        """
         self.top.prove([*top_keys, *map(child_root_key, child_keys)], into)
         for child_key, keys in child_keys.items():
             trie = self.children.get(child_key)
@@ -99,7 +120,10 @@ class State:
                 trie.prove(keys, into)
 
     def apply(self, top: Mapping[bytes, bytes | None], children: Mapping[bytes, Mapping[bytes, bytes | None]]) -> None:
-        """Apply changes (`None` deletes a key) and set the roots of the child tries that they touch (PS-5)."""
+        """Apply changes (`None` deletes a key) to the tries.
+
+        The roots of the changed child tries are set in the top trie (PS-5).
+        """
         if not children:
             self.top.update(top)
             return
@@ -110,7 +134,10 @@ class State:
         self.top.update(roots)
 
     def _apply_child(self, child_key: bytes, changes: Mapping[bytes, bytes | None]) -> Hash | None:
-        """Apply changes to one child trie. Returns its new root, `None` if it has no keys left."""
+        """Apply changes to one child trie.
+
+        Returns its new root, or `None` if it has no keys left.
+        """
         trie = self.children.get(child_key)
         if trie is None:
             trie = Trie(STATE_VERSION)
@@ -142,17 +169,18 @@ def _write(trie: StateTrie, changes: Mapping[bytes, bytes | None]) -> None:
 
 
 class _Unwritten:
-    """The type of the marker that a key had no entry in the overlay before it was written."""
+    """The type of the marker for keys that had no entry in the overlay before a write."""
 
 
 _UNWRITTEN: Final = _Unwritten()
 
 
 class _Changes:
-    """The changes of a block to one trie: newest values by key (`None`: removed), and the keys in order.
+    """The changes of a block to one trie.
 
-    Most blocks never iterate, so a new key is only appended to `fresh`. The first seek that it could concern sorts it
-    into `order`. `passed` is the last prefix sought, and how many fresh keys are known not to start with it.
+    `values` has the newest value of each key (`None`: removed). Most blocks never iterate, so a new
+    key is only appended to `fresh`. The first seek that may concern it sorts it into `order`.
+    `passed` is the last prefix of a seek, and how many fresh keys are known not to start with it.
     """
 
     def __init__(self) -> None:
@@ -162,7 +190,10 @@ class _Changes:
         self.passed = (b"", 0)
 
     def forget(self, key: bytes) -> None:
-        """Undo the first write of `key`. Undoing runs backwards, so a key that is still fresh is the last one there."""
+        """Undo the first write of `key`.
+
+        Writes are undone backwards, so a key that is still fresh is the last one there.
+        """
         del self.values[key]
         if self.fresh and self.fresh[-1] == key:
             self.fresh.pop()
@@ -171,7 +202,7 @@ class _Changes:
             self.order.remove(key)
 
     def seek(self, prefix: bytes, after: bytes | None) -> bytes | None:
-        """The first changed key that starts with `prefix` and comes strictly after `after`."""
+        """Return the first changed key that starts with `prefix` and comes after `after`."""
         if not self.values:
             return None
         sought, passed = self.passed
@@ -193,9 +224,11 @@ class _Changes:
 
 
 class Layer:
-    """A layer of a `Storage`, as a context manager. A class, since a generator takes twice as long per publish.
+    """A layer of a `Storage`, as a context manager.
 
-    May be entered again. `journal` and `log` are their lengths on entry, `depth` is how many layers were open.
+    It is a class, since a generator takes twice as long per publish. It may be entered again.
+    `_journal` and `_log` are the lengths of journal and log on entry, and `_depth` is the number of
+    layers that were open.
     """
 
     __slots__ = ("_depth", "_journal", "_log", "_storage")
@@ -215,17 +248,20 @@ class Layer:
         storage = self._storage
         if error is not None:
             storage.undo(self._journal, self._log)
-        storage.depth = self._depth  # this also ends layers that were left open inside
+        # This also ends layers that were left open inside.
+        storage.depth = self._depth
         if not self._depth:
-            storage.journal.clear()  # there is nothing left to undo
+            # Outside of all layers, nothing is undone.
+            storage.journal.clear()
 
 
 class Storage:
-    """The changes of one block over a `State`, with nested layers, child storage and ordered iteration.
+    """The changes of one block over a `State`, with layers, child storage and iteration.
 
-    `log` holds the events of a block; it rolls back with the layers. `phase` is the phase of the events that are
-    deposited now. `journal` has the values that open layers replaced. While recording, `recorded` holds the top keys
-    read from the state below and their values, in the order of the first reads.
+    `log` holds the events of a block and rolls back with the layers. `phase` is the phase of the
+    events that are deposited now. `journal` has the values that open layers replaced. While
+    recording, `recorded` holds the top keys that were read from the state below and their values,
+    in the order of the first reads.
     """
 
     def __init__(self, state: State) -> None:
@@ -241,7 +277,7 @@ class Storage:
     # Top storage
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`, or `None`; a child root is that of the last commit."""
+        """Return the value under `key`, or `None`; a child root is that of the last commit."""
         values = self._top.values
         if key in values:
             return values[key]
@@ -253,37 +289,45 @@ class Storage:
         return recorded[key]
 
     def exists(self, key: bytes) -> bool:
-        """Whether `key` has a value."""
+        """Return whether `key` has a value."""
         return self.get(key) is not None
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a value. Raises `ProtectedKey` for keys of child roots, which follow from child storage."""
+        """Set a value.
+
+        Raises `ProtectedKey` for keys of child roots, which follow from child storage.
+        """
         if key.startswith(CHILD_STORAGE_PREFIX):
             raise ProtectedKey(f"a child root cannot be written: {key.hex()}")
         self._set(self._top, key, value)
 
     def kill(self, key: bytes) -> None:
-        """Remove the value, if there is one. Raises `ProtectedKey` as `put` does."""
+        """Remove the value, if there is one.
+
+        Raises `ProtectedKey` as `put` does.
+        """
         if key.startswith(CHILD_STORAGE_PREFIX):
             raise ProtectedKey(f"a child root cannot be removed: {key.hex()}")
         self._set(self._top, key, None)
 
     def iter_prefix(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Entries whose key starts with `prefix` and is greater than `after`, bytewise ascending.
+        """Return the entries whose key starts with `prefix` and is greater than `after`.
 
-        Each step finds the next key of that moment, so storage may be written meanwhile, but not committed.
+        They ascend bytewise. Each step finds the key that is the next one at that moment, so
+        storage may be written meanwhile, but not committed.
         """
         return self._merge(self.state.top, self._top, prefix, after, top=True)
 
     def next_keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
-        """As `iter_prefix`, keys only."""
+        """Yield the keys of `iter_prefix`."""
         for key, _ in self._merge(self.state.top, self._top, prefix, after, top=True):
             yield key
 
     def clear_prefix(self, prefix: bytes, limit: int | None = None) -> int:
-        """Remove at most `limit` entries under `prefix`, in key order; returns how many were removed.
+        """Remove at most `limit` entries under `prefix`, in key order.
 
-        Unlike upstream's, this counts entries of this block too. Raises `ProtectedKey` if there could be child roots.
+        Returns how many were removed. Unlike upstream's, this also counts entries that this block
+        wrote. Raises `ProtectedKey` if there could be child roots.
         """
         if CHILD_STORAGE_PREFIX.startswith(prefix) or prefix.startswith(CHILD_STORAGE_PREFIX):
             raise ProtectedKey("child roots cannot be removed by prefix")
@@ -292,7 +336,7 @@ class Storage:
     # Child storage
 
     def child_get(self, child_key: bytes, key: bytes) -> bytes | None:
-        """The value under `key` in a child trie, `None` if either does not exist."""
+        """Return the value under `key` in a child trie, or `None` if either does not exist."""
         changes = self._children.get(child_key)
         if changes is not None and key in changes.values:
             return changes.values[key]
@@ -300,27 +344,36 @@ class Storage:
         return None if trie is None else trie.get(key)
 
     def child_put(self, child_key: bytes, key: bytes, value: bytes) -> None:
-        """Set a value in a child trie. The trie is created with its first key."""
+        """Set a value in a child trie.
+
+        The trie is created with its first key.
+        """
         self._set(self._children.get(child_key) or self._child(child_key), key, value)
 
     def child_kill(self, child_key: bytes, key: bytes) -> None:
-        """Remove a value from a child trie, if there is one. The trie is removed with its last key."""
+        """Remove a value from a child trie, if there is one.
+
+        The trie is removed with its last key.
+        """
         self._set(self._child(child_key), key, None)
 
     def child_iter(
         self, child_key: bytes, prefix: bytes = b"", after: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """As `iter_prefix`, in a child trie."""
+        """Return the entries of a child trie as `iter_prefix` does."""
         trie = self.state.children.get(child_key)
         return self._merge(trie, self._child(child_key), prefix, after, top=False)
 
     def child_clear(self, child_key: bytes, prefix: bytes = b"", limit: int | None = None) -> int:
-        """As `clear_prefix`, in a child trie. Without prefix and limit it removes the whole trie."""
+        """Remove entries of a child trie as `clear_prefix` does.
+
+        Without prefix and limit, the whole trie is removed.
+        """
         trie = self.state.children.get(child_key)
         return self._clear(trie, self._child(child_key), prefix, limit, top=False)
 
     def child_root(self, child_key: bytes) -> Hash | None:
-        """The root of a child trie with the changes so far, `None` if it has no keys."""
+        """Return the root of a child trie with the changes so far, or `None` if it has no keys."""
         changes = self._children.get(child_key)
         if changes is None or not changes.values:
             return self.state.child_root(child_key)
@@ -330,13 +383,19 @@ class Storage:
         return trie.root() if trie else None
 
     def written(self) -> dict[bytes, bytes | None]:
-        """The top keys written since the last commit, in no order, with their newest values (`None`: removed)."""
+        """Return the top keys written since the last commit, with their newest values.
+
+        They are in no particular order. The value is `None` if the key was removed.
+        """
         return dict(self._top.values)
 
     # Layers, commit, recording
 
     def transaction(self) -> "Layer":
-        """A nested layer: writes in it are kept on normal exit and undone by any exception (PS-10)."""
+        """Open a nested layer.
+
+        Its writes remain on normal exit and are undone by any exception (PS-10).
+        """
         return Layer(self)
 
     def undo(self, journal: int, log: int) -> None:
@@ -351,7 +410,10 @@ class Storage:
         del self.log[log:]
 
     def commit(self) -> Hash:
-        """Write all changes; returns the root. The log stays. Raises `DefensiveFailure` if a layer is open."""
+        """Write all changes and return the root.
+
+        The log remains. Raises `DefensiveFailure` if a layer is open.
+        """
         if self.depth:
             raise DefensiveFailure("a layer is still open")
         self.state.apply(self._top.values, {child_key: c.values for child_key, c in self._children.items()})
@@ -362,7 +424,10 @@ class Storage:
         return self.state.root()
 
     def start_recording(self) -> None:
-        """Start a new record of the top keys read from the state below. While recording, a commit starts one too."""
+        """Start a new record of the top keys that are read from the state below.
+
+        While recording, a commit starts one too.
+        """
         self.recorded = {}
 
     # Shared by top and child storage
@@ -386,9 +451,15 @@ class Storage:
     def _merge(
         self, trie: StateTrie | None, changes: _Changes, prefix: bytes, after: bytes | None, *, top: bool
     ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the entries of a trie and of the changes to it, in one order.
+
+        The next changed key is sought at each step, so that writes during the iteration count.
+        """
         below = iter(()) if trie is None else trie.items(prefix, after)
         head: tuple[bytes, bytes] | None = None
-        pull = True  # whether `head` is used up; the next is pulled late, so that nothing is read ahead of the caller
+        # `pull` says that `head` is used up. The next entry is pulled late, so that reading does
+        # not run ahead of the caller.
+        pull = True
         while True:
             if pull:
                 head = next(below, None)

@@ -1,10 +1,11 @@
-"""The `System` pallet: block number, hashes and digest, the event log, accounts and their reference counters.
+"""The `System` pallet.
 
-Accounts live here, with the balances in them, as in every runtime that uses `pallet_balances` with `System` as its
-account store:
+It has the block's number, hashes and digest, the event log, and accounts with their reference
+counters. Accounts contain their balances, as in every runtime that uses `pallet_balances` with
+`System` as its account store:
 
     AccountInfo  u32 nonce, u32 consumers, u32 providers, u32 sufficients, AccountData
-    AccountData  u128 free, u128 reserved (what is on hold), u128 frozen, u128 flags
+    AccountData  u128 free, u128 reserved (on hold), u128 frozen, u128 flags
 """
 
 from collections.abc import Sequence
@@ -28,9 +29,9 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("System", 0, "frame_system", "Blocks, accounts and events.")
 MAX_CONSUMERS: Final = 128
-"""The most consumers of an account (`ConsumerLimits`)."""
+"""The maximum number of consumers of an account (`ConsumerLimits`)."""
 BLOCK_HASH_COUNT: Final = 4096
-"""How many block hashes are kept, as on Polkadot."""
+"""The number of block hashes that are stored, as on Polkadot."""
 SLOT_MILLISECONDS: Final = 6_000
 """The time from one slot of a relay chain to the next."""
 BASE_WEIGHT: Final = Weight(100_000_000, 0)
@@ -83,13 +84,17 @@ class ConsumedWeight:
     mandatory: Weight = WEIGHT_ZERO
 
     def total(self) -> Weight:
-        """All classes together."""
+        """Return the weight of all classes together."""
         return self.normal + self.operational + self.mandatory
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchEventInfo:
-    """An extrinsic's weight, class (0 normal, 1 operational, 2 mandatory) and fee (0 pays, 1 does not)."""
+    """An extrinsic's weight, class and fee.
+
+    `class_` is 0 (normal), 1 (operational) or 2 (mandatory). `pays_fee` is 0 if it pays and 1 if it
+    does not.
+    """
 
     weight: Weight
     class_: int = 0
@@ -107,7 +112,7 @@ _ACCOUNT: Final = type_info.struct("frame_system::AccountInfo", *_OF, **_COUNTER
 
 
 def per_class(info: type_info.TypeInfo) -> type_info.TypeInfo:
-    """`PerDispatchClass<T>`."""
+    """Describe `PerDispatchClass<T>`."""
     classes = dict.fromkeys(("normal", "operational", "mandatory"), info)
     return type_info.struct("frame_support::dispatch::PerDispatchClass", type_info.Parameter("T", info), **classes)
 
@@ -149,7 +154,7 @@ DIGEST: Final = StorageValue(PALLET, "Digest", "Digest of the current block.", _
 EVENTS: Final = StorageValue(PALLET, "Events", "Events of the current block.", events.encoded_records, bytes(1)).key
 EVENT_COUNT: Final = StorageValue(PALLET, "EventCount", "The number of events of the current block.", scale.u32, 0)
 EXECUTION_PHASE: Final = StorageValue(PALLET, "ExecutionPhase", "The execution phase of the block.", events.phase_codec)
-"""Stored while a block runs, removed at its end."""
+"""This item is stored while a block runs and removed at its end."""
 
 
 @event(PALLET, 0)
@@ -195,32 +200,48 @@ def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequenc
 
 
 def _begin_phase(storage: Storage, phase: events.Phase) -> None:
-    """Events deposited from now on belong to this phase. It is outside of layers: it does not roll back."""
+    """Set the phase of the events that are deposited from now on.
+
+    It is outside of layers: it does not roll back.
+    """
     EXECUTION_PHASE.put(storage, phase)
     storage.phase = phase
 
 
 def note_extrinsic(storage: Storage, index: int) -> None:
-    """Events deposited from now on belong to the extrinsic with this index."""
+    """Begin the extrinsic with this index.
+
+    Events deposited from now on belong to it.
+    """
     _begin_phase(storage, ApplyExtrinsic(index))
     storage.put(EXTRINSIC_INDEX, index.to_bytes(4, "little"))
 
 
 def note_applied(storage: Storage, count: int) -> None:
-    """All `count` extrinsics are applied. Events deposited from now on belong to finalization."""
+    """Note that all `count` extrinsics are applied.
+
+    Events deposited from now on belong to finalization.
+    """
     _begin_phase(storage, Finalization())
     storage.kill(EXTRINSIC_INDEX)
     EXTRINSIC_COUNT.put(storage, count)
 
 
 def note_outcome(storage: Storage, error: DispatchError | None, weight: Weight) -> None:
-    """Emit `ExtrinsicSuccess`, or `ExtrinsicFailed` with the error, for an extrinsic of this weight."""
+    """Emit the outcome of an extrinsic of this weight.
+
+    Emits `ExtrinsicSuccess`, or `ExtrinsicFailed` with the error.
+    """
     info = DispatchEventInfo(weight)
     events.deposit(storage, ExtrinsicSuccess(info) if error is None else ExtrinsicFailed(error, info))
 
 
 def finalize(storage: Storage) -> None:
-    """End the block: write its events, remove values of this block only, remove the oldest block hash."""
+    """End the block.
+
+    Its events are written, values that only this block needs are removed, and so is the oldest
+    block hash.
+    """
     log = events.records(storage)
     storage.put(EVENTS, events.encode_records(log))
     EVENT_COUNT.put(storage, len(log))
@@ -233,30 +254,36 @@ def finalize(storage: Storage) -> None:
 
 
 def block_number(storage: Storage) -> int:
-    """The number of the block."""
+    """Return the number of the block."""
     raw = storage.get(NUMBER.key)
     return 0 if raw is None else int.from_bytes(raw, "little")
 
 
 def encode_extrinsic(call: bytes) -> bytes:
-    """A bare version-5 extrinsic around an encoded call, with its length prefix."""
+    """Wrap an encoded call in a bare version-5 extrinsic with its length prefix."""
     return encode_compact(len(call) + 1) + b"\x05" + call
 
 
 def account(storage: Storage, who: AccountId) -> AccountInfo:
-    """The account, all zero if it does not exist."""
+    """Return the account, with zeros if it does not exist."""
     return ACCOUNT.get(storage, who)
 
 
 def inc_nonce(storage: Storage, who: AccountId) -> None:
-    """Increment the nonce of an account that exists; one without providers has no nonce."""
+    """Increment the nonce of an account that exists.
+
+    An account without providers has no nonce.
+    """
     info = ACCOUNT.get(storage, who)
     if info.providers or info.sufficients:
         ACCOUNT.insert(storage, who, replace(info, nonce=info.nonce + 1))
 
 
 def inc_providers(storage: Storage, who: AccountId) -> None:
-    """Add a provider, a reason for the account to exist. Emits `NewAccount` for the first."""
+    """Add a provider, a reason for the account to exist.
+
+    Emits `NewAccount` for the first.
+    """
     info = ACCOUNT.get(storage, who)
     ACCOUNT.insert(storage, who, replace(info, providers=info.providers + 1))
     if info.providers == 0 and info.sufficients == 0:
@@ -264,7 +291,10 @@ def inc_providers(storage: Storage, who: AccountId) -> None:
 
 
 def dec_providers(storage: Storage, who: AccountId) -> None:
-    """Remove a provider, with the last one the account. Raises `ConsumerRemaining`. Emits `KilledAccount`."""
+    """Remove a provider, and with the last one the account.
+
+    Raises `ConsumerRemaining`. Emits `KilledAccount`.
+    """
     info = ACCOUNT.get(storage, who)
     if info.providers <= 1 and info.sufficients == 0:
         if info.consumers:
@@ -277,7 +307,10 @@ def dec_providers(storage: Storage, who: AccountId) -> None:
 
 
 def inc_consumers(storage: Storage, who: AccountId) -> None:
-    """Add a consumer, a reason for which the account cannot be removed. Raises `NoProviders`, `TooManyConsumers`."""
+    """Add a consumer, a reason for which the account cannot be removed.
+
+    Raises `NoProviders`, `TooManyConsumers`.
+    """
     info = ACCOUNT.get(storage, who)
     if not info.providers:
         raise dispatch.NoProviders
@@ -294,6 +327,6 @@ def dec_consumers(storage: Storage, who: AccountId) -> None:
 
 
 def can_dec_provider(storage: Storage, who: AccountId) -> bool:
-    """Whether the account can lose one provider."""
+    """Return whether the account can lose one provider."""
     info = ACCOUNT.get(storage, who)
     return info.consumers == 0 or info.providers > 1

@@ -1,7 +1,9 @@
-"""Why an extrinsic cannot be part of a block: `TransactionValidityError`, two bytes.
+"""Reasons why an extrinsic cannot be part of a block.
 
-00 Invalid  00 Call  01 Payment  02 Future  03 Stale  04 BadProof  05 AncientBirthBlock  06 ExhaustsResources
-            08 BadMandatory  0a BadSigner
+`TransactionValidityError` is two bytes:
+
+00 Invalid  00 Call  01 Payment  02 Future  03 Stale  04 BadProof  05 AncientBirthBlock
+            06 ExhaustsResources  08 BadMandatory  0a BadSigner
 01 Unknown  00 CannotLookup  01 NoUnsignedValidator
 """
 
@@ -37,12 +39,15 @@ class Invalidity(Enum):
 
     @property
     def unknown(self) -> bool:
-        """Whether it is an `UnknownTransaction`: this chain cannot decide whether the extrinsic is valid."""
+        """Whether it is an `UnknownTransaction`.
+
+        This means that this chain cannot decide whether the extrinsic is valid.
+        """
         return self.value[0] == 1
 
 
 class InvalidTransaction(PubsubError):
-    """The extrinsic cannot be part of a block now; `why` says which check it fails."""
+    """The extrinsic cannot be part of a block now; `why` is the check that it fails."""
 
     def __init__(self, why: Invalidity, detail: str = "") -> None:
         name = "".join(word.capitalize() for word in why.name.split("_"))
@@ -50,13 +55,16 @@ class InvalidTransaction(PubsubError):
         self.why = why
 
     def encode(self) -> bytes:
-        """SCALE bytes of the `TransactionValidityError`."""
+        """Return the SCALE bytes of the `TransactionValidityError`."""
         return self.why.value
 
 
 @dataclass(frozen=True, slots=True)
 class ValidTransaction:
-    """The validity of an extrinsic for a pool: the tags that it provides and requires, and how long it stays valid."""
+    """The validity of an extrinsic for a pool.
+
+    It has the tags that the extrinsic provides and requires, and how long it stays valid.
+    """
 
     priority: int
     requires: tuple[bytes, ...]
@@ -65,7 +73,7 @@ class ValidTransaction:
     propagate: bool = True
 
     def encode(self) -> bytes:
-        """SCALE bytes."""
+        """Return the SCALE bytes."""
         return valid_transaction.encode(self)
 
 
@@ -79,7 +87,7 @@ class Room(Protocol):
     """The room that is left in a block."""
 
     def fits(self, weight: Weight, length: int) -> bool:
-        """Whether an extrinsic of this weight and this many bytes fits."""
+        """Return whether an extrinsic of this weight and this many bytes fits."""
 
     def use(self, storage: Storage, weight: Weight, length: int) -> None:
         """Count the weight and the bytes that an extrinsic used."""

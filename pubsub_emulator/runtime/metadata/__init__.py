@@ -1,4 +1,7 @@
-"""Metadata V14 to V16. Read `outer` (types of the whole runtime), `registry` (how types are numbered), `versions`."""
+"""Metadata V14 to V16.
+
+Read `outer` (types of the whole runtime), `registry` (the numbering of types) and `versions`.
+"""
 
 from pubsub_emulator.runtime.metadata.outer import type_names as type_names
 from pubsub_emulator.runtime.metadata.registry import Registry as Registry

@@ -1,6 +1,8 @@
-"""The types that belong to a runtime as a whole: its call, event, error, origin and hold reason, and its extrinsic.
+"""The types that belong to a runtime as a whole.
 
-Their paths are those that clients know Polkadot's by; the pallets' own enums are at `<crate>::pallet::Call` and so on.
+They are its call, event, error, origin and hold reason, and its extrinsic. Their paths are those
+under which clients know Polkadot's. The pallets' own enums are at `<crate>::pallet::Call` and so
+on.
 """
 
 from collections.abc import Iterable
@@ -24,7 +26,7 @@ _BOXED_CALL: Final = "Box<<T as Config>::RuntimeCall>"
 
 
 def call_enum(pallet: Hooks) -> TypeInfo | None:
-    """`pallet::Call`, `None` for a pallet without calls."""
+    """Return `pallet::Call`, or `None` for a pallet without calls."""
     infos = calls_of(type(pallet))
     if not infos:
         return None
@@ -41,12 +43,16 @@ def call_enum(pallet: Hooks) -> TypeInfo | None:
 
 
 def _field(info: TypeInfo, name: str) -> Field:
-    """A field with its type as text, which clients need: to subxt it says what would be infinitely large."""
+    """Return a field with the name of its type.
+
+    Clients need the name: it tells subxt that a type contains itself, which would be infinitely
+    large.
+    """
     return Field(info, name, _BOXED_CALL if info == CALL else type_info.rust_name(info))
 
 
 def event_enum(pallet: Pallet) -> TypeInfo | None:
-    """`pallet::Event`, `None` for a pallet without events."""
+    """Return `pallet::Event`, or `None` for a pallet without events."""
     if not pallet.events:
         return None
     variants = tuple(
@@ -62,7 +68,7 @@ def event_enum(pallet: Pallet) -> TypeInfo | None:
 
 
 def error_enum(pallet: Pallet) -> TypeInfo | None:
-    """`pallet::Error`, `None` for a pallet without errors."""
+    """Return `pallet::Error`, or `None` for a pallet without errors."""
     if pallet.errors is None:
         return None
     variants = tuple(Variant(error.name, int(error), docs=type_info.docs(error.doc)) for error in pallet.errors)
@@ -75,7 +81,7 @@ def _outer(rust: str, inner: Iterable[tuple[Pallet, TypeInfo | None]]) -> type_i
 
 
 def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
-    """The types behind the `Named` types on this chain, except those of XCM."""
+    """Return the types behind the `Named` types on this chain, except those of XCM."""
     crate, pallets = runtime.crate, tuple(each.pallet for each in runtime.pallets)
     return {
         "RuntimeCall": _outer(f"{crate}::RuntimeCall", ((each.pallet, call_enum(each)) for each in runtime.pallets)),

@@ -1,9 +1,10 @@
-"""The portable registry: every type that metadata refers to, numbered in the order of its first use.
+"""The portable registry: every type that metadata refers to, numbered by its first use.
 
 PortableRegistry  Vec<(Compact id, Type)>
 Type              Vec<str> path, Vec<(str, Option<Compact>)> params, TypeDef, Vec<str> docs
-TypeDef           00 Composite Vec<Field> | 01 Variant Vec<Variant> | 02 Sequence id | 03 Array u32 id
-                  04 Tuple Vec<id> | 05 Primitive u8 | 06 Compact id | 07 BitSequence store id, order id
+TypeDef           00 Composite Vec<Field> | 01 Variant Vec<Variant> | 02 Sequence id
+                  03 Array u32 id | 04 Tuple Vec<id> | 05 Primitive u8 | 06 Compact id
+                  07 BitSequence store id, order id
 Field             Option<str> name, id, Option<str> type name, Vec<str> docs
 Variant           str name, Vec<Field>, u8 index, Vec<str> docs
 """
@@ -20,22 +21,27 @@ _BIT_ORDER: Final = type_info.Composite(("bitvec", "order", "Lsb0"))
 
 
 class _Structures:
-    """Numbers the parts of types, so that equal types are found without comparing them as a whole."""
+    """A numbering of the parts of types.
+
+    By it, equal types are found without comparing them as a whole.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], int] = {}
         self._seen: dict[int, tuple[TypeInfo, int]] = {}
 
     def of(self, info: TypeInfo) -> int:
-        """One number for all equal types."""
+        """Return one number for all equal types."""
         seen = self._seen.get(id(info))
         if seen is not None:
             return seen[1]
         number = self._known.setdefault(self._key(info), len(self._known))
-        self._seen[id(info)] = (info, number)  # the object is kept, so that its id is not used again
+        # The object is stored too, so that Python does not reuse its id.
+        self._seen[id(info)] = (info, number)
         return number
 
     def _key(self, info: TypeInfo) -> tuple[object, ...]:
+        """Return a key that is equal for equal types, with numbers in place of inner types."""
         match info:
             case type_info.Primitive(name) | type_info.Named(name):
                 return type(info), name
@@ -61,17 +67,20 @@ class _Structures:
 
 
 class Registry:
-    """Numbers types; equal types have one number."""
+    """A numbering of types, in which equal types have one number."""
 
     def __init__(self, names: Mapping[str, TypeInfo]) -> None:
-        """`names` has the types behind `type_info.Named` types."""
+        """Begin an empty registry; `names` has the types behind `type_info.Named` types."""
         self._names = names
         self._structures = _Structures()
         self._ids: dict[int, int] = {}
         self._types: list[bytes] = []
 
     def id_of(self, info: TypeInfo) -> int:
-        """The number of a type, which is added if it is new. Raises `DefensiveFailure` for an unknown name."""
+        """Return the number of a type, which is added if it is new.
+
+        Raises `DefensiveFailure` for an unknown name.
+        """
         structure = self._structures.of(info)
         number = self._ids.get(structure)
         if number is not None:
@@ -86,23 +95,25 @@ class Registry:
                 return number
             info = found
         number = len(self._types)
-        self._ids[structure] = self._ids[self._structures.of(info)] = number  # first, for it may contain itself
+        # The number is noted before the type is encoded, because the type may contain itself.
+        self._ids[structure] = self._ids[self._structures.of(info)] = number
         self._types.append(b"")
         self._types[number] = self._encode(info)
         return number
 
     def encode(self) -> bytes:
-        """SCALE bytes of the registry."""
+        """Return the SCALE bytes of the registry."""
         parts = [encode_compact(len(self._types))]
         for number, encoded in enumerate(self._types):
             parts += (encode_compact(number), encoded)
         return b"".join(parts)
 
     def compact(self, info: TypeInfo) -> bytes:
-        """The number of a type, encoded."""
+        """Return the number of a type, encoded as `Compact`."""
         return encode_compact(self.id_of(info))
 
     def _encode(self, info: TypeInfo) -> bytes:
+        """Encode the definition of a type, and add the types that it contains."""
         match info:
             case type_info.Primitive(name):
                 return _type((), b"\x00", bytes((5, type_info.PRIMITIVES.index(name))))
@@ -145,21 +156,21 @@ def _type(path: tuple[str, ...], params: bytes, definition: bytes, docs: tuple[s
 
 
 def vector(parts: Iterable[bytes]) -> bytes:
-    """`Vec` of encoded items."""
+    """Encode a `Vec` of encoded items."""
     listed = list(parts)
     return encode_compact(len(listed)) + b"".join(listed)
 
 
 def text(value: str) -> bytes:
-    """`str`."""
+    """Encode a `str`."""
     return encode_bytes(value.encode())
 
 
 def maybe_text(value: str | None) -> bytes:
-    """`Option<str>`."""
+    """Encode an `Option<str>`."""
     return b"\x00" if value is None else b"\x01" + text(value)
 
 
 def texts(values: Iterable[str]) -> bytes:
-    """`Vec<str>`."""
+    """Encode a `Vec<str>`."""
     return vector(text(value) for value in values)
