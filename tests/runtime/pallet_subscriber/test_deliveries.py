@@ -34,6 +34,7 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
 )
 from pubsub_emulator.runtime.pallet_subscriber.handler import (
     HANDLERS,
+    VALUES,
     HandlerContext,
     HandlerError,
     HandlerTaken,
@@ -343,6 +344,20 @@ def test_genesis_refuses_subscriptions_that_are_no_keys_ps30() -> None:
             integrity_test(replace(make_spec(), subscriptions={P: wrong}))  # type: ignore[dict-item]
     with pytest.raises(ImpossibleConfig):
         integrity_test(replace(make_spec(), subscriptions={ParaId(2): (KEY,), ParaId(1): (KEY,)}))
+
+
+def test_the_handler_store_has_the_newest_value_of_each_entry_and_forgets_what_is_removed() -> None:
+    keys = numbered(3)
+    subscriber = Subscriber(make_spec({1000: keys}, handler="store"))
+
+    def kept() -> dict[bytes, bytes]:
+        return dict(VALUES.items(subscriber.storage, ParaId(1000)))
+
+    subscriber.block(Relay(1, {1000: {key: entry(b"one") for key in keys}}), handler=HANDLERS["store"])
+    assert kept() == dict.fromkeys(keys, b"one")
+    changed = {keys[0]: entry(b"one"), keys[1]: entry(b"two")}
+    subscriber.block(Relay(2, {1000: changed}), handler=HANDLERS["store"])
+    assert kept() == {keys[0]: b"one", keys[1]: b"two"}
 
 
 def test_a_registered_handler_can_be_named_by_a_runtime() -> None:

@@ -6,6 +6,7 @@ import pytest
 from support.page_verifier import INFO_ROW, cost
 from support.world import ME, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
+from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import entry_length, node_cost
 from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG, hrmp_ingress_channel_index
@@ -182,6 +183,17 @@ def test_ps51_the_last_byte_of_the_budget_may_be_charged_and_no_byte_more() -> N
         meter.check()
     with pytest.raises(Stopped):
         meter.read(blake2_256(b""), b"key", 3)
+
+
+@pytest.mark.parametrize("length", [0, 63, 64, 16_383, 16_384, 70_000])
+def test_a_node_is_charged_its_length_and_the_prefix_of_its_length(length: int) -> None:
+    """PS-43: the walk has a short way to this figure, which must not part from it where the prefix grows."""
+    node = b"n" * length
+    name = blake2_256(node)
+    meter = Meter(make_spec(), {name: node}, 1_048_576)
+    assert meter.read(name, b"key", 0) == node
+    assert meter.used == len(scale.encode_bytes(node)) == node_cost(length)
+    assert meter.taken == {name: node}
 
 
 RESERVE = 600 + ROW_COST
