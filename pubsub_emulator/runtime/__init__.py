@@ -1,1 +1,4 @@
-"""The logic of the chains: storage, calls, blocks, and the pallets of relay chain and parachains."""
+"""The logic of the chains.
+
+It consists of storage, calls, blocks, and the pallets of relay chain and parachains.
+"""

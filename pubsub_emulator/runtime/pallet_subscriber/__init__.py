@@ -1,4 +1,6 @@
-"""The subscriber's pallet: what to read of the relay state (`plan`), and what to do with it (`apply`).
+"""The subscriber's pallet.
 
-Read `config`, `storage`, `plan`, `child_trie`, `apply`. `plan` is pure: collator, chain and audit run it.
+`plan` decides which parts of the relay state are read, and `apply` writes the result. Read
+`config`, `storage`, `plan`, `child_trie` and `apply`. `plan` is pure: collator, chain and audit run
+it.
 """

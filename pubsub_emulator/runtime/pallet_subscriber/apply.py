@@ -1,4 +1,7 @@
-"""Writes the result of a walk to the state (PS-60 to PS-68). `plan` decides everything and writes nothing."""
+"""Writing of a walk's result to the state (PS-60 to PS-68).
+
+`plan` makes all decisions and writes nothing.
+"""
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor, ttl_state
@@ -20,7 +23,10 @@ from pubsub_emulator.runtime.rules import Rules, rules_of
 
 @value_type
 class Delivery:
-    """One callback. For a removal `value` and `ttl_state` are `None` and `entry_hash` is that of the removed entry."""
+    """One callback.
+
+    For a removal, `value` and `ttl_state` are `None` and `entry_hash` is that of the removed entry.
+    """
 
     publisher: ParaId
     key: PubsubKey
@@ -50,7 +56,8 @@ def apply(
         _store_result(storage, publisher, roots, rules)
     if rules.roots is not None:
         roots = dict(sorted(rules.roots(before, roots).items()))
-    items.LAST_RELAY_PARENT.put(storage, relay_parent)  # before any handler asks how fresh an entry is
+    # Handlers may ask how fresh an entry is, so the relay parent is stored before they run.
+    items.LAST_RELAY_PARENT.put(storage, relay_parent)
     disabled = {para for para, publisher in plan.publishers.items() if publisher.disabled is not None}
     now = rules.time(relay_parent, plan.statics.values.get(CURRENT_SLOT))
     deliver = _Deliverer(storage, spec, now, handler).deliver
@@ -63,7 +70,10 @@ def apply(
 
 
 def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, roots: dict[ParaId, Hash]) -> None:
-    """Drop cache and root of every changed key set, visited or not (PS-63). `repack` has handled dropped keys."""
+    """Drop cache and root of every changed key set, visited or not (PS-63).
+
+    `repack` has already moved or removed the rows of deliveries.
+    """
     if not plan.changed_key_sets:
         return
     for para in plan.changed_key_sets:
@@ -95,7 +105,10 @@ def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId
 
 
 class _Deliverer:
-    """Records deliveries, and calls the handler for each in a storage layer (PS-64 to PS-66)."""
+    """A recorder of deliveries.
+
+    It calls the handler for each delivery in a storage layer (PS-64 to PS-66).
+    """
 
     def __init__(
         self, storage: Storage, spec: RuntimeSpec, now: RelayBlockNumber, handler: SubscriptionHandler
@@ -109,7 +122,10 @@ class _Deliverer:
         self._rule = rules_of(spec.rules).deliver
 
     def deliver(self, change: Change) -> Delivery | None:
-        """Record one change, call the handler, and deposit the event. `None` if a rule withholds it."""
+        """Record one change, call the handler, and deposit the event.
+
+        Returns `None` if a rule withholds the change.
+        """
         para, key, entry_hash, entry = change
         value = state = None
         cell = NOTHING
@@ -132,6 +148,7 @@ class _Deliverer:
         return Delivery(para, key, entry_hash, value, state, failed)
 
     def _call(self, para: ParaId, key: PubsubKey, value: bytes | None, state: TtlState | None) -> bool:
+        """Call the handler in a storage layer, and return whether it succeeded."""
         context = HandlerContext(self._storage, self._limit)
         try:
             with self._layer:
@@ -141,16 +158,22 @@ class _Deliverer:
                     self._handler.on_data_updated(context, para, key, value, state)
                 context.ensure_within_limit()
         except KeyboardInterrupt:
-            raise  # it concerns the whole program and not the handler
-        except BaseException as error:  # a handler is a stranger's code: whatever it raises is its failure (PS-66)
+            # An interrupt concerns the whole program and not the handler.
+            raise
+        # A handler is a stranger's code, so any exception is its failure (PS-66).
+        except BaseException as error:
             if isinstance(error, PubsubError) and error.is_infrastructure:
-                raise  # the state could not be read: nothing follows for the handler
+                # If the state cannot be read, this says nothing about the handler.
+                raise
             return False
         return True
 
 
 def current_ttl_state(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> TtlState | None:
-    """Freshness of an item as last delivered, at the newest relay parent; none when it is absent (PS-65)."""
+    """Return how long an item is still fresh at the newest relay parent (PS-65).
+
+    This counts from its last delivery. Returns `None` if the item is absent.
+    """
     row = delivered.get(storage, spec, para, key)
     now = items.LAST_RELAY_PARENT.get(storage)
     return None if row is None or now is None else ttl_state(row.ttl, row.when_inserted, now)

@@ -1,4 +1,7 @@
-"""The pallet's calls, for governance only (PS-67). Each is about one publisher."""
+"""The pallet's calls, for governance only (PS-67).
+
+Each concerns one publisher.
+"""
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
@@ -19,7 +22,10 @@ _CALL_WEIGHT = Weight(50_000_000, 4096)
 
 
 class SubscriberCalls(Hooks):
-    """The calls of the pallet `Subscriber`; its constants are those of `spec`, if given."""
+    """The calls of the pallet `Subscriber`.
+
+    Its constants are those of `spec`, if given.
+    """
 
     pallet = PALLET
 
@@ -62,7 +68,7 @@ class SubscriberCalls(Hooks):
         deposit(storage, events.PublisherEnabled(para))
 
     def constants(self) -> tuple[Constant, ...]:
-        """The runtime's figures, without its subscriptions."""
+        """Return the runtime's figures, without its subscriptions."""
         spec, policies = self._spec, tuple(CachePolicy)
         if spec is None:
             return ()
@@ -82,19 +88,25 @@ class SubscriberCalls(Hooks):
 
 
 def _keys(storage: Storage, para: ParaId) -> tuple[PubsubKey, ...]:
-    """The keys of a publisher that the runtime subscribes to."""
+    """Return the keys of a publisher to which the runtime subscribes."""
     return runtime_spec(storage).subscriptions.get(para, ())
 
 
 def look_up(storage: Storage, para: ParaId) -> bool:
-    """Read the rows that every call about a publisher reads. Returns whether anything is cached of it."""
+    """Read the rows that every call about a publisher reads.
+
+    Returns whether the cache has anything of the publisher.
+    """
     items.DISABLED_PUBLISHERS.contains(storage, para)
     cached = bool(items.CACHE_INFO.get(storage, para).nodes)
     return next(iter(items.CACHE_SLOTS.items(storage, para)), None) is not None or cached
 
 
 def forget(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> bool:
-    """Drop a publisher's processed root and its cache for `keys`. Returns whether there was a root."""
+    """Drop a publisher's processed root and its cache for `keys`.
+
+    Returns whether there was a root.
+    """
     roots = dict(items.PROCESSED_ROOTS.get(storage))
     known = roots.pop(para, None) is not None
     drop_cache(storage, para, keys)

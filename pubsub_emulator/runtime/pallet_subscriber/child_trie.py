@@ -25,11 +25,14 @@ def _shared_with_next(keys: tuple[PubsubKey, ...]) -> tuple[int, ...]:
 
 
 _NO_LIMIT: Final = 1 << 32
-"""More nodes than any path has."""
+"""A number of nodes or nibbles that is greater than that of any path."""
 
 
 class ChildTrie(Descent):
-    """The descent of one publisher's child trie: where its nodes come from, and where it may end early."""
+    """The descent of one publisher's child trie.
+
+    It decides where the nodes come from, and where the descent may end early.
+    """
 
     def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
         self.rules = rules_of(view.spec.rules)
@@ -47,13 +50,17 @@ class ChildTrie(Descent):
         self.delivered = view.delivered(meter, publisher.para, publisher.keys)
         self.most_nodes = _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
         self.entered = False
-        # For the current item: the depths at which to ask the cache, and how many items the cache has resolved.
+        # For the current item: the depths at which to ask the cache, and how many items the cache
+        # has resolved.
         self.places: Mapping[int, int] = {}
         self.alone_from = _NO_LIMIT
         self.known = 0
 
     def enter(self, at: int) -> None:
-        """Read the root node, once, for `keys[at]`. The root of an empty trie need not be read."""
+        """Read the root node, once, for `keys[at]`.
+
+        The root of an empty trie need not be read.
+        """
         if not self.entered:
             self.at = at
             node = EMPTY_NODE if self.root == EMPTY_TRIE_ROOT else self.child(self.root, 0, 0)
@@ -62,11 +69,16 @@ class ChildTrie(Descent):
             self.entered = True
 
     def resolve(self, at: int) -> int:
-        """Resolve `keys[at]`; returns how many items (PS-69). Raises `Stopped`, `Cut`, `Disabled`, `BadNode`."""
+        """Resolve `keys[at]`, and return how many items are resolved by that (PS-69).
+
+        Raises `Stopped`, `Cut`, `Disabled` and `BadNode`.
+        """
         remembers = self.cache.keeps_references
         if remembers:
             self.places, self.alone_from, self.known = self.cache.places[at], self.cache.alone_from[at], 0
-            if self.below:  # the cache counts nibbles of the publisher's own keys
+            # The cache counts nibbles of the publisher's own keys, without the prefix of a rule
+            # `place`.
+            if self.below:
                 self.places = {depth + self.below: place for depth, place in self.places.items()}
                 self.alone_from += self.below
         kind, payload, depth = self.find(at)
@@ -90,9 +102,11 @@ class ChildTrie(Descent):
         return 1
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:
-        """The child node: free if already taken, else from the cache, else from the source (PS-43).
+        """Return the child node from where it costs least (PS-43).
 
-        `None` if nothing changed below it (PS-69). Raises `Disabled` if the path is too long (PS-68).
+        It is free if it is already taken, else it comes from the cache, else from the source.
+        Returns `None` if nothing changed below it (PS-69). Raises `Disabled` if the path is too
+        long (PS-68).
         """
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
@@ -109,18 +123,21 @@ class ChildTrie(Descent):
         return node
 
     def inline(self, node: bytes, depth: int, above: int) -> bool:
-        """As `child`; the reference of an inline node is its hash."""
+        """Return whether to go on into an inline child, under the conditions of `child`.
+
+        The reference of an inline node for the cache is its hash.
+        """
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
         return depth not in self.places or not self.covered_by_slot(blake2_256(node), depth)
 
     def covered_by_slot(self, reference: Hash, depth: int) -> bool:
-        """Whether nothing changed below `reference`, because its slot holds it (PS-69)."""
+        """Return whether nothing changed below `reference`, because its slot holds it (PS-69)."""
         self.known = self.cache.covers(self.at, self.places[depth], reference)
         return self.known > 0
 
     def is_last_delivered(self, reference: Hash, depth: int) -> bool:
-        """Whether `reference` is the leaf that was last delivered under the key (PS-69)."""
+        """Return whether `reference` is the leaf that was last delivered under the key (PS-69)."""
         delivered = self.delivered.read(self.at)
         if delivered is None:
             self.alone_from = _NO_LIMIT
@@ -131,7 +148,7 @@ class ChildTrie(Descent):
         return False
 
     def cached(self, reference: Hash) -> bytes | None:
-        """A node that this walk visited before, for free, else one of the cache, charged."""
+        """Return a node that this walk visited before, for free, else one of the cache, charged."""
         node = self.visited.get(reference)
         if node is None:
             self.meter.check()
@@ -139,7 +156,10 @@ class ChildTrie(Descent):
         return node
 
     def value(self, at: int, entry_hash: Hash, data: bytes | None) -> None:
-        """Note the change of `keys[at]`, whose value is read unless given as `data`. Values are not cached (PS-45)."""
+        """Note the change of `keys[at]`.
+
+        Its value is `data`, or is read if that is `None`. Values are not cached (PS-45).
+        """
         key = self.publisher.keys[at]
         if data is None:
             before = self.meter.used

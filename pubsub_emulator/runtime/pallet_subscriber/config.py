@@ -1,7 +1,7 @@
 """The configuration of a parachain's runtime, and the limits derived from it.
 
-It is stored SCALE-encoded under `:code`, so a state alone says how blocks on it are executed, and a runtime upgrade
-between two blocks is a write to one key (PS-33).
+It is stored SCALE-encoded under `:code`. So a state alone says how blocks on it are executed, and a
+runtime upgrade between two blocks is a write to one key (PS-33).
 """
 
 from collections.abc import Mapping
@@ -24,17 +24,26 @@ from pubsub_emulator.runtime.framework.message_chains import message_allowance
 from pubsub_emulator.runtime.rules import RuleFailed, Rules, RulesError, chosen, rules_of
 
 ROW_COST: Final = 160
-"""Bytes charged for a row of the parachain's own state, in place of its path in the storage proof (PS-43, PS-45)."""
+"""Bytes charged for a row of the parachain's own state (PS-43, PS-45).
+
+They stand for the row's path in the storage proof.
+"""
 
 MIN_BUDGET: Final = 1_048_576
 """The bytes that pub-sub may always use (PS-50)."""
 
 MIN_ITEM_COST: Final = 600
-"""Bytes; more than the largest branch over 32-byte keys, which has 564 (PS-51)."""
+"""The minimum cost of an item in bytes (PS-51).
+
+It is more than the largest branch over 32-byte keys, which has 564 bytes.
+"""
 
 
 PACKED_ROW: Final = 640
-"""Sixteen packed `LastDelivered` entries: the largest row that policy `slots` reads at once."""
+"""Bytes of sixteen packed `LastDelivered` entries.
+
+This is the largest row that policy `slots` reads at once.
+"""
 
 DEFAULT_HANDLER_WEIGHT: Final = Weight(500_000_000, 65_536)
 """The limit of one callback: half a millisecond and 64 KiB."""
@@ -49,7 +58,7 @@ class CachePolicy(Enum):
 
 
 class ImpossibleConfig(PubsubError):
-    """The rules cannot be kept with this configuration; the message gives the figures."""
+    """The rules cannot hold with this configuration; the message has the figures."""
 
 
 Keys = tuple[PubsubKey, ...]
@@ -59,14 +68,20 @@ Subscriptions = Mapping[ParaId, Keys]
 
 
 def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subscriptions:
-    """The declared subscriptions in the form of a walk: duplicates merged, empty lists dropped, sorted (PS-30)."""
+    """Return the declared subscriptions in the form of a walk (PS-30).
+
+    Duplicates are merged, empty lists dropped, and publishers and keys sorted.
+    """
     flat = sorted({(para, key) for para, keys in declared for key in keys})
     return {para: tuple(key for _, key in items) for para, items in groupby(flat, key=lambda item: item[0])}
 
 
 @lru_cache(maxsize=4096)
 def key_set_hash(keys: Keys) -> Hash:
-    """blake2_256 of the SCALE of a publisher's sorted keys, as `SubscriptionHash` holds it."""
+    """Return the hash of a publisher's subscribed keys for `SubscriptionHash`.
+
+    It is the blake2_256 of the SCALE encoding of the sorted keys.
+    """
     return blake2_256(scale.encode_compact(len(keys)) + b"".join(keys))
 
 
@@ -74,8 +89,9 @@ def key_set_hash(keys: Keys) -> Hash:
 class RuntimeSpec:
     """A parachain's runtime, as data.
 
-    Sizes and costs are in bytes; `handler_weight`, in ps and bytes, is for one callback. `max_value_length` and
-    `max_stored_keys` are the relay chain's limits, which determine the largest node and the largest cache.
+    Sizes and costs are in bytes. `handler_weight`, in ps and bytes, is the limit of one callback.
+    `max_value_length` and `max_stored_keys` are the relay chain's limits, which determine the
+    largest node and the largest cache.
     """
 
     para_id: ParaId
@@ -92,12 +108,21 @@ class RuntimeSpec:
     handler: str = "observe"
     handler_weight: Weight = DEFAULT_HANDLER_WEIGHT
     accounts: bool = False
-    """Whether the chain has accounts and accepts signed extrinsics. No upgrade changes it."""
+    """Whether the chain has accounts and accepts signed extrinsics.
+
+    Upgrades do not change it.
+    """
     rules: bytes = field(default_factory=lambda: chosen().digest)
-    """The digest of the rules under which blocks are made and judged, empty for the shipped ones."""
+    """The digest of the rules under which blocks are made and judged.
+
+    It is empty for the shipped rules.
+    """
 
     def ruled(self) -> "RuntimeSpec":
-        """This runtime as its rules have it. Raises `RuleFailed`."""
+        """Return this runtime as its rule `runtime` changes it.
+
+        Raises `RuleFailed`.
+        """
         rules = rules_of(self.rules)
         if rules.runtime is None:
             return self
@@ -113,7 +138,10 @@ class RuntimeSpec:
         return max(allowed - MIN_BUDGET, 0) if self.reserve_minimum else allowed
 
     def budget(self, messages_used: int) -> int:
-        """Bytes that pub-sub may use next to messages of `messages_used` bytes, at least 1 MiB (PS-50)."""
+        """Return the bytes that pub-sub may use beside messages of `messages_used` bytes (PS-50).
+
+        They are at least 1 MiB.
+        """
         return max(self.allowed_pov - messages_used, MIN_BUDGET)
 
     @property
@@ -123,19 +151,28 @@ class RuntimeSpec:
         return max(MIN_ITEM_COST, packed, node_cost(entry_length(self.max_value_length)))
 
     def encode(self) -> bytes:
-        """SCALE bytes, the parachain's `:code`."""
+        """Return the SCALE bytes, which are the parachain's `:code`."""
         return spec_codec.encode(self)
 
 
 MAX_EXTRINSICS: Final = 128 * 1024
-"""Bytes of signed extrinsics in one block of a chain with accounts, including the proof sizes of their weights."""
+"""Bytes of signed extrinsics in one block of a chain with accounts.
+
+The proof sizes of their weights are included.
+"""
 
 _MAX_STATIC_BYTES: Final = 64 * 1024
-"""A generous bound on the paths of the static keys: the largest real proof carried under 42 KiB of them."""
+"""A generous bound on the paths of the static keys.
+
+The largest real proof had less than 42 KiB of them.
+"""
 
 
 def loaded_rules(spec: RuntimeSpec) -> Rules:
-    """The rules of a runtime. Raises `ImpossibleConfig` if they are not loaded."""
+    """Return the rules of a runtime.
+
+    Raises `ImpossibleConfig` if they are not loaded.
+    """
     try:
         return rules_of(spec.rules)
     except RulesError as error:
@@ -143,7 +180,10 @@ def loaded_rules(spec: RuntimeSpec) -> Rules:
 
 
 def integrity_test(spec: RuntimeSpec) -> None:
-    """Raise `ImpossibleConfig`, with the figures, for a runtime that cannot work (PS-50, PS-55, PS-62)."""
+    """Check that a runtime can work (PS-50, PS-55, PS-62).
+
+    Raises `ImpossibleConfig` with the figures otherwise.
+    """
     loaded_rules(spec)
     allowed = message_allowance(spec.max_pov_size)
     reserve = spec.max_pov_size - allowed
@@ -178,21 +218,29 @@ _MAX_TOP_PATH: Final = 16
 
 
 def largest_structure(keys: int) -> int:
-    """An upper bound, in bytes, on the cost of all nodes of a trie with `keys` 32-byte keys and detached values.
+    """Return an upper bound on the cost of all nodes of a trie, in bytes.
 
-    There are at most n leaves and n - 1 branches. Each node but the root is referred to once (33 bytes); each has a
-    header, a bitmap or value hash and a length prefix; and every branch can be paired with a leaf of its own below it,
-    so that partial keys take at most 32 bytes and two halves a pair.
+    The trie has `keys` 32-byte keys and detached values. There are at most n leaves and n - 1
+    branches. Each node but the root is referred to once (33 bytes). Each has a header, a bitmap or
+    value hash, and a length prefix. Every branch can be paired with a leaf of its own below it, so
+    that partial keys take at most 32 bytes and two halves a pair.
     """
     references = 33 * max(2 * keys - 2, 0)
     return references + keys * (32 + 2 + 36) + max(keys - 1, 0) * 8
 
 
 _SLOTS_A_KEY: Final = 72
-"""Charges for rows of slots, by key: at most one row for five keys, and little more than one slot a key."""
+"""Charges for rows of slots, by key.
+
+There is at most one row for five keys, and little more than one slot a key.
+"""
 
 
 def _check_cache_fits(spec: RuntimeSpec) -> None:
+    """Check that any publisher can complete in one block within the minimum budget.
+
+    The cache must also have room for all of its nodes. Raises `ImpossibleConfig` otherwise.
+    """
     keys = spec.max_stored_keys
     structure = largest_structure(keys)
     if spec.cache is CachePolicy.NODES and spec.max_cache_bytes < structure:
@@ -271,7 +319,8 @@ def _read_spec(reader: Reader) -> RuntimeSpec:
     spec = RuntimeSpec(**{name: codec.read(reader) for name, codec in _FIELDS.items()}, rules=b"")
     if not reader.remaining():
         return spec
-    at, flags = reader.pos, reader.u8()  # 1 for `accounts`, 2 for rules, whose digest follows
+    # The flags are 1 for `accounts` and 2 for rules, whose digest follows.
+    at, flags = reader.pos, reader.u8()
     if flags not in {1, 2, 3}:
         raise ScaleError(f"only 01, or 02 or 03 and a digest, may follow a runtime, at offset {at}")
     return replace(spec, accounts=bool(flags & 1), rules=reader.take(32) if flags & 2 else b"")
@@ -282,7 +331,10 @@ spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read
 
 @lru_cache(maxsize=64)
 def decode_spec(code: bytes) -> RuntimeSpec:
-    """The runtime that `code` describes. The last ones are cached. Raises `ScaleError`."""
+    """Return the runtime that `code` describes.
+
+    The last results are cached. Raises `ScaleError`.
+    """
     return spec_codec.decode(code)
 
 
@@ -290,9 +342,12 @@ class Rows(Protocol):
     """A state's top trie, or the storage over a state."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`."""
+        """Return the value under `key`."""
 
 
 def runtime_spec(rows: Rows) -> RuntimeSpec:
-    """The runtime that is stored under `:code`, with which the next block is executed. Raises `ScaleError`."""
+    """Return the runtime under `:code`, with which the next block is executed.
+
+    Raises `ScaleError`.
+    """
     return decode_spec(rows.get(CODE) or b"")

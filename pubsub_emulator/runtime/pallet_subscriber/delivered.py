@@ -1,16 +1,19 @@
-"""The entries delivered last, in one of two forms: one row per item, or one row per sixteen items.
+"""The entries delivered last: one row per item, or one row per sixteen items.
 
-The policies `nodes` and `none` read one row per item (`LastDelivered`), at `ROW_COST` each. The policy `slots` reads
-packed rows (`LastDeliveredPacked`), in which sixteen items share one path of the parachain's trie.
+The policies `nodes` and `none` read one row per item (`LastDelivered`), at `ROW_COST` each. The
+policy `slots` reads packed rows (`LastDeliveredPacked`), in which sixteen items share one path of
+the parachain's trie.
 
-    key          [u8; 8]       the start of the key set's hash: positions mean nothing under another set
+    key          [u8; 8]       the start of the key set's hash, since positions mean nothing under
+                               another set
                  u32           the number of the row
-    value        40 bytes      for each of the next sixteen subscribed keys of the publisher, in key order:
-                               entry hash, u32 ttl, u32 when_inserted; zeros when nothing was delivered
+    value        40 bytes      for each of the next sixteen subscribed keys of the publisher, in key
+                               order: entry hash, u32 ttl, u32 when_inserted; zeros when nothing
+                               was delivered
 
-The mark of the key set is in the key and not in the value, so that equal rows are stored, and proven, once. A row of
-another key set is never read, so a leftover row could cause a second delivery but never prevent one. `repack` moves
-rows when a runtime upgrade changes keys or policy.
+The mark of the key set is in the key and not in the value, so that equal rows are stored, and
+proven, once. A row of another key set is never read, so a leftover row could cause a second
+delivery but never prevent one. `repack` moves rows when a runtime upgrade changes keys or policy.
 """
 
 from bisect import bisect_left
@@ -25,14 +28,14 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered, decode_last_delivered
 
 PACK: Final = 16
-"""Items in a packed row."""
+"""The number of items in a packed row."""
 
 _MARK: Final = 8
 _ROW: Final = 40
 _HASH: Final = 32
-"""The entry hash comes first in a row."""
+"""The length of the entry hash, which comes first in a row."""
 NOTHING: Final = bytes(_ROW)
-"""Instead of a row: nothing was delivered."""
+"""The place of an item of which nothing was delivered."""
 
 
 @lru_cache(maxsize=4096)
@@ -46,12 +49,15 @@ def _packed_prefix(para: ParaId) -> bytes:
 
 
 _recent: Final[list[tuple[ParaId, Keys, bytes]]] = [(ParaId(-1), (), b"")]
-"""The last publisher asked for. Without it, each row would hash all keys of the publisher to find them in a cache, in
-quadratic time."""
+"""The last publisher and key set, with the prefix of their packed rows.
+
+Without it, each row would hash all keys of the publisher to find them in a cache, in quadratic
+time.
+"""
 
 
 def _packed_rows(para: ParaId, keys: Keys) -> bytes:
-    """The prefix of the storage keys of a publisher's packed rows."""
+    """Return the prefix of the storage keys of a publisher's packed rows."""
     known_para, known_keys, prefix = _recent[0]
     if known_keys is not keys or known_para != para:
         prefix = _packed_prefix(para) + key_set_hash(keys)[:_MARK]
@@ -64,7 +70,7 @@ def _packed_key(para: ParaId, keys: Keys, number: int) -> bytes:
 
 
 def _current(row: bytes | None, keys: Keys, number: int) -> bytes:
-    """The stored packed row, or an empty one if there is none."""
+    """Return the stored packed row, or an empty one if there is none."""
     return NOTHING * len(keys[number * PACK : (number + 1) * PACK]) if row is None else row
 
 
@@ -75,7 +81,10 @@ def _cell(row: bytes, at: int) -> LastDelivered | None:
 
 
 class DeliveredReader:
-    """Reads one publisher's rows for a walk, each after the stop rule and charged once (PS-45)."""
+    """A reader of one publisher's rows for a walk.
+
+    Each row is read after the stop rule and charged once (PS-45).
+    """
 
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
         self._get = storage.get
@@ -88,7 +97,10 @@ class DeliveredReader:
         self.charges = 0
 
     def read(self, at: int) -> Hash | None:
-        """The hash of the entry of `keys[at]` delivered last, charged `ROW_COST`, or `None`."""
+        """Return the hash of the last delivered entry of `keys[at]`, or `None`.
+
+        It is charged `ROW_COST`.
+        """
         if self._at != at:
             self._meter.check()
             self._meter.used += ROW_COST
@@ -100,7 +112,10 @@ class DeliveredReader:
 
 
 class PackedReader(DeliveredReader):
-    """The same over packed rows: charged `ROW_COST` and the row's stored length."""
+    """A reader of packed rows.
+
+    A row is charged `ROW_COST` and its stored length.
+    """
 
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
         super().__init__(storage, meter, para, keys)
@@ -108,7 +123,10 @@ class PackedReader(DeliveredReader):
         self._packs: dict[int, bytes] = {}
 
     def read(self, at: int) -> Hash | None:
-        """The hash of the entry of `keys[at]` delivered last, or `None`; each row is charged once."""
+        """Return the hash of the last delivered entry of `keys[at]`, or `None`.
+
+        Each row is charged once.
+        """
         number = at // PACK
         row = self._packs.get(number)
         if row is None:
@@ -126,7 +144,7 @@ class PackedReader(DeliveredReader):
 
 
 def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> LastDelivered | None:
-    """The last delivery of one item, `None` if it is absent or not subscribed."""
+    """Return the last delivery of one item, or `None` if it is absent or not subscribed."""
     if spec.cache is not CachePolicy.SLOTS:
         return items.LAST_DELIVERED.get(storage, para, key)
     keys = spec.subscriptions.get(para, ())
@@ -137,7 +155,10 @@ def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> La
 
 
 class DeliveredWriter:
-    """Records deliveries of subscribed items. Fastest if the items of one publisher come one after the other."""
+    """A recorder of deliveries of subscribed items.
+
+    It is fastest if the items of one publisher come one after the other.
+    """
 
     def __init__(self, storage: Storage, spec: RuntimeSpec) -> None:
         self._storage = storage
@@ -183,7 +204,10 @@ def put(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey, deliv
 
 
 def clear(storage: Storage, para: ParaId, keys: Keys) -> None:
-    """Remove the rows of a publisher's items, in both forms. Reads nothing: the keys determine the rows."""
+    """Remove the rows of a publisher's items, in both forms.
+
+    This reads nothing, because the keys determine the rows.
+    """
     for key in keys:
         items.LAST_DELIVERED.remove(storage, para, key)
     for number in range(-(-len(keys) // PACK)):
@@ -191,7 +215,7 @@ def clear(storage: Storage, para: ParaId, keys: Keys) -> None:
 
 
 def carried_over(before: RuntimeSpec, after: RuntimeSpec) -> list[tuple[ParaId, PubsubKey]]:
-    """The items whose rows an upgrade reads, to write them in another form or place."""
+    """Return the items whose rows an upgrade reads, to write them in another form or place."""
     out = []
     for para, keys in before.subscriptions.items():
         if not _stays(before, after, para):
@@ -201,7 +225,7 @@ def carried_over(before: RuntimeSpec, after: RuntimeSpec) -> list[tuple[ParaId, 
 
 
 def _stays(before: RuntimeSpec, after: RuntimeSpec, para: ParaId) -> bool:
-    """Whether an upgrade leaves the rows of a publisher's kept items where they are."""
+    """Return whether an upgrade leaves the rows of a publisher's kept items where they are."""
     packed = CachePolicy.SLOTS
     if (before.cache is packed) != (after.cache is packed):
         return False
@@ -209,7 +233,10 @@ def _stays(before: RuntimeSpec, after: RuntimeSpec, para: ParaId) -> bool:
 
 
 def repack(storage: Storage, before: RuntimeSpec, after: RuntimeSpec) -> None:
-    """Move the rows to another runtime's keys and form (PS-33), without those of unsubscribed items (PS-63)."""
+    """Move the rows to another runtime's keys and form (PS-33).
+
+    Rows of items that are no longer subscribed are removed (PS-63).
+    """
     rows = [(para, key, get(storage, before, para, key)) for para, key in carried_over(before, after)]
     for para, keys in before.subscriptions.items():
         if not _stays(before, after, para):

@@ -19,7 +19,10 @@ class DataProcessed(Event):
     value_size: U32
 
     def encode(self) -> bytes:
-        """As `Event.encode`, without a codec for each field: a block has as many of these as it has deliveries."""
+        """Encode as `Event.encode`, but without a codec for each field.
+
+        A block has as many of these events as deliveries.
+        """
         return self.HEAD + self.publisher.to_bytes(4, "little") + self.key + self.value_size.to_bytes(4, "little")
 
 

@@ -1,7 +1,8 @@
 """Subscription handlers: the callbacks that receive deliveries.
 
-A handler gets one call per change, in its own storage layer and under a weight limit. An exception undoes its own
-writes and nothing else (PS-66). The runtime spec names the handler, so that everyone who replays a block runs the same.
+A handler gets one call per change, in its own storage layer and under a weight limit. An exception
+undoes its own writes and nothing else (PS-66). The runtime spec names the handler, so that all
+nodes that replay a block run the same one.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 
 class HandlerError(PubsubError):
-    """A handler's refusal of an entry."""
+    """A handler refuses an entry."""
 
 
 class HandlerContext:
@@ -35,28 +36,34 @@ class HandlerContext:
         self._exceeded = False
 
     def consume(self, weight: Weight) -> None:
-        """Count `weight`. Raises `HandlerError` beyond the limit of this callback."""
+        """Count `weight`.
+
+        Raises `HandlerError` beyond the limit of this callback.
+        """
         if weight.any_gt(self._left):
             self._exceeded = True
             raise HandlerError(f"{weight} exceeds the {self._left} left")
         self._left -= weight
 
     def ensure_within_limit(self) -> None:
-        """Raise `HandlerError` if `consume` has raised it, even if the handler caught it."""
+        """Check that `consume` has not raised, even if the handler caught its error.
+
+        Raises `HandlerError` otherwise.
+        """
         if self._exceeded:
             raise HandlerError("the weight limit was exceeded")
 
 
 class SubscriptionHandler(Protocol):
-    """The application that subscribes."""
+    """The application that receives the deliveries."""
 
     def on_data_updated(
         self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
     ) -> None:
-        """An entry is new or changed."""
+        """Handle an entry that is new or changed."""
 
     def on_data_removed(self, context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
-        """An entry that was delivered before is gone."""
+        """Handle the removal of an entry that was delivered before."""
 
 
 class Observe:
@@ -65,10 +72,10 @@ class Observe:
     def on_data_updated(
         self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
     ) -> None:
-        """Nothing is written."""
+        """Do nothing."""
 
     def on_data_removed(self, context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
-        """Nothing is written."""
+        """Do nothing."""
 
 
 CONSUMER: Final = Pallet("Consumer", 104, "pallet_consumer")
@@ -78,7 +85,7 @@ VALUES: Final = StorageDoubleMap(
 )
 
 _WRITE: Final = Weight(25_000_000, 0)
-"""About one write to RocksDB."""
+"""The weight of about one write to RocksDB."""
 
 
 class Store:
@@ -109,9 +116,11 @@ class HandlerTaken(PubsubError):
 
 
 def register_handler(name: str, handler: SubscriptionHandler) -> None:
-    """Let runtime specs name `handler`. Call it in the module of the handler's pallet, which every verifier imports.
+    """Let runtime specs name `handler`.
 
-    It must keep no state outside the chain's storage. Its class may be registered again. Raises `HandlerTaken`.
+    Call it in the module of the handler's pallet, which every verifier imports. The handler must
+    not have any state outside the chain's storage. Its class may be registered again. Raises
+    `HandlerTaken`.
     """
     known = _KNOWN.setdefault(name, handler)
     if type(known) is not type(handler):

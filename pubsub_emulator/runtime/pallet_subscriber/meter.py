@@ -1,7 +1,8 @@
 """The meter of a walk: its budget, the nodes it took, and the ways in which it can end early.
 
-The stop rule (PS-51) depends on the charges so far and never on the node that would be read next. So the collator, who
-has every node, and the chain, which has only the nodes it received, stop at the same point.
+The stop rule (PS-51) depends on the charges so far and never on the node that would be read next.
+So the collator, which has every node, and the chain, which has only the nodes it received, stop at
+the same point.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,10 @@ from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, RuntimeSp
 from pubsub_emulator.runtime.rules import rules_of
 
 NodesByHash = Mapping[Hash, bytes]
-"""Nodes and detached values by hash: a received proof, or all of the relay state that a walk may read."""
+"""Nodes and detached values by hash.
+
+They are a received proof, or all of the relay state that a walk may read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +31,34 @@ class NeededNode:
 
 
 class DisableReason(Enum):
-    """Why a publisher is no longer read (PS-68)."""
+    """The reason why a publisher is no longer read (PS-68)."""
 
     TRIE_DEPTH_EXCEEDED = "TrieDepthExceeded"
     UNDECODABLE = "Undecodable"
 
 
 class Stopped(Exception):
-    """The stop rule fired. Raised and caught within a walk."""
+    """The stop rule fired.
+
+    Raised and caught within a walk.
+    """
 
 
 class Cut(Exception):
-    """A needed node is not in the source. Raised and caught within a walk."""
+    """A needed node is not in the source.
+
+    Raised and caught within a walk.
+    """
 
     def __init__(self, missing: NeededNode) -> None:
         self.missing = missing
 
 
 class Disabled(Exception):
-    """The current publisher cannot be read. Raised and caught within a walk."""
+    """The current publisher cannot be read.
+
+    Raised and caught within a walk.
+    """
 
     def __init__(self, reason: DisableReason) -> None:
         self.reason = reason
@@ -64,11 +77,14 @@ class Meter:
             self._last_start = budget - reserve(spec.max_item_cost) - ROW_COST
 
     def room(self) -> int:
-        """Bytes that may be charged before the stop rule fires."""
+        """Return the bytes that may be charged before the stop rule fires."""
         return max(self._last_start - self.used, 0)
 
     def narrow(self, room: int) -> int:
-        """Let the stop rule fire after `room` more bytes, if not before. Returns what `widen` takes."""
+        """Let the stop rule fire after `room` more bytes, if not before.
+
+        Returns the argument for `widen`.
+        """
         before = self._last_start
         self._last_start = min(before, self.used + room)
         return before
@@ -78,16 +94,22 @@ class Meter:
         self._last_start = before
 
     def has_room(self, more: int) -> bool:
-        """Whether the stop rule would allow a read after `more` bytes are charged."""
+        """Return whether the stop rule would allow a read after `more` bytes are charged."""
         return self.used + more <= self._last_start
 
     def check(self) -> None:
-        """The stop rule, applied before reading anything not yet taken in this block. Raises `Stopped`."""
+        """Apply the stop rule before anything is read that is not yet taken in this block.
+
+        Raises `Stopped`.
+        """
         if self.used > self._last_start:
             raise Stopped
 
     def take(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
-        """Take a node or value from the source, free of charge. Raises `Cut` if the source does not have it."""
+        """Take a node or value from the source, free of charge.
+
+        Raises `Cut` if the source does not have it.
+        """
         node = self.source.get(node_hash)
         if node is None:
             raise Cut(NeededNode(node_hash, key, depth))
@@ -95,8 +117,12 @@ class Meter:
         return node
 
     def read(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
-        """Take a node or value after the stop rule, and charge its cost. Raises `Stopped` and `Cut`."""
-        if self.used > self._last_start:  # as `check`, whose call would take a tenth of a walk
+        """Take a node or value after the stop rule, and charge its cost.
+
+        Raises `Stopped` and `Cut`.
+        """
+        # This repeats `check`, whose call would take a tenth of the time of a walk.
+        if self.used > self._last_start:
             raise Stopped
         node = self.source.get(node_hash)
         if node is None:

@@ -16,14 +16,20 @@ from pubsub_emulator.runtime.pallet_subscriber.view import Item
 
 
 class RootCall(NamedTuple):
-    """The reads of a root call in a downward message: `read` makes them, of about `rows` rows."""
+    """A root call in a downward message.
+
+    `read` makes its reads of the chain's state, which are about `rows` rows.
+    """
 
     rows: int
     read: Callable[[Storage], object]
 
 
 class Change(NamedTuple):
-    """An item whose entry differs from the one last delivered. `entry` is `None` if the key was removed."""
+    """An item whose entry differs from the one last delivered.
+
+    `entry` is `None` if the key was removed.
+    """
 
     para: ParaId
     key: PubsubKey
@@ -35,8 +41,9 @@ class Change(NamedTuple):
 class PublisherPlan:
     """The result of the walk for one publisher, and its charges in bytes.
 
-    `root` is `None` until the top path has been read. `visited` has every node of the child trie that the walk visited,
-    read or cached. `child_trie_bytes` is all that was charged below the child root.
+    `root` is `None` until the top path has been read. `visited` has every node of the child trie
+    that the walk visited, read or cached. `child_trie_bytes` is everything that was charged below
+    the child root.
     """
 
     para: ParaId
@@ -59,7 +66,10 @@ class PublisherPlan:
 
     @property
     def needs_no_walk(self) -> bool:
-        """Whether no item needs to be walked: the root was processed before, or the publisher cannot be read."""
+        """Whether the walk can skip the items.
+
+        The root was processed before, or the publisher cannot be read.
+        """
         return self.unchanged or self.disabled is not None
 
     @property
@@ -69,15 +79,20 @@ class PublisherPlan:
 
     @property
     def has_all_nodes(self) -> bool:
-        """Whether the walk visited every node on the publisher's paths: it is complete, or its child trie is empty."""
+        """Whether the walk visited every node on the publisher's paths.
+
+        The publisher is complete, or its child trie is empty.
+        """
         return self.complete or (not self.needs_no_walk and self.root == EMPTY_TRIE_ROOT)
 
 
 @dataclass(slots=True)
 class Plan:
-    """The result of a walk. `taken` has the nodes that the proof must consist of, in the order they were read.
+    """The result of a walk.
 
-    `cursor`: the item at which the stop rule fired; `missing`: the absent node that ended the walk; `None` otherwise.
+    `taken` has the nodes of which the proof must consist, in the order of the reads. `cursor` is
+    the item at which the stop rule fired, and `missing` is the absent node that ended the walk.
+    Both are `None` otherwise.
     """
 
     budget: int
@@ -93,9 +108,12 @@ class Plan:
     missing: NeededNode | None = None
     stale: StaleRows = field(default_factory=StaleRows)
     calls: int | None = None
-    """How many of the block's root calls it has room for; `None` if the walk was given none."""
+    """The number of the block's root calls for which it has room.
+
+    It is `None` if the walk was given no calls.
+    """
     own_state: OwnState | None = None
 
     def proof(self) -> tuple[bytes, ...]:
-        """The only list of nodes that is valid: those taken, strictly ascending."""
+        """Return the only valid list of nodes: the taken ones, strictly ascending."""
         return tuple(sorted(self.taken.values()))

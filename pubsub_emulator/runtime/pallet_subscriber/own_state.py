@@ -1,12 +1,14 @@
-"""Counts what reads of the parachain's own state add to its storage proof, during a walk.
+"""The bytes that reads of the parachain's own state add to its storage proof, during a walk.
 
-A row is charged `ROW_COST` and its length. What it really adds depends on the shape of the trie: the rows of a thousand
-publishers may take a thousand paths. So the nodes are counted too, and what they take beyond all charges and a fixed
-allowance is charged as well. Nobody can choose a shape that is not paid for.
+A row is charged `ROW_COST` and its length. The bytes that it really adds depend on the shape of the
+trie: the rows of a thousand publishers may take a thousand paths. So the nodes are counted too, and
+their bytes beyond all charges and a fixed allowance are charged as well. An attacker thus pays for
+any shape of the trie.
 
-    charged  >=  bytes of the nodes read  -  OWN_STATE_ALLOWANCE         after every stretch of a walk
+    charged  >=  bytes of the nodes read  -  OWN_STATE_ALLOWANCE      after every stretch of a walk
 
-The nodes are those that `sp_trie` records: on the paths of the keys read, each once, with detached values.
+The nodes are those that `sp_trie` records: the nodes on the paths of the read keys, each once, with
+detached values.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,23 +23,33 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 
 OWN_STATE_ALLOWANCE: Final = 40_960
-"""Bytes of own state that a walk reads for free: the paths that all rows share, and small rows."""
+"""Bytes of own state that a walk reads for free.
+
+They cover the paths that all rows share, and small rows.
+"""
 
 OWN_STATE_BOUND: Final = OWN_STATE_ALLOWANCE + 24_576
-"""The most bytes that reading own state adds to a block's proof beyond what the ledger charged for it.
+"""The maximum of the bytes that own state adds to a block's proof beyond its charges.
 
-The second summand is for the rows that every block reads: those of `System`, and the heads of message queues. Reads of
-handlers are not included; handlers count them with `HandlerContext.consume`.
+The second summand is for the rows that every block reads: those of `System`, and the heads of
+message queues. Reads of handlers are not included; handlers count them with
+`HandlerContext.consume`.
 """
 
 
 def _cache_prefixes() -> tuple[bytes, ...]:
-    """A function, since mypyc reads this module before it knows the types of these items."""
+    """Return the prefixes of the cache's rows.
+
+    This is not a constant, since mypyc reads this module before it knows the types of these items.
+    """
     return items.CACHED_TRIE_NODES.prefix, items.CACHE_INFO.prefix, items.CACHE_SLOTS.prefix
 
 
 class OwnState:
-    """The nodes of a top trie that reads touch, and their bytes; `without_cache` is the part without caches' rows."""
+    """The nodes of a top trie that reads touch, and their bytes.
+
+    `without_cache` is the part without the rows of caches.
+    """
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -73,11 +85,14 @@ class OwnState:
                     self.total += node_cost(len(node))
 
     def keys(self) -> Iterable[bytes]:
-        """The keys counted so far."""
+        """Return the keys that were counted so far."""
         return self._keys
 
     def of(self, state: State) -> "OwnState":
-        """A copy of this count to continue with, if it is of `state`; otherwise an empty one."""
+        """Return a copy of this count, to continue with, if it is of `state`.
+
+        Otherwise return an empty one.
+        """
         if state.top.root() != self._state.top.root():
             return OwnState(state)
         copy = OwnState(state)
@@ -88,10 +103,14 @@ class OwnState:
 
 @contextmanager
 def recorded(storage: Storage) -> Iterator[dict[bytes, bytes | None]]:
-    """Records the keys read of the state below, with their values, in order; also in the storage's own record."""
+    """Record the keys that are read from the state below, with their values, in order.
+
+    They are also added to the storage's own record.
+    """
     outer = storage.recorded
     if outer is not None and not outer:
-        yield outer  # nothing is in it that the walk would not have read
+        # The storage's record is empty, so it can serve as the walk's own.
+        yield outer
         return
     mine = storage.recorded = dict[bytes, bytes | None]()
     try:

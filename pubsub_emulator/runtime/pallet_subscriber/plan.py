@@ -1,41 +1,49 @@
-"""The walk: the nodes of the relay state that a block must have, and what they say.
+"""The walk: the nodes of the relay state that a block must have, and the values in them.
 
-`plan` reads nodes from a source in an order that depends only on the subscriber's state, the budget, the block's root
-calls and the nodes already read. The stop rule is applied before reading anything not yet taken in this block: the walk
-stops if the bytes charged so far exceed the budget less the largest item and one row (`Meter.check`), whatever the next
-node would be. The collator runs `plan` over the whole relay state and keeps the nodes taken. The chain, and later the
-audit, run it over the nodes received, so for one state, relay root, budget and root calls they take the same nodes
-(PS-52). `validate` refuses nodes that were not taken (`_unused`) and any order but the ascending one
-(`check_node_order`), so two different proofs cannot both be valid.
+`plan` reads nodes from a source in an order that depends only on the subscriber's state, the
+budget, the block's root calls and the nodes already read. The stop rule is applied before anything
+is read that is not yet taken in this block: the walk stops if the bytes charged so far exceed the
+budget less the largest item and one row (`Meter.check`), whatever the next node would be.
 
-Nodes are looked up by hash, so a forged node is never read. An attacker can only omit a node, which ends the walk with
-`Plan.missing`, or add one, which is not in `Plan.taken`.
+The collator runs `plan` over the whole relay state and puts the taken nodes into the block. The
+chain, and later the audit, run it over the received nodes. So for one state, relay root, budget and
+root calls they take the same nodes (PS-52). `validate` refuses nodes that were not taken
+(`_unused`) and any order but the ascending one (`check_node_order`), so two different proofs cannot
+both be valid.
 
-A walk ends when it has visited every publisher, when the stop rule fires (`Plan.cursor`), or at a missing node.
+Nodes are looked up by hash, so a forged node is never read. An attacker can only omit a node, which
+ends the walk with `Plan.missing`, or add one, which is not in `Plan.taken`.
 
-    1  static keys       the keys that every parachain proves; free                                PS-44
-    2  pre-state         two maps of the parachain's own state; charged                            PS-45, PS-63
-    3  rotation          publishers ascending, from the cursor around to the cursor                PS-40
-    4  top path          the publisher's child root; if it is unchanged, its items are left out    PS-41, PS-42
-    5  items             child path, then `LastDelivered`, then the value                          PS-43, PS-45, PS-69
-    6  the stop rule     `Meter.check`, before reading anything not yet taken in this block        PS-51
+A walk ends when it has visited every publisher, when the stop rule fires (`Plan.cursor`), or at a
+missing node.
 
-What is charged, and whether there must be room for it before:
+    1  static keys       the keys that every parachain proves; free                  PS-44
+    2  pre-state         two maps of the parachain's own state; charged              PS-45, PS-63
+    3  rotation          publishers ascending, from the cursor around to the cursor  PS-40
+    4  top path          the publisher's child root; if it is unchanged, its items
+                         are left out                                                PS-41, PS-42
+    5  items             child path, then `LastDelivered`, then the value            PS-43, PS-45,
+                                                                                     PS-69
+    6  the stop rule     `Meter.check`, before reading anything not yet taken in
+                         this block                                                  PS-51
 
-    what is read                                        room needed before     charged
-    nodes of static keys                                no                     never
-    the two maps of the pre-state                       no                     when read
-    rows of a root call                                 `has_room` for all     when read
+The next table shows what is charged, and whether there must be room for it before:
+
+    what is read                                     room needed before   charged
+    nodes of static keys                             no                   never
+    the two maps of the pre-state                    no                   when read
+    rows of a root call                              `has_room` for all   when read
     stale rows, `CacheInfo` of changed key sets,
-      `DisabledPublishers`, the cursor                  no                     by `charge_own_state`
-    nodes of top path and child trie, values            stop rule              when read
-    delivered rows                                      stop rule              when read
-    rows of slots; cached nodes, when found             stop rule              when read, if `meter_cache_reads`
-    rows that a cache's `begin` and `foresee` read      `has_room(0)`          by `charge_own_state`
+      `DisabledPublishers`, the cursor               no                   by `charge_own_state`
+    nodes of top path and child trie, values         stop rule            when read
+    delivered rows                                   stop rule            when read
+    rows of slots; cached nodes, when found          stop rule            when read, if
+                                                                          `meter_cache_reads`
+    rows that a cache's `begin` and `foresee` read   `has_room(0)`        by `charge_own_state`
 
-`charge_own_state` charges afterwards what the nodes of all own rows take beyond these charges and a fixed allowance,
-if `meter_cache_reads`, and does not stop the walk. So `used <= budget` is not an invariant. A node or row already taken
-in this block is free.
+`charge_own_state` charges afterwards the bytes that the nodes of all own rows take beyond these
+charges and a fixed allowance, if `meter_cache_reads`, and does not stop the walk. So `used <=
+budget` is not an invariant. A node or row already taken in this block is free.
 """
 
 from bisect import bisect_left
@@ -66,13 +74,14 @@ __all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
 def plan(
     view: SubscriberView, relay_root: Hash, source: NodesByHash, budget: int, calls: Sequence[RootCall] | None = None
 ) -> Plan:
-    """Walk the relay state under `relay_root` for the subscriber with the state `view`. Writes nothing.
+    """Walk the relay state under `relay_root` for the subscriber with the state `view`.
 
-    The reads of the block's root `calls` are made, and charged, before the walk. Hostile nodes raise nothing: a missing
-    node ends the walk with `Plan.missing`, and a publisher whose genuine data cannot be read is disabled (PS-54).
+    This writes nothing. The reads of the block's root `calls` are made, and charged, before the
+    walk. Hostile nodes do not make it raise: a missing node ends the walk with `Plan.missing`, and
+    a publisher whose genuine data cannot be read is disabled (PS-54).
 
-    Raises `ScaleError` if a row of the chain's own state does not decode, and `StateUnavailable` if that state is
-    fetched when it is read and cannot be fetched.
+    Raises `ScaleError` if a row of the chain's own state does not decode, and `StateUnavailable` if
+    that state is fetched on demand and cannot be fetched.
     """
     meter = Meter(view.spec, source, budget)
     out = Plan(budget, meter.taken)
@@ -95,7 +104,10 @@ def plan(
 
 
 class _Walk:
-    """One walk over the relay state. `item` is the item at which it would stop now."""
+    """One walk over the relay state.
+
+    `item` is the item at which it would stop now.
+    """
 
     def __init__(
         self, view: SubscriberView, relay_root: Hash, meter: Meter, out: Plan, reads: Mapping[bytes, bytes | None]
@@ -127,9 +139,10 @@ class _Walk:
     # 2: pre-state
 
     def pre_state(self, calls: Sequence[RootCall] | None) -> None:
-        """Charge the two maps, and find the publishers whose key set changed since the last block (PS-45, PS-63).
+        """Charge the two maps, and find the publishers whose key set changed (PS-45, PS-63).
 
-        The rows of abandoned caches that the block removes and the reads of its root calls are read here too.
+        The rows of abandoned caches that the block removes and the reads of its root calls are read
+        here too.
         """
         self.roots, roots_length = self.view.processed_roots()
         hashes, hashes_length = self.view.subscription_hashes()
@@ -146,7 +159,10 @@ class _Walk:
             self.out.calls = self.make_room(calls)
 
     def make_room(self, calls: Sequence[RootCall]) -> int:
-        """Make the reads of root calls, charged as rows. Returns the number of calls for which there is room."""
+        """Make the reads of root calls, charged as rows.
+
+        Returns the number of calls for which there is room.
+        """
         for at, call in enumerate(calls):
             self.charge_own_state(None)
             if not self.meter.has_room(call.rows * ROW_COST):
@@ -160,7 +176,10 @@ class _Walk:
         return len(calls)
 
     def charge_own_state(self, publisher: PublisherPlan | None) -> None:
-        """Charge `publisher`, or the reads before the walk, what own rows add beyond charges and the allowance."""
+        """Charge the bytes that own rows add beyond their charges and the allowance.
+
+        They are charged to `publisher`, or to the reads before the walk if it is `None`.
+        """
         if len(self.reads) == self.counted or not self.spec.meter_cache_reads:
             return
         self.own_state.add(islice(self.reads, self.counted, None))
@@ -181,7 +200,10 @@ class _Walk:
     # 3: rotation
 
     def rotation(self) -> Iterator[tuple[ParaId, tuple[PubsubKey, ...], int, int]]:
-        """Ranges `keys[low:high]` of each publisher, from the first item at or after the cursor on around (PS-40)."""
+        """Yield the ranges `keys[low:high]` of each publisher, in the order of the walk (PS-40).
+
+        The order begins with the first item at or after the cursor and goes around to the cursor.
+        """
         enabled = [(para, keys) for para, keys in self.spec.subscriptions.items() if not self.view.is_disabled(para)]
         self.charge_own_state(None)
         cursor = self.view.cursor()
@@ -218,7 +240,10 @@ class _Walk:
             self.end_range(self.out.publishers.get(para))
 
     def shared(self, share: Callable[[int, int, int], int]) -> None:
-        """Walk all publishers, each within its share. One that is cut short is walked again in the next block."""
+        """Walk all publishers, each within its share of the room.
+
+        A publisher that is cut short is walked again in the next block.
+        """
         ranges = list(self.rotation())
         for at, (para, keys, low, high) in enumerate(ranges):
             room = self.meter.room()
@@ -244,7 +269,10 @@ class _Walk:
     # 4: top path
 
     def top_path(self, para: ParaId, keys: tuple[PubsubKey, ...]) -> PublisherPlan:
-        """Read the publisher's child root from the top trie, and compare it with the processed one (PS-41, PS-42)."""
+        """Read the publisher's child root from the top trie (PS-41, PS-42).
+
+        It is compared with the processed root.
+        """
         trusted = para not in self.out.changed_key_sets
         found = PublisherPlan(para, keys, open_cache(self.view, self.meter, para, keys, trusted=trusted))
         self.out.publishers[para] = found
@@ -265,7 +293,10 @@ class _Walk:
     # 5: items
 
     def items(self, publisher: PublisherPlan, low: int, high: int) -> None:
-        """Resolve `keys[low:high]` in order. `item` is always the first one that is not resolved yet."""
+        """Resolve `keys[low:high]` in order.
+
+        Meanwhile `item` is always the first item that is not resolved yet.
+        """
         para, keys, cache = publisher.para, publisher.keys, publisher.cache
         trie = self.children.get(para)
         if trie is None:

@@ -27,7 +27,10 @@ class LastDelivered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """The current cache of a publisher: its generation, its number of nodes, and the sum of their costs in bytes."""
+    """The current cache of a publisher.
+
+    It has the generation, the number of nodes, and the sum of their costs in bytes.
+    """
 
     generation: int = 0
     nodes: int = 0
@@ -39,7 +42,7 @@ def _encode_last(row: LastDelivered) -> bytes:
 
 
 def decode_last_delivered(row: bytes) -> LastDelivered:
-    """The value of a stored row, which is 40 bytes long."""
+    """Return the value of a stored row, which is 40 bytes long."""
     lifetime = int.from_bytes(row[32:], "little")
     return LastDelivered(Hash(row[:32]), lifetime & U32_MAX, RelayBlockNumber(lifetime >> 32))
 

@@ -1,7 +1,7 @@
 """The part of the parachain's state before the block that a walk reads.
 
-Rows that a walk reads by the thousand bypass the generic storage items: the prefix is hashed once per publisher and not
-once per row. A test holds them equal to the items.
+Rows that a walk reads by the thousand bypass the generic storage items, so that the prefix is
+hashed once per publisher and not once per row. A test holds them equal to the items.
 """
 
 from collections.abc import Mapping
@@ -36,43 +36,43 @@ def _slots_prefix(para: ParaId) -> bytes:
 
 
 class SubscriberView:
-    """Read access for `plan`; nothing here writes."""
+    """Read access for `plan`, without any writes."""
 
     def __init__(self, storage: Storage, spec: RuntimeSpec) -> None:
         self.storage = storage
         self.spec = spec
 
     def processed_roots(self) -> tuple[Mapping[ParaId, Hash], int]:
-        """`ProcessedRoots` and the length it is stored with, zero when absent."""
+        """Return `ProcessedRoots` and its stored length, zero if it is absent."""
         return self._with_length(items.PROCESSED_ROOTS)
 
     def subscription_hashes(self) -> tuple[Mapping[ParaId, Hash], int]:
-        """`SubscriptionHash` and the length it is stored with, zero when absent."""
+        """Return `SubscriptionHash` and its stored length, zero if it is absent."""
         return self._with_length(items.SUBSCRIPTION_HASH)
 
     def cursor(self) -> Item | None:
-        """`ProcessingCursor`."""
+        """Return `ProcessingCursor`."""
         return items.PROCESSING_CURSOR.get(self.storage)
 
     def is_disabled(self, para: ParaId) -> bool:
-        """Whether `para` is in `DisabledPublishers`."""
+        """Return whether `para` is in `DisabledPublishers`."""
         return self.storage.exists(_disabled_key(para))
 
     def delivered(self, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...]) -> DeliveredReader:
-        """A reader of the last deliveries of one publisher's items."""
+        """Return a reader of the last deliveries of one publisher's items."""
         reader = PackedReader if self.spec.cache is CachePolicy.SLOTS else DeliveredReader
         return reader(self.storage, meter, para, keys)
 
     def cache_info(self, para: ParaId) -> CacheInfo:
-        """`CacheInfo` of one publisher."""
+        """Return `CacheInfo` of one publisher."""
         return items.CACHE_INFO.get(self.storage, para)
 
     def cached_node(self, para: ParaId, generation: int, node_hash: Hash) -> bytes | None:
-        """One node of `CachedTrieNodes`."""
+        """Return one node of `CachedTrieNodes`."""
         return self.storage.get(_cached_nodes_prefix(para, generation) + node_hash)
 
     def cache_slots(self, para: ParaId, prefix: bytes) -> bytes | None:
-        """One row of `CacheSlots`."""
+        """Return one row of `CacheSlots`."""
         return self.storage.get(_slots_prefix(para) + prefix)
 
     def _with_length(self, item: StorageValue[Hashes, Hashes]) -> tuple[Hashes, int]:

@@ -1,12 +1,13 @@
 """The cache of a publisher's trie: three policies with one interface (PS-69).
 
     none    nothing; every walk starts from the child root
-    nodes   the bytes of the nodes on subscribed paths                               (nodes.py)
-    slots   the hashes of resolved subtrees, by position in the key space            (slots.py)
+    nodes   the bytes of the nodes on subscribed paths                      (nodes.py)
+    slots   the hashes of resolved subtrees, by position in the key space   (slots.py)
 
-A `Cache` is opened when the walk reaches a publisher. It answers two questions, each after the stop rule and charged:
-the bytes of a node (`lookup`), and how many items from here on are resolved (`covers`, `covers_absence`). It writes
-nothing until `apply` calls `settle`. The walk does not depend on the policy.
+A `Cache` is opened when the walk reaches a publisher. It answers two questions, each after the stop
+rule and charged: which bytes a node has (`lookup`), and how many items from here on are resolved
+(`covers`, `covers_absence`). It writes nothing until `apply` calls `store`. The walk does not
+depend on the policy.
 """
 
 from typing import Final
@@ -28,7 +29,10 @@ _POLICIES: Final[dict[CachePolicy, type[Cache]]] = {
 
 
 def open_cache(view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> Cache:
-    """The cache of one publisher for one walk. If it is not `trusted`, its stored contents are not used (PS-63)."""
+    """Return the cache of one publisher for one walk.
+
+    If it is not `trusted`, its stored contents are not used (PS-63).
+    """
     return _POLICIES[view.spec.cache](view, meter, para, keys, trusted=trusted)
 
 

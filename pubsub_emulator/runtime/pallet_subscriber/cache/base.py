@@ -11,22 +11,28 @@ from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 
 
 class Cache:
-    """The cache of one publisher during one walk. This class stores nothing: policy `none`.
+    """The cache of one publisher during one walk.
 
-    The walk keeps `end` at the end of the current range of keys and lists resolved items in `resolved`. `charges` is
-    what reads of the parachain's own rows were charged so far, `saved` what the nodes found there would have cost in
-    the proof, both in bytes.
+    This class stores nothing; it is the policy `none`.
 
-    By item, for a cache that keeps references:
+    The walk sets `end` to the end of the current range of keys and lists resolved items in
+    `resolved`. `charges` are the bytes charged so far for reads of the parachain's own rows.
+    `saved` are the bytes that the nodes found there would have cost in the proof.
 
-    places      the nibbles of its key at which to call `covers`, each with the cache's own number of the place
+    A cache that stores references has by item:
+
+    places      the nibbles of its key at which to call `covers`, each with the cache's own number of
+                the place
     alone_from  the nibble from which its leaf can be recognised by hash, without reading it
     """
 
     keeps_nodes: ClassVar[bool] = False
-    """Whether `lookup` may find anything."""
+    """Whether `lookup` may find a node."""
     keeps_references: ClassVar[bool] = False
-    """Whether `covers` or `covers_absence` may find anything. If not, the walk does not call them."""
+    """Whether `covers` or `covers_absence` may find resolved items.
+
+    If not, the walk does not call them.
+    """
 
     def __init__(self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> None:
         self.view = view
@@ -42,33 +48,54 @@ class Cache:
         self.alone_from: Sequence[int] = ()
 
     def charge(self, cost: int) -> None:
-        """Charge a read of the parachain's own rows, unless the configuration does not meter them."""
+        """Charge a read of the parachain's own rows.
+
+        Reads are free if the configuration does not meter them.
+        """
         if self.view.spec.meter_cache_reads:
             self.charges += cost
             self.meter.used += cost
 
     def lookup(self, node_hash: Hash) -> bytes | None:  # noqa: ARG002  # for subclasses
-        """The bytes of a node of the child trie. Called after the stop rule, at most once per node."""
+        """Return the bytes of a node of the child trie, or `None`.
+
+        It is called after the stop rule, at most once per node.
+        """
         return None
 
     def covers(self, at: int, place: int, reference: Hash) -> int:  # noqa: ARG002  # for subclasses
-        """How many items from `keys[at]` on are resolved, since the unread or inline node `reference` is above them."""
+        """Return how many items from `keys[at]` on are resolved.
+
+        They are resolved because the unread or inline node `reference` is above them.
+        """
         return 0
 
     def covers_absence(self, at: int, depth: int) -> int:  # noqa: ARG002  # for subclasses
-        """As `covers`, for a key `keys[at]` that diverges from the trie at nibble `depth`."""
+        """Return how many items from `keys[at]` on are resolved, as `covers`.
+
+        The key `keys[at]` diverges from the trie at nibble `depth`.
+        """
         return 0
 
     def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:  # noqa: ARG002  # as above
-        """Store the result of the walk. Returns `False` if it does not fit and the root must be dropped too."""
+        """Store the result of the walk.
+
+        Returns `False` if it does not fit. The publisher's root must then be dropped too.
+        """
         return True
 
     def store_only(self, storage: Storage, nodes: Mapping[Hash, bytes]) -> bool:
-        """Store these nodes, as a rule chose them, and forget all others. Returns as `store` does."""
+        """Store these nodes, which a rule chose, and forget all others.
+
+        Returns as `store` does.
+        """
         return self.store(storage, nodes, complete=False)
 
     def begin(self) -> None:
-        """Read the rows that `store` and `drop` always need. Called at the start of each range if there is room."""
+        """Read the rows that `store` and `drop` always need.
+
+        It is called at the start of each range if there is room.
+        """
 
     def foresee(self, visited: Mapping[Hash, bytes]) -> None:
         """Read the rows that `store` needs for a complete publisher, as far as there is room."""

@@ -1,11 +1,12 @@
-"""Policy `nodes`: the parachain's state stores the trie nodes on subscribed paths (PS-43, PS-60, PS-62).
+"""Policy `nodes`: the parachain stores the trie nodes on subscribed paths (PS-43, PS-60, PS-62).
 
-Rows belong to a generation. Dropping a cache only increments the generation, without reads; old rows are removed a few
-per block. One row per publisher has the current generation and its size. When a publisher completes on top of a
-complete cache, the nodes that left the subscribed paths are removed if they are few; otherwise the generation is
-abandoned.
+Rows belong to a generation. Dropping a cache only increments the generation, without reads; old
+rows are removed a few per block. One row per publisher has the current generation and its size.
+When a publisher completes on top of a complete cache, the nodes that left the subscribed paths are
+removed if they are few. Otherwise the generation is abandoned.
 
-All reads are made during the walk, by `begin`, `lookup`, `foresee` and `stale_rows`, so they are charged.
+All reads are made during the walk, by `begin`, `lookup`, `foresee` and `stale_rows`, so they are
+charged.
 """
 
 from collections.abc import Mapping
@@ -25,16 +26,25 @@ from pubsub_emulator.trie.step import CHILD, step
 
 STALE_ROWS_A_BLOCK: Final = 100
 MOST_WAITING: Final = 2
-"""The most abandoned generations of one publisher. With more, nothing new is stored, so that its rows are bounded."""
+"""The maximum number of abandoned generations of one publisher.
+
+When it is reached, no new nodes are stored, so that the publisher's rows are bounded.
+"""
 
 FEW_STALE_NODES: Final = 16
-"""How many more nodes may leave a publisher's paths than come, for them to be removed one by one."""
+"""The limit for removing nodes one by one when they left a publisher's paths.
+
+They may be more than the new nodes by this number.
+"""
 
 _INFO_LENGTH: Final = 12
 
 
 class StaleRows(NamedTuple):
-    """Rows of abandoned generations to be removed in a block: their keys, and the generations that end with them."""
+    """Rows of abandoned generations that a block removes.
+
+    `keys` are their storage keys, `finished` is the number of generations that end with them.
+    """
 
     keys: tuple[bytes, ...] = ()
     finished: int = 0
@@ -52,7 +62,10 @@ class NodeCache(Cache):
         self._gone: dict[Hash, bytes] | None = None
 
     def lookup(self, node_hash: Hash) -> bytes | None:
-        """A node of `CachedTrieNodes`, charged its cost and `ROW_COST`. The first lookup also charges the info row."""
+        """Return a node of `CachedTrieNodes`, charged its cost and `ROW_COST`.
+
+        The first lookup also charges the info row.
+        """
         if not self.trusted:
             return None
         if self._info is None:
@@ -70,14 +83,20 @@ class NodeCache(Cache):
         return node
 
     def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:
-        """Add the nodes visited; if complete, remove all others. Returns `False` above `max_cache_bytes`."""
+        """Add the visited nodes, and if the publisher is complete, remove all others.
+
+        Returns `False` if they exceed `max_cache_bytes`.
+        """
         stored = info = items.CACHE_INFO.get(storage, self.para)
-        if complete and info.nodes != len(self._hits):  # never where the key set changed: that cache was dropped before
+        # This is never so after a change of the key set, since that drops the cache first.
+        if complete and info.nodes != len(self._hits):
             stale = self._gone
             if stale is not None and info.nodes - len(stale) == len(self._hits):
                 info = self._remove(storage, info, stale)
             else:
-                # Nodes of several roots lie there, or some that nobody looked up, or too many to look for.
+                # There are nodes of several roots, or some that no lookup read, or too many to look
+                # for.
+                # look for.
                 info = _abandon(storage, self.para, info)
                 self._hits = {}
         if _waiting(storage, self.para) < MOST_WAITING:
@@ -90,7 +109,7 @@ class NodeCache(Cache):
         return True
 
     def store_only(self, storage: Storage, nodes: Mapping[Hash, bytes]) -> bool:
-        """Store these nodes in a generation of their own, and abandon the one before."""
+        """Store these nodes in a generation of their own, and abandon the previous one."""
         self.drop(storage, self.para, self.keys)
         self._hits = {}
         return self.store(storage, nodes, complete=False)
@@ -106,8 +125,9 @@ class NodeCache(Cache):
             self._gone = self._stale(info.generation, visited)
 
     def _add(self, storage: Storage, info: CacheInfo, visited: Mapping[Hash, bytes]) -> CacheInfo:
-        # A node that was free, since another publisher's walk took it, may be stored here already. Checking would be an
-        # uncharged read. If it is counted twice, the next completion starts a new generation.
+        # A node that was free, since another publisher's walk took it, may be stored here already.
+        # Checking would be an uncharged read. If it is counted twice, the next completion starts a
+        # new generation.
         generation = (self.para, info.generation)
         nodes, size = info.nodes, info.bytes
         for node_hash, node in visited.items():
@@ -124,9 +144,10 @@ class NodeCache(Cache):
         return CacheInfo(info.generation, info.nodes - len(stale), info.bytes - gone)
 
     def _stale(self, generation: int, visited: Mapping[Hash, bytes]) -> dict[Hash, bytes] | None:
-        """The nodes that left the subscribed paths since the last processed root; `None` if they are many.
+        """Return the nodes that left the subscribed paths since the last processed root.
 
-        Many is more than about what the proof added, so nobody reads all of a large trie that is gone.
+        Returns `None` if they are clearly more than the proof added, so that a large trie that is
+        gone is not read completely.
         """
         found: dict[Hash, bytes] = {}
         most = len(visited) - len(self._hits) + FEW_STALE_NODES
@@ -162,7 +183,10 @@ class NodeCache(Cache):
 
 
 def _child_of(node: bytes, key: PubsubKey, depth: int) -> tuple[Hash, int] | None:
-    """The next node's hash towards `key` and its first nibble; `None` if the path ends or goes on inline."""
+    """Return the hash of the next node towards `key` and its first nibble.
+
+    Returns `None` if the path ends or goes on inline.
+    """
     kind, payload, depth = step(node, key, depth)
     return (Hash(payload), depth) if kind == CHILD else None
 
@@ -177,7 +201,7 @@ def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
 
 
 def stale_rows(storage: Storage) -> StaleRows:
-    """Up to `STALE_ROWS_A_BLOCK` rows of generations abandoned before this block (PS-62)."""
+    """Return up to `STALE_ROWS_A_BLOCK` rows of generations abandoned before this block (PS-62)."""
     keys: list[bytes] = []
     finished = 0
     for generation in items.STALE_CACHES.get(storage):
@@ -201,5 +225,6 @@ def remove_stale_nodes(storage: Storage, stale: StaleRows) -> None:
     for _ in range(stale.finished):
         (para, _), *waiting = waiting
         if all(other != para for other, _ in waiting) and not items.CACHE_INFO.get(storage, para).nodes:
-            items.CACHE_INFO.remove(storage, para)  # no row of any generation is left: numbering starts anew
+            # No row of any generation is left, so numbering can start anew.
+            items.CACHE_INFO.remove(storage, para)
     items.STALE_CACHES.put_or_kill(storage, waiting)

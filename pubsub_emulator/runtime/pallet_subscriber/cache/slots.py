@@ -1,19 +1,22 @@
-"""Policy `slots`: stores the hashes of resolved subtrees, by position in the key space, and no nodes (PS-69).
+"""Policy `slots`: the hashes of resolved subtrees, by position in the key space (PS-69).
 
-The layout depends on the subscribed keys alone. For each prefix that at least `MIN_KEYS` of them share and after which
-they diverge, there is one row, with a 32-byte slot for each nibble that follows in a subscribed key. A slot's position
-Q is that prefix and nibble. The slot holds the reference of the trie node that starts exactly at depth |Q|, the empty
-trie's root if the trie has nothing there, or zeros.
+It stores no nodes. The layout depends on the subscribed keys alone. For each prefix that at least
+`MIN_KEYS` of them share and after which they diverge, there is one row, with a 32-byte slot for
+each nibble that follows in a subscribed key. A slot's position Q is that prefix and nibble. The
+slot holds the reference of the trie node that starts exactly at depth |Q|, the empty trie's root if
+the trie has nothing there, or zeros.
 
-    invariant   a slot holds R only if every item below Q was last resolved under a trie that has R at Q
+    invariant   a slot holds R only if every item below Q was last resolved under a trie that has
+                R at Q
 
-So if a walk finds R at Q again, everything below Q is unchanged. Neither collator nor chain reads it, at the cost of
-one row of the parachain's own state for up to sixteen subtrees. A reference is the hash of a subtree, so nobody can
-make another subtree look like the resolved one.
+So if a walk finds R at Q again, everything below Q is unchanged. Neither collator nor chain reads
+it, at the cost of one row of the parachain's own state for up to sixteen subtrees. A reference is
+the hash of a subtree, so an attacker cannot make another subtree look like the resolved one.
 
-If a single subscribed key is left below a node, its leaf need not be read either: a trie encodes the leaf with the
-entry last delivered in one way, so its hash can be computed (`leaf_reference`). `step` accepts other encodings
-too, for example with bytes after the end. Such a leaf is merely not recognised, and is read.
+If a single subscribed key is left below a node, its leaf need not be read either. A trie has one
+encoding of the leaf with the entry last delivered, so its hash can be computed (`leaf_reference`).
+`step` accepts other encodings too, for example with bytes after the end. Such a leaf is not
+recognised, and is read.
 """
 
 from bisect import bisect_left
@@ -36,15 +39,19 @@ from pubsub_emulator.trie.codec import HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
 from pubsub_emulator.trie.nibbles import shared_digits
 
 MIN_KEYS: Final = 6
-"""With fewer keys a row costs more than it saves."""
+"""The minimum number of keys below a row; with fewer, a row costs more than it saves."""
 
 NOTHING: Final = bytes(32)
-"""An unset slot; no node hashes to it."""
+"""An unset slot, which is not the hash of any node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A position Q in the key space: nibble depth, row, place in it, range of keys below, next slot above or -1."""
+    """A position Q in the key space.
+
+    `depth` is its number of nibbles. `above` is the next slot above it, or -1. `row` and `place`
+    say where its hash is stored. The keys below it are those from `low` to before `high`.
+    """
 
     depth: int
     above: int
@@ -58,9 +65,10 @@ class Slot:
 class Layout:
     """All slots of one set of keys.
 
-    `rows` are storage suffixes and widths (slots), `paths` the slots above each key, indices by depth, shallowest first
-    (one mapping for all keys that have the same slots above them), `deepest` the last of them or -1, `alone` the depth
-    from which each key has no other subscribed key below its prefix.
+    `rows` are storage suffixes and numbers of slots. The other fields are by key. `paths` has the
+    slots above the key, as indices by depth, shallowest first; keys with the same slots above them
+    share one mapping. `deepest` is the last of these slots, or -1. `alone` is the depth from which
+    no other subscribed key has the same prefix.
     """
 
     slots: tuple[Slot, ...]
@@ -72,7 +80,10 @@ class Layout:
 
 @lru_cache(maxsize=1024)
 def layout_of(keys: Keys) -> Layout:
-    """The layout of sorted, distinct 32-byte keys. The last ones are cached."""
+    """Return the layout of sorted, distinct 32-byte keys.
+
+    The last results are cached.
+    """
     texts = [key.hex() for key in keys]
     shared = [shared_digits(a, b, 0) for a, b in pairwise(texts)]
     alone = tuple(max(shared[i - 1] if i else -1, shared[i] if i < len(shared) else -1) + 1 for i in range(len(keys)))
@@ -99,12 +110,19 @@ def layout_of(keys: Keys) -> Layout:
 
 
 def _row_suffix(prefix: str) -> bytes:
-    """A row's prefix of nibbles in its storage key: the count, then the nibbles packed, zero-padded."""
+    """Return a row's prefix of nibbles as it is in the storage key.
+
+    It is the count, then the nibbles packed and padded with zero.
+    """
     return bytes((len(prefix),)) + bytes.fromhex(prefix + "0" * (len(prefix) % 2))
 
 
 def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
-    """The hash of the leaf at nibble `depth` of `key` with the detached value `entry_hash`: over 32 bytes long."""
+    """Return the hash of the leaf at nibble `depth` of `key` with a detached value.
+
+    `entry_hash` is the hash of the value. Such a leaf is over 32 bytes long, so its reference is
+    always a hash.
+    """
     left = 2 * len(key) - depth
     half = depth >> 1
     if depth & 1:
@@ -115,8 +133,9 @@ def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
 class SlotCache(Cache):
     """The slots of one publisher.
 
-    `_seen` has, by slot, the reference that this walk found at its position, and nothing if a node spans the position.
-    `_covered` has, by slot, how many items the slots directly below it covered; -1 is above the outermost slots.
+    `_seen` has, by slot, the reference that this walk found at its position. It has none if a node
+    spans the position. `_covered` has, by slot, how many items the slots directly below it covered;
+    -1 is above the outermost slots.
     """
 
     keeps_references: ClassVar[bool] = True
@@ -148,7 +167,10 @@ class SlotCache(Cache):
         return count
 
     def covers_absence(self, at: int, depth: int) -> int:
-        """The first slot below the point of divergence covers everything that is absent; others are noted."""
+        """Ask the first slot below the point of divergence, under which everything is absent.
+
+        The slots further below are noted as empty.
+        """
         empty_from = None
         for below, index in self._layout.paths[at].items():
             if below <= depth:
@@ -160,7 +182,7 @@ class SlotCache(Cache):
         return 0 if empty_from is None else self.covers(at, empty_from, EMPTY_TRIE_ROOT)
 
     def _read(self, number: int) -> bytes:
-        """A row, charged with its stored length + `ROW_COST`."""
+        """Return a row, charged with its stored length + `ROW_COST`."""
         suffix, width = self._layout.rows[number]
         self.meter.check()
         stored = self.view.cache_slots(self.para, suffix)
@@ -169,7 +191,10 @@ class SlotCache(Cache):
         return row
 
     def _done(self) -> dict[int, int]:
-        """The number of items below each slot that this walk resolved, including those covered by deeper slots."""
+        """Return the number of items below each slot that this walk resolved.
+
+        Items that deeper slots covered are included.
+        """
         slots = self._layout.slots
         counts = Counter(map(self._layout.deepest.__getitem__, self.resolved))
         counts.update(self._covered)
@@ -182,7 +207,10 @@ class SlotCache(Cache):
         return done
 
     def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:  # noqa: ARG002
-        """Write the reference seen at each slot whose items are all resolved; clear the other slots visited."""
+        """Write the seen reference to each slot whose items are all resolved.
+
+        The other visited slots are cleared.
+        """
         changed: dict[int, bytearray] = {}
         for index, done in self._done().items():
             slot = self._layout.slots[index]
@@ -206,6 +234,6 @@ class SlotCache(Cache):
 
     @staticmethod
     def drop(storage: Storage, para: ParaId, keys: Keys) -> None:
-        """Remove a publisher's rows, at most one for five keys, without reading any."""
+        """Remove a publisher's rows without reading any; there is at most one for five keys."""
         for suffix, _ in layout_of(keys).rows:
             items.CACHE_SLOTS.remove(storage, para, suffix)
