@@ -1,9 +1,10 @@
-"""The relay-side pallet of pub-sub: parachains publish entries, subscribers read them through proofs.
+"""The relay-side pallet of pub-sub.
 
-The FRAME pallet is called `Broadcaster`: so its storage prefix, calls and events are named.
+Parachains publish entries, and subscribers read them through proofs. The FRAME pallet is called
+`Broadcaster`, and its storage prefix, calls and events have this name.
 
-Read in this order: `config`, `storage`, `events`, `pallet`; then the logic that those call:
-`registry`, `publish`, `expiry`, `scan`; last `try_state` and `genesis`.
+Read in this order: `config`, `storage`, `events` and `pallet`, then the logic that these call
+(`registry`, `publish`, `expiry`, `scan`), and last `try_state` and `genesis`.
 """
 
 from pubsub_emulator.runtime.pallet_pubsub.config import Config as Config

@@ -1,4 +1,4 @@
-"""The constants that a relay runtime sets, and what this pallet requires of other pallets."""
+"""The constants that a relay runtime sets, and the requirements on other pallets."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -21,7 +21,10 @@ class TtlPolicy(Enum):
 
 
 class ForcedDeposit(Enum):
-    """The use of the deposit by `force_deregister_publisher`; any other deregistration returns it."""
+    """The use of the deposit by `force_deregister_publisher`.
+
+    Any other deregistration returns the deposit.
+    """
 
     RETURNED = "returned"
     SLASHED = "slashed"
@@ -30,15 +33,16 @@ class ForcedDeposit(Enum):
 _UNIT: Final = Balance(1_000_000_000_000)
 _FIRST_PUBLIC_PARA: Final = ParaId(2000)
 _NORMAL_BLOCK: Final = Weight(1_500_000_000_000, U64_MAX)
-"""75 % of two seconds; the proof size of a relay chain is unlimited."""
+"""The weight of calls in a block: 75 % of two seconds, and an unlimited proof size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """The constants of the pallet; `integrity_test` refuses combinations that cannot work.
 
-    Lengths and sizes are in bytes; an entry counts 32 for its key plus its value's length (PS-8). `max_block_weight` is
-    the weight of calls in one block, which must allow for the largest publish and the largest deregistration.
+    Lengths and sizes are in bytes. An entry counts 32 for its key plus its value's length (PS-8).
+    `max_block_weight` is the weight of calls in one block, which must allow for the largest publish
+    and the largest deregistration.
     """
 
     max_value_length: int = 2048
@@ -52,10 +56,16 @@ class Config:
     forced_deposit: ForcedDeposit = ForcedDeposit.RETURNED
     max_block_weight: Weight = _NORMAL_BLOCK
     rules: Rules = field(default_factory=chosen)
-    """The rules of the chain, by default those chosen when the configuration is made."""
+    """The rules of the chain.
+
+    By default they are the rules that are chosen when the configuration is made.
+    """
 
     def ruled(self) -> "Config":
-        """These constants as the rules have them. Raises `RuleFailed`."""
+        """Return these constants as the rule `constants` changes them.
+
+        Raises `RuleFailed`.
+        """
         if self.rules.constants is None:
             return self
         found = self.rules.constants(self)
@@ -64,17 +74,17 @@ class Config:
         return found
 
     def deposit_of(self, para: ParaId) -> Balance:
-        """The deposit that a registration of `para` holds."""
+        """Return the deposit that a registration of `para` holds."""
         rule = self.rules.deposit
         return self.publisher_deposit if rule is None else Balance(rule(para, self.publisher_deposit))
 
     def is_system(self, para: ParaId) -> bool:
-        """Whether a para publishes without registration (PS-7)."""
+        """Return whether a para publishes without registration (PS-7)."""
         return para < self.system_para_threshold
 
 
 class Registrar(Protocol):
-    """Knows the owners of paras."""
+    """The pallet that knows the owners of paras."""
 
     def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
-        """The account that registered the para, or `None`."""
+        """Return the account that registered the para, or `None`."""

@@ -1,4 +1,7 @@
-"""The events of the pallet, and the errors of its calls and of publishing, in the order of their SCALE indices."""
+"""The events of the pallet, and the errors of its calls and of publishing.
+
+They are in the order of their SCALE indices.
+"""
 
 from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.codecs import U32

@@ -1,9 +1,12 @@
-"""The sweep: `on_idle` removes expired entries, within limits of rows and weight, in the order of a policy (PS-19).
+"""The sweep, in which `on_idle` removes expired entries (PS-19).
 
-`scan` has a module of its own. With the policy `expiry_index`, rows are also stored by expiry block, so a sweep reads
-due rows only. The first 8 bytes of a row's key are its expiry block, big endian: the order of storage keys is the order
-of time. The lag of a sweep then depends on how many rows are due and not on how many there are. It costs up to two more
-writes a publish.
+It has limits of rows and weight, and the order of a policy. The policy `scan` has a module of its
+own.
+
+With the policy `expiry_index`, rows are also stored by expiry block, so a sweep reads due rows
+only. The first 8 bytes of a row's key are its expiry block, big endian, so storage-key order is the
+order of time. The lag of a sweep then depends on the number of due rows and not on the number of
+all rows. This costs up to two more writes per publish.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +30,10 @@ _SKIP = len(ExpiryIndex.prefix)
 
 
 class Due:
-    """The rows that are due at block `now`, in order of their expiry; within one block by publisher and key."""
+    """The rows that are due at block `now`, in the order of their expiry.
+
+    Within one block they are ordered by publisher and key.
+    """
 
     def __init__(self, storage: Storage, now: RelayBlockNumber) -> None:
         """Start at the row with the oldest expiry."""
@@ -36,7 +42,10 @@ class Due:
         self._read = 0
 
     def next(self) -> TtlRow | None:
-        """The next row, or `None` if no further row is due. The caller removes it, so no cursor is needed."""
+        """Return the next row, or `None` if no further row is due.
+
+        The caller removes the row, so no cursor is needed.
+        """
         full = next(self._rows, None)
         self._read += 1
         if full is None:
@@ -47,18 +56,19 @@ class Due:
         return TtlRow(ParaId(int.from_bytes(full[-36:-32], "little")), PubsubKey(full[-32:]), expiry)
 
     def cost(self) -> Weight:
-        """The weight of finding the rows so far."""
+        """Return the weight of finding the rows so far."""
         return weights.examine_row() * self._read
 
     def save(self) -> None:
-        """Does nothing: due rows come first."""
+        """Do nothing, because each sweep begins with the oldest due row."""
 
 
 def migrate(config: Config, storage: Storage) -> Weight:
-    """Make the index match the policy. A runtime upgrade that changes the policy calls this once.
+    """Make the index match the policy.
 
-    Without it, entries published under `scan` would have no index row and never expire. Returns its weight, which
-    grows with the number of finite entries and may need a block of its own.
+    A runtime upgrade that changes the policy calls this once. Without it, entries published under
+    `scan` would have no index row and never expire. Returns the weight, which grows with the number
+    of finite entries. The migration may thus need a block of its own.
     """
     if config.ttl_policy is not TtlPolicy.EXPIRY_INDEX:
         removed = storage.clear_prefix(ExpiryIndex.prefix)
@@ -74,7 +84,10 @@ def migrate(config: Config, storage: Storage) -> Weight:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The result of one sweep; `lag` is the most blocks by which a removed entry had outlived its ttl."""
+    """The result of one sweep.
+
+    `lag` is the maximum number of blocks for which a removed entry had outlived its ttl.
+    """
 
     examined: int = 0
     expired: int = 0
@@ -89,21 +102,22 @@ class Rows(Protocol):
     """The rows of one sweep, in the order of a policy."""
 
     def next(self) -> TtlRow | None:
-        """The next row to examine, or `None` at the end."""
+        """Return the next row to examine, or `None` at the end."""
 
     def cost(self) -> Weight:
-        """The weight of finding the rows so far."""
+        """Return the weight of finding the rows so far."""
 
     def save(self) -> None:
         """Store the position for the next sweep."""
 
 
 def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: Weight) -> Sweep:
-    """Remove expired entries, examining at most `MaxTtlScansPerIdle` rows within `remaining` weight (PS-15).
+    """Remove expired entries within `remaining` weight (PS-15).
 
-    A row is examined only if reading and expiring it would fit. If not even one fits, nothing is read or written.
+    At most `MaxTtlScansPerIdle` rows are examined. A row is examined only if reading and expiring
+    it would fit. If not even one fits, nothing is read or written.
 
-    Emits `KeyExpired` for each entry removed (PS-16).
+    Emits `KeyExpired` for each removed entry (PS-16).
     """
     base, expire, step = _costs(config)
     if (base + step).any_gt(remaining):
@@ -121,7 +135,8 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
     spent = base
     while sure := min(config.max_ttl_scans_per_idle - examined, _times(remaining - spent, step)):
         row = None
-        for _ in range(sure):  # that many fit at their highest cost, so weight is counted once for all of them
+        # This many rows fit at their maximum cost, so the weight is computed once for all of them.
+        for _ in range(sure):
             row = rows.next()
             if row is None:
                 break
@@ -139,7 +154,10 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
 
 
 class _Ordered:
-    """Rows in the order of a rule, which begins anew with each sweep; a row that is not stored is left out."""
+    """Rows in the order of a rule, which begins anew with each sweep.
+
+    A row that is not stored is skipped.
+    """
 
     def __init__(
         self, order: Callable[[Iterable[Row], int], Iterable[Row]], storage: Storage, now: RelayBlockNumber
@@ -150,7 +168,7 @@ class _Ordered:
         self._read = 0
 
     def next(self) -> TtlRow | None:
-        """The next row, or `None` at the end."""
+        """Return the next row, or `None` at the end."""
         for para, key, _ in self._rows:
             self._read += 1
             lifetime = TtlData.get(self._storage, ParaId(para), PubsubKey(key))
@@ -159,27 +177,35 @@ class _Ordered:
         return None
 
     def cost(self) -> Weight:
-        """The weight of reading the rows; ordering them costs nothing."""
+        """Return the weight of reading the rows; ordering them costs nothing."""
         return weights.examine_row() * self._read
 
     def save(self) -> None:
-        """Does nothing: the rule orders all rows each time."""
+        """Do nothing, because the rule orders all rows each time."""
 
 
 def least_weight(config: Config) -> Weight:
-    """The least weight with which a sweep does anything: enough to expire one row."""
+    """Return the minimum weight with which a sweep does anything.
+
+    It suffices to expire one row.
+    """
     base, _, step = _costs(config)
     return base + step
 
 
-@lru_cache(maxsize=64)  # asked for in every block
+# Every block needs the costs.
+@lru_cache(maxsize=64)
 def _costs(config: Config) -> tuple[Weight, Weight, Weight]:
-    """The weights of a sweep that examines nothing, of expiring a key, and the most that one more row can cost."""
+    """Return the weights of the parts of a sweep.
+
+    They are the weight of a sweep that examines nothing, that of expiring a key, and the maximum
+    that one more row can cost.
+    """
     found = weights.examine_row() if config.ttl_policy is TtlPolicy.EXPIRY_INDEX else scan.worst_step()
     expire = weights.expire_key(config)
     return weights.on_idle_base(), expire, found + expire
 
 
 def _times(room: Weight, step: Weight) -> int:
-    """The number of times that `step` fits into `room`."""
+    """Return the number of times that `step` fits into `room`."""
     return min(room.ref_time // step.ref_time, room.proof_size // step.proof_size)

@@ -1,4 +1,7 @@
-"""Publishers at genesis: the rows that their publishes would have written, at once, for `State.from_entries`."""
+"""Publishers at genesis.
+
+All rows that their publishes would have written are made at once, for `State.from_entries`.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,16 +18,20 @@ Rows = list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class GenesisPublisher:
-    """A publisher's entries, and its manager if it is registered. There is no deposit: only a call can hold one."""
+    """A publisher's entries, and its manager if it is registered.
+
+    It has no deposit, because only a call can hold one.
+    """
 
     entries: Iterable[tuple[PubsubKey, PublishedEntry]] = ()
     manager: AccountId | None = None
 
 
 def genesis_rows(config: Config, publishers: Mapping[ParaId, GenesisPublisher]) -> tuple[Rows, dict[bytes, Rows]]:
-    """The top entries, and the child entries by child storage key, of a state with these publishers.
+    """Return the top entries, and the child entries by child storage key, of a genesis state.
 
-    Raises `IntegrityError` for what no call writes: an exceeded limit, a key twice, an unregistered publisher.
+    Raises `IntegrityError` for a state that calls could not write: an exceeded limit, a key twice,
+    or an unregistered publisher.
     """
     top: Rows = []
     children: dict[bytes, Rows] = {}
@@ -56,7 +63,10 @@ def genesis_rows(config: Config, publishers: Mapping[ParaId, GenesisPublisher]) 
 def _entries(
     config: Config, para: ParaId, entries: Iterable[tuple[PubsubKey, PublishedEntry]], top: Rows
 ) -> tuple[Rows, int]:
-    """The child entries and their counted size; their TTL and index rows are added to `top`."""
+    """Return the child entries and their counted size.
+
+    Their TTL and index rows are added to `top`.
+    """
     rows = rows_of(para)
     by_index = config.ttl_policy is TtlPolicy.EXPIRY_INDEX
     child: Rows = []

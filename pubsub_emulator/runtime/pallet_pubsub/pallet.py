@@ -1,4 +1,7 @@
-"""The pallet: its calls, the entry point of `Publish`, hooks, and the checks of the configuration before block 1."""
+"""The pallet: its calls, the entry point of `Publish`, hooks, and checks.
+
+The configuration is checked before block 1.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -29,9 +32,10 @@ from pubsub_emulator.runtime.pallet_pubsub.try_state import try_state
 
 
 class Broadcaster(Hooks):
-    """The relay-side pallet: publishers, their entries, and the expiry of those.
+    """The relay-side pallet: publishers, their entries, and the expiry of entries.
 
-    A failed call leaves neither state nor event (PS-10). What no encoded call can carry raises `ScaleError`.
+    A failed call leaves neither state nor event (PS-10). Arguments that an encoded call cannot have
+    raise `ScaleError`.
     """
 
     pallet = PALLET
@@ -134,7 +138,10 @@ class Broadcaster(Hooks):
         deposit_event(storage, KeysForcedDeleted(para, self._remove(storage, para, keys)))
 
     def publish(self, storage: Storage, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Store one entry of a para in the current block, as `Publish` asks. Raises and emits as `publish.publish`."""
+        """Store one entry of a para in the current block, for a `Publish` instruction.
+
+        Raises and emits as `publish.publish`.
+        """
         publish(self.config, storage, self._time(storage, system.block_number(storage)), para, key, value, ttl)
 
     def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:
@@ -142,13 +149,16 @@ class Broadcaster(Hooks):
         return expiry.sweep(self.config, storage, self._time(storage, now), remaining).weight
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> Weight:
-        """Remove the data of paras that left the relay chain at a session change and release their deposits (PS-11).
+        """Remove the data of paras that left the relay chain, and release their deposits (PS-11).
 
-        The runtime lists the message queue's hook before this one: a `Publish` that ran afterwards would store data of
-        a system para that nobody could remove. Nothing may prevent the removal: a deposit that its manager's account
-        cannot take back, since it is below the existential deposit, is burnt.
+        Paras leave at a session change. The runtime lists the message queue's hook before this one:
+        a `Publish` that ran afterwards would store data of a system para that nobody could remove.
 
-        Returns the weight used. Emits `PublisherDeregistered` for each para that was registered or had data.
+        The removal must not fail. A deposit that its manager's account cannot take back, since it
+        is below the existential deposit, is burnt.
+
+        Returns the weight used. Emits `PublisherDeregistered` for each para that was registered or
+        had data.
         """
         used = WEIGHT_ZERO
         for para in outgoing:
@@ -161,15 +171,21 @@ class Broadcaster(Hooks):
         return expiry.migrate(self.config, storage)
 
     def integrity_test(self) -> None:
-        """Raise `IntegrityError` with the reason if the configuration cannot work."""
+        """Check that the configuration can work.
+
+        Raises `IntegrityError` with the reason otherwise.
+        """
         integrity_test(self.config)
 
     def try_state(self, storage: Storage) -> None:
-        """Raise `StateError` if counters, rows, child tries and holds disagree."""
+        """Check that counters, rows, child tries and holds agree.
+
+        Raises `StateError` otherwise.
+        """
         try_state(self.config, storage)
 
     def constants(self) -> tuple[Constant, ...]:
-        """The limits of publishers."""
+        """Return the limits of publishers."""
         config = self.config
         size, scans = "Bytes that a publisher may store.", "Entries looked at for expiry per block."
         system_paras = "Publishers below this id are system parachains."
@@ -194,7 +210,10 @@ class Broadcaster(Hooks):
             return registry.remove(self.config, self.balances, storage, para, slash=True)
 
     def _remove(self, storage: Storage, para: ParaId, keys: Iterable[PubsubKey]) -> int:
-        """Remove the entries under `keys` and return how many there were. Raises `NoKeysToDelete` if none."""
+        """Remove the entries under `keys` and return how many there were.
+
+        Raises `NoKeysToDelete` if there were none.
+        """
         rows = rows_of(para)
         removed = sum(remove_key(self.config, storage, rows, key) for key in keys)
         if not removed:
@@ -209,7 +228,10 @@ def _ensure_arguments(para: ParaId, keys: Iterable[PubsubKey]) -> None:
 
 
 def integrity_test(config: Config) -> None:
-    """Raise `IntegrityError`, naming the value and its consequence, if the configuration cannot work."""
+    """Check that a configuration can work.
+
+    Raises `IntegrityError` with the value and its consequence otherwise.
+    """
     limits = {
         "MaxValueLength": config.max_value_length,
         "MaxStoredKeys": config.max_stored_keys,

@@ -1,7 +1,8 @@
-"""Writing and removing one entry: the child trie and every row derived from it, in O(log n) (PS-6).
+"""Writing and removing one entry, in O(log n) (PS-6).
 
-An update reads what it needs of the replaced entry from that entry: its value's length, and its TTL row in its last
-8 bytes. So `TtlData` is written here and never read.
+This changes the child trie and every row derived from the entry. An update takes the value's length
+and the TTL row of the replaced entry from that entry, whose last 8 bytes are its TTL row. So
+`TtlData` is written here and never read.
 """
 
 from pubsub_emulator.primitives.errors import ScaleError
@@ -19,7 +20,7 @@ _INFINITE = bytes(4)
 
 
 def value_length(entry: bytes) -> int:
-    """Length of the raw value inside an encoded `PublishedEntry`."""
+    """Return the length of the raw value inside an encoded `PublishedEntry`."""
     rest = len(entry) - 8
     return rest - (1 if rest <= 0x40 else 2 if rest <= 0x4001 else 4)
 
@@ -29,12 +30,13 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
 ) -> None:
     """Store `value` under `key` for `ttl` blocks from `now` (0: forever).
 
-    All checks precede the first write, so a refusal changes nothing even without a storage layer (PS-10). An expired
-    entry that is not swept yet is updated like any other (PS-17). At the size limit, only growth is refused.
+    All checks precede the first write, so a refusal changes nothing even without a storage layer
+    (PS-10). An expired entry that is not swept yet is updated like any other (PS-17). At the size
+    limit, only growth is refused.
 
-    Raises `PublishNotAuthorized`, `ValueTooLong`, `TooManyStoredKeys`, `TotalStorageSizeExceeded`, in this order;
-    `ScaleError` for arguments that no `Publish` instruction can carry.
-    Emits `DataPublished`.
+    Raises `PublishNotAuthorized`, `ValueTooLong`, `TooManyStoredKeys`, `TotalStorageSizeExceeded`,
+    in this order, and `ScaleError` for arguments that a `Publish` instruction cannot have. Emits
+    `DataPublished`.
     """
     ensure_key(key)
     if not 0 <= ttl <= U32_MAX:
@@ -84,7 +86,10 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
 
 
 def remove_key(config: Config, storage: Storage, rows: PublisherRows, key: PubsubKey) -> bool:
-    """Remove the entry under `key` and update every row derived from it. Returns whether there was one."""
+    """Remove the entry under `key` and update every row derived from it.
+
+    Returns whether there was an entry.
+    """
     child, (at,) = config.rules.placed(rows.para, (key,))
     old = storage.child_get(child, at)
     if old is None:
@@ -112,7 +117,10 @@ def _counter(storage: Storage, key: bytes) -> int:
 def _set_lifetime(  # noqa: PLR0917  # one place's lifetime, before and after
     config: Config, storage: Storage, rows: PublisherRows, key: bytes, old: bytes | None, new: bytes
 ) -> None:
-    """Change the rows of TTL and expiry index from `old` to `new`, last 8 bytes of entries; ttl 0 has none (PS-14)."""
+    """Change the rows of TTL and expiry index from `old` to `new`.
+
+    Both are the last 8 bytes of entries. An entry with a ttl of 0 has no such rows (PS-14).
+    """
     was_finite = old is not None and old[:4] != _INFINITE
     is_finite = new[:4] != _INFINITE
     if is_finite:

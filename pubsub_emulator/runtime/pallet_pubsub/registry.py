@@ -1,6 +1,7 @@
 """Registrations of publishers, their deposits, and the removal of publishers.
 
-A deposit is a hold on the manager's balance (PS-12); a removal releases what is left of it, so nothing prevents it.
+A deposit is a hold on the manager's balance (PS-12). A removal releases the part that is left of
+it, so a smaller hold cannot prevent the removal.
 """
 
 from typing import Final
@@ -21,12 +22,15 @@ PUBLISHER_DEPOSIT: Final = HoldReason(PALLET.index, 0)
 
 
 def sovereign_account(para: ParaId) -> AccountId:
-    """The account of a parachain on its relay chain: `"para"`, the id, zeros."""
+    """Return the account of a parachain on its relay chain: `"para"`, the id, zeros."""
     return AccountId(b"para" + para.to_bytes(4, "little") + bytes(24))
 
 
 def caller_account(origin: Origin) -> AccountId:
-    """The account of a caller, which is an account or a parachain. Raises `BadOrigin` for any other origin."""
+    """Return the account of a caller, which is an account or a parachain.
+
+    Raises `BadOrigin` for any other origin.
+    """
     match origin:
         case Signed(account):
             return account
@@ -37,9 +41,10 @@ def caller_account(origin: Origin) -> AccountId:
 
 
 def register(balances: Balances, storage: Storage, para: ParaId, manager: AccountId, amount: Balance) -> None:
-    """Store a registration and hold its deposit. Call it after `ensure_vacant` and in a storage layer.
+    """Store a registration and hold its deposit.
 
-    Raises what holding `amount` raises. Emits `PublisherRegistered`.
+    Call it after `ensure_vacant` and in a storage layer. Raises the errors of holding `amount`.
+    Emits `PublisherRegistered`.
     """
     balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount)
     RegisteredPublishers.insert(storage, para, PublisherInfo(manager, amount))
@@ -48,7 +53,10 @@ def register(balances: Balances, storage: Storage, para: ParaId, manager: Accoun
 
 
 def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
-    """Raise `AlreadyRegistered` or `TooManyPublishers` if `para` cannot be registered now."""
+    """Check that `para` can be registered now.
+
+    Raises `AlreadyRegistered` or `TooManyPublishers` otherwise.
+    """
     if RegisteredPublishers.contains(storage, para):
         raise ModuleError(Error.AlreadyRegistered)
     if items.CounterForRegisteredPublishers.get(storage) >= config.max_publishers:
@@ -56,7 +64,11 @@ def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
 
 
 def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: ParaId) -> None:
-    """Raise `NotAuthorized` for who is not the para or its owner: a manager can delete the para's data."""
+    """Check that the origin is the para or its owner.
+
+    A manager can delete the para's data, so only they may name one. Raises `NotAuthorized`
+    otherwise.
+    """
     if origin == Parachain(para):
         return
     owner = registrar.owner_of(storage, para)
@@ -65,7 +77,10 @@ def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: P
 
 
 def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> None:
-    """Raise `NotAuthorized` for who is neither the para itself nor the manager in `info`."""
+    """Check that the origin is the para itself or the manager in `info`.
+
+    Raises `NotAuthorized` otherwise.
+    """
     if origin == Parachain(para):
         return
     if info is None or caller_account(origin) != info.manager:
@@ -73,14 +88,18 @@ def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> 
 
 
 def is_known(storage: Storage, para: ParaId) -> bool:
-    """Whether there is anything to deregister: a registration, or data of a system para."""
+    """Return whether there is anything to deregister.
+
+    This is a registration, or data of a system para.
+    """
     return RegisteredPublishers.contains(storage, para) or items.PublishedKeys.contains(storage, para)
 
 
 def remove(config: Config, balances: Balances, storage: Storage, para: ParaId, *, slash: bool = False) -> int:
-    """Remove a publisher's data, TTL rows, counters and registration; release its deposit, or slash it.
+    """Remove a publisher's data, TTL rows, counters and registration.
 
-    Returns the number of keys removed. Emits `PublisherDeregistered`, also for a system para that only had data.
+    Its deposit is released, or slashed. Returns the number of removed keys. Emits
+    `PublisherDeregistered`, also for a system para that only had data.
     """
     keys = _remove_data(config, storage, para)
     info = RegisteredPublishers.take(storage, para)

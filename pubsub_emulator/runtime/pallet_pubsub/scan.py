@@ -1,20 +1,23 @@
-"""The `scan` policy: a sweep walks `TtlData` in storage-key order and continues where the last one stopped (PS-19).
+"""The `scan` policy: a sweep continues where the last one stopped (PS-19).
 
-A lap goes from the first row of the table to the last, over the sweeps of many blocks. `TtlScanCursor` names a position
-and not a row, so rows inserted, deleted or renewed between blocks do not move it (PS-18).
+It walks `TtlData` in storage-key order. A lap goes from the first row of the table to the last,
+over the sweeps of many blocks. `TtlScanCursor` names a position and not a row, so rows inserted,
+deleted or renewed between blocks do not move it (PS-18).
 
-A publisher chooses its keys, and so the positions of its rows. By deleting rows behind the cursor and inserting others
-just ahead of it, it could keep the cursor at its rows forever. So a lap visits at most `MaxStoredKeys` rows of one
-publisher. `TtlLapMark` stores where it left, and the next lap continues there. Without the mark, every lap would visit
-the same rows first and never reach those after the cut.
+A publisher chooses its keys, and so the positions of its rows. By deleting rows behind the cursor
+and inserting others just ahead of it, it could hold the cursor at its rows forever. So a lap visits
+at most `MaxStoredKeys` rows of one publisher. `TtlLapMark` stores where it left, and the next lap
+continues there. Without the mark, every lap would visit the same rows first and never reach those
+after the cut.
 
     rows    P1 P2 P3 … P1024 │ P1025 P1026   Q1 Q2 …
     lap 1   ───────────────▶ cut: mark = P1024 ─▶ Q1 …
     lap 2                      ─────────────▶ Q1 …
     lap 3   from P1 again
 
-A sweep that has visited the whole table otherwise goes on with the rows that it passed over at a mark. So it leaves
-nothing that is due if it has room for every row, and for one more visit for each lap that a publisher's rows need.
+A sweep that has visited the rest of the table goes on with the rows that it passed over at a mark.
+So it leaves no due row if it has room for every row, and for one more visit for each lap that a
+publisher's rows need.
 """
 
 from collections.abc import Iterator
@@ -31,23 +34,27 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import TtlData, TtlLapMark, T
 _PARA: Final = slice(len(TtlData.prefix) + 8, len(TtlData.prefix) + 12)
 """The publisher in a row's storage key, after its hash."""
 _PAST_ALL_ROWS: Final = b"\xff" * 41
-"""Longer and greater than the hash and key that follow a publisher's prefix."""
+"""A suffix that is longer and greater than the hash and key after a publisher's prefix."""
 
 _Place = tuple[bytes, PubsubKey, int]
-"""A row: its encoded publisher, its key, and how many rows of that publisher this lap has visited."""
+"""A row: its encoded publisher, its key, and its number among that publisher's rows in this lap."""
 _NOWHERE: Final[_Place] = (b"", PubsubKey(b""), 0)
 
 
 class Lap:
-    """The rows in the order of one sweep: from the cursor to the end, then from the start to the cursor."""
+    """The rows in the order of one sweep.
+
+    It goes from the cursor to the end, then from the start to the cursor.
+    """
 
     def __init__(self, storage: Storage, visits: int) -> None:
-        """Start after the cursor; `visits` is the most rows of one publisher in a lap."""
+        """Start after the cursor; `visits` is the maximum of rows of one publisher in a lap."""
         self._storage = storage
         self._visits = visits
         self._wrapped = False
         self._seen: dict[bytes, None] = {}
-        self._passed_over: dict[bytes, None] = {}  # publishers that this sweep entered at a mark or left at one
+        # The publishers that this sweep entered or left at a mark, in order.
+        self._passed_over: dict[bytes, None] = {}
         self._lap_is_done = False
         self._rows: Iterator[tuple[bytes, bytes]]
         self._place: _Place
@@ -62,10 +69,10 @@ class Lap:
             self._go_on(TtlData.key_for(cursor.para, cursor.key), place)
 
     def next(self) -> TtlRow | None:
-        """The next row, or `None` after all rows.
+        """Return the next row, or `None` after all rows.
 
-        A sweep visits a row once, even if a new lap begins in it. Between publishers that it passed over, it returns a
-        row again, which counts and is not due.
+        A sweep visits a row once, even if a new lap begins in it. Between publishers that it passed
+        over, it returns a row again, which counts and is not due.
         """
         at_end = False
         while True:
@@ -102,7 +109,10 @@ class Lap:
             return TtlRow(ParaId(int.from_bytes(para, "little")), key, expiry)
 
     def cost(self) -> Weight:
-        """The weight of finding the rows so far, with marks. Finding the end of the table is in `on_idle_base`."""
+        """Return the weight of finding the rows so far, with marks.
+
+        Finding the end of the table is in `on_idle_base`.
+        """
         return (
             weights.examine_row() * self._read
             + weights.enter_publisher() * self._entered
@@ -117,12 +127,19 @@ class Lap:
         TtlScanCursor.put_or_kill(self._storage, cursor)
 
     def _go_on(self, after: bytes | None, place: _Place) -> None:
-        """Continue with the rows after the storage key `after`, as if `place` had been visited last."""
+        """Continue with the rows after the storage key `after`.
+
+        `place` counts as the row that was visited last.
+        """
         self._rows = self._storage.iter_prefix(TtlData.prefix, after)
         self._place = place
 
     def _enter(self, first: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-        """The row at which a lap begins with a publisher, given its first row: that one, or the one after the mark."""
+        """Return the row at which a lap begins with a publisher.
+
+        `first` is the publisher's first row. If there is a mark, the lap begins with the row after
+        it.
+        """
         self._entered += 1
         para = para_id.decode(first[0][_PARA])
         mark = TtlLapMark.get(self._storage, para)
@@ -138,7 +155,10 @@ class Lap:
         return row
 
     def _leave(self) -> None:
-        """Leave a publisher before its last row. The next lap continues after the row visited last."""
+        """Leave a publisher before its last row.
+
+        The next lap continues after the row that was visited last.
+        """
         self._left += 1
         self._passed_over[self._place[0]] = None
         para = para_id.decode(self._place[0])
@@ -147,6 +167,9 @@ class Lap:
 
 
 def worst_step() -> Weight:
-    """The most weight of finding one more row: leaving a publisher early and resuming another at its mark."""
+    """Return the maximum weight of finding one more row.
+
+    In this case, the lap leaves a publisher early and resumes another at its mark.
+    """
     marks = weights.leave_publisher() + weights.enter_publisher() + weights.resume_publisher()
     return weights.examine_row() * 2 + marks

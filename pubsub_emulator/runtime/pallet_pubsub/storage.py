@@ -1,6 +1,7 @@
-"""The pallet's storage items, and the full storage keys of one publisher's rows, for hot paths.
+"""The pallet's storage items, and the full storage keys of one publisher's rows for hot paths.
 
-Entries are in the publisher's child trie (PS-1). Zero counters are not stored: without entries there are no rows.
+Entries are in the publisher's child trie (PS-1). Zero counters are not stored: a publisher without
+entries has no rows.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,10 @@ class PublisherInfo:
 
 @dataclass(frozen=True, slots=True)
 class ScanCursor:
-    """The row that a sweep examined last, and how many rows of its publisher this lap has visited, including it."""
+    """The row that a sweep examined last.
+
+    `visited` is the number of its publisher's rows that this lap has visited, including it.
+    """
 
     para: ParaId
     key: PubsubKey
@@ -77,7 +81,10 @@ ExpiryIndex: Final = StorageDoubleMap(
 
 @dataclass(frozen=True, slots=True)
 class PublisherRows:
-    """The storage keys of one publisher's rows, its child storage key, and the prefix of its TTL rows."""
+    """The storage keys of one publisher's rows.
+
+    Its child storage key and the prefix of its TTL rows are here too.
+    """
 
     para: ParaId
     encoded_para: bytes
@@ -88,11 +95,14 @@ class PublisherRows:
     ttl_prefix: bytes
 
     def ttl_row(self, key: bytes) -> bytes:
-        """Storage key of the `TtlData` row of `key`."""
+        """Return the storage key of the `TtlData` row of `key`."""
         return self.ttl_prefix + twox64_concat(key)
 
     def index_row(self, lifetime: bytes, key: bytes) -> bytes:
-        """Storage key of the `ExpiryIndex` row of an entry whose last 8 bytes are `lifetime`."""
+        """Return the storage key of an entry's `ExpiryIndex` row.
+
+        `lifetime` is the last 8 bytes of the entry.
+        """
         both = int.from_bytes(lifetime, "little")
         expiry = (both & U32_MAX) + (both >> 32)
         return ExpiryIndex.prefix + expiry.to_bytes(8, "big") + self.encoded_para + key
@@ -100,7 +110,10 @@ class PublisherRows:
 
 @lru_cache(maxsize=4096)
 def rows_of(para: ParaId) -> PublisherRows:
-    """The storage keys of a publisher's rows. Raises `ScaleError` if `para` is not a u32."""
+    """Return the storage keys of a publisher's rows.
+
+    Raises `ScaleError` if `para` is not a u32.
+    """
     encoded = para_id.encode(para)
     return PublisherRows(
         para,
@@ -114,6 +127,9 @@ def rows_of(para: ParaId) -> PublisherRows:
 
 
 def ensure_key(key: bytes) -> None:
-    """Raise `ScaleError` unless `key` has 32 bytes (PS-4)."""
+    """Check that `key` has 32 bytes (PS-4).
+
+    Raises `ScaleError` otherwise.
+    """
     if len(key) != 32:
         raise ScaleError(f"a published key has 32 bytes, not {len(key)}")

@@ -1,4 +1,7 @@
-"""The invariants between blocks: rows derived from an entry agree with the child trie. Limits hold for writes only."""
+"""The invariants between blocks: rows derived from an entry agree with the child trie.
+
+Limits are not among them, because they hold for writes only.
+"""
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH
@@ -15,7 +18,10 @@ Lifetimes = dict[tuple[ParaId, bytes], tuple[int, int]]
 
 
 def try_state(config: Config, storage: Storage) -> None:
-    """Raise `StateError` for the first disagreement."""
+    """Check all invariants.
+
+    Raises `StateError` for the first one that is broken.
+    """
     _try_registrations(storage)
     finite: Lifetimes = {}
     for para, count in items.PublishedKeys.items(storage):
@@ -33,7 +39,10 @@ def _ensure(holds: bool, broken: str) -> None:
 
 
 def _try_registrations(storage: Storage) -> None:
-    """The counter is the number of registrations, and an account's hold is the sum of its deposits (PS-12)."""
+    """Check the registrations and their deposits (PS-12).
+
+    The counter must be the number of registrations, and an account's hold the sum of its deposits.
+    """
     registered = 0
     deposits: dict[AccountId, int] = {}
     for _, info in items.RegisteredPublishers.items(storage):
@@ -49,7 +58,10 @@ def _try_registrations(storage: Storage) -> None:
 
 
 def _try_publisher(rules: Rules, storage: Storage, para: ParaId, count: int, finite: Lifetimes) -> None:
-    """Count and size are those of the child trie. Adds the lifetimes of its finite entries to `finite`."""
+    """Check that count and size are those of the child trie.
+
+    The lifetimes of its finite entries are added to `finite`.
+    """
     keys = size = 0
     child, (prefix,) = rules.placed(para, (b"",))
     for placed, raw in storage.child_iter(child, prefix):
@@ -69,7 +81,10 @@ def _try_publisher(rules: Rules, storage: Storage, para: ParaId, count: int, fin
 
 
 def _try_orphans(storage: Storage) -> None:
-    """Publishers without keys have no counter, mark or child trie. Uncommitted child tries are not checked."""
+    """Check that publishers without keys have no counter, mark or child trie.
+
+    Uncommitted child tries are not checked.
+    """
     for name, item in (("a size", items.TotalStorageSize), ("a lap mark", items.TtlLapMark)):
         for para in item.keys(storage):
             _ensure(items.PublishedKeys.contains(storage, para), f"publisher {para} has {name} and no keys")
@@ -80,7 +95,10 @@ def _try_orphans(storage: Storage) -> None:
 
 
 def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
-    """Exactly the finite entries have a TTL row, and an index row if the policy keeps the index."""
+    """Check the TTL rows and the expiry index.
+
+    Exactly the finite entries must have a TTL row, and an index row if the policy has the index.
+    """
     rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in items.TtlData.rows(storage)}
     for place in [*finite, *rows]:
         lives, row = finite.get(place), rows.get(place)

@@ -1,10 +1,14 @@
-"""The weights of the pallet, computed from accesses with the reference weights of a node on RocksDB.
+"""The weights of the pallet, computed from its accesses.
 
-ref_time    25 µs a read, 100 µs a write, 15 µs of computing a call, 2 ns a value byte (copied, hashed, written)
-proof_size  a read adds at most one full branch and a leaf to a proof if the path above is shared: 700 bytes; reading
-            an entry also adds the entry, counted as the largest possible one, since its length is not known before
+They use the reference weights of a node on RocksDB:
 
-Every function names the accesses that it counts. The figures are for both TTL policies.
+ref_time    25 µs a read, 100 µs a write, 15 µs of computing a call, 2 ns a value byte (copied,
+            hashed, written)
+proof_size  a read adds at most one full branch and a leaf to a proof if the path above is shared:
+            700 bytes; reading an entry also adds the entry, counted as the largest possible one,
+            since its length is not known before
+
+Every function lists the accesses that it counts. The figures are for both TTL policies.
 """
 
 from typing import Final
@@ -28,66 +32,90 @@ def _index_writes(config: Config) -> int:
 
 
 def publish(config: Config, value_length: int) -> Weight:
-    """A `Publish` of a value of `value_length` bytes.
+    """Return the weight of a `Publish` of a value of `value_length` bytes.
 
-    Reads registration, count, size and the old entry; writes entry, child root, count, size, the TTL row and, in
-    the expiry index, the old row and the new one.
+    It reads registration, count, size and the old entry. It writes entry, child root, count, size,
+    the TTL row and, in the expiry index, the old row and the new one.
     """
     writes = WRITE * (5 + 2 * _index_writes(config))
     return CALL + READ * 3 + _read_entry(config) + writes + PER_VALUE_BYTE * value_length
 
 
 def remove_key(config: Config) -> Weight:
-    """Removing one entry: reads it, writes entry, TTL row and expiry index."""
+    """Return the weight of removing one entry.
+
+    It reads the entry and writes entry, TTL row and expiry index.
+    """
     return _read_entry(config) + WRITE * (2 + _index_writes(config))
 
 
 def _remove_keys(config: Config, keys: int) -> Weight:
-    """Removing `keys` entries of one publisher, with its two counters, its child root and its lap mark."""
+    """Return the weight of removing `keys` entries of one publisher.
+
+    Its two counters, its child root and its lap mark are included.
+    """
     return READ * 2 + WRITE * 4 + remove_key(config) * keys
 
 
 def register_publisher() -> Weight:
-    """Either registration: reads registration, counter, para owner, account and its holds; writes four of them."""
+    """Return the weight of either registration.
+
+    It reads registration, counter, para owner, account and its holds, and writes four of them.
+    """
     return CALL + READ * 5 + WRITE * 4
 
 
 def deregister_publisher(config: Config, keys: int | None = None) -> Weight:
-    """Either deregistration of a publisher with `keys` keys; `MaxStoredKeys` if the number is not known yet."""
+    """Return the weight of either deregistration of a publisher with `keys` keys.
+
+    If the number is not known yet, it counts as `MaxStoredKeys`.
+    """
     keys = config.max_stored_keys if keys is None else keys
     return CALL + READ * 4 + WRITE * 5 + _remove_keys(config, keys)
 
 
 def delete_keys(config: Config, keys: int) -> Weight:
-    """Either deletion of `keys` named keys, including absent ones, which are read too."""
+    """Return the weight of either deletion of `keys` named keys.
+
+    Absent keys are read too.
+    """
     return CALL + READ + _remove_keys(config, keys)
 
 
 def on_idle_base() -> Weight:
-    """A sweep that examines nothing: the cursor read and written, the end of the table found, at most twice."""
+    """Return the weight of a sweep that examines nothing.
+
+    It reads and writes the cursor, and finds the end of the table at most twice.
+    """
     return CALL + READ * 3 + WRITE
 
 
 def examine_row() -> Weight:
-    """One row of `TtlData` or of the expiry index read."""
+    """Return the weight of reading one row of `TtlData` or of the expiry index."""
     return READ
 
 
 def enter_publisher() -> Weight:
-    """A lap enters a publisher: its mark is read."""
+    """Return the weight of entering a publisher in a lap: its mark is read."""
     return READ
 
 
 def leave_publisher() -> Weight:
-    """A lap leaves a publisher before its last row: its mark is written."""
+    """Return the weight of leaving a publisher before its last row: its mark is written."""
     return WRITE
 
 
 def resume_publisher() -> Weight:
-    """A lap continues with a publisher at its mark: one more seek, and the mark is removed."""
+    """Return the weight of resuming a publisher at its mark.
+
+    It needs one more seek, and the mark is removed.
+    """
     return READ + WRITE
 
 
 def expire_key(config: Config) -> Weight:
-    """Removing one expired entry, as if it were the only one of its publisher."""
+    """Return the weight of removing one expired entry.
+
+    It counts as the only entry of its publisher.
+    """
     return _remove_keys(config, 1)

@@ -1,1 +1,4 @@
-"""The parachain side of a block. Read `block` (the candidate), then `validate` (the checks)."""
+"""The parachain side of a block.
+
+Read `block` (the candidate), then `validate` (the checks).
+"""

@@ -1,4 +1,7 @@
-"""A parachain's profile `accounts`: its calls, its genesis balances, and its definition for metadata."""
+"""A parachain's profile `accounts`.
+
+It consists of its calls, its genesis balances, and its definition for metadata.
+"""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -27,7 +30,7 @@ from pubsub_emulator.trie import TrieError
 SPEC_NAME: Final = "pubsub-para"
 CRATE: Final = "pubsub_para_runtime"
 MAX_WEIGHT: Final = Weight(1_500_000_000_000, MAX_EXTRINSICS)
-"""The most weight of the signed extrinsics of one block."""
+"""The maximum weight of the signed extrinsics of one block."""
 _INHERENT_LENGTH: Final = 10 * 1024 * 1024
 
 
@@ -40,12 +43,15 @@ class ParachainAccounts:
     signing: Signing
 
     def room(self, storage: Storage) -> "ParachainRoom":  # noqa: ARG002  # every block begins with it
-        """The room of an empty block."""
+        """Return the room of an empty block."""
         return ParachainRoom()
 
 
 def parachain_accounts(spec: RuntimeSpec) -> ParachainAccounts:
-    """The calls and the definition of a runtime. Runtimes that differ only in subscriptions share them."""
+    """Return the calls and the definition of a runtime.
+
+    Runtimes that differ only in subscriptions share them.
+    """
     return _accounts(replace(spec, subscriptions={}).encode())
 
 
@@ -64,7 +70,10 @@ def _accounts(code: bytes) -> ParachainAccounts:
 
 
 def _set_code(storage: Storage, code: bytes) -> None:
-    """Install a runtime. Raises `FailedToExtractRuntimeVersion` or `Other`."""
+    """Install a runtime.
+
+    Raises `FailedToExtractRuntimeVersion` or `Other`.
+    """
     try:
         spec = decode_spec(code)
     except (ScaleError, ImpossibleConfig):
@@ -78,8 +87,8 @@ def _set_code(storage: Storage, code: bytes) -> None:
 def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> None:
     """Run the root call in a downward message, if there is one that this chain has.
 
-    A call that fails, that raises or that does not decode changes nothing and never fails the block. Raises
-    `TrieError` and what is of the machine: then nobody knows what the call does.
+    A call that fails, raises or does not decode changes nothing and never fails the block. Raises
+    `TrieError`, and errors of the infrastructure, since the effect of the call is then unknown.
     """
     encoded = superuser_call(message)
     if encoded is None:
@@ -94,14 +103,17 @@ def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> Non
 
 
 class ParachainRoom:
-    """`Room` for the signed extrinsics of one block: 128 KiB including their proof sizes, and a limit of ref_time."""
+    """`Room` for the signed extrinsics of one block.
+
+    It is 128 KiB including their proof sizes, and a limit of ref_time.
+    """
 
     def __init__(self) -> None:
         self._weight = Weight(0, 0)
         self._length = 0
 
     def fits(self, weight: Weight, length: int) -> bool:
-        """Whether an extrinsic of this weight and this many bytes fits."""
+        """Return whether an extrinsic of this weight and this many bytes fits."""
         total = self._weight + weight
         return self._length + length + total.proof_size <= MAX_EXTRINSICS and total.ref_time <= MAX_WEIGHT.ref_time
 

@@ -1,7 +1,8 @@
 """A candidate block of a collator, and the reasons for which it can be invalid.
 
-A candidate is a sealed header, one inherent, and signed extrinsics. Nothing in it is trusted. The header's extrinsics
-root commits to the body and the seal commits to the header, so any fault of the block names its author (PS-79, PS-80).
+A candidate is a sealed header, one inherent, and signed extrinsics. None of it is trusted. The
+header's extrinsics root commits to the body and the seal commits to the header, so any fault of the
+block identifies its author (PS-79, PS-80).
 
     inherent  u32                              relay parent number
               [u8; 32]                         relay parent storage root
@@ -40,7 +41,7 @@ class Inherent:
     """Its only encoding, once it is known; an altered copy has none."""
 
     def encode(self) -> bytes:
-        """SCALE bytes, as in the module's table."""
+        """Return the SCALE bytes, as in the module's table."""
         if not self._encoded:
             parts = (
                 self.relay_parent_number.to_bytes(4, "little"),
@@ -54,7 +55,10 @@ class Inherent:
 
     @staticmethod
     def decode(data: bytes) -> "Inherent":
-        """The inherent that all of `data` encodes. Raises `ScaleError`, also beyond `MAX_CANDIDATE_BYTES`."""
+        """Return the inherent that all of `data` encodes.
+
+        Raises `ScaleError`, also for more than `MAX_CANDIDATE_BYTES`.
+        """
         _ensure_size(data)
         reader = Reader(data)
         number, root = RelayBlockNumber(reader.uint(4)), Hash(reader.take(32))
@@ -70,47 +74,56 @@ class Inherent:
         return inherent
 
     def extrinsic(self) -> bytes:
-        """The bare extrinsic `set_validation_data`, with its length first."""
+        """Return the bare extrinsic `set_validation_data`, with its length first."""
         return encode_extrinsic(_CALL + self.encode())
 
 
 MAX_CANDIDATE_BYTES: Final = 16 * 1_048_576
-"""The most bytes of a candidate: the relay chain's `MAX_POV_SIZE`."""
+"""The maximum size of a candidate in bytes: the relay chain's `MAX_POV_SIZE`."""
 
 MAX_PROOF_NODES: Final = MAX_CANDIDATE_BYTES // 33
-"""The most nodes of a proof: all but the root have at least 32 bytes, and their length takes one more."""
+"""The maximum number of nodes in a proof.
+
+All but the root have at least 32 bytes, and their length takes one more.
+"""
 
 _CALL: Final = bytes((PARACHAIN_SYSTEM.index, 0))
 """The call `set_validation_data`."""
 
 _BARE_CALL: Final = b"\x05" + _CALL
-"""The extrinsic is unsigned, in format version 5."""
+"""The start of an unsigned extrinsic in format version 5 with this call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block as its author claims it: sealed header, inherent, and extrinsics with their lengths."""
+    """A block as its author claims it.
+
+    It has a sealed header, an inherent, and extrinsics with their lengths.
+    """
 
     header: Header
     inherent: Inherent
     extrinsics: tuple[bytes, ...] = ()
 
     def encode(self) -> bytes:
-        """SCALE of the block: header, then `Vec<extrinsic>`, the inherent first."""
+        """Return the SCALE bytes: header, then `Vec<extrinsic>`, the inherent first."""
         body = self.body()
         return self.header.encode() + encode_compact(len(body)) + b"".join(body)
 
     def body(self) -> tuple[bytes, ...]:
-        """The block's encoded extrinsics in order, each with its length first."""
+        """Return the block's encoded extrinsics in order, each with its length first."""
         return (self.inherent.extrinsic(), *self.extrinsics)
 
     def extrinsics_root(self) -> Hash:
-        """The root that the header must have for this body."""
+        """Return the root that the header must have for this body."""
         return extrinsics_root(self.inherent, self.extrinsics)
 
     @staticmethod
     def decode(data: bytes) -> "Candidate":
-        """The candidate that all of `data` encodes. Raises `ScaleError`, also beyond `MAX_CANDIDATE_BYTES`."""
+        """Return the candidate that all of `data` encodes.
+
+        Raises `ScaleError`, also for more than `MAX_CANDIDATE_BYTES`.
+        """
         _ensure_size(data)
         reader = Reader(data)
         header = Header.read(reader)
@@ -124,17 +137,21 @@ class Candidate:
         for _ in range(count - 1):
             start = reader.pos
             reader.bytes_()
+            # The stored bytes begin with their length prefix.
             signed.append(data[start : reader.pos])  # with its length first
         reader.end()
         return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]), tuple(signed))
 
     def hash(self) -> Hash:
-        """The header's hash, which the next block has as its parent hash."""
+        """Return the header's hash, which the next block has as its parent hash."""
         return self.header.hash()
 
 
 def extrinsics_root(inherent: Inherent, signed: tuple[bytes, ...] = ()) -> Hash:
-    """The root of the ordered trie (layout V0) over a block's body: the inherent, then the signed extrinsics."""
+    """Return the root of the ordered trie (layout V0) over a block's body.
+
+    The body is the inherent, then the signed extrinsics.
+    """
     return ordered_root((inherent.extrinsic(), *signed))
 
 
@@ -146,7 +163,7 @@ class ChainHead:
     state: State
 
     def fork(self) -> "ChainHead":
-        """The same block with a fork of its state."""
+        """Return the same block with a fork of its state."""
         return ChainHead(self.header, self.state.fork())
 
 
@@ -176,7 +193,10 @@ _RANK: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """One failed check: its verdict, a description, and the bytes that it is about (a node, a hash, a key)."""
+    """One failed check.
+
+    `subject` has the bytes that it concerns: a node, a hash or a key.
+    """
 
     verdict: Verdict
     detail: str
@@ -184,7 +204,10 @@ class Offence:
 
 
 class InvalidBlock(PubsubError):
-    """The block is invalid (PS-53). `verdict` is that of the first offence, `evidence` has all offences."""
+    """The block is invalid (PS-53).
+
+    `verdict` is that of the first offence, and `evidence` has all offences.
+    """
 
     def __init__(self, offences: list[Offence]) -> None:
         self.evidence = tuple(sorted(offences, key=lambda offence: _RANK[offence.verdict]))
@@ -199,12 +222,13 @@ def queue_head(
     last: Callable[[], RelayBlockNumber | None],
     relay_parent: RelayBlockNumber,
 ) -> Hash:
-    """The head of a queue after `messages`, for a parachain that saw the head `before`.
+    """Return the head of a queue after `messages`, for a parachain that saw the head `before`.
 
-    If the queue was removed and made again since the block's parent (a channel closed and reopened, a parachain that
-    left and came back), its chain starts anew. The messages count from that start if they lead to `target`, the head
-    at `relay_parent`, and all were sent after `last`, the parent's relay parent. In a queue that was never removed, a
-    chain from the start would include messages that the parachain has taken in already.
+    If the queue was removed and made again since the block's parent (a channel closed and reopened,
+    a parachain that left and came back), its chain starts anew. The messages count from that start
+    if they lead to `target`, the head at `relay_parent`, and all were sent after `last`, the
+    parent's relay parent. In a queue that was never removed, a chain from the start would include
+    messages that the parachain has already received.
     """
     head = message_chain(before, messages)
     if head == target or before == ZERO_HEAD:

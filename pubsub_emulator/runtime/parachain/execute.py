@@ -1,4 +1,7 @@
-"""Executes a block: the inherent, then the signed extrinsics. Author and verifier run the same code."""
+"""The execution of a block: the inherent, then the signed extrinsics.
+
+Author and verifier run the same code.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,9 +56,10 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
     extrinsics: Body = NO_EXTRINSICS,
 ) -> BlockOutcome:
-    """Execute a block, of which `plan` is the walk over its proof, and commit. `storage` is over the parent's state.
+    """Execute a block, of which `plan` is the walk over its proof, and commit.
 
-    It records reads for the ledger. Signed extrinsics follow the inherent; `BadBody` for one that cannot be part of it.
+    `storage` must be over the parent's state and records reads for the ledger. Signed extrinsics
+    follow the inherent. Raises `BadBody` for one that cannot be part of the block.
     """
     before = storage.state.fork()
     system.initialize(storage, number, parent.hash(), digest)
@@ -69,7 +73,8 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
         if is_root_call(message.msg):
             calls += 1
             if plan.calls is not None and calls > plan.calls:
-                continue  # the block has no room for its reads
+                # The block has no room for the reads of this call.
+                continue
         if spec.accounts:
             execute_superuser(storage, parachain_accounts(spec).calls, message.msg)
         else:
@@ -93,7 +98,8 @@ def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) 
     if head != known:
         LAST_DMQ_MQC_HEAD.put(storage, head)
     before = LAST_HRMP_MQC_HEADS.get(storage)
-    # The head of a closed channel is forgotten: if the channel is opened again, its chain begins anew.
+    # The head of a closed channel is forgotten: if the channel is opened again, its chain begins
+    # anew.
     heads = {
         sender: head
         for sender, head in horizontal_heads(storage, inherent, statics).items()
@@ -104,14 +110,17 @@ def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) 
 
 
 def downward_head(storage: Storage, inherent: Inherent, statics: StaticValues) -> Hash:
-    """The head of the downward queue after a block's messages."""
+    """Return the head of the downward queue after a block's messages."""
     _, messages = inherent.messages.queues()[0]
     last = partial(LAST_RELAY_PARENT.get, storage)
     return queue_head(LAST_DMQ_MQC_HEAD.get(storage), messages, statics.dmq_head, last, inherent.relay_parent_number)
 
 
 def horizontal_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> dict[ParaId, Hash]:
-    """The heads of all channels after a block's messages, including senders unknown to the relay chain."""
+    """Return the heads of all channels after a block's messages.
+
+    Senders that are unknown to the relay chain are included.
+    """
     heads = LAST_HRMP_MQC_HEADS.get(storage)
     last = partial(LAST_RELAY_PARENT.get, storage)
     out = dict(heads)

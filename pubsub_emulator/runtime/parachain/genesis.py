@@ -15,7 +15,10 @@ from pubsub_emulator.trie import ordered_root
 
 
 def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | None = None) -> ChainHead:
-    """Block 0, written over `base` if there is one. Raises `ImpossibleConfig` if the runtime cannot work."""
+    """Return block 0, written over the state `base` if there is one.
+
+    Raises `ImpossibleConfig` if the runtime cannot work.
+    """
     check_runtime(spec)
     if not authorities:
         raise ImpossibleConfig("a parachain needs at least one collator")

@@ -1,7 +1,7 @@
 """Governance of a parachain: the relay chain sends it an XCM that transacts as superuser.
 
-Only messages of this form have an effect; all others only change the head of the message queue chain. In bytes,
-`VersionedXcm::V5`:
+Only messages of this form have an effect. All others only change the head of the message queue
+chain. The bytes of such a `VersionedXcm::V5` are:
 
     05 08                      V5, two instructions
     2f 00 00                   UnpaidExecution { weight_limit: Unlimited, check_origin: None }
@@ -37,31 +37,35 @@ from pubsub_emulator.runtime.pallet_subscriber.outcome import RootCall
 _SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060200")
 _SET_CODE: Final = bytes((SYSTEM.index, 2))
 SUBSCRIBER_CALLS: Final = ("clear_publisher_cache", "redeliver", "enable_publisher")
-"""What governance may have a subscriber do about a publisher."""
+"""The calls by which governance can manage a subscriber's view of a publisher, by index."""
 _SUBSCRIBER: Final = SubscriberCalls()
 _SUBSCRIBER_CALL: Final = scale.triple(scale.u8, scale.u8, para_id)
-"""The pallet's index, the call's, and the publisher."""
+"""The codec of the pallet's index, the call's index, and the publisher."""
 
 
 def transact(call: bytes) -> bytes:
-    """The downward message that runs `call` as root."""
+    """Return the downward message that runs `call` as root."""
     return _SUPERUSER_TRANSACT + encode_bytes(call)
 
 
 def set_code(spec: RuntimeSpec) -> bytes:
-    """The call `System::set_code`: the runtime changes from the next block on (PS-33)."""
+    """Return the call `System::set_code` with another runtime.
+
+    It is in force from the next block on (PS-33).
+    """
     return _SET_CODE + encode_bytes(spec.encode())
 
 
 def subscriber_call(name: str, para: int) -> bytes:
-    """One of the pallet's root calls, encoded."""
+    """Return one of the pallet's root calls, encoded."""
     return bytes((items.PALLET.index, SUBSCRIBER_CALLS.index(name))) + scale.u32.encode(para)
 
 
 def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None:
-    """Run the root call in a downward message. Returns `None` if there is none that this runtime knows.
+    """Run the root call in a downward message.
 
-    A call that fails or does not decode changes nothing. It does not make the block invalid: the relay chain sent it.
+    Returns `None` if there is none that this runtime knows. A call that fails or does not decode
+    changes nothing. It does not make the block invalid, because the relay chain sent it.
     """
     found = _decoded_call(message)
     if isinstance(found, RuntimeSpec):
@@ -75,14 +79,18 @@ def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None
 
 
 def is_root_call(message: bytes) -> bool:
-    """Whether a downward message has a runtime upgrade or a call of the subscriber's pallet."""
+    """Return whether a downward message is a root call that this runtime knows.
+
+    This is a runtime upgrade or a call of the subscriber's pallet.
+    """
     return _decoded_call(message) is not None
 
 
 def root_calls(spec: RuntimeSpec, messages: InboundMessages) -> tuple[RootCall, ...]:
-    """The reads of the chain's state by the root calls in the downward messages, in order.
+    """Return the reads of the chain's state by the root calls in the downward messages, in order.
 
-    A walk makes these reads first, so that they are charged (PS-45). Calls for which a block has no room do not run.
+    A walk makes these reads first, so that they are charged (PS-45). Calls for which a block has no
+    room do not run.
     """
     out = []
     for message in messages.downward:
@@ -100,11 +108,11 @@ def root_calls(spec: RuntimeSpec, messages: InboundMessages) -> tuple[RootCall, 
 
 
 _ROWS_A_CALL: Final = 4
-"""Rows that a call about a publisher reads: whether it is disabled, its cache, and its packed rows."""
+"""The number of rows that a call about a publisher may read (`look_up`)."""
 
 
 def _changed_caches(before: RuntimeSpec, after: RuntimeSpec) -> list[ParaId]:
-    """The publishers whose cache an upgrade drops."""
+    """Return the publishers whose cache an upgrade drops."""
     known = sorted({**before.subscriptions, **after.subscriptions})
     if before.cache is not after.cache:
         return known
@@ -129,12 +137,16 @@ def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
 
 
 def _decoded_call(message: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
-    """The runtime that a message installs, or its call and publisher; `None` for any other message."""
+    """Return the runtime that a message installs, or its call and publisher.
+
+    Returns `None` for any other message.
+    """
     call = superuser_call(message)
     return None if call is None else _read_call(call)
 
 
-@lru_cache(maxsize=64)  # the walk and the block of the author and of every verifier read the same few
+# The walk and the block of the author and of every verifier decode the same few messages.
+@lru_cache(maxsize=64)
 def _read_call(call: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
     try:
         if call.startswith(_SET_CODE):
@@ -147,7 +159,10 @@ def _read_call(call: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
 
 
 def superuser_call(message: bytes) -> bytes | None:
-    """The encoded root call in a downward message, or `None` if the message has another form."""
+    """Return the encoded root call in a downward message.
+
+    Returns `None` if the message has another form.
+    """
     if not message.startswith(_SUPERUSER_TRANSACT):
         return None
     try:
@@ -157,29 +172,39 @@ def superuser_call(message: bytes) -> bytes | None:
 
 
 def check_runtime(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
-    """Raise `ImpossibleConfig` for a runtime with which no block could be executed."""
+    """Check that blocks can be executed with a runtime.
+
+    Raises `ImpossibleConfig` otherwise.
+    """
     config.integrity_test(spec)
     ensure_handler(spec, handlers)
 
 
 def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler]) -> None:
-    """Raise `ImpossibleConfig` if the runtime's handler is not in `handlers`."""
+    """Check that the runtime's handler is in `handlers`.
+
+    Raises `ImpossibleConfig` otherwise.
+    """
     if spec.handler not in handlers:
         raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(handlers)}")
 
 
 @lru_cache(maxsize=64)
 def sound_runtime(code: bytes) -> RuntimeSpec:
-    """The runtime that `code` describes. Raises `ScaleError`, and `ImpossibleConfig` if it cannot work."""
+    """Return the runtime that `code` describes.
+
+    Raises `ScaleError`, and `ImpossibleConfig` if it cannot work.
+    """
     spec = decode_spec(code)
     config.integrity_test(spec)
     return spec
 
 
 def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
-    """Install another runtime. Raises `ImpossibleConfig` and changes nothing if it cannot work.
+    """Install another runtime.
 
-    A new cache policy starts empty: what it wrote before another was in use may be outdated.
+    Raises `ImpossibleConfig` if it cannot work, and then changes nothing. A new cache policy starts
+    empty, because rows that it wrote before another policy was in use may be outdated.
     """
     before = runtime_spec(storage)
     _ensure_possible(before, spec)
@@ -189,5 +214,6 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
         if before.cache is not spec.cache:
             drop_cache(storage, para, keys)
         if before.subscriptions.get(para) != spec.subscriptions.get(para):
-            forget(storage, para, keys)  # now, since a second upgrade in this block may restore the same keys
+            # This is done now, since a second upgrade in this block may restore the same keys.
+            forget(storage, para, keys)
     storage.put(CODE, spec.encode())

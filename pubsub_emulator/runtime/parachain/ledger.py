@@ -1,7 +1,8 @@
-"""The ledger: what the bytes of a block were used for (PS-70).
+"""The ledger: the uses of a block's bytes (PS-70).
 
-Costs are bytes in the proof (with SCALE length prefixes). Charges are the bytes that the rules count for reads of the
-parachain's own state; `own_state` is what such reads really add to its storage proof, measured on its trie.
+Costs are bytes in the proof (with SCALE length prefixes). Charges are the bytes that the rules
+count for reads of the parachain's own state. `own_state` has the bytes that such reads really add
+to its storage proof, measured on its trie.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -18,7 +19,10 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 
 @dataclass(frozen=True, slots=True)
 class PublisherLedger:
-    """One publisher's share. `cached_bytes` is the cost that nodes found in the cache would have had in the proof."""
+    """One publisher's share.
+
+    `cached_bytes` is the cost that the nodes found in the cache would have had in the proof.
+    """
 
     para: ParaId
     unchanged: bool
@@ -35,8 +39,9 @@ class PublisherLedger:
 class BlockLedger:
     """One block's bytes.
 
-    `own_state_bytes` is what reads add to the parachain's storage proof, `cache_state_bytes` the part that only the
-    cache's rows cause: a cache pays off if it saves more than that.
+    `own_state_bytes` are the bytes that reads add to the parachain's storage proof.
+    `cache_state_bytes` is the part that only the cache's rows cause: a cache is worth it if it
+    saves more than that.
     """
 
     budget: int
@@ -52,14 +57,14 @@ class BlockLedger:
     extrinsics_bytes: int = 0
     """The bytes of signed extrinsics in the block, with their lengths."""
     extrinsics_state_bytes: int = 0
-    """What running them adds to the parachain's storage proof in addition to `own_state_bytes`."""
+    """The bytes that running them adds to the storage proof, beyond `own_state_bytes`."""
 
     ref_time: int = 0
     """Picoseconds, with the reference weights of a node on RocksDB (`accesses`)."""
 
     @property
     def weight(self) -> Weight:
-        """Both dimensions: the time of its accesses, and all bytes that proving the block takes."""
+        """The time of the block's accesses, and all bytes that proving the block takes."""
         return Weight(self.ref_time, self.proof_bytes + self.own_state_bytes + self.extrinsics_state_bytes)
 
     @property
@@ -69,15 +74,19 @@ class BlockLedger:
 
 
 def accesses(read: int, written: int, plan: Plan) -> int:
-    """The ref_time of reading and writing rows of own state, and of hashing a proof (2 ns a byte), in picoseconds."""
+    """Return the ref_time of a block's accesses in picoseconds.
+
+    It counts reading and writing rows of own state, and hashing a proof (2 ns a byte).
+    """
     hashed = sum(map(len, plan.taken.values()))
     return READ.ref_time * read + WRITE.ref_time * written + PER_VALUE_BYTE.ref_time * hashed
 
 
 def own_state_bytes(state: State, keys: Iterable[bytes], known: OwnState | None = None) -> tuple[int, int]:
-    """The bytes of proving `keys` of the parachain's state, and how many of them only the cache's rows cause.
+    """Return the bytes of proving `keys`, and how many of them only the cache's rows cause.
 
-    `known` is what a walk over that state has counted. Proofs never include the runtime itself.
+    `state` is the parachain's. `known` has the count of a walk over that state. Proofs never
+    include the runtime itself.
     """
     counted = OwnState(state) if known is None else known.of(state)
     counted.add(keys)
@@ -86,13 +95,17 @@ def own_state_bytes(state: State, keys: Iterable[bytes], known: OwnState | None 
 
 def _total(nodes: Mapping[Hash, bytes]) -> int:
     lengths = list(map(len, nodes.values()))
-    # Nearly every node has one of these lengths; a call for each of thousands would take most of the time here.
+    # Nearly every node has one of these lengths; a call for each of thousands would take most of
+    # the time here.
     other = [n for n in lengths if not 0x40 <= n < 0x4000]
     return sum(lengths) + 2 * (len(lengths) - len(other)) + sum(map(compact_len, other))
 
 
 def added_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:
-    """The bytes that proving `all_keys` takes beyond proving `before`, which are the first of them."""
+    """Return the bytes that proving `all_keys` takes beyond proving `before`.
+
+    `before` must be the first of `all_keys`.
+    """
     if len(all_keys) == len(before):
         return 0
     nodes: dict[Hash, bytes] = {}
@@ -105,7 +118,10 @@ def added_bytes(state: State, before: Collection[bytes], all_keys: Collection[by
 def make_ledger(
     plan: Plan, messages_bytes: int, own_state: tuple[int, int], extrinsics: tuple[int, int] = (0, 0), ref_time: int = 0
 ) -> BlockLedger:
-    """The ledger of a block with the walk `plan`; `extrinsics` are the bytes of signed ones and of their reads."""
+    """Return the ledger of a block with the walk `plan`.
+
+    `extrinsics` are the bytes of signed extrinsics and of their reads.
+    """
     return BlockLedger(
         budget=plan.budget,
         used=plan.used,

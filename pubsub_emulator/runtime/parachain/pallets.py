@@ -29,11 +29,14 @@ Horizontal = Annotated[
 
 
 MAX_MESSAGE: Final = 65_531
-"""Bytes of the longest upward message."""
+"""The maximum length of an upward message in bytes."""
 
 
 class ParachainSystem(Hooks):
-    """`ParachainSystem`'s calls. That of the inherent is in bodies of blocks and is never dispatched."""
+    """The calls of `ParachainSystem`.
+
+    The inherent's call is in bodies of blocks and is never dispatched.
+    """
 
     pallet = PARACHAIN_SYSTEM
 
@@ -65,7 +68,7 @@ class ParachainSystem(Hooks):
 
 
 class Aura(Hooks):
-    """The collators that take turns."""
+    """The pallet of the collators that take turns."""
 
     pallet = AURA
 

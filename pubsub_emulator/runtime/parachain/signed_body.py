@@ -1,4 +1,7 @@
-"""The signed extrinsics of a parachain's block, after its inherent. Author and verifier run the same code."""
+"""The signed extrinsics of a parachain's block, after its inherent.
+
+Author and verifier run the same code.
+"""
 
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -35,7 +38,7 @@ class Body(Protocol):
 
     @property
     def length(self) -> int:
-        """Bytes of the extrinsics of the block."""
+        """The number of bytes of the block's extrinsics."""
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
         """Run the extrinsics of the block."""
@@ -49,11 +52,14 @@ class SignedBody:
 
     @property
     def length(self) -> int:
-        """Bytes of all of them."""
+        """The number of bytes of all extrinsics."""
         return sum(map(len, self.extrinsics))
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
-        """Run all of them after the inherent. Raises `BadBody` for the first that cannot be part of the block."""
+        """Run all extrinsics after the inherent.
+
+        Raises `BadBody` for the first one that cannot be part of the block.
+        """
         if not spec.accounts:
             if self.extrinsics:
                 raise BadBody(1, self.extrinsics[0], "this chain takes no signed extrinsics")
@@ -73,20 +79,26 @@ class SignedBody:
 
 @dataclass(slots=True)
 class OfferedBody:
-    """Signed extrinsics offered to an author, which takes those, in order, that can be part of its block."""
+    """Signed extrinsics that are offered to an author.
+
+    The author takes, in order, those that can be part of its block.
+    """
 
     offered: tuple[bytes, ...] = ()
     extrinsics: tuple[bytes, ...] = ()
-    """The ones taken, after `run`."""
+    """The taken extrinsics, after `run`."""
     refused: tuple[tuple[bytes, InvalidTransaction], ...] = ()
 
     @property
     def length(self) -> int:
-        """Bytes of the ones taken."""
+        """The number of bytes of the taken extrinsics."""
         return sum(map(len, self.extrinsics))
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
-        """Run those that can be part of the block. The others leave no trace, not even in the record of reads."""
+        """Run the extrinsics that can be part of the block.
+
+        The others leave no trace, not even in the record of reads.
+        """
         if not spec.accounts:
             return ()
         note_inherent(storage)

@@ -1,4 +1,6 @@
-"""The verdict on a candidate: the checks of PS-52, in their order, against data that the relay chain attests.
+"""The verdict on a candidate: the checks of PS-52, in their order.
+
+They compare it with data that the relay chain attests.
 
     the seal           author, turn, signature, body          BadSeal
     the chain          parent, relay parent                   BadParent, RelayParentDecreased
@@ -6,9 +8,9 @@
     the proof          its list, then `plan` over it          DuplicateNode … UnusedNodes
     the state          `execute_block`                        BadExtrinsic, StateRootMismatch
 
-A block is executed on a fork of the parent's state, so an invalid one changes nothing (PS-53). A block whose nodes are
-not exactly those that the plan took is refused, so for one state, relay parent and set of messages there is one valid
-inherent.
+A block is executed on a fork of the parent's state, so an invalid one changes nothing (PS-53). A
+block whose nodes are not exactly those that the plan took is refused, so for one state, relay
+parent and set of messages there is one valid inherent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +44,8 @@ from pubsub_emulator.runtime.rules import rules_of
 class RelayContext:
     """Facts that the relay chain attests.
 
-    The storage root of block `number`, `None` if there is no such block, and the newest slot that a block judged now
-    may claim.
+    `storage_root` is that of block `number`, or `None` if there is no such block. `slot_now` is the
+    newest slot that a block judged now may claim.
     """
 
     number: RelayBlockNumber
@@ -52,17 +54,20 @@ class RelayContext:
 
 
 class BadState(PubsubError):
-    """The state below a block has values that no block of a parachain writes, so no block on it can be judged."""
+    """The state below a block has values that a parachain's blocks do not write.
+
+    So blocks on it cannot be judged.
+    """
 
 
 Judged = tuple[BlockOutcome, None] | tuple[None, InvalidBlock]
-"""The outcome of a valid block, or why a block is refused."""
+"""The outcome of a valid block, or the refusal of a block."""
 
 
 def judge_block(
     parent: ChainHead, candidate: Candidate, relay: RelayContext, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
 ) -> Judged:
-    """As `validate_block`, but returns the refusal instead of raising it."""
+    """Judge a candidate as `validate_block`, but return the refusal instead of raising it."""
     try:
         return validate_block(parent, candidate, relay, handlers), None
     except InvalidBlock as refusal:
@@ -74,7 +79,8 @@ def validate_block(
 ) -> BlockOutcome:
     """Judge a candidate on top of `parent`, which is not changed.
 
-    Raises `InvalidBlock` with the first verdict and all offences, `BadState` if `parent` is not a parachain's.
+    Raises `InvalidBlock` with the first verdict and all offences, and `BadState` if the state of
+    `parent` is not a parachain's.
     """
     wanted = candidate.inherent.relay_parent_number
     if relay.number != wanted:
@@ -82,12 +88,16 @@ def validate_block(
     try:
         return _validated(parent, candidate, relay, handlers)
     except (ScaleError, ImpossibleConfig) as error:
-        # Bytes of the candidate and of the relay chain never cause this: they lead to verdicts (PS-54).
+        # Bytes of the candidate and of the relay chain never cause this: they lead to verdicts
+        # (PS-54).
         raise BadState(f"the state below block {candidate.header.number} makes no sense: {error}") from error
 
 
 def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> RuntimeSpec:
-    """The runtime of a state. Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged."""
+    """Return the runtime of a state.
+
+    Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged.
+    """
     spec = sound_runtime(storage.get(CODE) or b"")
     ensure_handler(spec, handlers)
     if not AUTHORITIES.get(storage):
@@ -98,6 +108,11 @@ def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = 
 def _validated(
     parent: ChainHead, candidate: Candidate, relay: RelayContext, handlers: Mapping[str, SubscriptionHandler]
 ) -> BlockOutcome:
+    """Run all checks, and execute the block if its walk is complete.
+
+    A rule `checks` chooses the offences that count. With it, a block may be executed even if its
+    proof lacks nodes.
+    """
     inherent = candidate.inherent
     storage = Storage(parent.state.fork())
     spec = check_state(storage, handlers)
@@ -136,7 +151,10 @@ def _validated(
 def _walk(
     storage: Storage, spec: RuntimeSpec, inherent: Inherent, relay_root: Hash | None
 ) -> tuple[Plan | None, list[Offence]]:
-    """Run the plan over the proof, and check the claimed root and the messages. No plan for an unknown relay parent."""
+    """Run the plan over the proof, and check the claimed root and the messages.
+
+    There is no plan for an unknown relay parent.
+    """
     if relay_root is None:
         detail = f"the relay chain has no block {inherent.relay_parent_number}"
         return None, [Offence(Verdict.ROOT_MISMATCH, detail)]
@@ -159,7 +177,10 @@ def judge_proof(
     budget: int,
     calls: Sequence[RootCall] | None = None,
 ) -> tuple[Plan, list[Offence]]:
-    """Walk over `proof`, whose nodes may be in any order, and check that it has exactly the nodes needed."""
+    """Walk over `proof`, and check that it has exactly the needed nodes.
+
+    The nodes may be in any order.
+    """
     source = by_hash(proof)
     walked = plan(view, relay_root, source, budget, calls)
     missing = walked.missing
@@ -184,7 +205,10 @@ def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
 
 
 def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candidate, slot_now: Slot) -> list[Offence]:
-    """Check that it is the author's turn and that it signed this header, which commits to this body (PS-80)."""
+    """Check the author's turn and its signature of this header (PS-80).
+
+    The header must commit to this body.
+    """
     header = candidate.header
     slot, seal = header.aura_slot(), header.aura_seal()
     if slot is None or seal is None or len(header.digest) != 2:
@@ -226,7 +250,7 @@ def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
 
 
 def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
-    """Check that the stated weight of the messages is right and leaves room for the rest (PS-50)."""
+    """Check that the messages have the stated weight and leave room for the rest (PS-50)."""
     out = []
     weight = inherent.messages.weight
     if inherent.messages_used != weight:
@@ -237,7 +261,8 @@ def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     horizontal = inherent.messages.horizontal
     if not all(one < other for (one, _), (other, _) in pairwise(horizontal)) or not all(sent for _, sent in horizontal):
-        # A sender without messages changes no head but adds weight: the author could choose its budget.
+        # A sender without messages changes no head but adds weight: the author could choose its
+        # budget.
         detail = "horizontal messages are not one list a sender, senders ascending, none of them empty"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     return out
@@ -264,7 +289,10 @@ def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticVal
 
 
 def check_node_order(proof: tuple[bytes, ...]) -> list[Offence]:
-    """The nodes are strictly ascending: none twice, adjacent or not, and none before a smaller one."""
+    """Check that the nodes are strictly ascending.
+
+    So no node occurs twice, adjacent or not, and none precedes a smaller one.
+    """
     if all(map(lt, proof, islice(proof, 1, None))):
         return []
     out = []
