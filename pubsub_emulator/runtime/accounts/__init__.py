@@ -1,5 +1,5 @@
-"""The profile `accounts`: pallets and checks of a chain that accepts signed extrinsics from clients.
+"""The profile `accounts`: a chain that accepts signed extrinsics from clients.
 
-Pallets: `system_calls`, `timestamp`, `utility`, `transaction_payment`, `sudo`, `publisher`. Extrinsics: `extrinsic`
-decodes them, `validity` has the reasons for refusing one, `apply` runs one in a block.
+Its pallets are `system_calls`, `timestamp`, `utility`, `transaction_payment`, `sudo` and
+`publisher`. `extrinsic` decodes extrinsics, and `apply` checks them and runs them in a block.
 """

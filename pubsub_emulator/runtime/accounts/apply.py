@@ -1,9 +1,13 @@
-"""Checks and runs signed extrinsics. The first check that fails decides.
+"""The checks of signed extrinsics, and their execution.
 
-    decode ► address ► birth block ► metadata mode ► signature ► signer ► nonce ► room in the block ► fee ► call
+The first check that fails decides:
 
-A refused extrinsic changes nothing. One whose call fails is part of the block: it pays, and the nonce increases. A
-call that raises anything but a `DispatchError` makes its extrinsic invalid, as a panic does in Rust.
+    decode ► address ► birth block ► metadata mode ► signature ► signer ► nonce
+    ► room in the block ► fee ► call
+
+A refused extrinsic changes nothing. An extrinsic whose call fails is part of the block: it pays,
+and the nonce increases. A call that raises anything but a `DispatchError` makes its extrinsic
+invalid, as a panic does in Rust.
 """
 
 from dataclasses import dataclass
@@ -46,12 +50,18 @@ class Signing:
     spec_version: int
     transaction_version: int = TRANSACTION_VERSION
     signatures: bool = True
-    """Whether signatures are checked; not needed for a dry run of an unsigned extrinsic."""
+    """Whether signatures are checked.
+
+    A dry run of an unsigned extrinsic does not need it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An extrinsic that may be part of a block, of a later one if its nonce is ahead of `account_nonce`."""
+    """An extrinsic that may be part of a block.
+
+    If its nonce is ahead of `account_nonce`, it may only be part of a later block.
+    """
 
     extrinsic: SignedExtrinsic
     who: AccountId
@@ -74,7 +84,10 @@ class Circumstances:
 
 
 def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked:
-    """Check an extrinsic. Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`."""
+    """Check an extrinsic.
+
+    Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
+    """
     extrinsic = decode(raw, signing.calls)
     if not isinstance(extrinsic, SignedExtrinsic):
         detail = f"nobody signed it, version {extrinsic.version:#04x}"
@@ -112,7 +125,10 @@ def _check_signature(signing: Signing, storage: Storage, extrinsic: SignedExtrin
 
 
 def validate(signing: Signing, storage: Storage, raw: bytes, room: Room) -> ValidTransaction:
-    """The validity of an extrinsic for a pool, on top of a block begun in `storage`. Raises as `check`."""
+    """Return the validity of an extrinsic for a pool.
+
+    `storage` has the block in which it would be. Raises as `check`.
+    """
     checked = check(signing, storage, raw, room)
     extra, who = checked.extrinsic.extra, checked.who
     now = system.block_number(storage)
@@ -125,7 +141,7 @@ def validate(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Vali
 
 
 def priority(extra: Extra) -> int:
-    """The priority of an extrinsic in a pool."""
+    """Return the priority of an extrinsic in a pool."""
     return min(extra.tip + 1, U64_MAX)
 
 
@@ -136,9 +152,9 @@ def _tag(who: AccountId, nonce: int) -> bytes:
 def apply_signed(signing: Signing, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
     """Run an extrinsic as number `index` of the block that has begun in `storage`.
 
-    Raises `InvalidTransaction`, also for bytes that do not decode, with nothing changed; and `MissingLibrary`. Emits
-    `Withdraw`, the events of the call, `Deposit` of a refund, `TransactionFeePaid`, and `ExtrinsicSuccess` or
-    `ExtrinsicFailed`.
+    Raises `InvalidTransaction`, also for bytes that do not decode, and then changes nothing. Raises
+    also `MissingLibrary`. Emits `Withdraw`, the events of the call, `Deposit` of a refund,
+    `TransactionFeePaid`, and `ExtrinsicSuccess` or `ExtrinsicFailed`.
     """
     try:
         checked = check(signing, storage, raw, room)
@@ -152,6 +168,7 @@ def apply_signed(signing: Signing, storage: Storage, index: int, raw: bytes, roo
 
 
 def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> DispatchOutcome:
+    """Charge the fee, run the call, and refund the fee of the unused weight."""
     extrinsic, who = checked.extrinsic, checked.who
     system.inc_nonce(storage, who)
     signing.balances.withdraw_fee(storage, who, checked.fee)
@@ -159,7 +176,8 @@ def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> Di
         outcome = signing.calls.dispatch(storage, Signed(who), extrinsic.call)
     except PubsubError as error:
         if error.is_infrastructure or isinstance(error, TrieError):
-            raise  # the state could not be read: nothing follows for the extrinsic
+            # If the state cannot be read, this says nothing about the extrinsic.
+            raise
         raise InvalidTransaction(Invalidity.CALL, str(error)) from error
     weight = outcome.weight
     fee = fee_of(extrinsic.length, weight, extrinsic.extra.tip).total

@@ -1,4 +1,8 @@
-"""Chains that accept signed extrinsics, relay chain or parachain: the runtime, and trials on top of a block."""
+"""Chains that accept signed extrinsics, relay chain or parachain.
+
+`ChainRuntime` is the runtime of such a chain, and `NextBlock` tries out extrinsics on top of a
+block.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,11 +38,14 @@ class ChainRuntime(Protocol):
         """The parameters for checking extrinsics."""
 
     def room(self, storage: Storage) -> Room:
-        """The room that is left in the block begun in `storage`."""
+        """Return the room that is left in the block begun in `storage`."""
 
 
 def begin(state: State, header: Header, digest: Sequence[DigestItem] = ()) -> Storage:
-    """The storage of a block begun after `header`, whose state is `state`. The state itself is never changed."""
+    """Begin a block after `header`, whose state is `state`, and return its storage.
+
+    The state itself is never changed.
+    """
     storage = Storage(state.fork())
     system.initialize(storage, header.number + 1, header.hash(), digest)
     return storage
@@ -55,30 +62,45 @@ class NextBlock:
         self._hashes: dict[int, Hash | None] = {}
 
     def check(self, raw: bytes) -> Checked:
-        """Check a length-prefixed extrinsic, whose nonce may be ahead. Raises as `apply.check`."""
+        """Check a length-prefixed extrinsic, whose nonce may be ahead.
+
+        Raises as `apply.check`.
+        """
         return apply.check(self._signing, self._storage, raw, self._room)
 
     def circumstances(self, who: AccountId, era: Era) -> Circumstances:
-        """The state that `check` reads for an extrinsic of this account and era: if it is equal, so is the result."""
+        """Return the state that `check` reads for an extrinsic of this account and era.
+
+        If it is equal for two blocks, so is the result of the check.
+        """
         birth = era.birth(system.block_number(self._storage))
         return Circumstances(self._signing, self._hash(0), self._hash(birth), birth, self._account(who))
 
     def validate(self, raw: bytes) -> ValidTransaction:
-        """The validity of a length-prefixed extrinsic for a pool. Raises as `check`."""
+        """Return the validity of a length-prefixed extrinsic for a pool.
+
+        Raises as `check`.
+        """
         return apply.validate(self._signing, self._storage, raw, self._room)
 
     def nonce(self, who: AccountId) -> int:
-        """The nonce of the account's next extrinsic."""
+        """Return the nonce of the account's next extrinsic."""
         return self._account(who).nonce
 
     def apply(self, raw: bytes) -> DispatchOutcome:
-        """Run an extrinsic as the first of this block, which nobody else sees. Raises as `check`."""
+        """Run an extrinsic as the first of this block, which other code never sees.
+
+        Raises as `check`.
+        """
         apply.check(self._signing, self._storage, raw, self._room)
         self._accounts.clear()
         return apply.apply_signed(self._signing, self._storage, 0, raw, self._room)
 
     def end(self) -> State:
-        """End the block and return its state, events included. The object must not be used afterwards."""
+        """End the block and return its state, events included.
+
+        The object must not be used afterwards.
+        """
         system.finalize(self._storage)
         self._storage.commit()
         return self._storage.state

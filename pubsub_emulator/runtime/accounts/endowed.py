@@ -1,6 +1,7 @@
-"""The accounts endowed at genesis: Substrate's development accounts in each signature scheme.
+"""The accounts that genesis endows: Substrate's development accounts in each signature scheme.
 
-Public keys of `//Alice` to `//Ferdie` below the development phrase; the account of an ECDSA key is its blake2b-256.
+They have the public keys of `//Alice` to `//Ferdie` below the development phrase. The account of an
+ECDSA key is its blake2b-256.
 """
 
 from typing import Final

@@ -2,15 +2,17 @@
 
     Compact length
     84             signed, version 4
-    MultiAddress   who pays
+    MultiAddress   the account that pays
     MultiSignature
     extra          Era, Compact nonce, Compact tip, u8 metadata mode
     call
 
-    payload   call ++ extra ++ u32 spec version, u32 transaction version, genesis hash, birth block's hash,
-              Option<metadata hash>; its blake2b-256 where it is longer than 256 bytes
+    payload   call ++ extra ++ u32 spec version, u32 transaction version, genesis hash,
+              birth block's hash, Option<metadata hash>; its blake2b-256 if it is longer than
+              256 bytes
 
-Bare extrinsics (04, 05) are inherents and calls of the emulator. A client's are refused, as are general ones (45).
+Bare extrinsics (04, 05) are inherents and calls of the emulator. A client's bare extrinsics are
+refused, as are general ones (45).
 """
 
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ SIGNED: Final = 0x84
 BARE: Final = (0x04, 0x05)
 GENERAL: Final = 0x45
 MAX_PLAIN_PAYLOAD: Final = 256
-"""The longest payload, in bytes, that is signed without hashing."""
+"""The maximum length, in bytes, of a payload that is signed without hashing."""
 
 
 class UndecodableExtrinsic(PubsubError):
@@ -37,23 +39,30 @@ class UndecodableExtrinsic(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """The validity of an extrinsic: `period` blocks from a block that is `phase` after a multiple; 0 means forever."""
+    """The validity of an extrinsic.
+
+    It is `period` blocks, beginning with a block that is `phase` after a multiple of the period. A
+    period of 0 means forever.
+    """
 
     period: int = 0
     phase: int = 0
 
     def birth(self, now: int) -> int:
-        """The block from which an extrinsic of this era is valid at block `now`."""
+        """Return the block from which an extrinsic of this era is valid at block `now`."""
         if not self.period:
             return 0
         return (max(now, self.phase) - self.phase) // self.period * self.period + self.phase
 
     def death(self, now: int) -> int:
-        """The first block in which it is no longer valid."""
+        """Return the first block in which an extrinsic of this era is no longer valid."""
         return self.birth(now) + self.period if self.period else U64_MAX
 
     def encode(self) -> bytes:
-        """SCALE bytes: 00, or two for a period of 4 to 65,536 blocks, a power of two."""
+        """Return the SCALE bytes.
+
+        They are 00, or two bytes for a period of 4 to 65,536 blocks, a power of two.
+        """
         if not self.period:
             return b"\x00"
         quantum = max(self.period >> 12, 1)
@@ -62,7 +71,10 @@ class Era:
 
     @staticmethod
     def read(reader: Reader) -> "Era":
-        """The next era. Raises `ScaleError`."""
+        """Return the next era.
+
+        Raises `ScaleError`.
+        """
         at = reader.pos
         first = reader.u8()
         if first == 0:
@@ -77,7 +89,10 @@ class Era:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """The part next to the call that is signed with it: era, nonce, tip in plancks, metadata mode (0 or 1)."""
+    """The part beside the call that is signed with it.
+
+    It has era, nonce, tip in plancks, and metadata mode (0 or 1).
+    """
 
     era: Era
     nonce: int
@@ -85,7 +100,7 @@ class Extra:
     mode: int = 0
 
     def encode(self) -> bytes:
-        """SCALE bytes."""
+        """Return the SCALE bytes."""
         return self.era.encode() + encode_compact(self.nonce) + encode_compact(self.tip) + bytes((self.mode,))
 
 
@@ -101,14 +116,17 @@ class SignedExtrinsic:
     length: int
 
     def encode(self) -> bytes:
-        """SCALE bytes with their length."""
+        """Return the SCALE bytes with their length."""
         signed = bytes((SIGNED,)) + multi_address.encode(self.address) + bytes((self.scheme,)) + self.signature
         return encode_bytes(signed + self.extra.encode() + self.call.encoded)
 
 
 @dataclass(frozen=True, slots=True)
 class BareExtrinsic:
-    """An unsigned extrinsic: a bare one of version 4 or 5, or a general one, whose call is not read."""
+    """An unsigned extrinsic.
+
+    It is a bare one of version 4 or 5, or a general one, whose call is not read.
+    """
 
     version: int
     body: bytes
@@ -124,19 +142,22 @@ class Implicit:
     birth: Hash
 
     def encode(self) -> bytes:
-        """SCALE bytes, without a metadata hash."""
+        """Return the SCALE bytes, without a metadata hash."""
         versions = self.spec_version.to_bytes(4, "little") + self.transaction_version.to_bytes(4, "little")
         return versions + self.genesis + self.birth + b"\x00"
 
 
 def payload(call: bytes, extra: Extra, implicit: Implicit) -> bytes:
-    """The bytes that are signed."""
+    """Return the bytes that are signed."""
     data = call + extra.encode() + implicit.encode()
     return blake2_256(data) if len(data) > MAX_PLAIN_PAYLOAD else data
 
 
 def decode(raw: bytes, calls: CallTable) -> SignedExtrinsic | BareExtrinsic:
-    """The extrinsic that all of `raw` encodes, length included. Raises `UndecodableExtrinsic`."""
+    """Return the extrinsic that all of `raw` encodes, length included.
+
+    Raises `UndecodableExtrinsic`.
+    """
     try:
         return _read(CallReader(raw, calls))
     except ScaleError as error:

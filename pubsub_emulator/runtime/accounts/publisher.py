@@ -1,4 +1,7 @@
-"""The `Publisher` pallet: entries of signed calls, which the block reports in its log, to be sent upward."""
+"""The `Publisher` pallet: entries of signed calls, to be sent upward.
+
+The block reports them in its log.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("Publisher", 103, "pallet_publisher")
 MAX_ENTRIES: Final = 64
-"""The most entries of one call, as many as one upward message may carry."""
+"""The maximum number of entries of one call; one upward message can have as many."""
 Entry = Annotated[tuple[bytes, bytes, int], scale.triple(scale.fixed(KEY_LENGTH), scale.bytes_, scale.u32)]
 """Key, value, lifetime in relay blocks."""
 _BASE: Final = Weight(20_000_000, 0)
@@ -67,10 +70,13 @@ class Publisher(Hooks):
         storage.log.extend(Published(PubsubKey(key), value, ttl) for key, value, ttl in entries)
 
     def constants(self) -> tuple[Constant, ...]:
-        """The size of a call."""
+        """Return the maximum number of entries of a call."""
         return (constant("MaxEntries", scale.u32, MAX_ENTRIES, "Entries of one call."),)
 
 
 def sent_upward(storage: Storage) -> tuple[Published | Sent, ...]:
-    """What the block in `storage` sends to the relay chain, in order."""
+    """Return the entries and messages that the block sends to the relay chain, in order.
+
+    `storage` is the block's, before its log is cleared.
+    """
     return tuple(entry for entry in storage.log if isinstance(entry, Published | Sent))

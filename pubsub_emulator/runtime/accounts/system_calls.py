@@ -1,7 +1,7 @@
 """The calls of `System`: remarks, and root's writes to storage.
 
-Derived keys cannot be written: child roots on any chain, and `:code` on the relay chain, whose runtime is this program.
-Writing a parachain's `:code` is `set_code`.
+Keys that are derived cannot be written: child roots on any chain, and `:code` on the relay chain,
+whose runtime is this program. Writing a parachain's `:code` works as `set_code`.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,7 +82,8 @@ def _encode_block_weights(max_block: Weight, normal: Weight) -> bytes:
 class SystemCalls(Hooks):
     """`System` as a pallet with calls, on a chain whose `:code` cannot be written.
 
-    `weights` are those of a block and of its signed extrinsics, `lengths` in bytes by class of extrinsic.
+    `weights` are those of a block and of its signed extrinsics. `lengths` are in bytes, by class of
+    extrinsic.
     """
 
     pallet = PALLET
@@ -126,7 +127,7 @@ class SystemCalls(Hooks):
         deposit(storage, Remarked(ensure_signed(origin), blake2_256(remark)))
 
     def constants(self) -> tuple[Constant, ...]:
-        """Limits of a block, and what runtime this is."""
+        """Return the limits of a block, and the version of the runtime."""
         limits = "What extrinsics of each class may take of a block."
         lengths = b"".join(map(scale.u32.encode, self._lengths))
         return (
@@ -142,7 +143,10 @@ class SystemCalls(Hooks):
 
 
 class UpgradableSystem(SystemCalls):
-    """`System` of a chain that can change its runtime, which `install` does. `install` raises `DispatchError`."""
+    """`System` of a chain that can change its runtime.
+
+    `install` changes it, and raises `DispatchError`.
+    """
 
     def __init__(
         self,
@@ -175,5 +179,5 @@ def _ensure_free(key: bytes) -> None:
 
 
 def refused_code() -> ModuleError:
-    """The error of `set_code` for bytes that are not a runtime."""
+    """Return the error of `set_code` for bytes that are not a runtime."""
     return ModuleError(Error.FailedToExtractRuntimeVersion)

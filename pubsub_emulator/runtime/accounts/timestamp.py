@@ -1,4 +1,7 @@
-"""The `Timestamp` pallet: a block's time, `Now`, is u64 milliseconds: the relay chain's slot x 6,000."""
+"""The `Timestamp` pallet, which stores a block's time in `Now`.
+
+The time is u64 milliseconds: the relay chain's slot x 6,000.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -23,7 +26,11 @@ def set_now(storage: Storage, slot: Slot) -> None:
 
 
 class Timestamp(Hooks):
-    """Sets the time from `current_slot` of a relay chain's block; a parachain without it calls `set_now` itself."""
+    """The pallet that sets the time.
+
+    On the relay chain it takes the slot from `current_slot`. A parachain has no `current_slot` and
+    calls `set_now` itself.
+    """
 
     pallet = PALLET
 
@@ -37,6 +44,6 @@ class Timestamp(Hooks):
         return WEIGHT_ZERO
 
     def constants(self) -> tuple[Constant, ...]:
-        """The time between blocks."""
+        """Return the time between blocks."""
         half = "Half of the time between blocks, in milliseconds."
         return (constant("MinimumPeriod", scale.u64, MINIMUM_PERIOD, half),)

@@ -1,6 +1,8 @@
-"""The `TransactionPayment` pallet: the fees of signed extrinsics.
+"""The `TransactionPayment` pallet: the fees of signed extrinsics, in plancks.
 
-fee = 10^7 + 10^6 x length + ref_time of the call // 10 + tip        plancks, length in bytes with its prefix
+    fee = 10^7 + 10^6 x length + ref_time of the call // 10 + tip
+
+The length is in bytes and includes the prefix.
 """
 
 from dataclasses import dataclass
@@ -48,25 +50,31 @@ class Fee:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The whole fee."""
         return self.base + self.length + self.weight + self.tip
 
 
 def weight_fee(weight: Weight) -> int:
-    """The fee of a weight; proof size is free."""
+    """Return the fee of a weight; proof size is free."""
     return weight.ref_time // PICOSECONDS_PER_PLANCK
 
 
 def fee_of(length: int, weight: Weight, tip: int = 0) -> Fee:
-    """The fee of an extrinsic of `length` bytes, prefix included, with a call of this weight."""
+    """Return the fee of an extrinsic with a call of this weight.
+
+    `length` is in bytes and includes the prefix.
+    """
     return Fee(BASE_FEE, LENGTH_FEE * length, weight_fee(weight), tip)
 
 
 class TransactionPayment(Hooks):
-    """The pallet. It has neither calls nor hooks."""
+    """The pallet.
+
+    It has neither calls nor hooks.
+    """
 
     pallet = PALLET
 
     def constants(self) -> tuple[Constant, ...]:
-        """The constants that clients compute fees with."""
+        """Return the constants by which clients compute fees."""
         return (constant("OperationalFeeMultiplier", scale.u8, 5, "Not used: no extrinsic is operational."),)

@@ -146,7 +146,7 @@ class Utility(Hooks):
         return used
 
     def constants(self) -> tuple[Constant, ...]:
-        """The size of a batch."""
+        """Return the size of a batch."""
         limit = "The limit on the number of calls."
         return (constant("batched_calls_limit", scale.u32, BATCHED_CALLS_LIMIT, limit),)
 

@@ -1,8 +1,9 @@
-"""The `Balances` pallet: free and held balances in `System` accounts, with holds stored as by `fungible`.
+"""The `Balances` pallet: free and held balances in `System` accounts, with holds as by `fungible`.
 
-Amounts on hold are stored by reason under `Balances::Holds` and summed in the account's `reserved`; they are not part
-of `free`. An account exists while its free balance is at least the existential deposit or something is on hold. A
-smaller free balance is dust, burnt with the account. A hold is a consumer: it requires the account and keeps it.
+Amounts on hold are stored by reason under `Balances::Holds` and summed in the account's `reserved`;
+they are not part of `free`. An account exists while its free balance is at least the existential
+deposit or an amount is on hold. A smaller free balance is dust, which is burnt with the account. A
+hold is a consumer: it requires the account and prevents its removal.
 """
 
 from pubsub_emulator.runtime.balances.pallet import HOLDS as HOLDS

@@ -1,7 +1,7 @@
 """Free and held balances, with the semantics of `fungible` in `pallet_balances`.
 
-Every method keeps the reference counters of `System` right. A method that raises may have written already, so it must
-run in a storage layer, as calls do.
+Every method updates the reference counters of `System`. A method that raises may already have
+written, so it must run in a storage layer, as calls do.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,14 +26,21 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import AccountData
 
 TRANSFER_WEIGHT: Final = Weight(60_000_000, 3593)
-"""The approximate weight of a transfer on a Polkadot node: ref_time in picoseconds, proof_size in bytes."""
+"""The approximate weight of a transfer on a Polkadot node.
+
+ref_time is in picoseconds, proof_size in bytes.
+"""
 
 TOTAL_ISSUANCE: Final = StorageValue(PALLET, "TotalIssuance", "The total units issued in the system.", scale.u128, 0)
 HOLDS: Final = StorageMap(PALLET, "Holds", "Holds on account balances.", Blake2_128Concat, account_id, types.holds, [])
 
 
 class Balances(Hooks):
-    """`pallet_balances`; `existential_deposit` is in plancks, `max_holds` the most hold reasons of an account."""
+    """`pallet_balances`.
+
+    `existential_deposit` is in plancks. `max_holds` is the maximum number of hold reasons of an
+    account.
+    """
 
     pallet = PALLET
 
@@ -42,7 +49,10 @@ class Balances(Hooks):
         self.max_holds = max_holds
 
     def genesis(self, storage: Storage, balances: Mapping[AccountId, int]) -> None:
-        """Add to the balances of accounts before block 1. Raises `IntegrityError` below the existential deposit."""
+        """Add to the balances of accounts before block 1.
+
+        Raises `IntegrityError` for amounts below the existential deposit.
+        """
         for who, free in balances.items():
             if free < self.existential_deposit:
                 raise IntegrityError(f"a balance of {free} is below the existential deposit")
@@ -90,13 +100,13 @@ class Balances(Hooks):
         deposit(storage, types.BalanceSet(account, free))
 
     def balance_on_hold(self, storage: Storage, reason: HoldReason, who: AccountId) -> Balance:
-        """The amount on hold for this reason."""
+        """Return the amount on hold for this reason."""
         return Balance(next((hold.amount for hold in HOLDS.get(storage, who) if hold.id == reason), 0))
 
     def reducible_balance(
         self, storage: Storage, who: AccountId, preservation: Preservation, force: Fortitude
     ) -> Balance:
-        """The amount of the free balance that can be withdrawn."""
+        """Return the amount of the free balance that can be withdrawn."""
         info = system.account(storage, who)
         data = info.data
         untouchable = max(data.frozen - data.reserved, 0) if force is Fortitude.POLITE else 0
@@ -114,8 +124,9 @@ class Balances(Hooks):
     ) -> None:
         """Move free balance.
 
-        Raises `Token(FundsUnavailable)`, `Token(Frozen)`, `Token(OnlyProvider)`, `Token(NotExpendable)`,
-        `Token(BelowMinimum)`, `Arithmetic(Overflow)`. Emits `Transfer`, and events of created or removed accounts.
+        Raises `Token(FundsUnavailable)`, `Token(Frozen)`, `Token(OnlyProvider)`,
+        `Token(NotExpendable)`, `Token(BelowMinimum)` and `Arithmetic(Overflow)`. Emits `Transfer`,
+        and events of created or removed accounts.
         """
         self._check_withdraw(storage, source, amount, keep=preservation is not Preservation.EXPENDABLE)
         self._check_deposit(storage, dest, amount)
@@ -125,13 +136,19 @@ class Balances(Hooks):
         deposit(storage, types.Transfer(source, dest, amount))
 
     def withdraw_fee(self, storage: Storage, who: AccountId, amount: int) -> None:
-        """Burn a fee and keep the account alive. Raises `Token(FundsUnavailable)`. Emits `Withdraw`."""
+        """Burn a fee and keep the account alive.
+
+        Raises `Token(FundsUnavailable)`. Emits `Withdraw`.
+        """
         self._decrease(storage, who, amount, Precision.EXACT, Preservation.PRESERVE, Fortitude.POLITE)
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - amount)
         deposit(storage, types.Withdraw(who, amount))
 
     def refund_fee(self, storage: Storage, who: AccountId, amount: int) -> None:
-        """Refund a part of a burnt fee; does nothing for zero or if the account is gone. Emits `Deposit`."""
+        """Refund a part of a burnt fee.
+
+        This does nothing for zero or if the account is gone. Emits `Deposit`.
+        """
         data = system.account(storage, who).data
         if not amount or not (data.free or data.reserved):
             return
@@ -140,10 +157,11 @@ class Balances(Hooks):
         deposit(storage, types.Deposit(who, amount))
 
     def hold(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> None:
-        """Put `amount` of the free balance on hold; does nothing for zero.
+        """Put `amount` of the free balance on hold.
 
-        The existential deposit stays free while the account needs it. Raises `Token(CannotCreateHold)` if there is no
-        account or no room for another reason, `Token(FundsUnavailable)`. Emits `Held`.
+        This does nothing for zero. The existential deposit stays free while the account needs it.
+        Raises `Token(CannotCreateHold)` if there is no account or no room for another reason, and
+        `Token(FundsUnavailable)`. Emits `Held`.
         """
         if amount == 0:
             return
@@ -157,11 +175,12 @@ class Balances(Hooks):
     def release(
         self, storage: Storage, reason: HoldReason, who: AccountId, amount: int, precision: Precision = Precision.EXACT
     ) -> Balance:
-        """Release an amount on hold. Returns the amount released. Does nothing for zero.
+        """Release an amount on hold, and return the released amount.
 
-        Raises `Token(FundsUnavailable)` if less is on hold and `precision` is exact, `Token(CannotCreate)` if the free
-        balance would be below the existential deposit or beyond a u128. Rust adds the amount to the total, which
-        includes it already. Emits `Released`.
+        This does nothing for zero. Raises `Token(FundsUnavailable)` if less is on hold and
+        `precision` is exact, and `Token(CannotCreate)` if the free balance would be below the
+        existential deposit or beyond a u128. Rust adds the amount to the total, which includes it
+        already. Emits `Released`.
         """
         if amount == 0:
             return Balance(0)
@@ -174,7 +193,10 @@ class Balances(Hooks):
         return Balance(taken)
 
     def slash_held(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> Balance:
-        """Burn up to `amount` of an amount on hold. Returns the amount burnt. Emits `Slashed`."""
+        """Burn up to `amount` of an amount on hold, and return the burnt amount.
+
+        Emits `Slashed`.
+        """
         taken = self._decrease_on_hold(storage, reason, who, amount, Precision.BEST_EFFORT)
         if taken:
             TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - taken)
@@ -182,11 +204,18 @@ class Balances(Hooks):
         return Balance(taken)
 
     def integrity_test(self) -> None:
-        """Raise `IntegrityError` for an existential deposit of zero, with which accounts would be free."""
+        """Check that the existential deposit is not zero, since accounts would then be free.
+
+        Raises `IntegrityError` otherwise.
+        """
         ensure(self.existential_deposit > 0, IntegrityError("the existential deposit must be greater than zero"))
 
     def try_state(self, storage: Storage) -> None:
-        """Raise `StateError` unless holds add up to `reserved`, accounts to the issuance, and counters are right."""
+        """Check holds, balances and reference counters.
+
+        Holds must add up to `reserved`, and accounts to the issuance. Raises `StateError`
+        otherwise.
+        """
         issuance = 0
         for who, info in system.ACCOUNT.items(storage):
             data = info.data
@@ -202,7 +231,7 @@ class Balances(Hooks):
             raise StateError("Balances: accounts do not sum up to the total issuance")
 
     def constants(self) -> tuple[Constant, ...]:
-        """The least balance of an account."""
+        """Return the existential deposit."""
         least = "The minimum amount required to keep an account open."
         return (constant("ExistentialDeposit", scale.u128, self.existential_deposit, least),)
 
@@ -229,7 +258,8 @@ class Balances(Hooks):
         if info.providers or info.sufficients or info.consumers:
             system.ACCOUNT.insert(storage, who, replace(info, data=after))
         if did_provide and not does_provide:
-            system.dec_providers(storage, who)  # may remove the account, so it goes last
+            # This may remove the account, so it comes last.
+            system.dec_providers(storage, who)
         if is_new and after.free:
             deposit(storage, types.Endowed(who, after.free))
         if dust:

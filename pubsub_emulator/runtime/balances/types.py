@@ -1,11 +1,11 @@
-"""Types of balances: hold reasons, options of operations, their encoding, and the pallet's events and errors.
+"""Types of balances: hold reasons, options of operations, events and errors, and their encoding.
 
 IdAmount           RuntimeHoldReason id, u128 amount
 RuntimeHoldReason  u8 pallet index, u8 variant
 
-The variants of events have no explicit indices in `pallet_balances`, so their order decides. It is that of releases
-with 30 variants, which Polkadot runs since specification 2,003,002: `MintedCredit` and `BurnedDebt` shifted the later
-variants.
+The variants of events have no explicit indices in `pallet_balances`, so their order decides. It is
+that of releases with 30 variants, which Polkadot runs since specification 2,003,002: `MintedCredit`
+and `BurnedDebt` shifted the later variants.
 """
 
 from dataclasses import dataclass
@@ -25,13 +25,16 @@ PALLET: Final = Pallet("Balances", 5, "pallet_balances", "Free balances and thos
 
 @dataclass(frozen=True, slots=True)
 class HoldReason:
-    """The reason of a hold, `RuntimeHoldReason::Pallet(variant)`: the pallet's index, and which of its reasons."""
+    """The reason of a hold, `RuntimeHoldReason::Pallet(variant)`.
+
+    It is the pallet's index, and the index of the reason in the pallet.
+    """
 
     pallet: int
     variant: int
 
     def encode(self) -> bytes:
-        """SCALE bytes: pallet index, variant."""
+        """Return the SCALE bytes: pallet index, variant."""
         return bytes((self.pallet, self.variant))
 
 

@@ -1,4 +1,4 @@
-"""The global id of an event from its `dataLocation`, or the reason why there is none (ID-20, ID-21)."""
+"""The global id of an event, which its `dataLocation` contains (ID-20, ID-21)."""
 
 import re
 from functools import lru_cache
@@ -17,11 +17,17 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9._~:/+=,@-]+")
 
 
 class NoGlobalIdError(PubsubError):
-    """There is no global id; the message is one of the codes of ID-21."""
+    """There is no global id.
+
+    The message is one of the codes of ID-21.
+    """
 
 
 def global_id(location: object) -> str:
-    """The query parameter `hl`, decoded once. Raises `NoGlobalIdError` with the first code of ID-21 that holds."""
+    """Return the query parameter `hl`, decoded once.
+
+    Raises `NoGlobalIdError` with the first code of ID-21 that holds.
+    """
     if not isinstance(location, str):
         raise NoGlobalIdError("not-a-string")
     if len(location) > MOST_URL:
@@ -31,7 +37,10 @@ def global_id(location: object) -> str:
 
 @lru_cache(1024)
 def _found(location: str) -> str:
-    """The id of a text that is short enough; an event is read several times, once from each network."""
+    """Return the id in a text that is short enough.
+
+    Results are cached, because an event is read several times, once from each network.
+    """
     match = _URL.fullmatch(location)
     if match is None or int((match[2] or ":0")[1:]) > MOST_PORT:
         raise NoGlobalIdError("not-a-url")
@@ -48,7 +57,8 @@ def _decoded(value: str) -> str:
         raise NoGlobalIdError("hl-empty")
     if not _ESCAPES.fullmatch(value):
         raise NoGlobalIdError("hl-escape")
-    decoded = unquote_to_bytes(value).decode("latin-1")  # what is not ASCII is refused below
+    # Characters beyond ASCII are refused below.
+    decoded = unquote_to_bytes(value).decode("latin-1")
     if not _VALUE.fullmatch(decoded):
         raise NoGlobalIdError("hl-characters")
     if len(decoded) > MOST_ID:

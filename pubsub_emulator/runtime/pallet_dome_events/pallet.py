@@ -1,4 +1,4 @@
-"""Pallet `DomeEvents`: one call that publishes an event, one event that reports it (ID-50)."""
+"""Pallet `DomeEvents`: one call that publishes an event, and one event that reports it (ID-50)."""
 
 from typing import Annotated, Final, NamedTuple
 
@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.pallet_dome_events.global_id import MOST_URL, NoGlo
 PALLET: Final = Pallet("DomeEvents", 106, "pallet_dome_events")
 MOST_NAME: Final = 32
 MOST_TYPE: Final = 255 * 4
-"""Bytes of 255 characters in UTF-8."""
+"""The maximum length of a type in bytes: 255 characters in UTF-8."""
 MOST_METADATA: Final = 32
 MOST_METADATUM: Final = 256 * 4
 
@@ -73,7 +73,10 @@ class Error(PalletError):
 
 
 class DomeEvents(Hooks):
-    """Events of the network `name`; unless `unique`, an id may be published again, as in public contracts."""
+    """The events of the network `name`.
+
+    Unless `unique`, an id may be published again, as in public contracts.
+    """
 
     pallet = PALLET
 
@@ -120,7 +123,10 @@ class DomeEvents(Hooks):
         deposit(storage, EventDOMEv1(*fields, author, index))
 
     def integrity_test(self) -> None:
-        """Raises `IntegrityError` for a name that is none."""
+        """Check the length of the network's name.
+
+        Raises `IntegrityError` if it is empty or too long.
+        """
         if not 1 <= len(self._name) <= MOST_NAME:
             raise IntegrityError(f"{PALLET}: a network's name has 1 to {MOST_NAME} bytes")
 

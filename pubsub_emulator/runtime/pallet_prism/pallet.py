@@ -1,4 +1,7 @@
-"""Pallet `Prism` (PR-1): a call that anchors an object, an event with its bytes. Only readers interpret objects."""
+"""Pallet `Prism` (PR-1): a call that anchors an object, and an event with its bytes.
+
+Only readers interpret objects.
+"""
 
 from typing import Final
 
@@ -53,5 +56,5 @@ class Prism(Hooks):
         deposit(storage, ObjectAnchored(who, object))
 
     def constants(self) -> tuple[Constant, ...]:
-        """The size of an object."""
+        """Return the maximum size of an object."""
         return (constant("MaxObject", scale.u32, MOST_OBJECT, "Bytes of an object."),)

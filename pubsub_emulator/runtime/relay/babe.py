@@ -1,4 +1,6 @@
-"""The part of the `Babe` pallet that parachains read: the slot of the relay block, from its pre-runtime digest.
+"""The part of the `Babe` pallet that parachains read: the slot of the relay block.
+
+The slot comes from the block's pre-runtime digest.
 
 CurrentSlot  u64
 digest       PreRuntime "BABE": 02 SecondaryPlain, u32 authority index, u64 slot
@@ -27,18 +29,21 @@ _SECONDARY_PLAIN: Final = 2
 
 
 def babe_pre_digest(slot: Slot) -> DigestItem:
-    """The pre-runtime digest by which the first authority claims a slot."""
+    """Return the pre-runtime digest by which the first authority claims a slot."""
     data = bytes((_SECONDARY_PLAIN,)) + bytes(4) + slot.to_bytes(8, "little")
     return DigestItem(DigestKind.PRE_RUNTIME, BABE_ENGINE, data)
 
 
 def current_slot(storage: Storage) -> Slot:
-    """The slot of the current block."""
+    """Return the slot of the current block."""
     return Slot(CURRENT_SLOT.get(storage))
 
 
 class Babe(Hooks):
-    """Takes the slot from the digest; a block without one keeps the slot of its parent."""
+    """The pallet that takes the slot from the digest.
+
+    A block without such a digest has the slot of its parent.
+    """
 
     pallet = PALLET
 
@@ -46,7 +51,10 @@ class Babe(Hooks):
         self._session_length = session_length
 
     def genesis(self, storage: Storage, slot: Slot) -> None:
-        """Write the slot of block 0 and the index of its epoch, for clients that derive time from them."""
+        """Write the slot of block 0 and the index of its epoch.
+
+        Clients derive time from them.
+        """
         GENESIS_SLOT.put(storage, slot)
         CURRENT_SLOT.put(storage, slot)
         EPOCH_INDEX.put(storage, 0)
@@ -56,7 +64,10 @@ class Babe(Hooks):
         EPOCH_INDEX.put(storage, session)
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:
-        """Set `CurrentSlot`. Raises `DefensiveFailure` if slots do not increase."""
+        """Set `CurrentSlot`.
+
+        Raises `DefensiveFailure` if slots do not increase.
+        """
         for item in system.DIGEST.get(storage):
             if item.kind is DigestKind.PRE_RUNTIME and item.engine == BABE_ENGINE:
                 reader = Reader(item.data, 5)
@@ -67,7 +78,7 @@ class Babe(Hooks):
         return WEIGHT_ZERO
 
     def constants(self) -> tuple[Constant, ...]:
-        """Times by which clients count epochs."""
+        """Return the times by which clients count epochs."""
         epoch = "The amount of time, in slots, of an epoch."
         return (
             constant("EpochDuration", scale.u64, self._session_length, epoch),

@@ -1,4 +1,7 @@
-"""The `Dmp` pallet: messages from the relay chain to a parachain, in a bounded queue with a hash chain."""
+"""The `Dmp` pallet: messages from the relay chain to a parachain.
+
+They wait in a bounded queue with a hash chain.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -42,7 +45,10 @@ class Dmp(Hooks):
         self.bounds = chains.MessageBounds() if bounds is None else bounds
 
     def queue_downward_message(self, storage: Storage, para: ParaId, msg: bytes, now: RelayBlockNumber) -> None:
-        """Append a message sent at block `now`. Raises `ExceedsMaxMessageSize`, `QueueFull`."""
+        """Append a message sent at block `now`.
+
+        Raises `ExceedsMaxMessageSize`, `QueueFull`.
+        """
         ensure(len(msg) <= active_config(storage).max_downward_message_size, Error.ExceedsMaxMessageSize)
         queue = QUEUES.get(storage, para)
         ensure(queue_weight(queue) + chains.message_weight(len(msg)) <= self.bounds.downward, Error.QueueFull)
@@ -50,17 +56,18 @@ class Dmp(Hooks):
         HEADS.insert(storage, para, chains.chain_head(HEADS.get(storage, para), now, msg))
 
     def contents(self, storage: Storage, para: ParaId) -> list[chains.InboundDownwardMessage]:
-        """The messages that wait for a parachain, in order."""
+        """Return the messages that wait for a parachain, in order."""
         return QUEUES.get(storage, para)
 
     def head(self, storage: Storage, para: ParaId) -> Hash:
-        """The head of the parachain's hash chain."""
+        """Return the head of the parachain's hash chain."""
         return HEADS.get(storage, para)
 
     def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
-        """Drop the first `processed` messages, which an included block took in.
+        """Drop the first `processed` messages, which an included block has received.
 
-        Raises `Underflow` beyond the queue, `AdvancementRule` if none was taken though one waited at the relay parent.
+        Raises `Underflow` if there are fewer, and `AdvancementRule` if the block received none
+        although one waited at the relay parent.
         """
         queue = QUEUES.get(storage, para)
         ensure(processed <= len(queue), Error.Underflow)
@@ -75,11 +82,17 @@ class Dmp(Hooks):
             HEADS.remove(storage, para)
 
     def integrity_test(self) -> None:
-        """Raise `IntegrityError` if no message fits."""
+        """Check that the queue has room for messages.
+
+        Raises `IntegrityError` otherwise.
+        """
         ensure(self.bounds.downward > 0, IntegrityError("the downward queue needs room"))
 
     def try_state(self, storage: Storage) -> None:
-        """Raise `StateError` unless queues are within bounds, in order of sending, and have a head."""
+        """Check that queues are within bounds, in order of sending, and have a head.
+
+        Raises `StateError` otherwise.
+        """
         for para, queue in QUEUES.items(storage):
             if queue_weight(queue) > self.bounds.downward:
                 raise StateError(f"Dmp: more waits for {para} than it can take")
@@ -90,5 +103,5 @@ class Dmp(Hooks):
 
 
 def queue_weight(queue: list[chains.InboundDownwardMessage]) -> int:
-    """The bytes of these messages in a block."""
+    """Return the bytes of these messages in a block."""
     return sum(chains.message_weight(len(message.msg)) for message in queue)

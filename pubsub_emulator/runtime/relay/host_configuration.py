@@ -1,8 +1,9 @@
 """The `Configuration` pallet: the active `HostConfiguration`, and pending changes.
 
-`HostConfiguration` has the relay chain's parameters for parachains. The abridged form, which cumulus reads, is the
-beginning of the full one, so parachains can read it after changes of the rest. The layout is that of
-`runtime_parachains::configuration` since version 12, which has scheduler parameters.
+`HostConfiguration` has the relay chain's parameters for parachains. The abridged form, which
+cumulus reads, is the beginning of the full one. So parachains can still read it after the rest of
+the layout changes. The layout is that of `runtime_parachains::configuration` since version 12,
+which has scheduler parameters.
 """
 
 from dataclasses import dataclass
@@ -73,7 +74,10 @@ _SCHEDULER: Final = SchedulerParams()
 
 @dataclass(frozen=True, slots=True)
 class HostConfiguration:
-    """The whole configuration, with Polkadot's values as defaults; bytes, counts, relay blocks, sessions, plancks."""
+    """The whole configuration, with Polkadot's values as defaults.
+
+    The units are bytes, counts, relay blocks, sessions and plancks.
+    """
 
     max_code_size: int = 3 * MEBIBYTE
     max_head_data_size: int = 20_480
@@ -179,7 +183,10 @@ _decode = lru_cache(maxsize=16)(host_configuration.decode)
 
 
 def active_config(storage: Storage) -> HostConfiguration:
-    """The active configuration, the defaults before genesis. Each distinct value is decoded once."""
+    """Return the active configuration, the defaults before genesis.
+
+    Each distinct value is decoded once.
+    """
     raw = storage.get(ACTIVE.key)
     return HostConfiguration() if raw is None else _decode(raw)
 
@@ -233,13 +240,16 @@ class Configuration(Hooks):
             PENDING.put(storage, [(at, config) for at, config in waiting if at > session])
 
     def integrity_test(self) -> None:
-        """Raise `IntegrityError` for values that no parachain could work with."""
+        """Check that parachains can work with the values.
+
+        Raises `IntegrityError` otherwise.
+        """
         complaint = inconsistency(self.genesis_config)
         ensure(complaint is None, IntegrityError(complaint))
 
 
 def inconsistency(config: HostConfiguration) -> str | None:
-    """The reason why no parachain could work with these values, or `None`."""
+    """Return the reason why no parachain could work with these values, or `None`."""
     for name in (
         "max_code_size",
         "max_head_data_size",

@@ -1,6 +1,7 @@
 """The `Hrmp` pallet: channels between parachains, each a bounded queue with a hash chain.
 
-A channel opens only if all to its recipient, when full, fit into one block: no sender is refused for another's sake.
+A channel opens only if all channels to its recipient, when full, fit into one block. So one
+sender's messages never cause the refusal of another's.
 """
 
 from bisect import insort
@@ -38,7 +39,11 @@ class HrmpChannelId:
 
 @dataclass(frozen=True, slots=True)
 class HrmpChannel:
-    """A channel: limits and contents in messages and bytes, head of the hash chain, deposits in plancks."""
+    """A channel: its limits, its contents, and its deposits.
+
+    Limits and contents are in messages and bytes, deposits in plancks. `mqc_head` is the head of
+    the hash chain.
+    """
 
     max_capacity: int
     max_total_size: int
@@ -119,12 +124,18 @@ class Error(PalletError):
 
 
 def channel_weight(capacity: int, total_size: int) -> int:
-    """The most bytes of a full channel in its recipient's block, with 8 for each message and 8 for the sender."""
+    """Return the maximum bytes of a full channel in its recipient's block.
+
+    This is the total size, with 8 bytes for each message and 8 for the sender.
+    """
     return 8 + 8 * capacity + total_size
 
 
 class Hrmp(Hooks):
-    """Horizontal messages; `bounds.horizontal` is in bytes of the recipient's block."""
+    """The pallet of horizontal messages.
+
+    `bounds.horizontal` is in bytes of the recipient's block.
+    """
 
     pallet = PALLET
 
@@ -159,8 +170,9 @@ class Hrmp(Hooks):
     ) -> None:
         """Open a channel within the configured limits, `hrmp_channel_max_total_size` bytes large.
 
-        Raises the `OpenHrmpChannel…` errors, `AcceptHrmpChannelLimitExceeded`, and `RecipientBoundExceeded` if all
-        channels to the recipient, when full, would not fit into one of its blocks.
+        Raises the `OpenHrmpChannel…` errors, `AcceptHrmpChannelLimitExceeded`, and
+        `RecipientBoundExceeded` if all channels to the recipient, when full, would not fit into one
+        of its blocks.
         """
         config = active_config(storage)
         ensure(sender != recipient, Error.OpenHrmpChannelToSelf)
@@ -184,10 +196,11 @@ class Hrmp(Hooks):
     def check_outbound(
         self, storage: Storage, sender: ParaId, messages: Sequence[chains.OutboundHrmpMessage]
     ) -> list[tuple[HrmpChannelId, HrmpChannel, chains.OutboundHrmpMessage]]:
-        """The channel of each of a block's `messages`: at most one to each recipient, recipients ascending.
+        """Return the channel of each of a block's `messages`.
 
-        Raises `MoreMessagesThanPermitted`, `NotSorted`, `NoSuchChannel`, `MaxMessageSizeExceeded`,
-        `TotalSizeExceeded`, `CapacityExceeded`.
+        There must be at most one message to each recipient, with recipients ascending. Raises
+        `MoreMessagesThanPermitted`, `NotSorted`, `NoSuchChannel`, `MaxMessageSizeExceeded`,
+        `TotalSizeExceeded` and `CapacityExceeded`.
         """
         if len(messages) > active_config(storage).hrmp_max_message_num_per_candidate:
             raise ModuleError(Error.MoreMessagesThanPermitted)
@@ -209,7 +222,10 @@ class Hrmp(Hooks):
     def queue_outbound(
         self, storage: Storage, sender: ParaId, messages: Sequence[chains.OutboundHrmpMessage], now: RelayBlockNumber
     ) -> None:
-        """Append messages to their channels, sent at relay block `now`. Raises as `check_outbound`."""
+        """Append messages to their channels, sent at relay block `now`.
+
+        Raises as `check_outbound`.
+        """
         for which, found, message in self.check_outbound(storage, sender, messages):
             waiting = [*CONTENTS.get(storage, which), chains.InboundHrmpMessage(now, message.data)]
             head = chains.chain_head(found.mqc_head or chains.ZERO_HEAD, now, message.data)
@@ -225,16 +241,21 @@ class Hrmp(Hooks):
             DIGESTS.insert(storage, message.recipient, digests)
 
     def inbound(self, storage: Storage, recipient: ParaId) -> list[tuple[ParaId, list[chains.InboundHrmpMessage]]]:
-        """The messages that wait for a parachain, by ascending sender, including senders without messages."""
+        """Return the messages that wait for a parachain, by ascending sender.
+
+        Senders without messages are included.
+        """
         senders = INGRESS.get(storage, recipient)
         return [(sender, CONTENTS.get(storage, HrmpChannelId(sender, recipient))) for sender in senders]
 
     def acknowledge(
         self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
     ) -> None:
-        """Drop messages sent up to `watermark`: the included block's relay parent, or an earlier block with messages.
+        """Drop messages sent up to `watermark`.
 
-        Raises `AdvancementRule` if it goes back, `AheadRelayParent`, `LandsOnBlockWithNoMessages`.
+        The watermark must be the included block's relay parent, or an earlier block with messages.
+        Raises `AdvancementRule` if it goes back, `AheadRelayParent`, and
+        `LandsOnBlockWithNoMessages`.
         """
         last = WATERMARKS.get(storage, recipient)
         ensure(last is None or watermark >= last, Error.AdvancementRule)
@@ -261,7 +282,10 @@ class Hrmp(Hooks):
             WATERMARKS.remove(storage, para)
 
     def try_state(self, storage: Storage) -> None:
-        """Raise `StateError` unless channels and indexes match, counts are right, and recipients' bounds hold."""
+        """Check channels, indexes, counts, and the bounds of recipients.
+
+        Raises `StateError` otherwise.
+        """
         known = dict(CHANNELS.items(storage))
         for index, outbound in ((INGRESS, False), (EGRESS, True)):
             for para, others in index.items(storage):
@@ -285,7 +309,8 @@ class Hrmp(Hooks):
 
     def _prune(self, storage: Storage, which: HrmpChannelId, watermark: RelayBlockNumber) -> None:
         found = CHANNELS.get(storage, which)
-        if found is None:  # closed since
+        # The channel was closed since the messages were sent.
+        if found is None:
             return
         waiting = CONTENTS.get(storage, which)
         left = [message for message in waiting if message.sent_at > watermark]

@@ -1,9 +1,8 @@
-"""Including a parachain block: all of its commitments take effect, or none do.
+"""The inclusion of a parachain block: all of its commitments take effect, or none do.
 
-1. the para includes blocks, and is not about to leave if it sends upward
-2. processed downward messages and the HRMP watermark drop what the block has taken
-3. upward messages go to the message queue, horizontal ones into their channels
-4. the head is noted
+1. the para includes blocks, and is not about to leave if it sends upward 2. processed downward
+messages and the HRMP watermark drop the messages that the block received 3. upward messages go to
+the message queue, horizontal ones into their channels 4. the head is noted
 """
 
 from collections.abc import Sequence
@@ -90,10 +89,10 @@ class Paras(Protocol):
     """Lifecycles and heads."""
 
     def is_parachain(self, storage: Storage, para: ParaId) -> bool:
-        """Whether a para includes blocks now."""
+        """Return whether a para includes blocks now."""
 
     def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
-        """Whether a parachain is about to leave."""
+        """Return whether a parachain is about to leave."""
 
     def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
         """Set the head of an included block."""
@@ -110,7 +109,7 @@ class DownwardQueue(Protocol):
     """The queue of downward messages."""
 
     def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
-        """Drop what an included block has taken."""
+        """Drop the messages that an included block has received."""
 
 
 class Channels(Protocol):
@@ -119,7 +118,7 @@ class Channels(Protocol):
     def acknowledge(
         self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
     ) -> None:
-        """Drop what an included block has taken."""
+        """Drop the messages that an included block has received."""
 
     def queue_outbound(
         self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
@@ -128,7 +127,7 @@ class Channels(Protocol):
 
 
 class ParaInclusion(Hooks):
-    """Enacts the commitments of parachain blocks."""
+    """The pallet that enacts the commitments of parachain blocks."""
 
     pallet = PALLET
 
@@ -166,9 +165,10 @@ class ParaInclusion(Hooks):
     ) -> None:
         """Enact a valid parachain block, built on `relay_parent`, in relay block `now`.
 
-        Raises `UnscheduledCandidate`, `IsOffboarding`, and the errors of `Paras.note_new_head`, `MessageQueue.enqueue`,
-        `Dmp.acknowledge`, `Hrmp.acknowledge` and `Hrmp.queue_outbound`; then the state is as before and the sender
-        still has its messages (PS-23). Emits `UpwardMessagesReceived`, `NewHeadNoted`.
+        Raises `UnscheduledCandidate`, `IsOffboarding`, and the errors of `Paras.note_new_head`,
+        `MessageQueue.enqueue`, `Dmp.acknowledge`, `Hrmp.acknowledge` and `Hrmp.queue_outbound`.
+        Then the state is as before and the sender still has its messages (PS-23). Emits
+        `UpwardMessagesReceived`, `NewHeadNoted`.
         """
 
         def enact() -> None:
@@ -187,7 +187,10 @@ class ParaInclusion(Hooks):
         dispatch.with_storage_layer(storage, enact)
 
     def check_bounds(self, storage: Storage) -> None:
-        """Raise `IntegrityError` if more may wait for a parachain than one block of it holds (PS-50)."""
+        """Check that all messages that may wait for a parachain fit into one block of it (PS-50).
+
+        Raises `IntegrityError` otherwise.
+        """
         allowed = message_allowance(active_config(storage).max_pov_size)
         if self._bounds.total() > allowed:
             raise IntegrityError(f"{self._bounds.total()} bytes may wait for a parachain, a block holds {allowed}")

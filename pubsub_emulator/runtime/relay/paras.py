@@ -116,23 +116,29 @@ class Paras(Hooks):
             self._onboard(storage, para, head)
 
     def parachains(self, storage: Storage) -> list[ParaId]:
-        """All paras that include blocks, ascending."""
+        """Return all paras that include blocks, ascending."""
         return PARACHAINS.get(storage)
 
     def head(self, storage: Storage, para: ParaId) -> bytes | None:
-        """The newest included head."""
+        """Return the newest included head."""
         return HEADS.get(storage, para)
 
     def is_parachain(self, storage: Storage, para: ParaId) -> bool:
-        """Whether a para includes blocks now. One that is about to leave still does."""
+        """Return whether a para includes blocks now.
+
+        One that is about to leave still does.
+        """
         return LIFECYCLES.get(storage, para) in {ParaLifecycle.PARACHAIN, ParaLifecycle.OFFBOARDING_PARACHAIN}
 
     def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
-        """Whether a parachain is about to leave."""
+        """Return whether a parachain is about to leave."""
         return LIFECYCLES.get(storage, para) is ParaLifecycle.OFFBOARDING_PARACHAIN
 
     def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
-        """Schedule an onboarding. Raises `CannotOnboard`, `HeadDataTooLarge`. Emits `ActionQueued`."""
+        """Schedule an onboarding.
+
+        Raises `CannotOnboard`, `HeadDataTooLarge`. Emits `ActionQueued`.
+        """
         ensure(not LIFECYCLES.contains(storage, para), Error.CannotOnboard)
         self._check_head(storage, head)
         LIFECYCLES.insert(storage, para, ParaLifecycle.ONBOARDING)
@@ -140,7 +146,10 @@ class Paras(Hooks):
         self._queue(storage, para, session)
 
     def schedule_para_cleanup(self, storage: Storage, para: ParaId, session: int) -> None:
-        """Schedule an offboarding. Raises `NotRegistered`, `CannotOffboard`. Emits `ActionQueued`."""
+        """Schedule an offboarding.
+
+        Raises `NotRegistered`, `CannotOffboard`. Emits `ActionQueued`.
+        """
         found = LIFECYCLES.get(storage, para)
         if found is None:
             raise ModuleError(Error.NotRegistered)
@@ -149,7 +158,10 @@ class Paras(Hooks):
         self._queue(storage, para, session)
 
     def apply_actions(self, storage: Storage, session: int) -> list[ParaId]:
-        """Onboard and offboard the paras scheduled for `session`. Returns those that left, ascending."""
+        """Onboard and offboard the paras scheduled for `session`.
+
+        Returns those that left, ascending.
+        """
         outgoing = []
         for para in ACTIONS.take(storage, session):
             found = LIFECYCLES.get(storage, para)
@@ -163,7 +175,10 @@ class Paras(Hooks):
         return outgoing
 
     def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
-        """Set the head of an included block. Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`."""
+        """Set the head of an included block.
+
+        Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`.
+        """
         ensure(self.is_parachain(storage, para), Error.NotParachain)
         self._check_head(storage, head)
         HEADS.insert(storage, para, head)
@@ -171,7 +186,11 @@ class Paras(Hooks):
         deposit(storage, NewHeadNoted(para))
 
     def try_state(self, storage: Storage) -> None:
-        """Raise `StateError` unless the list is sorted, matches the lifecycles, and each parachain has a head."""
+        """Check the list of parachains.
+
+        It must be sorted and match the lifecycles, and each parachain must have a head. Raises
+        `StateError` otherwise.
+        """
         listed = PARACHAINS.get(storage)
         ensure(listed == sorted(dict.fromkeys(listed)), StateError("Paras: the list of parachains is not sorted"))
         living = sorted(para for para, _ in LIFECYCLES.items(storage) if self.is_parachain(storage, para))

@@ -25,7 +25,11 @@ LOWEST_PUBLIC_ID: Final = ParaId(2000)
 
 @dataclass(frozen=True, slots=True)
 class ParaInfo:
-    """The manager of a para, the deposit, and whether only the para itself may change its registration now."""
+    """The registration of a para.
+
+    It has the manager, the deposit, and whether only the para itself may change its registration
+    now.
+    """
 
     manager: AccountId
     deposit: int = 0
@@ -74,9 +78,10 @@ class ParaManager(Protocol):
 
 
 class Registrar(Hooks):
-    """Registration without a deposit; `scheduled_session` returns the session at which a change takes effect.
+    """Registration without a deposit.
 
-    Root alone registers ids below `lowest_public_id`: system parachains, which publish without a deposit (PS-7).
+    `scheduled_session` returns the session at which a change takes effect. Only root registers ids
+    below `lowest_public_id`: system parachains, which publish without a deposit (PS-7).
     """
 
     pallet = PALLET
@@ -139,7 +144,7 @@ class Registrar(Hooks):
         deposit(storage, Deregistered(para))
 
     def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
-        """The account that manages a para, or `None` if it is not registered."""
+        """Return the account that manages a para, or `None` if it is not registered."""
         info = PARAS.get(storage, para)
         return None if info is None else info.manager
 

@@ -1,8 +1,8 @@
 """The `Session` pallet: sessions of a fixed length, and the changes between two sessions.
 
-A change of session on- and offboards paras; then each offboarding hook runs once for all paras that left. The runtime
-orders the hooks so that a para's message queue is emptied before its published data is removed (PS-11): a message that
-ran afterwards would publish again for a para that is gone.
+A change of session on- and offboards paras. Then each offboarding hook runs once for all paras that
+left. The runtime orders the hooks so that a para's message queue is emptied before its published
+data is removed (PS-11): a message that ran afterwards would publish again for a para that is gone.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,10 +31,13 @@ NewSessionHook = Callable[[Storage, int], object]
 
 
 class ParaLifecycles(Protocol):
-    """On- and offboards paras."""
+    """The pallet that on- and offboards paras."""
 
     def apply_actions(self, storage: Storage, session: int) -> list[ParaId]:
-        """Onboard and offboard the paras scheduled for `session`. Returns those that left, ascending."""
+        """Onboard and offboard the paras scheduled for `session`.
+
+        Returns those that left, ascending.
+        """
 
 
 @event(PALLET, 0)
@@ -45,7 +48,10 @@ class NewSession(Event):
 
 
 class Session(Hooks):
-    """Rotates every `period` blocks; a change scheduled now takes effect `delay` sessions later."""
+    """The pallet that rotates every `period` blocks.
+
+    A change that is scheduled now takes effect `delay` sessions later.
+    """
 
     pallet = PALLET
 
@@ -65,15 +71,18 @@ class Session(Hooks):
         self._on_new_session = tuple(on_new_session)
 
     def current_index(self, storage: Storage) -> int:
-        """The current session."""
+        """Return the current session."""
         return CURRENT_INDEX.get(storage)
 
     def scheduled_session(self, storage: Storage) -> int:
-        """The session at whose start a change scheduled now takes effect."""
+        """Return the session at whose start a change that is scheduled now takes effect."""
         return CURRENT_INDEX.get(storage) + self.delay
 
     def rotate(self, storage: Storage) -> list[ParaId]:
-        """End the session and begin the next. Returns the paras that left."""
+        """End the session and begin the next.
+
+        Returns the paras that left.
+        """
         session = CURRENT_INDEX.get(storage) + 1
         CURRENT_INDEX.put(storage, session)
         for hook in self._on_new_session:
@@ -86,13 +95,19 @@ class Session(Hooks):
         return outgoing
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:
-        """Rotate at every multiple of the period. Emits `NewSession` and the events of the hooks."""
+        """Rotate at every multiple of the period.
+
+        Emits `NewSession` and the events of the hooks.
+        """
         if now % self.period:
             return Weight()
         outgoing = self.rotate(storage)
         return ROTATION_WEIGHT + OFFBOARDING_WEIGHT * len(outgoing)
 
     def integrity_test(self) -> None:
-        """Raise `IntegrityError` for sessions without blocks, or changes in the past."""
+        """Check that sessions have blocks, and that changes take effect later.
+
+        Raises `IntegrityError` otherwise.
+        """
         ensure(self.period > 0, IntegrityError("a session has at least one block"))
         ensure(self.delay > 0, IntegrityError("a change takes place in a later session"))

@@ -1,4 +1,7 @@
-"""The `MessageQueue` pallet (PS-23). Read `types` (pages, books), `ring` (the order of queues), then `pallet`."""
+"""The `MessageQueue` pallet (PS-23).
+
+Read `types` (pages, books), `ring` (the order of queues), then `pallet`.
+"""
 
 from pubsub_emulator.runtime.relay.message_queue.pallet import Config as Config
 from pubsub_emulator.runtime.relay.message_queue.pallet import MessageProcessor as MessageProcessor

@@ -1,11 +1,13 @@
-"""Accepts upward messages and serves them in turn under a weight limit (PS-23).
+"""The queues of upward messages, served in turn under a weight limit (PS-23).
 
-    included block ──check──► enqueue ──► [ queue of a para: messages in order ] ──on_initialize──► processor
+    included block ──check──► enqueue ──► [ queue of a para: messages in order ]
+    [ queue of a para ] ──on_initialize──► processor
 
-Serving begins with the queue after the one served last and visits each queue once, until it is empty. The first message
-that does not fit ends serving for this block. If nothing of its queue was served, that queue is the first of the next
-block, with the whole limit. So the first message of a queue is served within as many blocks as there are queues. If
-smaller messages could overtake it, two paras could keep a third from being served.
+Serving begins with the queue after the one served last and visits each queue once, until it is
+empty. The first message that does not fit ends serving for this block. If no message of its queue
+was served, that queue is the first of the next block, with the whole limit. So the first message of
+a queue is served within as many blocks as there are queues. If smaller messages could overtake it,
+two paras could prevent a third from being served.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +32,11 @@ _DEFAULT_OVERHEAD: Final = Weight(10_000_000, 3_000)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`service_weight` for the messages of a block, `overhead` charged per message, `heap_size` of a page in bytes."""
+    """The limits of the pallet.
+
+    `service_weight` is for the messages of a block, `overhead` is charged per message, and
+    `heap_size` is that of a page in bytes.
+    """
 
     service_weight: Weight = _DEFAULT_SERVICE_WEIGHT
     overhead: Weight = _DEFAULT_OVERHEAD
@@ -39,7 +45,10 @@ class Config:
 
 @value_type
 class MessageResult:
-    """The result of a message: the weight used, whether it ran to its end, and an `error` if it did not run."""
+    """The result of a message.
+
+    It has the weight used, whether the message ran to its end, and an `error` if it did not run.
+    """
 
     weight_used: Weight
     success: bool = True
@@ -51,24 +60,36 @@ class Prepared(Protocol):
 
     @property
     def weight(self) -> Weight:
-        """The most that executing it takes; for bytes that are not a message, the cost of decoding."""
+        """The maximum weight of executing it.
+
+        For bytes that are not a message, it is the cost of decoding.
+        """
 
 
 P = TypeVar("P", bound=Prepared)
 
 
 class MessageProcessor(Protocol[P]):
-    """Executes messages. The relay runtime supplies one, since this package does not know XCM."""
+    """An executor of messages.
+
+    The relay runtime supplies one, since this package does not know XCM.
+    """
 
     def prepare(self, message: bytes) -> P:
-        """Decode and weigh a message. Never raises."""
+        """Decode and weigh a message.
+
+        It never raises.
+        """
 
     def process(self, storage: Storage, para: ParaId, prepared: P, message_id: Hash) -> MessageResult:
-        """Execute a message, whose blake2b-256 is `message_id`, within its weight. Never raises if it fails."""
+        """Execute a message, whose blake2b-256 is `message_id`, within its weight.
+
+        It never raises if the message fails.
+        """
 
 
 class MessageQueue(Hooks):
-    """`pallet_message_queue`, and the part of the relay chain's inclusion pallet about upward messages."""
+    """`pallet_message_queue`, and the part of the inclusion pallet about upward messages."""
 
     pallet = types.PALLET
 
@@ -78,9 +99,10 @@ class MessageQueue(Hooks):
         self._serving = False
 
     def check(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
-        """Check that all messages of a parachain block fit. If not, the block is refused and its author keeps it.
+        """Check that all messages of a parachain block fit.
 
-        Raises `MoreMessagesThanPermitted`, `MessageSize`, `CapacityExceeded`, `TotalSizeExceeded`.
+        If they do not, the block is refused, and its author still has it. Raises
+        `MoreMessagesThanPermitted`, `MessageSize`, `CapacityExceeded` and `TotalSizeExceeded`.
         """
         if not messages:
             return
@@ -93,7 +115,10 @@ class MessageQueue(Hooks):
         ensure(book.size + sum(map(len, messages)) <= config.max_upward_queue_size, types.Error.TotalSizeExceeded)
 
     def enqueue(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
-        """Append all messages of a parachain block, or none. Raises as `check`."""
+        """Append all messages of a parachain block, or none.
+
+        Raises as `check`.
+        """
         if self._serving:
             raise DefensiveFailure("messages cannot be queued by a message that is being processed")
         self.check(storage, para, messages)
@@ -119,7 +144,10 @@ class MessageQueue(Hooks):
         _note_capacity(storage, types.rows_of(para), book, active_config(storage))
 
     def service_queues(self, storage: Storage, limit: Weight) -> Weight:
-        """Serve each queue at most once, in turn. Returns the weight used, at most `limit`."""
+        """Serve each queue at most once, in turn.
+
+        Returns the weight used, at most `limit`.
+        """
         turns = ring.books(storage)
         if not turns:
             return WEIGHT_ZERO
@@ -142,20 +170,23 @@ class MessageQueue(Hooks):
         return limit - left
 
     def remaining(self, storage: Storage, para: ParaId) -> tuple[int, int]:
-        """The messages and bytes that the queue of a para still accepts."""
+        """Return the messages and bytes that the queue of a para still accepts."""
         return _remaining(active_config(storage), types.BOOKS.get(storage, para))
 
     def longest_message(self, storage: Storage) -> int:
-        """The most bytes of one message: the configured limit or the room of a page, whichever is less."""
+        """Return the maximum length of one message in bytes.
+
+        It is the configured limit or the room of a page, whichever is less.
+        """
         return min(active_config(storage).max_upward_message_size, self.config.heap_size - types.ITEM_HEADER)
 
     def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
-        """The number and the bytes of a para's waiting messages."""
+        """Return the number and the bytes of a para's waiting messages."""
         book = types.BOOKS.get(storage, para)
         return book.message_count, book.size
 
     def messages(self, storage: Storage, para: ParaId) -> list[bytes]:
-        """The waiting messages of a para, in order."""
+        """Return the waiting messages of a para, in order."""
         book, out = types.BOOKS.get(storage, para), []
         for index in range(book.begin, book.end):
             raw = storage.get(types.PAGES.key_for(para, index))
@@ -173,22 +204,35 @@ class MessageQueue(Hooks):
         storage.kill(types.rows_of(para).capacity)
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # every block is alike
-        """Serve the queues. Emits `Processed`, `ProcessingFailed`, `OverweightDropped`."""
+        """Serve the queues.
+
+        Emits `Processed`, `ProcessingFailed`, `OverweightDropped`.
+        """
         return self.service_queues(storage, self.config.service_weight)
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
-        """Remove the queues of paras that left. It must run before their published data is removed (PS-11)."""
+        """Remove the queues of paras that left.
+
+        This must run before their published data is removed (PS-11).
+        """
         for para in outgoing:
             self.sweep_queue(storage, para)
 
     def integrity_test(self) -> None:
-        """Raise `IntegrityError` if no message could ever be served or fit into a page."""
+        """Check that messages can be served and fit into a page.
+
+        Raises `IntegrityError` otherwise.
+        """
         if self.config.overhead.any_gt(self.config.service_weight):
             raise IntegrityError("the service weight does not allow for one message")
         ensure(self.config.heap_size > types.ITEM_HEADER, IntegrityError("a page has no room for a message"))
 
     def try_state(self, storage: Storage) -> None:
-        """Raise `StateError` unless books match their pages and the ring has exactly the queues with messages."""
+        """Check the books of the queues, their pages, and the ring.
+
+        Books must match their pages, and the ring must have exactly the queues with messages.
+        Raises `StateError` otherwise.
+        """
         ready = []
         for para, book in types.BOOKS.items(storage):
             pages = dict(types.PAGES.items(storage, para))
@@ -206,7 +250,10 @@ class MessageQueue(Hooks):
     def _service_queue(
         self, storage: Storage, para: ParaId, book: types.BookState, left: Weight, config: HostConfiguration
     ) -> tuple[Weight, types.BookState]:
-        """Serve one queue: the weight left and its new book, the same object if nothing was served."""
+        """Serve one queue, and return the weight left and the queue's new book.
+
+        If no message was served, the book is the same object.
+        """
         rows = types.rows_of(para)
         begin, messages, size = book.begin, book.message_count, book.size
         fits = True
@@ -242,12 +289,16 @@ class MessageQueue(Hooks):
         return left, book
 
     def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
-        """Process or discard one message. Returns the weight used, `None` if it does not fit and has to wait."""
+        """Process or discard one message, and return the weight used.
+
+        Returns `None` if the message does not fit and has to wait.
+        """
         prepared = self.processor.prepare(message)
         weight: Weight = prepared.weight
         charged = self.config.overhead + weight
         if charged.any_gt(left):
-            # A message too heavy for any block is dropped. Only the cost of looking at it is charged.
+            # A message too heavy for any block is dropped. Only the cost of looking at it is
+            # charged.
             if not charged.any_gt(self.config.service_weight) or self.config.overhead.any_gt(left):
                 return None
             deposit(storage, types.OverweightDropped(blake2_256(message), para, weight))
@@ -267,7 +318,10 @@ class MessageQueue(Hooks):
 
 
 def _note_capacity(storage: Storage, rows: types.QueueRows, book: types.BookState, config: HostConfiguration) -> None:
-    """Store under a well-known key how much the queue still accepts, for the parachain: (u32 messages, u32 bytes)."""
+    """Store the number of messages and bytes that the queue still accepts.
+
+    Parachains read them under a well-known key: (u32 messages, u32 bytes).
+    """
     count, size = _remaining(config, book)
     storage.put(rows.capacity, (count | size << 32).to_bytes(8, "little"))
 

@@ -1,4 +1,7 @@
-"""The ring, in storage, of the queues that have messages; `ServiceHead` is the next queue to serve."""
+"""The ring, in storage, of the queues that have messages.
+
+`ServiceHead` is the next queue to serve.
+"""
 
 from dataclasses import replace
 
@@ -37,7 +40,10 @@ def knit(storage: Storage, para: ParaId) -> None:
 
 
 def unknit(storage: Storage, para: ParaId) -> None:
-    """Remove a queue from the ring. If it was next to serve, the one after it is."""
+    """Remove a queue from the ring.
+
+    If it was the next to serve, the one after it becomes the next.
+    """
     at = _neighbours(storage, para)
     BOOKS.insert(storage, para, replace(BOOKS.get(storage, para), ready_neighbours=None))
     if at.next == para:
@@ -50,7 +56,10 @@ def unknit(storage: Storage, para: ParaId) -> None:
 
 
 def books(storage: Storage) -> dict[ParaId, BookState]:
-    """The books of the ring from the next to serve on. Raises `DefensiveFailure` for a broken ring."""
+    """Return the books of the ring, from the next to serve on.
+
+    Raises `DefensiveFailure` for a broken ring.
+    """
     head = SERVICE_HEAD.get(storage)
     ring: dict[ParaId, BookState] = {}
     following = head
@@ -70,7 +79,10 @@ def books(storage: Storage) -> dict[ParaId, BookState]:
 
 
 def close(storage: Storage, ring: dict[ParaId, BookState], head: ParaId | None) -> None:
-    """Make the ring these books of the storage, in order, with `head` next to serve; no books remove it."""
+    """Make a ring of these stored books, in order, with `head` next to serve.
+
+    Without books, the ring is removed.
+    """
     if head is None:
         SERVICE_HEAD.kill(storage)
         return
@@ -83,5 +95,8 @@ def close(storage: Storage, ring: dict[ParaId, BookState], head: ParaId | None) 
 
 
 def members(storage: Storage) -> list[ParaId]:
-    """All queues in the ring, from the next to serve on. Raises `DefensiveFailure` if the ring is broken."""
+    """Return all queues in the ring, from the next to serve on.
+
+    Raises `DefensiveFailure` if the ring is broken.
+    """
     return list(books(storage))

@@ -1,8 +1,10 @@
 """Storage, events and errors of `pallet_message_queue`, with their encoding.
 
 origin        00 Ump 00 Para u32
-BookState     u32 begin, u32 end, u32 count, Option<(origin prev, origin next)>, u64 message_count, u64 size
-Page          u32 remaining, u32 remaining_size, u32 first_index, u32 first, u32 last, Vec<u8> heap
+BookState     u32 begin, u32 end, u32 count, Option<(origin prev, origin next)>,
+              u64 message_count, u64 size
+Page          u32 remaining, u32 remaining_size, u32 first_index, u32 first, u32 last,
+              Vec<u8> heap
 heap          items one after the other: u32 payload length, bool processed, payload
 """
 
@@ -60,7 +62,11 @@ class Neighbours:
 
 @value_type
 class BookState:
-    """A queue: the waiting messages are in pages `begin` to `end`; `size` counts the bytes of payload."""
+    """A queue.
+
+    The waiting messages are in the pages from `begin` to before `end`. `size` counts the bytes of
+    payload.
+    """
 
     begin: int = 0
     end: int = 0
@@ -72,7 +78,10 @@ class BookState:
 
 @dataclass(slots=True)
 class Page:
-    """A part of a queue; `first` and `last` are the heap offsets of the first item that waits and of the last item."""
+    """A part of a queue.
+
+    `first` and `last` are the heap offsets of the first waiting item and of the last item.
+    """
 
     remaining: int = 0
     remaining_size: int = 0
@@ -82,7 +91,7 @@ class Page:
     heap: bytearray = field(default_factory=bytearray)
 
     def append(self, message: bytes, heap_size: int) -> bool:
-        """Append a message. Returns `False` if it does not fit."""
+        """Append a message, and return whether it fits."""
         at = len(self.heap)
         if at + ITEM_HEADER + len(message) > heap_size:
             return False
@@ -93,7 +102,10 @@ class Page:
         return True
 
     def pop(self, length: int) -> None:
-        """Mark the first waiting message, which has this length, as processed and go to the next."""
+        """Mark the first waiting message as processed and go to the next.
+
+        `length` is the length of that message.
+        """
         self.heap[self.first + 4] = 1
         self.first += ITEM_HEADER + length
         self.first_index += 1
@@ -107,13 +119,17 @@ _SHORT_PAGE: Final = Struct("<IIIIIH")
 
 
 def waiting(page: bytes) -> list[bytes]:
-    """The waiting messages of an encoded page. Raises `ScaleError`, or `DefensiveFailure` for a corrupt heap."""
+    """Return the waiting messages of an encoded page.
+
+    Raises `ScaleError`, or `DefensiveFailure` for a corrupt heap.
+    """
     heap = page[_SHORT_PAGE.size :]
     length = first = remaining = 0
     if 0x40 <= len(heap) < 0x4000:
         remaining, _, _, first, _, length = _SHORT_PAGE.unpack_from(page)
     if length != len(heap) << 2 | 1:
-        whole = _page.decode(page)  # other lengths, and what is wrong
+        # This decodes pages of other lengths, and raises the error for invalid ones.
+        whole = _page.decode(page)
         remaining, first, heap = whole.remaining, whole.first, bytes(whole.heap)
     out = []
     for _ in range(remaining):
@@ -144,7 +160,8 @@ class _BookCodec(Codec[BookState]):
             begin, end, count, some, messages, size = _ALONE.unpack(data)
             if not some:
                 return BookState(begin, end, count, None, messages, size)
-        return super().decode(data)  # which says what is wrong
+        # This raises the error that says what is wrong.
+        return super().decode(data)
 
 
 _OF_ORIGINS: Final = (type_info.Parameter("MessageOrigin", _ORIGIN),)
@@ -176,18 +193,22 @@ class QueueRows:
     capacity: bytes
 
     def page(self, index: int) -> bytes:
-        """Storage key of a page."""
+        """Return the storage key of a page."""
         return self.pages + twox64_concat(index.to_bytes(4, "little"))
 
 
-@lru_cache(maxsize=4096)  # the same few in every block
+# Every block needs the keys of the same few queues.
+@lru_cache(maxsize=4096)
 def rows_of(para: ParaId) -> QueueRows:
-    """The storage keys of a para's queue."""
+    """Return the storage keys of a para's queue."""
     return QueueRows(BOOKS.key_for(para), PAGES.prefix_for(para), relay_dispatch_queue_remaining_capacity(para))
 
 
 class MessageErrorKind(IntEnum):
-    """`frame_support::traits::ProcessMessageError`: why a message could not be processed."""
+    """The reason why a message could not be processed.
+
+    It is `frame_support::traits::ProcessMessageError` without data.
+    """
 
     BadFormat = 0
     Corrupt = 1
@@ -199,13 +220,16 @@ class MessageErrorKind(IntEnum):
 
 @value_type
 class MessageError:
-    """Why a message could not be processed; `required` goes with `Overweight` only."""
+    """The reason why a message could not be processed.
+
+    `required` is for `Overweight` only.
+    """
 
     kind: MessageErrorKind
     required: Weight | None = None
 
     def encode(self) -> bytes:
-        """SCALE bytes."""
+        """Return the SCALE bytes."""
         return bytes((self.kind,)) + (b"" if self.required is None else encode_weight(self.required))
 
 
