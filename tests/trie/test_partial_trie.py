@@ -279,6 +279,33 @@ def test_only_the_way_to_a_key_is_fetched() -> None:
     assert not any(source.ahead), "nothing below the key is read"
 
 
+def test_a_walk_fetches_nothing_that_comes_before_its_start_or_beside_its_prefix() -> None:
+    """Each node is a question to a chain's node far away."""
+    entries = {bytes((at, other)): bytes((at, other)) * 20 for at in range(16) for other in range(0, 256, 16)}
+    whole = Trie.from_entries(entries.items())
+    source = Elsewhere(whole)
+    walked = list(LazyTrie(whole.root(), source).items(b"", bytes((15, 208))))
+    assert [key for key, _ in walked] == [bytes((15, 224)), bytes((15, 240))]
+    assert source.asked == ["", "0f", "0fd", "0fe", "0fe0", "0ff", "0ff0"]  # each leaf, and its value
+    source.asked.clear()
+    assert len(list(LazyTrie(whole.root(), source).keys(bytes((3, 16))))) == 1
+    assert source.asked == ["", "03", "031", "0310"]
+
+
+def test_differences_fetch_nothing_beside_what_was_written() -> None:
+    entries = {bytes((at, other)): bytes((at, other)) * 20 for at in range(16) for other in range(0, 256, 16)}
+    whole = Trie.from_entries(entries.items())
+    source = Elsewhere(whole)
+    lazy = LazyTrie(whole.root(), source)
+    fork = lazy.fork()
+    lazy.insert(bytes((3, 16)), b"here")
+    fork.insert(bytes((5, 32)), b"there")
+    source.asked.clear()
+    found = list(lazy.differences(fork))
+    assert [key for key, _, _ in found] == [bytes((3, 16)), bytes((5, 32))]
+    assert {place[:2] for place in source.asked} == {"03", "05"}
+
+
 def test_a_walk_says_that_it_reads_on_and_the_trie_that_it_began_in_does_not() -> None:
     whole = Trie.from_entries([(bytes([at]), bytes(40)) for at in range(3)])
     source = Elsewhere(whole)
