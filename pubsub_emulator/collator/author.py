@@ -40,7 +40,7 @@ from pubsub_emulator.trie.descent import Lookups
 
 
 class RelayAccess(Protocol):
-    """One relay block, as a collator reads it from a node that it trusts."""
+    """One relay block, read from a node that the collator trusts."""
 
     @property
     def number(self) -> RelayBlockNumber:

@@ -41,7 +41,7 @@ class DigestKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DigestItem:
-    """One digest log; `engine` is 4 bytes, empty for `OTHER`."""
+    """One digest log; `engine` is 4 bytes, or empty for `OTHER`."""
 
     kind: DigestKind
     engine: bytes

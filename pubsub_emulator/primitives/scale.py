@@ -216,7 +216,7 @@ AnyCodec: TypeAlias = Codec[Any]
 
 
 class _KeptCodec(Codec[T]):
-    """A codec that keeps what it decoded."""
+    """A codec that caches decoded values."""
 
     __slots__ = ("_decode",)
 
@@ -267,7 +267,7 @@ unit: Codec[None] = Codec("()", lambda _value: b"", lambda _reader: None, type_i
 
 
 def _described(*codecs: AnyCodec) -> list[TypeInfo] | None:
-    """Return the descriptions of all `codecs`; `None` if one of them has none."""
+    """Return the descriptions of all `codecs`, or `None` if one of them has none."""
     infos = [codec.info for codec in codecs if codec.info is not None]
     return infos if len(infos) == len(codecs) else None
 

@@ -49,7 +49,8 @@ def _listed(codec: AnyCodec) -> AnyCodec:
 
 
 def _signed(bits: int) -> Codec[int]:
-    half = 1 << bits - 1  # two's complement
+    # The number is in two's complement: its highest bit counts as negative.
+    half = 1 << bits - 1
     return scale.fixed(bits // 8).map(
         f"i{bits}",
         lambda raw: (int.from_bytes(raw, "little") ^ half) - half,

@@ -9,7 +9,10 @@ RelayBlockNumber = NewType("RelayBlockNumber", int)
 """Height of a relay chain block, u32."""
 
 ParaBlockNumber = NewType("ParaBlockNumber", int)
-"""Height of a parachain block, u32. Never compared with a `RelayBlockNumber`."""
+"""Height of a parachain block, u32.
+
+It must not be compared with a `RelayBlockNumber`.
+"""
 
 Slot = NewType("Slot", int)
 """A slot of a parachain's Aura schedule, u64."""

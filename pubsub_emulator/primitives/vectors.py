@@ -63,7 +63,10 @@ def each_vector(check: Callable[[Document], None]) -> Callable[[Document], Itera
 
 
 def same(what: str, found: object, stated: object) -> None:
-    """Raise `Mismatch` unless the two values are equal."""
+    """Check that two values are equal.
+
+    Raises `Mismatch`, which calls the value `what`, otherwise.
+    """
     if found != stated:
         raise Mismatch(f"{what} is {_shown(found)}, the vector states {_shown(stated)}")
 

@@ -45,7 +45,10 @@ new_hasher: Final = new_blake2_256
 
 feed: Final = blake2b.update
 digest_of: Final = blake2b.digest
-"""Its methods as functions: compiled code looks up a method by name at every call."""
+"""The methods `update` and `digest` as functions.
+
+They save time in compiled code, which looks up a method by name at every call.
+"""
 
 _TABLED: Final = 600
 
@@ -64,7 +67,7 @@ HASHED_LEAF_HEADS: Final = [node_head(HASHED_LEAF, n) for n in range(_TABLED)]
 NIBBLES: Final = [bytes((n,)) for n in range(16)]
 ODD_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in LEAF_HEADS]
 ODD_HASHED_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in HASHED_LEAF_HEADS]
-"""The same, followed by the first nibble of an odd partial key."""
+"""The heads, followed by the first nibble of an odd partial key."""
 
 CHILDREN: Final = bytes(bitmap.bit_count() for bitmap in range(1 << 16))
 """The number of bits in a bitmap, by bitmap.
@@ -90,7 +93,7 @@ BEFORE_HASH: Final = slice(None, -32)
 """The hash of a leaf's detached value, and everything before it."""
 
 HASH_LENGTHS: Final = [b"\x80" * n for n in range(17)]
-"""The length bytes of n child hashes."""
+"""The length bytes of n child hashes, by n."""
 
 INLINE_LENGTHS: Final = [bytes((n << 2,)) for n in range(64)]
 """Compact lengths below 64."""

@@ -189,7 +189,7 @@ def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[byt
     """
     prefix = CHILD_STORAGE_PREFIX.hex()
     out: list[bytes] = []
-    # Only a path's length and its part within the prefix are kept: copying long paths would take
+    # Only a path's length and its part within the prefix are stored: copying long paths would take
     # quadratic time.
     waiting: list[tuple[bytes, bytes | None, str, int]] = [(root, None, "", 0)]
     visits = 0

@@ -68,6 +68,10 @@ class DecodedNode:
         return [(nibble, self.node[start:end]) for nibble, _, start, end in self.children]
 
     def _read(self, reader: Reader) -> None:
+        """Read the parts of the node in the order of their encoding.
+
+        Refuses the same nodes as `step`.
+        """
         head = reader.u8()
         if head == 0:
             return

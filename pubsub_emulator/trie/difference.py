@@ -13,7 +13,7 @@ Difference = tuple[bytes, bytes | None, bytes | None]
 
 
 class _Side(NamedTuple):
-    """A node of one trie with what is left of its partial key."""
+    """A node of one trie with the unread rest of its partial key."""
 
     node: Node
     rest: str

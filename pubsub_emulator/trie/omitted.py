@@ -38,7 +38,7 @@ class _Reader:
         self.waiting = [*nodes][::-1]
         self._reads = {key.hex(): value for key, value in reads.items()}
         self.unread = {key for key, value in self._reads.items() if value is not None}
-        """Keys with a value that no node has had yet."""
+        """The keys with a value that the proof has not used so far."""
         self._paths = sorted(self._reads)
         self._most = codec.MAX_INLINE_VALUE[version]
 

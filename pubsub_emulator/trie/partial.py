@@ -160,7 +160,8 @@ class PartialTrie:
 
         Only nodes that one trie has and the other does not have at the same place are read.
         """
-        return _differences(self.fork(), other.fork())  # a fork does not see later writes
+        # The iterator reads forks, which do not see later writes.
+        return _differences(self.fork(), other.fork())
 
     def places(self) -> set[tuple[str, bytes]]:
         """Return the place and hash of every node that is known without a request."""

@@ -80,7 +80,7 @@ def _indexed(nodes: Iterable[bytes], *, exact: bool) -> tuple[dict[Hash, bytes],
 
 
 class _Witness(Descent):
-    """Notes in `used` which nodes of a set it reads."""
+    """A descent that records in `used` the nodes that it reads."""
 
     def __init__(self, root: Hash, keys: list[bytes], found: dict[Hash, bytes], used: dict[Hash, None]) -> None:
         super().__init__(root, keys, shared_with_next(keys), {})

@@ -144,7 +144,7 @@ def sorted_assets(assets: Iterable[Asset]) -> tuple[Asset, ...]:
 
 
 class WildFungibility(IntEnum):
-    """Either sort of asset."""
+    """The sort of asset that a wildcard selects."""
 
     Fungible = 0
     NonFungible = 1
@@ -177,4 +177,4 @@ class AssetTransferFilter(
         2: ("ReserveWithdraw", {"inner": AssetFilter}),
     },
 ):
-    """Which assets move, and how."""
+    """The assets that move, and the way in which they move."""

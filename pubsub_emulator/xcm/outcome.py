@@ -154,9 +154,9 @@ class Error(Outcome):
 
 
 class ProcessMessageError(Variants):
-    """`frame_support::traits::ProcessMessageError`, the reason why a message was not processed.
+    """The reason why a message was not processed.
 
-    It is a value and not an exception.
+    It is `frame_support::traits::ProcessMessageError`, a value and not an exception.
     """
 
     __slots__ = ()

@@ -24,9 +24,8 @@ from pubsub_emulator.runtime.rules import rules_of
 class Situation:
     """A parachain's newest block, a relay parent, and the messages since the last one.
 
-    `seeds` are the collators' secret seeds in turn order, and `stranger` is a seed of nobody among
-    them. `others` are other relay blocks, mostly older ones, and `foreign` is a relay state of no
-    block.
+    `seeds` are the collators' secret seeds in turn order, and `stranger` is another seed. `others`
+    are other relay blocks, mostly older ones, and `foreign` is a relay state of no block.
 
     With a `budget`, the proof is judged alone with that budget, so that a walk can stop anywhere
     without megabytes of state.

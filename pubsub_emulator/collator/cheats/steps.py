@@ -25,7 +25,7 @@ Message = tuple[int, bytes]
 
 
 _hash = lru_cache(maxsize=1 << 14)(blake2_256)
-"""Return the blake2b-256 from a cache, since the same nodes are hashed many times."""
+"""The function `blake2_256` with a cache, since the same nodes are hashed many times."""
 
 
 @dataclass(slots=True)

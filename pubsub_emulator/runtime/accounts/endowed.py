@@ -53,7 +53,7 @@ ACCOUNTS: Final[dict[str, AccountId]] = {
     for name, *keys in zip(NAMES, SR25519, ED25519, ECDSA, strict=True)
     for scheme, key in zip(("sr25519", "ed25519", "ecdsa"), keys, strict=True)
 }
-"""By scheme and name."""
+"""The accounts by scheme and name."""
 
 ALICE: Final = ACCOUNTS["sr25519/Alice"]
 """The key of sudo, and the manager of every para."""

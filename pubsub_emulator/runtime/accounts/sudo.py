@@ -33,7 +33,7 @@ class Error(PalletError):
 
 
 class Sudo(Hooks):
-    """`pallet_sudo`; `calls` are all those of the runtime."""
+    """`pallet_sudo`; `calls` are all calls of the runtime."""
 
     pallet = PALLET
     calls: CallTable

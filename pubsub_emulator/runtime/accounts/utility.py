@@ -16,7 +16,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("Utility", 26, "pallet_utility")
 BATCHED_CALLS_LIMIT: Final = 10_922
-"""The most calls of a batch, as on Polkadot."""
+"""The maximum number of calls in a batch, as on Polkadot."""
 _BASE: Final = Weight(5_000_000, 0)
 _PER_CALL: Final = Weight(3_000_000, 0)
 

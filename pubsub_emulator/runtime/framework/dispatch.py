@@ -179,9 +179,9 @@ class ModuleError(DispatchError, index=3):
 
 
 def ensure(holds: object, failure: PalletError | PubsubError) -> None:
-    """Raise the failure unless the condition holds, as FRAME's `ensure!` does.
+    """Check that a condition holds, as FRAME's `ensure!` does.
 
-    The error of a pallet is raised as a `ModuleError`.
+    Raises the failure otherwise. A pallet's error is raised as a `ModuleError`.
     """
     if not holds:
         raise ModuleError(failure) if isinstance(failure, PalletError) else failure

@@ -18,10 +18,10 @@ from pubsub_emulator.trie.step import DETACHED, VALUE
 _para_ids = scale.vec(scale.u32)
 _mqc_head = scale.option(scale.fixed(32))
 _BEFORE_MQC_HEAD: Final = 5 * 4
-"""Five u32 limits and counts precede the head in `HrmpChannel`."""
+"""The bytes before the head in `HrmpChannel`: five u32 limits and counts."""
 
 _AFTER_MQC_HEAD: Final = 2 * 16
-"""Two u128 deposits follow it."""
+"""The bytes after the head: two u128 deposits."""
 
 
 @dataclass(slots=True)

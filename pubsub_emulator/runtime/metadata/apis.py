@@ -120,4 +120,4 @@ APIS: Final = (
     Api("DryRunApi", 2, (_DRY_RUN,), "API for dry-running calls to gauge their effects."),
 )
 API_VERSIONS: Final = tuple((blake2_64(api.name.encode()), api.version) for api in APIS)
-"""As `RuntimeVersion` lists them."""
+"""The versions of the APIs in the form of `RuntimeVersion.apis`."""

@@ -147,7 +147,11 @@ EXTENSIONS: Final = (
     _extension("pallet_transaction_payment::ChargeTransactionPayment", type_info.UNIT, _TIP),
     _extension("frame_metadata_hash_extension::CheckMetadataHash", _METADATA_HASH, Field(_MODE, "mode", "Mode")),
 )
-"""Identifier, the part in the extrinsic, and the part that is only signed; in order."""
+"""The extensions of an extrinsic in order.
+
+Each has its identifier, the type of its part in the extrinsic, and that of its part that is only
+signed.
+"""
 
 EXTRA: Final = type_info.TupleOf(tuple(info for _, info, _ in EXTENSIONS))
 _PARTS: Final[dict[str, TypeInfo]] = {"Address": MULTI_ADDRESS, "Call": CALL, "Signature": SIGNATURE, "Extra": EXTRA}

@@ -17,7 +17,7 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9._~:/+=,@-]+")
 
 
 class NoGlobalIdError(PubsubError):
-    """There is no global id.
+    """An event has no global id.
 
     The message is one of the codes of ID-21.
     """

@@ -17,7 +17,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("Prism", 107, "pallet_prism")
 MOST_OBJECT: Final = 16_384
-"""The most bytes of an object."""
+"""The maximum length of an object in bytes."""
 
 _BASE: Final = Weight(10_000_000, 1_024)
 _BYTE: Final = Weight(1_500, 1)

@@ -41,6 +41,7 @@ class ChildTrie(Descent):
             keys = tuple(map(PubsubKey, self.rules.placed(publisher.para, keys)[1]))
         super().__init__(publisher.root or EMPTY_TRIE_ROOT, keys, _shared_with_next(keys), {})
         self.below = 2 * (len(keys[0]) - len(publisher.keys[0])) if keys else 0
+        """The nibbles that a rule `place` puts before the publisher's own keys."""
         self.meter = meter
         self.taken = meter.taken
         self.changes = changes

@@ -64,7 +64,10 @@ class ImpossibleConfig(PubsubError):
 Keys = tuple[PubsubKey, ...]
 """The distinct subscribed keys of one publisher, ascending."""
 Subscriptions = Mapping[ParaId, Keys]
-"""Publishers ascending, each with at least one key."""
+"""The subscribed keys by publisher.
+
+Publishers ascend, and each has at least one key.
+"""
 
 
 def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subscriptions:
@@ -211,10 +214,10 @@ def integrity_test(spec: RuntimeSpec) -> None:
 
 
 MAX_BRANCH: Final = 564
-"""Cost of a branch over 32-byte keys with sixteen children and no value."""
+"""The cost of a branch over 32-byte keys with sixteen children and no value."""
 
 _MAX_TOP_PATH: Final = 16
-"""Nodes on a path of the relay chain's top trie, generously."""
+"""A generous bound on the nodes of a path of the relay chain's top trie."""
 
 
 def largest_structure(keys: int) -> int:

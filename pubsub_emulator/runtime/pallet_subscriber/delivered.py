@@ -35,7 +35,7 @@ _ROW: Final = 40
 _HASH: Final = 32
 """The length of the entry hash, which comes first in a row."""
 NOTHING: Final = bytes(_ROW)
-"""The place of an item of which nothing was delivered."""
+"""The content of the place of an item that has not been delivered."""
 
 
 @lru_cache(maxsize=4096)
@@ -225,7 +225,10 @@ def carried_over(before: RuntimeSpec, after: RuntimeSpec) -> list[tuple[ParaId, 
 
 
 def _stays(before: RuntimeSpec, after: RuntimeSpec, para: ParaId) -> bool:
-    """Return whether an upgrade leaves the rows of a publisher's kept items where they are."""
+    """Return whether an upgrade leaves a publisher's rows in place.
+
+    This concerns the rows of items that stay subscribed.
+    """
     packed = CachePolicy.SLOTS
     if (before.cache is packed) != (after.cache is packed):
         return False

@@ -120,7 +120,9 @@ class _Walk:
         self.out = out
         self.reads = reads
         self.counted = 0
+        """How many of `reads` are already counted in `own_state`."""
         self.charged = 0
+        """Bytes charged so far for reads of the parachain's own state."""
         self.own_state = out.own_state = OwnState(view.storage.state)
         self.item: Item | None = None
         self.roots: Mapping[ParaId, Hash] = {}

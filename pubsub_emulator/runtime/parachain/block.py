@@ -38,7 +38,7 @@ class Inherent:
     messages: InboundMessages = NO_MESSAGES
     messages_used: int = 2
     _encoded: bytes = field(default=b"", init=False, repr=False, compare=False)
-    """Its only encoding, once it is known; an altered copy has none."""
+    """The encoding, once it is known. A copy with altered fields starts without it."""
 
     def encode(self) -> bytes:
         """Return the SCALE bytes, as in the module's table."""
@@ -138,7 +138,8 @@ class Candidate:
             start = reader.pos
             reader.bytes_()
             # The stored bytes begin with their length prefix.
-            signed.append(data[start : reader.pos])  # with its length first
+            # The stored bytes begin with their length prefix.
+            signed.append(data[start : reader.pos])
         reader.end()
         return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]), tuple(signed))
 

@@ -74,13 +74,13 @@ class Aura(Hooks):
 
 
 class Consumer(Hooks):
-    """Values that the handler `store` writes."""
+    """The pallet of the values that the handler `store` writes."""
 
     pallet = CONSUMER
 
 
 class ParachainInfo(Hooks):
-    """The parachain's id."""
+    """The pallet of the parachain's id."""
 
     pallet = PARACHAIN_INFO
 

@@ -291,7 +291,7 @@ def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticVal
 def check_node_order(proof: tuple[bytes, ...]) -> list[Offence]:
     """Check that the nodes are strictly ascending.
 
-    So no node occurs twice, adjacent or not, and none precedes a smaller one.
+    So a node cannot occur twice, adjacent or not, or precede a smaller one.
     """
     if all(map(lt, proof, islice(proof, 1, None))):
         return []

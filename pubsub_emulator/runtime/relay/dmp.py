@@ -37,7 +37,10 @@ class Error(PalletError):
 
 
 class Dmp(Hooks):
-    """Downward messages; `bounds.downward` is in bytes of the parachain's block."""
+    """The pallet of downward messages.
+
+    `bounds.downward` is in bytes of the parachain's block.
+    """
 
     pallet = PALLET
 

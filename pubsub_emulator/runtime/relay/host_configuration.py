@@ -29,7 +29,7 @@ MEBIBYTE: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class AsyncBackingParams:
-    """Limits of how far a parachain may run ahead of the relay chain, in blocks."""
+    """The limits within which a parachain may run ahead of the relay chain, in blocks."""
 
     max_candidate_depth: int = 3
     allowed_ancestry_len: int = 2
@@ -111,7 +111,7 @@ class HostConfiguration:
     pvf_voting_ttl: int = 2
     minimum_validation_upgrade_delay: int = 20
     minimum_backing_votes: int = 2
-    node_features: NodeFeatures = NodeFeatures()  # frozen
+    node_features: NodeFeatures = NodeFeatures()
     approval_voting_params: int = 6
     scheduler_params: SchedulerParams = _SCHEDULER
 
@@ -193,7 +193,7 @@ def active_config(storage: Storage) -> HostConfiguration:
 
 Proposed = Annotated[HostConfiguration, host_configuration]
 SESSION_DELAY: Final = 2
-"""Sessions between a change and its effect."""
+"""The number of sessions between a change and its effect."""
 
 _pending: Final = scale.vec(scale.pair(scale.u32, host_configuration))
 PENDING: Final = StorageValue(PALLET, "PendingConfigs", "Pending configuration changes, by session.", _pending, [])

@@ -86,7 +86,7 @@ class Error(PalletError):
 
 
 class Paras(Protocol):
-    """Lifecycles and heads."""
+    """The pallet of lifecycles and heads."""
 
     def is_parachain(self, storage: Storage, para: ParaId) -> bool:
         """Return whether a para includes blocks now."""
@@ -113,7 +113,7 @@ class DownwardQueue(Protocol):
 
 
 class Channels(Protocol):
-    """Channels between parachains."""
+    """The pallet of channels between parachains."""
 
     def acknowledge(
         self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber

@@ -35,7 +35,7 @@ class ParaLifecycle(IntEnum):
 
 
 class UpgradeGoAhead(IntEnum):
-    """Whether a parachain must enact or abort the code upgrade that it announced."""
+    """The signal whether a parachain must enact or abort its announced code upgrade."""
 
     ABORT = 0
     GO_AHEAD = 1
@@ -106,7 +106,7 @@ class Error(PalletError):
 
 
 class Paras(Hooks):
-    """Lifecycles, heads and upgrade signals."""
+    """The pallet of lifecycles, heads and upgrade signals."""
 
     pallet = PALLET
 

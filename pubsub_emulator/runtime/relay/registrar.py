@@ -68,7 +68,7 @@ class Error(PalletError):
 
 
 class ParaManager(Protocol):
-    """Schedules on- and offboarding of paras."""
+    """The pallet that schedules on- and offboarding of paras."""
 
     def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
         """Schedule the onboarding of a parachain at the start of `session`."""

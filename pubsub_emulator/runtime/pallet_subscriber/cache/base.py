@@ -21,8 +21,8 @@ class Cache:
 
     A cache that stores references has by item:
 
-    places      the nibbles of its key at which to call `covers`, each with the cache's own number of
-                the place
+    places      the nibbles of its key at which to call `covers`, each with the cache's own number
+                of the place
     alone_from  the nibble from which its leaf can be recognised by hash, without reading it
     """
 

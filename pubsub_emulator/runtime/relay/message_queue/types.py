@@ -149,7 +149,7 @@ def _encode_book(book: BookState) -> bytes:
 
 
 class _BookCodec(Codec[BookState]):
-    """Decodes books without a `Reader`, since a block may serve hundreds of queues."""
+    """A codec that decodes books without a `Reader`, since a block may serve hundreds of queues."""
 
     def decode(self, data: bytes) -> BookState:
         if len(data) == _IN_THE_RING.size:
