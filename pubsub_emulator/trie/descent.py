@@ -94,7 +94,8 @@ class Descent:
         above = len(trail)
         shared_after = self._shared[at]
         end = 2 * len(key)
-        # This is `node` again. mypyc takes an object that indexes bytes for an integer.
+        # This is `node` again, but untyped: mypyc assumes that an index of bytes is an integer, and
+        # the indices of `whole` are slices.
         whole: Any
         while True:
             if bitmap and depth < end:

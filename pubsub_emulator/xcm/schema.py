@@ -1,7 +1,8 @@
 """Declarations of XCM types: each is declared once, by annotated fields that yield its codec.
 
-A field's annotation names its Python type and its SCALE codec together (`U32 = Annotated[int,
-uint(32)]`). Classes that are declared with this module, and optional ones, need no annotation.
+A field's annotation names its Python type and its SCALE codec together
+(`U32 = Annotated[int, uint(32)]`). Classes that are declared with this module, and optional ones,
+need no annotation.
 
 `struct` makes a class of such fields a frozen dataclass with a codec. A Rust enum is a subclass of
 `Variants`; `variant(n)` makes a subclass of that its variant with discriminant n. The field of a

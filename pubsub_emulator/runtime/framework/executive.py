@@ -1,7 +1,7 @@
 """The building of blocks.
 
-Hooks run in the order of the pallets and extrinsics in storage layers. The header commits to the
-result.
+Hooks run in the order of the pallets, and extrinsics run in storage layers. The header commits to
+the result.
 
     initialize  System; then on_initialize of every pallet, in order
     inherents   mandatory: if one fails, there is no block

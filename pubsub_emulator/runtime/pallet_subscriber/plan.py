@@ -42,8 +42,8 @@ The next table shows what is charged, and whether there must be room for it befo
     rows that a cache's `begin` and `foresee` read   `has_room(0)`        by `charge_own_state`
 
 `charge_own_state` charges afterwards the bytes that the nodes of all own rows take beyond these
-charges and a fixed allowance, if `meter_cache_reads`, and does not stop the walk. So `used <=
-budget` is not an invariant. A node or row already taken in this block is free.
+charges and a fixed allowance, if `meter_cache_reads`, and does not stop the walk. So
+`used <= budget` is not an invariant. A node or row already taken in this block is free.
 """
 
 from bisect import bisect_left

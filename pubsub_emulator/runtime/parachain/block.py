@@ -138,7 +138,6 @@ class Candidate:
             start = reader.pos
             reader.bytes_()
             # The stored bytes begin with their length prefix.
-            # The stored bytes begin with their length prefix.
             signed.append(data[start : reader.pos])
         reader.end()
         return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]), tuple(signed))

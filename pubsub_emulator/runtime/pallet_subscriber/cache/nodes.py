@@ -96,7 +96,6 @@ class NodeCache(Cache):
             else:
                 # There are nodes of several roots, or some that no lookup read, or too many to look
                 # for.
-                # look for.
                 info = _abandon(storage, self.para, info)
                 self._hits = {}
         if _waiting(storage, self.para) < MOST_WAITING:
