@@ -105,6 +105,7 @@ class Header:
     def hash(self) -> Hash:
         """Return the blake2b-256 of the encoded header, seal included."""
         if not self._hash:
+            # The class is frozen, but the cached hash is not a part of its value.
             object.__setattr__(self, "_hash", blake2_256(self.encode()))
         return self._hash
 

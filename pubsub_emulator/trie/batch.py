@@ -37,6 +37,7 @@ def write(
     way = ""
     for key in sorted(changes):
         value = changes[key]
+        # The root is child 0 of the node above it.
         digits = "0" + key.hex()
         while not digits.startswith(way):
             complete = trail.pop()

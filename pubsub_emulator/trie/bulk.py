@@ -181,6 +181,7 @@ def _regular_runs(
             yield records, shared_with_right
         records = following
         shared_with_right = shared_nibbles(records, size)
+        # A key that occurs twice makes the entries irregular.
         if 2 * size in shared_with_right:
             return
     shared_with_right.append(-1)

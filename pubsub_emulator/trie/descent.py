@@ -86,6 +86,7 @@ class Descent:
         key = keys[at]
         last = self.at
         self.at = at
+        # The table has the common prefix of neighbours, the usual case.
         common = self._shared[last] if at == last + 1 else shared(keys[last], key)
         node_hash, node, depth, bitmap = trail[-1]
         while depth > common:

@@ -54,6 +54,7 @@ class Trie:
         out._root = self._root
         out._root_hash = self._root_hash
         out._count = self._count
+        # With a new owner, this trie too copies the shared nodes before it writes to them.
         self._owner = Owner()
         return out
 
@@ -151,6 +152,7 @@ class Trie:
         This is faster than `insert` for keys with long common prefixes, such as a state's, and as
         fast for others.
         """
+        # `write` expects an encoded trie, and `root` encodes what changed.
         self.root()
         self._root, grown = write(self._root, changes, self._owner, self._max_inline)
         self._count += grown
@@ -176,6 +178,7 @@ class Trie:
 
         Later writes do not change what the iterator yields.
         """
+        # With a new owner, later writes copy the nodes that the iterator is to read.
         self._owner = Owner()
         return _ordered(self._root, prefix.hex(), None if after is None else after.hex())
 
@@ -189,6 +192,7 @@ class Trie:
         A value is `None` if the trie lacks the key. Subtries that forks share are skipped. Later
         writes do not change what the iterator yields.
         """
+        # With new owners, later writes copy the nodes that the iterator is to read.
         self._owner = Owner()
         other._owner = Owner()  # noqa: SLF001  # of its own kind
         return differences(self._root, other._root)  # noqa: SLF001  # as above

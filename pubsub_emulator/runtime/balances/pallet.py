@@ -251,6 +251,7 @@ class Balances(Hooks):
             system.dec_consumers(storage, who)
         if not did_consume and does_consume:
             system.inc_consumers(storage, who)
+        # The steps above may have changed the counters, so the account is read again.
         info = system.account(storage, who)
         dust = 0
         if after.free < deposit_ and not after.reserved:

@@ -87,6 +87,7 @@ class State:
 
         Neither copy sees later writes to the other.
         """
+        # From now on, this state too copies the shared tries before it writes to them.
         self._owned = {}
         self._borrowed = True
         return State(self.top.fork(), self.children, borrowed=True)

@@ -97,6 +97,7 @@ def look_up(storage: Storage, para: ParaId) -> bool:
 
     Returns whether the cache has anything of the publisher.
     """
+    # The result is not needed, but a call may read this row, and reads must be charged.
     items.DISABLED_PUBLISHERS.contains(storage, para)
     cached = bool(items.CACHE_INFO.get(storage, para).nodes)
     return next(iter(items.CACHE_SLOTS.items(storage, para)), None) is not None or cached

@@ -136,6 +136,7 @@ class _Walk:
             self.out.statics = read_static_keys(self.spec.para_id, partial(static_value, self.top))
         finally:
             self.out.static_bytes = sum(node_cost(len(node)) for node in self.meter.taken.values())
+            # Nodes of static keys are free. From here on, nodes of the top trie are charged.
             self.top.node_of = self.meter.read
 
     # 2: pre-state
@@ -155,6 +156,7 @@ class _Walk:
         self.out.changed_key_sets = tuple(para for para in known if hashes.get(para) != subscribed.get(para))
         self.out.stale = stale_rows(self.view.storage)
         self.charged = self.out.map_charges
+        # `apply` reads these rows, so they are read here, where reads are charged.
         for para in self.out.changed_key_sets:
             self.view.cache_info(para)
         if calls is not None:

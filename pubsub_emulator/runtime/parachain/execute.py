@@ -79,6 +79,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
             execute_superuser(storage, parachain_accounts(spec).calls, message.msg)
         else:
             execute_downward(storage, message.msg)
+    # The ledger counts the reads so far separately from those of the extrinsics.
     reads = tuple(storage.recorded or ())
     outcomes = extrinsics.run(storage, spec)
     system.note_applied(storage, 1 + len(outcomes))

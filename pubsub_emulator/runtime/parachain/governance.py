@@ -208,6 +208,7 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     """
     before = runtime_spec(storage)
     _ensure_possible(before, spec)
+    # The rows are read in the form of the old runtime, so they are moved first.
     repack(storage, before, spec)
     for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):
         keys = before.subscriptions.get(para, ())

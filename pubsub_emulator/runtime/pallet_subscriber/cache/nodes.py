@@ -209,6 +209,7 @@ def stale_rows(storage: Storage) -> StaleRows:
         keys += found
         if len(found) == left:
             break
+        # `remove_stale_nodes` reads this row, so it is read here, where reads are charged.
         items.CACHE_INFO.get(storage, generation[0])
         finished += 1
     return StaleRows(tuple(keys), finished)

@@ -128,6 +128,7 @@ class MessageQueue(Hooks):
         was_empty = book.begin == book.end
         if was_empty:
             ring.knit(storage, para)
+            # `knit` has written the book's neighbours, so the book is read again.
             book = replace(types.BOOKS.get(storage, para), end=book.end + 1, count=book.count + 1)
         last = book.end - 1
         page = types.PAGES.get(storage, para, last) or types.Page()
@@ -310,6 +311,7 @@ class MessageQueue(Hooks):
             deposit(storage, types.Processed(digest, para, used, outcome.success))
         else:
             deposit(storage, types.ProcessingFailed(digest, para, outcome.error))
+        # Without a refund, the executor returns the weigher's object, which needs no comparison.
         if used is weight:
             return charged
         if used.any_gt(weight):
