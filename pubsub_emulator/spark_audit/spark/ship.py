@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 import pubsub_emulator
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 
 PACKAGE: Final = "pubsub_emulator"
 """The package that contains all rooms."""
@@ -49,6 +49,10 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 class ShipError(PubsubError):
     """A distribution that is needed in the environment is not installed on this machine."""
+
+
+class NotInstalled(ShipError, MissingPackage):
+    """A distribution of `REQUIRED` is not installed here. `name` is its name."""
 
 
 def source_root() -> Path:
@@ -108,7 +112,9 @@ def required_distributions() -> list[str]:
             found[name] = distribution(name)
         except PackageNotFoundError:
             if name in REQUIRED:
-                raise ShipError(f"{name} is not installed here and cannot be shipped") from None
+                error = NotInstalled(f"{name} is not installed here and cannot be shipped")
+                error.name = name
+                raise error from None
             # A requirement that is not installed is one of other platforms.
             continue
         for requirement in found[name].requires or ():

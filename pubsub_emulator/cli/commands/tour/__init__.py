@@ -16,6 +16,9 @@ def command() -> Result:
     The acts are relay-chain pub-sub, PRISM, ICRC-72, its replay, and the distributor. Each prints what happened and
     which command to try next.
     """
+    from importlib import import_module
+
     from pubsub_emulator.cli.commands.tour.run import take_tour
 
+    import_module("pubsub_emulator.prism.make")  # a missing extra is told before the first act
     return take_tour()

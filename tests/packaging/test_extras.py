@@ -1,0 +1,466 @@
+"""Every extra works alone: what its commands need is in it, and without it they name it.
+
+For each extra there is an environment with the wheel and the packages of this extra. In it each command that the extra
+promises does a little of its real work. In an environment without extras each of them ends with one line that has the
+one command that installs what is missing. `pubsub demo` alone is not run: it takes a minute, and is made of `run`,
+`import-relay-proofs` and `audit`.
+"""
+
+import json
+import re
+import shlex
+import tomllib
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+from command_reference import leaves
+from support.command import TINY
+from support.packaging import PATIENCE, Environment, Ran, run
+from support.wat import canister, method
+
+from pubsub_emulator.cli.base.extras import COVERS, PACKAGES, Command
+from pubsub_emulator.cli.exits import FINDINGS, INFRASTRUCTURE
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: Final = PROJECT["optional-dependencies"]
+SIGNATURES: Final = ROOT / "tests" / "vectors" / "signatures" / "signatures.json"
+NOBODY: Final = "ws://127.0.0.1:1"
+"""The URL of a node that does not run."""
+DATABASE: Final = "postgresql://127.0.0.1:1/nothing"
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+
+
+class Call(NamedTuple):
+    """A command line, and the extras that it needs, joined by commas."""
+
+    extras: str
+    words: str
+
+
+CALLS: Final = (
+    Call("audit", "audit history --out out/audit"),
+    Call("audit,plot", "audit history --out out/audit --report"),
+    Call("spark", "audit history --out out/audit --engine spark"),
+    Call("spark", "audit history --out out/audit --master local[1]"),
+    Call("audit", "compare history history"),
+    Call("audit,plot", "compare history history --plot out/changes"),
+    Call("client", f"conform {NOBODY}"),
+    Call("audit", "demo --out out/demo"),
+    Call("spark", "demo --out out/demo --engine spark"),
+    Call("audit", "diff history history"),
+    Call("distributor", "distributor adapter alastria"),
+    Call("evm", "distributor adapter besu --evm http://127.0.0.1:1"),
+    Call("distributor", "distributor serve distributor.toml"),
+    Call("spark", "events audit history --log events.db"),
+    Call("events,spark", f"events audit history --log {DATABASE}"),
+    Call("events", "events serve --log events.db"),
+    Call("audit,events", "events serve --log events.db --deliveries out/deliveries"),
+    Call("audit", "evidence history"),
+    Call("client", f"explore --connect {NOBODY} --out out/node.html"),
+    Call("audit", "explore history --out out/history.html"),
+    Call("client", f"export-state {NOBODY} out/state.json"),
+    Call("audit", f"fetch --node {NOBODY} --network polkadot --chain 1000 --from 1 --out out/fetched"),
+    Call("canisters", "icrc72 conform --subscriber mine.wasm"),
+    Call("canisters", "icrc72 run subnets.toml"),
+    Call("canisters", "icrc72 serve demo"),
+    Call("canisters", "icrc72 trace subnets.toml --namespace a.b --event 0"),
+    Call("audit", "import-relay-proofs history --out out/imported"),
+    Call("audit", "inspect history"),
+    Call("node", "lab --no-open"),
+    Call("audit", "log follow history --log out/events.db"),
+    Call("events", f"log follow {NOBODY} --log out/events.db"),
+    Call("events", f"log read --log {DATABASE}"),
+    Call("events", f"log rewind 1 --log {DATABASE}"),
+    Call("audit", "migrate history"),
+    Call("spark", "prism audit history --db prism.db"),
+    Call("prism,spark", f"prism audit history --db {DATABASE}"),
+    Call("prism", f"prism serve --chain {NOBODY} --db out/prism.db"),
+    Call("audit,prism", f"prism serve --chain {NOBODY} --db out/prism.db --deliveries out/deliveries"),
+    Call("prism", "prism status 00"),
+    Call("prism", "prism submit operations.hex"),
+    Call("prism", "prism subscribe --filter create-did"),
+    Call("plot", "report history"),
+    Call("audit", "run tiny.toml --out out/run --history out/history"),
+    Call("audit", "score history history"),
+    Call("node", "serve --dev"),
+    Call("audit,node", "serve --out out/served"),
+    Call("audit", "ship --out out/shipped"),
+    Call("audit", "simulate --networks 1 --blocks 1 --out out/many"),
+    Call("spark", "simulate --networks 1 --blocks 1 --out out/many --engine spark"),
+    Call("sql", "sql history 'SELECT 1'"),
+    Call("client", f"step --connect {NOBODY}"),
+    Call("client", f"step node --fork {NOBODY}"),
+    Call("client", f"step node --fork-para 2000={NOBODY}"),
+    Call("prism", "tour"),
+    Call("audit", f"vectors check {SIGNATURES}"),
+)
+"""Every command that needs an extra, in each way that needs another one."""
+
+Environments = Callable[..., Environment]
+
+
+@pytest.fixture(scope="module")
+def environment(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Environments:
+    """Return the environment with the wheel and these extras alone, which is made when it is first wanted."""
+    places = run(installed / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=ROOT)
+
+    @cache
+    def made(*extras: str) -> Environment:
+        fresh = Environment(tmp_path_factory.mktemp("-".join(extras) or "core"))
+        wanted = list(PROJECT["dependencies"])
+        for extra in extras:
+            wanted += EXTRAS[extra]
+        fresh.link(wanted)
+        fresh.link_wheel(Path(places.strip()))
+        return fresh
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the files of all commands."""
+    made = tmp_path_factory.mktemp("extras")
+    (made / "tiny.toml").write_text(TINY)
+    return made
+
+
+@pytest.fixture(scope="module")
+def recorded(environment: Environments, folder: Path) -> Path:
+    """The folder, with the run of a scenario in `run`, and its audit in `audit`."""
+    ended = environment("audit").pubsub(
+        ("run", "tiny.toml", "--out", "run"), ("audit", "run/history", "--out", "audit"), cwd=folder
+    )
+    _expect(ended, 0, FINDINGS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def node(environment: Environments, folder: Path) -> Iterator[str]:
+    """The address of a node, without its scheme."""
+    words = ("serve", "--dev", "--prism", "--dome-events", "alastria", "--build", "interval:200", "--port", "0")
+    with environment("node").serving(*words, cwd=folder, says=r"relay chain: ws://(\S+)") as found:
+        yield found[1]
+
+
+def _expect(ended: Iterable[Ran], *codes: int) -> None:
+    assert [each.code for each in ended] == list(codes), ended
+
+
+def _asked(url: str, body: object = None) -> str:
+    """Return what a server answers a GET, or a POST of JSON."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310  # our own server
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310  # as above
+        return answer.read().decode("utf-8", "replace")
+
+
+def _receive(url: str) -> None:
+    """Subscribe to all events of a server, and receive the first."""
+    token = json.loads(_asked(f"{url}/subscriptions", {"filters": [{"any": True}]}))["token"]
+    request = urllib.request.Request(f"{url}/events?after=start", headers={"Authorization": f"Bearer {token}"})  # noqa: S310  # our own server
+    with urllib.request.urlopen(request, timeout=PATIENCE) as stream:  # noqa: S310  # as above
+        assert any(line.startswith(b"data:") for line in stream)
+
+
+# Without extras
+
+
+def test_each_need_of_each_command_is_tried() -> None:
+    for name, command, _ in leaves():
+        if not isinstance(command, Command) or name == "experiment":  # which writes its tables without the extra
+            continue
+        tried: set[str] = set()
+        for call in CALLS:
+            if f"{call.words} ".startswith(f"{name} "):
+                tried.update(call.extras.split(","))
+        tried.update(COVERS[extra] for extra in tried & set(COVERS))
+        assert {need.extra for need in command.needs} <= tried, name
+
+
+def test_the_extras_that_cover_others_have_all_of_their_packages() -> None:
+    for extra, other in COVERS.items():
+        assert set(EXTRAS[other]) < set(EXTRAS[extra])
+    assert set(PACKAGES.values()) < set(EXTRAS)
+
+
+def test_without_an_extra_a_command_names_the_one_installation_that_it_needs(
+    environment: Environments, wheel: Path, tmp_path: Path
+) -> None:
+    bare = environment()
+    (tmp_path / "tiny.toml").write_text(TINY)
+    (tmp_path / "history" / "_commits").mkdir(parents=True)
+    for name in ("distributor.toml", "events.db", "mine.wasm", "operations.hex", "prism.db"):
+        (tmp_path / name).touch()
+    (tmp_path / "subnets.toml").write_text(
+        (ROOT / "pubsub_emulator/icrc72/scenarios/demo.toml").read_text()
+        + '\n[[canister]]\nname = "theirs"\nsubnet = 0\nwasm = "mine.wasm"\n'
+    )
+    ended = bare.pubsub(*(shlex.split(call.words) for call in CALLS), cwd=tmp_path)
+    assert len(ended) == len(CALLS)
+    for call, (code, out, err) in zip(CALLS, ended, strict=True):
+        command = shlex.join([str(bare.python), "-m", "pip", "install", f"{wheel}[{call.extras}]"])
+        *progress, said = err.splitlines() or [""]
+        assert code == INFRASTRUCTURE, (call, code, out, err)
+        assert re.fullmatch(rf"pubsub: this needs \w+, which `{re.escape(command)}` brings", said), (call, err)
+        assert not [line for line in progress if "pip install" in line], err
+        assert not out or call.words.startswith("log follow"), (call, out)  # it says how far the log goes in any case
+
+
+def test_where_all_but_spark_is_installed_spark_is_named(
+    environment: Environments, recorded: Path, wheel: Path
+) -> None:
+    audit = environment("audit")
+    words = ("audit", "run/history", "--out", "never", "--engine", "spark")
+    (ended,) = audit.pubsub(words, cwd=recorded)
+    command = shlex.join([str(audit.python), "-m", "pip", "install", f"{wheel}[spark]"])
+    hint = rf"Spark needs py\w+, which `{re.escape(command)}` brings"
+    assert ended.code == INFRASTRUCTURE
+    assert re.fullmatch(f"pubsub: {hint}", ended.err.splitlines()[-1])
+    assert re.fullmatch(f"EngineLost: {hint}\n", run(audit.python, "-c", SESSION, cwd=recorded))
+
+
+SESSION: Final = """
+from pubsub_emulator import spark_audit
+try:
+    spark_audit.session()
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+def test_what_can_be_done_without_an_extra_is_done_and_the_rest_is_named(
+    environment: Environments, folder: Path, wheel: Path
+) -> None:
+    bare = environment()
+    ran, measured = bare.pubsub(
+        ("run", "tiny.toml", "--out", "bare"),
+        ("experiment", "--sweep", "keys=2", "--set", "spread=2", "--out", "bare-experiment"),
+        cwd=folder,
+    )
+    _expect((ran, measured), 0, 0)
+    for ended, extra, words in ((ran, "audit", "no history was written: "), (measured, "plot", "no plot was drawn: ")):
+        command = shlex.join([str(bare.python), "-m", "pip", "install", f"{wheel}[{extra}]"])
+        assert words in ended.out + ended.err
+        assert f"which `{command}` brings" in ended.out + ended.err
+
+
+# With one extra
+
+
+def test_audit(environment: Environments, recorded: Path) -> None:
+    relay_proofs = Path(environment("audit").packages / "pubsub_emulator/spark_audit/mainnet")
+    ended = environment("audit").pubsub(
+        ("simulate", "--networks", 1, "--blocks", 20, "--seed", 7, "--out", "many", "--engine", "python"),
+        ("audit", "many", "--out", "many-audit", "--engine", "python"),
+        ("score", "many", "many-audit"),
+        ("diff", "run/history", "run/history"),
+        ("compare", "run/history", "run/history"),
+        ("evidence", "audit"),
+        ("inspect", "run/history"),
+        ("explore", "run/history", "--out", "history.html"),
+        ("log", "follow", "run/history", "--log", "history.db"),
+        ("migrate", "run/history"),
+        ("import-relay-proofs", relay_proofs, "--out", "imported"),
+        ("vectors", "check", SIGNATURES),
+        ("fetch", "--export", "many", "--network", "n", "--chain", 1, "--from", 1, "--out", "fetched"),
+        cwd=recorded,
+    )
+    *done, fetched = ended
+    _expect(done, 0, FINDINGS, *[0] * (len(done) - 2))
+    assert "no file or folder whose name begins with extrinsics" in fetched.err
+
+
+def test_the_program_is_packed_with_all_that_the_workers_of_an_audit_need(
+    environment: Environments, recorded: Path
+) -> None:
+    _expect(environment("audit").pubsub(("ship", "--out", "shipped"), cwd=recorded), 0)
+
+
+def test_plot(environment: Environments, recorded: Path) -> None:
+    ended = environment("plot").pubsub(
+        ("report", "audit", "--out", "report"),
+        ("experiment", "--sweep", "keys=2", "--set", "spread=2", "--cache", "none", "--out", "experiment"),
+        ("compare", "run/history", "run/history", "--all", "--plot", "changes"),
+        cwd=recorded,
+    )
+    _expect(ended, 0, 0, 0)
+    assert (recorded / "report" / "report.html").is_file()
+    assert (recorded / "experiment" / "pov-by-keys.png").is_file()
+    assert (recorded / "changes" / "changes.svg").is_file()
+
+
+def test_sql(environment: Environments, recorded: Path) -> None:
+    (ended,) = environment("sql").pubsub(("sql", "audit", "SELECT COUNT(*) FROM chains", "--json"), cwd=recorded)
+    assert (ended.code, json.loads(ended.out)["rows"]) == (0, [[2]])
+
+
+@pytest.fixture(scope="module")
+def followed(environment: Environments, folder: Path, node: str) -> Path:
+    """The log of the first blocks of the node."""
+    words = ("follow", f"ws://{node}", "--from", 1, "--until", 3, "--log", "events.db", "--network", "net")
+    _expect(environment("events").pubsub(("log", *words), cwd=folder), 0)
+    return folder / "events.db"
+
+
+def test_spark(environment: Environments, recorded: Path, followed: Path) -> None:
+    """All of it in one process: a start of Spark's Java takes seconds."""
+    served = ("events", "serve", "--log", followed, "--deliveries", "deliveries", "--port", 0)
+    with environment("audit", "events").serving(*served, cwd=recorded, says=r"(http://\S+): events") as found:
+        _receive(found[1])
+    script = recorded / "on_spark.py"
+    script.write_text(ON_SPARK)
+    printed = run(environment("spark").python, script, cwd=recorded)
+    assert "digest: " in printed
+    assert "nothing is missing" in printed
+    assert "\n2 chains\n" in printed
+
+
+ON_SPARK: Final = """
+import sys
+from pubsub_emulator import spark_audit
+from pubsub_emulator.cli.main import main
+
+for words in (
+    "audit run/history --out on-spark --engine spark",
+    "events audit deliveries --log events.db",
+):
+    sys.argv = ["pubsub", *words.split()]
+    try:
+        main()
+    except SystemExit as leaving:
+        assert leaving.code == 1, leaving.code
+session = spark_audit.session("on-spark")
+spark_audit.register(session)
+print(session.sql("SELECT * FROM chains").count(), "chains")
+session.stop()
+"""
+
+
+def test_testing(environment: Environments, tmp_path: Path) -> None:
+    (tmp_path / "test_first.py").write_text(FIRST_TEST)
+    printed = run(environment("testing").python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert "2 passed" in printed
+
+
+FIRST_TEST: Final = """
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pubsub_emulator import key_from_data
+from pubsub_emulator.testing.strategies import networks
+
+
+def test_a_value_arrives(pubsub_network):
+    pubsub_network.publish(1000, key_from_data(b"key"), b"7.42", ttl=100)
+    [delivery] = pubsub_network.step(3)[-1].deliveries(2000)
+    assert delivery.value == b"7.42"
+
+
+@settings(max_examples=1, deadline=None)
+@given(st.data())
+def test_a_network_is_drawn(data):
+    data.draw(networks()).network().step(1)
+"""
+
+
+def test_client(environment: Environments, folder: Path, node: str) -> None:
+    url = f"ws://{node}"
+    ended = environment("client").pubsub(
+        ("export-state", url, "state.json"),
+        ("step", "node", "--fork", "state.json"),
+        ("step", "--connect", url),
+        ("explore", "--connect", url, "--blocks", 2, "--out", "node.html"),
+        ("conform", url, "--rule", "PS-1"),
+        cwd=folder,
+    )
+    _expect(ended, 0, 0, 0, 0, 0)
+
+
+def test_node(environment: Environments, folder: Path, node: str) -> None:
+    health = {"jsonrpc": "2.0", "id": 1, "method": "system_health", "params": []}
+    assert json.loads(_asked(f"http://{node}", health))["result"]["peers"] == 0
+    with environment("node").serving("lab", "--no-open", cwd=folder, says=r"(http://\S+)") as found:
+        assert "<html" in _asked(found[1])
+    _expect(environment("node").pubsub(("vectors", "check", SIGNATURES), cwd=folder), 0)
+
+
+def test_events(environment: Environments, folder: Path, followed: Path) -> None:
+    events = environment("events")
+    read, unreachable = events.pubsub(
+        ("log", "read", "--log", followed, "--limit", 1), ("log", "read", "--log", DATABASE), cwd=folder
+    )
+    assert json.loads(read.out)["seq"] == 1
+    assert (unreachable.code, "connection failed" in unreachable.err) == (INFRASTRUCTURE, True)
+    words = ("events", "serve", "--log", followed, "--port", 0, "--grpc-port", 0)
+    with events.serving(*words, cwd=folder, says=r"(http://\S+): events") as found:
+        assert _asked(f"{found[1]}/health")
+
+
+def test_prism(environment: Environments, folder: Path, node: str) -> None:
+    prism = environment("prism")
+    words = ("prism", "serve", "--chain", f"ws://{node}", "--db", "prism.db", "--port", 0)
+    with prism.serving(*words, cwd=folder, says=r"grpc://(\S+): PRISM") as found:
+        heard, toured = prism.pubsub(
+            ("prism", "subscribe", "--node", found[1], "--filter", "any", "--everything", "--until-live"),
+            ("tour",),
+            cwd=folder,
+        )
+    _expect((heard, toured), 0, 0)
+    unreachable, database = prism.pubsub(
+        ("prism", "status", "00" * 32, "--node", "127.0.0.1:1"),
+        ("prism", "serve", "--chain", f"ws://{node}", "--db", DATABASE),
+        cwd=folder,
+    )
+    assert "failed to connect" in unreachable.err
+    assert (database.code, "connection failed" in database.err) == (INFRASTRUCTURE, True)
+
+
+def test_distributor(environment: Environments, folder: Path, node: str) -> None:
+    distributor = environment("distributor")
+    adapter = ("distributor", "adapter", "alastria", "--node", f"ws://{node}", "--store", "sqlite:a.db", "--port", 0)
+    with distributor.serving(*adapter, cwd=folder, says=r"on (http://\S+)", code=0) as found:
+        settings = (
+            f'public_url = "{found[1]}"\nport = 0\nprivate_endpoints = true\n[adapters.alastria]\nurl = "{found[1]}"\n'
+        )
+        (folder / "distributor.toml").write_text(settings)
+        serve = ("distributor", "serve", "distributor.toml")
+        with distributor.serving(*serve, cwd=folder, says=r"on (http://\S+)", code=0) as served:
+            assert json.loads(_asked(f"{served[1]}/livez"))
+    unreachable = [(*adapter[:6], store, *adapter[-2:]) for store in ("redis://127.0.0.1:1", DATABASE)]
+    redis, postgres = distributor.pubsub(*unreachable, cwd=folder)
+    assert "Redis: Error 111 connecting to 127.0.0.1:1" in redis.err
+    assert "connection failed" in postgres.err
+
+
+def test_evm(environment: Environments, folder: Path) -> None:
+    words = ("distributor", "adapter", "besu", "--evm", "http://127.0.0.1:1", "--key-env", "KEY", "--store")
+    key = "0x" + "11" * 32
+    for ended in environment("evm").pubsub((*words, "sqlite:besu.db"), (*words, DATABASE), cwd=folder, KEY=key):
+        assert ended.code == INFRASTRUCTURE, ended
+        assert "127.0.0.1:1" in ended.err
+
+
+def test_icrc72_needs_no_package(environment: Environments, folder: Path) -> None:
+    assert EXTRAS["icrc72"] == []
+    ended = environment().pubsub(
+        ("icrc72", "stories", "--cases", 1, "--no-cheats"), ("distributor", "simulate", 1), cwd=folder
+    )
+    _expect(ended, 0, 0)
+
+
+def test_canisters(environment: Environments, folder: Path) -> None:
+    (folder / "mine.wasm").write_bytes(canister(method("update", "icrc72_handle_notification", "nop")))
+    canisters = environment("canisters")
+    (tried,) = canisters.pubsub(("icrc72", "conform", "--subscriber", "mine.wasm"), cwd=folder)
+    assert tried.code in {0, FINDINGS}, tried
+    assert "rules hold" in tried.out
+    with canisters.serving(
+        "icrc72", "serve", "demo", "--port", 0, cwd=folder, says=r"(http://\S+): \d+ subnets"
+    ) as found:
+        assert _asked(f"{found[1]}/api/v2/status")
