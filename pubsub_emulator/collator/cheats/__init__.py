@@ -3,7 +3,7 @@
 Each has its verdict.
 
 situation.py    a collator's knowledge when it authors a block
-steps.py        the changes to an honest block, one concrete step at a time; how to shrink a sequence
+steps.py        the changes to an honest block, one step at a time; how to shrink a sequence
 strategy.py     the type of strategies, and attempts that apply several in turn
 expectation.py  the verdicts that a block must meet, from its author's knowledge
 

@@ -65,10 +65,13 @@ class Slot:
 class Layout:
     """All slots of one set of keys.
 
-    `rows` are storage suffixes and numbers of slots. The other fields are by key. `paths` has the
-    slots above the key, as indices by depth, shallowest first; keys with the same slots above them
-    share one mapping. `deepest` is the last of these slots, or -1. `alone` is the depth from which
-    no other subscribed key has the same prefix.
+    `slots` are their positions, and `rows` are the storage suffixes of the rows with their numbers
+    of slots.
+
+    The other fields are by key. `paths` has the slots above the key, as indices by depth,
+    shallowest first; keys with the same slots above them share one mapping. `deepest` is the last
+    of these slots, or -1. `alone` is the depth from which no other subscribed key has the same
+    prefix.
     """
 
     slots: tuple[Slot, ...]
