@@ -77,27 +77,30 @@ class CannotAuthor(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class FullProof:
-    """The proof of everything that a subscriber may read of one relay state, before it is pruned.
-
-    `static_nodes` are the nodes of the static keys and `static_bytes` is their cost. `unpruned` has
-    the cost of each publisher's nodes, by ascending publisher; a node counts only for the first of
-    these that needs it. `static_bytes` and `unpruned` add up to the cost of `nodes`.
-    """
+    """The proof of everything that a subscriber may read of one relay state, not yet pruned."""
 
     nodes: dict[Hash, bytes]
     statics: StaticValues
     static_nodes: tuple[Hash, ...]
+    """The hashes of the nodes of the static keys."""
     static_bytes: int
+    """The cost of the nodes of the static keys."""
     unpruned: tuple[tuple[ParaId, int], ...]
+    """The cost of each publisher's nodes, by ascending publisher.
+
+    A node counts only for the first that needs it. Together with `static_bytes`, this is the cost
+    of `nodes`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Authored:
-    """A sealed block, its outcome, and the cost of the proof before it was pruned, by publisher."""
+    """A sealed block and its outcome."""
 
     candidate: Candidate
     outcome: BlockOutcome
     unpruned: tuple[tuple[ParaId, int], ...]
+    """The cost of the proof before it was pruned, by publisher."""
     refused: tuple[tuple[bytes, InvalidTransaction], ...] = ()
     """Signed extrinsics that were offered and cannot be part of the block."""
 

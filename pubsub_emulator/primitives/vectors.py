@@ -26,15 +26,15 @@ class Mismatch(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format of vector files.
-
-    `unchecked` names the fields that no check covers.
-    """
+    """One format of vector files."""
 
     name: str
     fits: Callable[[Document], bool]
+    """A predicate for documents of this format."""
     cases: Callable[[Document], Iterator[Case]]
+    """A function that yields the cases of a document."""
     unchecked: tuple[str, ...] = ()
+    """The names of the fields that no check covers."""
 
 
 def has(*fields: str, of: str = "vectors") -> Callable[[Document], bool]:

@@ -51,13 +51,12 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Rules by seam, `None` for the shipped rule.
-
-    `digest` is the digest of the file at `path`. Both are empty for the shipped rules.
-    """
+    """Rules by seam, `None` for the shipped rule."""
 
     digest: bytes = b""
+    """The digest of the file, empty for the shipped rules."""
     path: str = ""
+    """The path of the file, empty for the shipped rules."""
     constants: Callable[[object], object] | None = None
     may_publish: Callable[[int, bool, bool], bool] | None = None
     lifetime: Callable[[int, int, int, int], int] | None = None

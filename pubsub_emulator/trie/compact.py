@@ -120,15 +120,14 @@ def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], lim
 
 
 class _Open(NamedTuple):
-    """A branch whose omitted children are being read.
-
-    `head` has the bytes before the references, `refs` the references by child, and `omitted` the
-    positions in `refs` that are still missing, last one first.
-    """
+    """A branch whose omitted children are being read."""
 
     head: bytes
+    """The bytes before the references."""
     refs: list[bytes]
+    """The references by child, each with its length."""
     omitted: list[int]
+    """The positions in `refs` that are still missing, last one first."""
 
 
 def _decode_trie(waiting: list[bytes], found: dict[bytes, bytes]) -> bytes:

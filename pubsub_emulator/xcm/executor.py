@@ -49,18 +49,17 @@ class ExecutingChain(Protocol):
 
 @value_type
 class Execution:
-    """The outcome of a message, with details that the encoded outcome does not have.
-
-    `failures` are all errors in order, including those that a handler or `ClearError` cleared.
-    `rejected` is the barrier's reason. `message_id` is the id that the barrier determined. `topic`
-    is the topic register at the end.
-    """
+    """The outcome of a message, with details that the encoded outcome does not have."""
 
     outcome: Outcome
     message_id: bytes
+    """The id that the barrier determined."""
     failures: tuple[InstructionError, ...] = ()
+    """All errors in order, including those that a handler or `ClearError` cleared."""
     rejected: Refusal = None
+    """The barrier's reason for a refusal, or `None`."""
     topic: bytes | None = None
+    """The topic register at the end."""
 
 
 class _Failed(PubsubError):

@@ -71,13 +71,11 @@ class XcmErrorKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class XcmError:
-    """`xcm::v5::Error`.
-
-    `detail` is the code of a `Trap` or the weight of a `WeightLimitReached`, and otherwise `None`.
-    """
+    """`xcm::v5::Error`."""
 
     kind: XcmErrorKind
     detail: int | Weight | None = None
+    """The code of a `Trap` or the weight of a `WeightLimitReached`, otherwise `None`."""
 
 
 _KIND = names(XcmErrorKind)
@@ -111,18 +109,19 @@ XcmErrorField = Annotated[XcmError, XCM_ERROR]
 
 @struct
 class InstructionError(Struct):
-    """The failed instruction's index in its list, and its error.
+    """The failed instruction's index in its list, and its error (PS-21).
 
     u8     index   255 for instruction 255 and all later ones
     Error  error
-
-    `cause` is the pallet's own error behind a `PublishFailed` (PS-21). It is neither encoded nor
-    compared, since the Rust type has no such field.
     """
 
     index: U8
     error: XcmErrorField
     cause: Annotated[PubsubError | None, SKIP] = field(default=None, compare=False)
+    """The pallet's own error behind a `PublishFailed`.
+
+    It is neither encoded nor compared, since the Rust type has no such field.
+    """
 
 
 class Outcome(Variants):

@@ -31,15 +31,14 @@ MAX_INDEX: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class XcmWeights:
-    """The weights of instructions.
-
-    Every instruction takes `instruction`. A `Publish` takes also `publish`, and `publish_byte` for
-    each byte of its value.
-    """
+    """The weights of instructions."""
 
     instruction: Weight
+    """The weight of every instruction."""
     publish: Weight = WEIGHT_ZERO
+    """The weight of each `Publish` in addition."""
     publish_byte: Weight = WEIGHT_ZERO
+    """The weight of each byte of a `Publish`'s value."""
 
 
 class FixedWeightBounds:
@@ -114,10 +113,11 @@ class FixedWeightBounds:
 
 @value_type
 class WeighedMessage:
-    """A decoded message, with the maximum weight that it takes."""
+    """A decoded message and its weight."""
 
     message: Xcm
     weight: Weight
+    """The maximum weight that the message takes."""
 
 
 def weigh_message(weigher: FixedWeightBounds, data: bytes) -> WeighedMessage | ProcessMessageError:

@@ -24,12 +24,6 @@ from pubsub_emulator.runtime.rules import rules_of
 class Situation:
     """A parachain's newest block, a relay parent, and the messages since the last one.
 
-    `seeds` are the collators' secret seeds in turn order, and `stranger` is another seed. `others`
-    are other relay blocks, mostly older ones, and `foreign` is a relay state of no block.
-
-    With a `budget`, the proof is judged alone with that budget, so that a walk can stop anywhere
-    without megabytes of state.
-
     Derived values are computed once. The parent's state is never changed.
     """
 
@@ -39,10 +33,18 @@ class Situation:
     slot: Slot
     slot_now: Slot
     seeds: tuple[bytes, ...]
+    """The collators' secret seeds, in turn order."""
     stranger: bytes
+    """The secret seed of somebody who is not a collator."""
     others: tuple[RelayAccess, ...] = ()
+    """Other relay blocks, mostly older ones."""
     foreign: RelayAccess | None = None
+    """A relay state of no block."""
     budget: int | None = None
+    """The budget with which a proof is judged alone, or `None` if a block is judged.
+
+    A small budget lets a walk stop anywhere without megabytes of state.
+    """
     extrinsics: tuple[bytes, ...] = ()
     """The signed extrinsics offered to the author."""
     memo: dict[tuple[int, Hash], FullProof] = field(default_factory=dict, repr=False)

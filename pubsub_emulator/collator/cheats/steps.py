@@ -30,12 +30,7 @@ _hash = lru_cache(maxsize=1 << 14)(blake2_256)
 
 @dataclass(slots=True)
 class Draft:
-    """A block in the making.
-
-    `messages_used`, `extrinsics_root` and `signature` have their honest values if they are `None`.
-    `queues` has the downward messages first, without a sender, and then the horizontal ones by
-    sender.
-    """
+    """A block in the making."""
 
     parent_hash: Hash
     number: int
@@ -45,10 +40,15 @@ class Draft:
     relay_parent_storage_root: Hash
     proof: list[bytes]
     queues: list[tuple[int | None, list[Message]]]
+    """The downward messages first, without a sender, and then the horizontal ones by sender."""
     messages_used: int | None = None
+    """The claimed size of the messages, or `None` for the honest one."""
     extrinsics_root: Hash | None = None
+    """The claimed root of the body, or `None` for the honest one."""
     signer: bytes | None = None
+    """The seed that signs, or `None` for that of the collator whose turn it is."""
     signature: bytes | None = None
+    """A signature made elsewhere, or `None` for an honest one."""
     sealed: bool = True
     extrinsics: list[bytes] = field(default_factory=list)
 
@@ -99,12 +99,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change to a draft.
-
-    `on_proof` says whether it changes only the list of nodes.
-    """
+    """One change to a draft."""
 
     on_proof: ClassVar[bool] = False
+    """Whether the step changes only the list of nodes."""
 
     def apply(self, draft: Draft) -> None:
         """Make the change that the class describes."""

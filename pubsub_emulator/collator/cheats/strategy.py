@@ -30,32 +30,30 @@ Propose = Callable[[Situation, Draws], Proposal]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One strategy of a dishonest collator (PS-81).
-
-    `gain` describes the gain that it seeks. Used alone, its block meets one of the verdicts
-    `meets`. If `meets` is empty, or if the result is the honest block, the block is valid.
-    Strategies with `on_proof` change only the proof's nodes, and also work if a proof is judged
-    alone.
-    """
+    """One strategy of a dishonest collator (PS-81)."""
 
     name: str
     gain: str
+    """The gain that the collator seeks, in words."""
     meets: tuple[Verdict, ...]
+    """The verdicts of which the block meets one if the strategy is used alone.
+
+    If this is empty, or if the result is the honest block, the block is valid.
+    """
     on_proof: bool
+    """Whether the steps change only the proof's nodes, so that they also work for a proof alone."""
     propose: Propose
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A dishonest block, its strategies and steps, and all verdicts that it must meet.
-
-    There are no verdicts if the block is valid.
-    """
+    """A dishonest block, with the strategies and steps that made it."""
 
     strategies: tuple[str, ...]
     steps: tuple[Step, ...]
     candidate: Candidate
     expected: tuple[Verdict, ...]
+    """All verdicts that the block must meet; empty if it is valid."""
 
 
 def strategy(name: str, gain: str, *meets: Verdict, on_proof: bool = False) -> Callable[[Propose], Strategy]:

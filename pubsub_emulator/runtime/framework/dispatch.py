@@ -343,14 +343,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class DispatchOutcome:
-    """The result of a call.
-
-    `weight` is the weight that it took, at most the charged weight. `error` is `None` if it
-    succeeded.
-    """
+    """The result of a call."""
 
     weight: Weight
+    """The weight that the call took, at most the charged weight."""
     error: DispatchError | None = None
+    """The failure, or `None` if the call succeeded."""
 
     @property
     def ok(self) -> bool:

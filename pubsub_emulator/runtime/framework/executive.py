@@ -57,13 +57,12 @@ class InherentFailed(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class BlockWeights:
-    """The weight limits of a block.
-
-    `max_block` is the limit of the whole block, `normal` that of extrinsics that are not mandatory.
-    """
+    """The weight limits of a block."""
 
     max_block: Weight = _TWO_SECONDS
+    """The limit of the whole block."""
     normal: Weight = _THREE_QUARTERS
+    """The limit of extrinsics that are not mandatory."""
 
 
 @dataclass(frozen=True, slots=True)

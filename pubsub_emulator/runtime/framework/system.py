@@ -90,15 +90,13 @@ class ConsumedWeight:
 
 @dataclass(frozen=True, slots=True)
 class DispatchEventInfo:
-    """An extrinsic's weight, class and fee.
-
-    `class_` is 0 (normal), 1 (operational) or 2 (mandatory). `pays_fee` is 0 if it pays and 1 if it
-    does not.
-    """
+    """An extrinsic's weight, class and fee."""
 
     weight: Weight
     class_: int = 0
+    """0 normal, 1 operational, 2 mandatory."""
     pays_fee: int = 0
+    """0 if the extrinsic pays, 1 if it does not."""
 
 
 _FLAGS: Final = type_info.wrapper("pallet_balances::types::ExtraFlags", type_info.U128, "u128")

@@ -84,14 +84,12 @@ def migrate(config: Config, storage: Storage) -> Weight:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The result of one sweep.
-
-    `lag` is the maximum number of blocks for which a removed entry had outlived its ttl.
-    """
+    """The result of one sweep."""
 
     examined: int = 0
     expired: int = 0
     lag: int = 0
+    """The maximum number of blocks for which a removed entry had outlived its ttl."""
     weight: Weight = WEIGHT_ZERO
 
 

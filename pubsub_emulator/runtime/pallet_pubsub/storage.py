@@ -31,14 +31,12 @@ class PublisherInfo:
 
 @dataclass(frozen=True, slots=True)
 class ScanCursor:
-    """The row that a sweep examined last.
-
-    `visited` is the number of its publisher's rows that this lap has visited, including it.
-    """
+    """The row that a sweep examined last."""
 
     para: ParaId
     key: PubsubKey
     visited: int
+    """The number of its publisher's rows that this lap has visited, including it."""
 
 
 class TtlRow(NamedTuple):

@@ -23,16 +23,16 @@ from pubsub_emulator.runtime.rules import Rules, rules_of
 
 @value_type
 class Delivery:
-    """One callback.
-
-    For a removal, `value` and `ttl_state` are `None` and `entry_hash` is that of the removed entry.
-    """
+    """One callback."""
 
     publisher: ParaId
     key: PubsubKey
     entry_hash: Hash
+    """The hash of the delivered entry, or of the removed one."""
     value: bytes | None
+    """The delivered value, or `None` for a removal."""
     ttl_state: TtlState | None
+    """The freshness of the entry, or `None` for a removal."""
     failed: bool = False
 
     @property

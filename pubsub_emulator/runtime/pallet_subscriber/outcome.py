@@ -16,46 +16,42 @@ from pubsub_emulator.runtime.pallet_subscriber.view import Item
 
 
 class RootCall(NamedTuple):
-    """A root call in a downward message.
-
-    `read` makes its reads of the chain's state, which are about `rows` rows.
-    """
+    """A root call in a downward message, as far as a walk must know it."""
 
     rows: int
+    """About how many rows the call reads."""
     read: Callable[[Storage], object]
+    """The function that makes the call's reads of the chain's state."""
 
 
 class Change(NamedTuple):
-    """An item whose entry differs from the one last delivered.
-
-    `entry` is `None` if the key was removed.
-    """
+    """An item whose entry differs from the one last delivered."""
 
     para: ParaId
     key: PubsubKey
     entry_hash: Hash
     entry: PublishedEntry | None
+    """The new entry, or `None` if the key was removed."""
 
 
 @dataclass(slots=True)
 class PublisherPlan:
-    """The result of the walk for one publisher, and its charges in bytes.
-
-    `root` is `None` until the top path has been read. `visited` has every node of the child trie
-    that the walk visited, read or cached. `child_trie_bytes` is everything that was charged below
-    the child root.
-    """
+    """The result of the walk for one publisher, and its charges in bytes."""
 
     para: ParaId
     keys: tuple[PubsubKey, ...]
     cache: Cache
     root: Hash | None = None
+    """The child root, or `None` until the top path has been read."""
     unchanged: bool = False
     disabled: DisableReason | None = None
     resolved: int = 0
+    """The number of items that the walk resolved."""
     visited: dict[Hash, bytes] = field(default_factory=dict)
+    """Every node of the child trie that the walk visited, read or cached."""
     top_path_bytes: int = 0
     child_trie_bytes: int = 0
+    """Everything that was charged below the child root."""
     value_bytes: int = 0
     row_charges: int = 0
 
@@ -88,15 +84,11 @@ class PublisherPlan:
 
 @dataclass(slots=True)
 class Plan:
-    """The result of a walk.
-
-    `taken` has the nodes of which the proof must consist, in the order of the reads. `cursor` is
-    the item at which the stop rule fired, and `missing` is the absent node that ended the walk.
-    Both are `None` otherwise.
-    """
+    """The result of a walk."""
 
     budget: int
     taken: dict[Hash, bytes]
+    """The nodes of which the proof must consist, in the order of the reads."""
     statics: StaticValues = field(default_factory=StaticValues)
     static_bytes: int = 0
     map_charges: int = 0
@@ -105,7 +97,9 @@ class Plan:
     publishers: dict[ParaId, PublisherPlan] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     cursor: Item | None = None
+    """The item at which the stop rule fired, or `None`."""
     missing: NeededNode | None = None
+    """The absent node that ended the walk, or `None`."""
     stale: StaleRows = field(default_factory=StaleRows)
     calls: int | None = None
     """The number of the block's root calls for which it has room.

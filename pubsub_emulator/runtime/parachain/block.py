@@ -193,14 +193,12 @@ _RANK: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """One failed check.
-
-    `subject` has the bytes that it concerns: a node, a hash or a key.
-    """
+    """One failed check."""
 
     verdict: Verdict
     detail: str
     subject: tuple[bytes, ...] = field(default=())
+    """The bytes that the offence concerns: a node, a hash or a key."""
 
 
 class InvalidBlock(PubsubError):

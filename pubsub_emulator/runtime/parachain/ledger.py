@@ -19,10 +19,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 
 @dataclass(frozen=True, slots=True)
 class PublisherLedger:
-    """One publisher's share.
-
-    `cached_bytes` is the cost that the nodes found in the cache would have had in the proof.
-    """
+    """One publisher's share."""
 
     para: ParaId
     unchanged: bool
@@ -33,16 +30,12 @@ class PublisherLedger:
     cache_charges: int
     row_charges: int
     cached_bytes: int
+    """The cost that the nodes found in the cache would have had in the proof."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockLedger:
-    """One block's bytes.
-
-    `own_state_bytes` are the bytes that reads add to the parachain's storage proof.
-    `cache_state_bytes` is the part that only the cache's rows cause: a cache is worth it if it
-    saves more than that.
-    """
+    """One block's bytes."""
 
     budget: int
     used: int
@@ -52,7 +45,12 @@ class BlockLedger:
     proof_bytes: int
     proof_nodes: int
     own_state_bytes: int
+    """The bytes that reads add to the parachain's storage proof."""
     cache_state_bytes: int
+    """The part of `own_state_bytes` that only the cache's rows cause.
+
+    A cache is worth it if it saves more than that.
+    """
     publishers: tuple[PublisherLedger, ...]
     extrinsics_bytes: int = 0
     """The bytes of signed extrinsics in the block, with their lengths."""

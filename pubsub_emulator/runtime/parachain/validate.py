@@ -42,15 +42,13 @@ from pubsub_emulator.runtime.rules import rules_of
 
 @dataclass(frozen=True, slots=True)
 class RelayContext:
-    """Facts that the relay chain attests.
-
-    `storage_root` is that of block `number`, or `None` if there is no such block. `slot_now` is the
-    newest slot that a block judged now may claim.
-    """
+    """Facts that the relay chain attests."""
 
     number: RelayBlockNumber
     storage_root: Hash | None
+    """The storage root of block `number`, or `None` if there is no such block."""
     slot_now: Slot
+    """The newest slot that a block judged now may claim."""
 
 
 class BadState(PubsubError):

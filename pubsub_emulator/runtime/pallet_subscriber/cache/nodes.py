@@ -41,13 +41,12 @@ _INFO_LENGTH: Final = 12
 
 
 class StaleRows(NamedTuple):
-    """Rows of abandoned generations that a block removes.
-
-    `keys` are their storage keys, `finished` is the number of generations that end with them.
-    """
+    """Rows of abandoned generations that a block removes."""
 
     keys: tuple[bytes, ...] = ()
+    """The storage keys of the rows."""
     finished: int = 0
+    """The number of generations that end with these rows."""
 
 
 class NodeCache(Cache):

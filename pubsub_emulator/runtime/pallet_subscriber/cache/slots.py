@@ -47,38 +47,38 @@ NOTHING: Final = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A position Q in the key space.
-
-    `depth` is its number of nibbles. `above` is the next slot above it, or -1. `row` and `place`
-    say where its hash is stored. The keys below it are those from `low` to before `high`.
-    """
+    """A position Q in the key space."""
 
     depth: int
+    """The number of nibbles of Q."""
     above: int
+    """The next slot above, or -1."""
     row: int
+    """The row that has the slot's hash."""
     place: int
+    """The place of the hash in the row."""
     low: int
+    """The index of the first key below Q."""
     high: int
+    """The index after the last key below Q."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All slots of one set of keys.
-
-    `slots` are their positions, and `rows` are the storage suffixes of the rows with their numbers
-    of slots.
-
-    The other fields are by key. `paths` has the slots above the key, as indices by depth,
-    shallowest first; keys with the same slots above them share one mapping. `deepest` is the last
-    of these slots, or -1. `alone` is the depth from which no other subscribed key has the same
-    prefix.
-    """
+    """All slots of one set of keys."""
 
     slots: tuple[Slot, ...]
     rows: tuple[tuple[bytes, int], ...]
+    """The storage suffix of each row, and its number of slots."""
     paths: tuple[Mapping[int, int], ...]
+    """The slots above each key, as indices by depth, shallowest first.
+
+    Keys with the same slots above them share one mapping.
+    """
     deepest: tuple[int, ...]
+    """The deepest slot above each key, or -1."""
     alone: tuple[int, ...]
+    """The depth from which no other subscribed key has the same prefix, for each key."""
 
 
 @lru_cache(maxsize=1024)

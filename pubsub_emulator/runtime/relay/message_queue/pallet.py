@@ -32,27 +32,25 @@ _DEFAULT_OVERHEAD: Final = Weight(10_000_000, 3_000)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The limits of the pallet.
-
-    `service_weight` is for the messages of a block, `overhead` is charged per message, and
-    `heap_size` is that of a page in bytes.
-    """
+    """The limits of the pallet."""
 
     service_weight: Weight = _DEFAULT_SERVICE_WEIGHT
+    """The weight for the messages of a block."""
     overhead: Weight = _DEFAULT_OVERHEAD
+    """The weight charged per message in addition to its own."""
     heap_size: int = 65_536
+    """The size of a page's heap in bytes."""
 
 
 @value_type
 class MessageResult:
-    """The result of a message.
-
-    It has the weight used, whether the message ran to its end, and an `error` if it did not run.
-    """
+    """The result of a message."""
 
     weight_used: Weight
     success: bool = True
+    """Whether the message ran to its end."""
     error: types.MessageError | None = None
+    """The reason why the message did not run, or `None` if it ran."""
 
 
 class Prepared(Protocol):

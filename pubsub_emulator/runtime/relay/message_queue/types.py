@@ -62,32 +62,30 @@ class Neighbours:
 
 @value_type
 class BookState:
-    """A queue.
-
-    The waiting messages are in the pages from `begin` to before `end`. `size` counts the bytes of
-    payload.
-    """
+    """The state of a queue."""
 
     begin: int = 0
+    """The index of the first page with waiting messages."""
     end: int = 0
+    """The index after the last page."""
     count: int = 0
     ready_neighbours: Neighbours | None = None
     message_count: int = 0
     size: int = 0
+    """The number of bytes of payload that wait."""
 
 
 @dataclass(slots=True)
 class Page:
-    """A part of a queue.
-
-    `first` and `last` are the heap offsets of the first waiting item and of the last item.
-    """
+    """A part of a queue."""
 
     remaining: int = 0
     remaining_size: int = 0
     first_index: int = 0
     first: int = 0
+    """The heap offset of the first waiting item."""
     last: int = 0
+    """The heap offset of the last item."""
     heap: bytearray = field(default_factory=bytearray)
 
     def append(self, message: bytes, heap_size: int) -> bool:
@@ -220,13 +218,11 @@ class MessageErrorKind(IntEnum):
 
 @value_type
 class MessageError:
-    """The reason why a message could not be processed.
-
-    `required` is for `Overweight` only.
-    """
+    """The reason why a message could not be processed."""
 
     kind: MessageErrorKind
     required: Weight | None = None
+    """The required weight, for `Overweight` only."""
 
     def encode(self) -> bytes:
         """Return the SCALE bytes."""
