@@ -1,6 +1,8 @@
 """What is brought to a cluster is all that the program imports, and the same bytes whenever it is packed (AU-8)."""
 
 import os
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -31,6 +33,25 @@ def test_an_environment_is_the_same_bytes_whenever_it_is_packed(tmp_path: Path) 
         names = archive.getnames()
     assert {PACKAGE, "click", "rich", "sortedcontainers", "xxhash"} <= {name.split("/")[0] for name in names}
     assert not [name for name in names if name.startswith(("/", "..")) or "__pycache__" in name]
+
+
+SIGN_AND_VERIFY = """
+from pubsub_emulator.primitives.signatures import Scheme, account_of, verify
+for scheme, public in ((Scheme.SR25519, bytes(32)), (Scheme.ECDSA, bytes(33))):
+    print(verify(scheme, bytes({Scheme.SR25519: 64, Scheme.ECDSA: 65}[scheme]), b"message", account_of(scheme, public)))
+"""
+"""Both signatures are wrong; a missing library would be an error instead."""
+
+
+@pytest.mark.usefixtures("light")
+def test_an_environment_verifies_signatures_in_every_scheme(tmp_path: Path) -> None:
+    """Otherwise workers would set aside each segment that has signed extrinsics."""
+    with tarfile.open(build_environment(tmp_path / "environment.tar.gz")) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    alone = [sys.executable, "-S", "-c", SIGN_AND_VERIFY]  # without the packages of this environment
+    variables = {"PYTHONPATH": str(tmp_path / "unpacked")}
+    done = subprocess.run(alone, env=variables, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["False", "False"], done.stderr
 
 
 def test_what_is_required_in_turn_is_shipped_too() -> None:

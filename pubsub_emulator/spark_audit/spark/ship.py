@@ -27,7 +27,10 @@ from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 
 PACKAGE: Final = "pubsub_emulator"
 """The package that contains all rooms."""
-REQUIRED: Final = ("click", "cryptography", "pyarrow", "pycryptodome", "pydantic", "rich", "sortedcontainers", "xxhash")
+REQUIRED: Final = (
+    *("click", "coincurve", "cryptography", "py-sr25519-bindings", "pyarrow", "pycryptodome"),
+    *("pydantic", "rich", "sortedcontainers", "xxhash"),
+)
 """Distributions that the program imports on a driver or a worker. Spark and Java are part of the
 cluster."""
 
