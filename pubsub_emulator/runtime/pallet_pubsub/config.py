@@ -41,20 +41,28 @@ class Config:
     """The constants of the pallet; `integrity_test` refuses combinations that cannot work.
 
     Lengths and sizes are in bytes. An entry counts 32 for its key plus its value's length (PS-8).
-    `max_block_weight` is the weight of calls in one block, which must allow for the largest publish
-    and the largest deregistration.
     """
 
     max_value_length: int = 2048
     max_stored_keys: int = 1024
+    """The maximum number of keys of one publisher."""
     max_total_storage_size: int = 1_048_576
+    """The maximum counted size of one publisher's entries."""
     max_publishers: int = 1000
+    """The maximum number of registered publishers."""
     publisher_deposit: Balance = _UNIT
+    """The deposit of a registration, in plancks."""
     system_para_threshold: ParaId = _FIRST_PUBLIC_PARA
+    """Paras with a lower id publish without registration."""
     max_ttl_scans_per_idle: int = 500
+    """The maximum number of rows that one sweep examines."""
     ttl_policy: TtlPolicy = TtlPolicy.SCAN
     forced_deposit: ForcedDeposit = ForcedDeposit.RETURNED
     max_block_weight: Weight = _NORMAL_BLOCK
+    """The weight of calls in one block.
+
+    It must allow for the largest publish and the largest deregistration.
+    """
     rules: Rules = field(default_factory=chosen)
     """The rules of the chain.
 

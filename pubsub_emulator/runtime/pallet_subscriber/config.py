@@ -90,26 +90,30 @@ def key_set_hash(keys: Keys) -> Hash:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSpec:
-    """A parachain's runtime, as data.
-
-    Sizes and costs are in bytes. `handler_weight`, in ps and bytes, is the limit of one callback.
-    `max_value_length` and `max_stored_keys` are the relay chain's limits, which determine the
-    largest node and the largest cache.
-    """
+    """A parachain's runtime, as data."""
 
     para_id: ParaId
     subscriptions: Subscriptions
     spec_version: int = 1
     max_pov_size: int = 10 * 1_048_576
+    """The maximum size of a block's proof in bytes."""
     reserve_minimum: bool = False
+    """Whether messages must leave the minimum budget of pub-sub free."""
     cache: CachePolicy = CachePolicy.SLOTS
     meter_cache_reads: bool = True
+    """Whether reads of the cache are charged to the budget."""
     max_cache_bytes: int = 4 * 1_048_576
+    """The maximum cost of the nodes that policy `nodes` stores of one publisher."""
     max_trie_depth: int | None = 16
+    """The maximum number of child trie nodes on a path, or `None` for any number."""
     max_value_length: int = 2048
+    """The relay chain's limit in bytes, which determines the largest node."""
     max_stored_keys: int = 1024
+    """The relay chain's limit for one publisher, which determines the largest cache."""
     handler: str = "observe"
+    """The name of the handler that receives the deliveries."""
     handler_weight: Weight = DEFAULT_HANDLER_WEIGHT
+    """The limit of one callback, in picoseconds and bytes."""
     accounts: bool = False
     """Whether the chain has accounts and accepts signed extrinsics.
 

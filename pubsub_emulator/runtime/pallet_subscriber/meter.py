@@ -23,11 +23,12 @@ They are a received proof, or all of the relay state that a walk may read.
 
 @dataclass(frozen=True, slots=True)
 class NeededNode:
-    """A node that a walk needed and the source does not have; `depth` is in nibbles of `key`."""
+    """A node that a walk needed and the source does not have."""
 
     node_hash: Hash
     key: bytes
     depth: int
+    """The nibble of `key` at which the node starts."""
 
 
 class DisableReason(Enum):

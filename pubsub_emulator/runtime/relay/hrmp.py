@@ -41,8 +41,7 @@ class HrmpChannelId:
 class HrmpChannel:
     """A channel: its limits, its contents, and its deposits.
 
-    Limits and contents are in messages and bytes, deposits in plancks. `mqc_head` is the head of
-    the hash chain.
+    Limits and contents are in messages and bytes, deposits in plancks.
     """
 
     max_capacity: int
@@ -51,6 +50,7 @@ class HrmpChannel:
     msg_count: int = 0
     total_size: int = 0
     mqc_head: Hash | None = None
+    """The head of the hash chain, or `None` before the first message."""
     sender_deposit: int = 0
     recipient_deposit: int = 0
 
