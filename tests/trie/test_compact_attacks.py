@@ -114,6 +114,14 @@ def test_child_roots_that_are_no_hashes_are_bad_nodes() -> None:
         encode_compact(trie.root(), into.values())
 
 
+def test_a_child_root_that_stands_beside_its_node_is_a_bad_node_too() -> None:
+    trie = Trie.from_entries([(b":child_storage:default:x", bytes(40))])
+    into: dict[Hash, bytes] = {}
+    trie.prove([b":child_storage:default:x"], into)
+    with pytest.raises(BadNode, match="child root of 40 bytes"):
+        encode_compact(trie.root(), into.values())
+
+
 def test_a_child_root_within_its_parent_is_a_bad_node_too() -> None:
     """No hash is so short that its leaf stands in the branch above."""
     keys = [b":child_storage:default:x", b":child_storage:default:y"]

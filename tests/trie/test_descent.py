@@ -182,3 +182,44 @@ def test_a_lookup_that_meets_a_missing_node_goes_on_with_the_next_key() -> None:
     with pytest.raises(KeyError):
         lookups.read(b"\x11\x01")
     assert lookups.read(b"\x01\x01") == (2, blake2_256(b"\x01" * 40), 4)
+
+
+def test_a_value_that_is_at_hand_is_not_asked_for() -> None:
+    trie = Trie.from_entries([(b"key", bytes(40))])
+    nodes: dict[Hash, bytes] = {}
+    trie.prove([b"key"], nodes)
+    asked: list[tuple[Hash, bytes, int]] = []
+
+    def node_of(name: Hash, key: bytes, depth: int) -> bytes:
+        asked.append((name, key, depth))
+        return nodes[name]
+
+    root, value = trie.root(), blake2_256(bytes(40))
+    taken = {root: nodes[root]}
+    lookups = Lookups(root, taken, node_of)
+    assert lookups.read(b"key") == (2, value, 6)
+    assert asked == []
+    assert lookups.node(value, 6) == bytes(40)
+    assert asked == [(value, b"key", 6)]
+    taken[value] = bytes(40)
+    assert lookups.node(value, 6) == bytes(40)
+    assert len(asked) == 1
+
+
+def test_nodes_within_nodes_count_as_nodes_above() -> None:
+    """A limit of the depth that did not count them would not hold for small nodes (PS-68)."""
+    keys = [b"\x00" * size for size in range(6)]
+    trie = Trie.from_entries([(key, b"") for key in keys])
+    nodes: dict[Hash, bytes] = {}
+    trie.prove(keys, nodes)
+    descent = Watched(trie.root(), keys, nodes, frozenset())
+    descent.start(nodes[trie.root()])
+    for at, key in enumerate(keys):
+        descent.asked.clear()
+        expected, asked = stepped(trie.root(), key, nodes, frozenset())
+        assert found(descent, at) == expected
+        assert descent.asked == asked[len(asked) - len(descent.asked) :]
+    anew = Watched(trie.root(), keys[-1:], nodes, frozenset())
+    anew.start(nodes[trie.root()])
+    anew.find(0)
+    assert [above for _, _, above in anew.asked] == [1, 2, 3, 4, 5]

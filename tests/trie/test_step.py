@@ -9,7 +9,7 @@ from support.slow_trie import blake2, encode, plant, to_nibbles
 from support.tries import entries, keys, versions
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie import BadNode, DuplicateNodes, MissingNode, Trie, UnusedNodes, read_child_proof, read_proof
 from pubsub_emulator.trie.codec import HASHED_LEAF, node_head
 from pubsub_emulator.trie.decoded import DecodedNode
@@ -344,6 +344,17 @@ def test_a_child_proof_with_more_than_it_needs_is_refused_only_when_it_is_to_be_
     assert unused.value.hashes == (blake2(JUNK),)
     with pytest.raises(DuplicateNodes):
         read_child_proof(root, [*nodes, nodes[0]], b"pubsub", KEYS, exact=True)
+
+
+def test_nodes_that_are_listed_again_are_named_each_once() -> None:
+    keys = [bytes((at, 1)) for at in range(4)]
+    trie = Trie.from_entries([(key, key * 20) for key in keys])
+    nodes: dict[Hash, bytes] = {}
+    trie.prove(keys, nodes)
+    listed = list(nodes.values())
+    with pytest.raises(DuplicateNodes) as refused:
+        read_proof(trie.root(), [*listed, listed[3], listed[1], listed[3]], keys, exact=True)
+    assert refused.value.hashes == (blake2_256(listed[3]), blake2_256(listed[1]))
 
 
 def test_a_child_trie_that_is_empty_needs_no_node_of_its_own() -> None:
