@@ -26,8 +26,11 @@ def _code(monkeypatch: pytest.MonkeyPatch, *arguments: str, given: str = "", clo
     reader, writer = os.pipe()
     os.close(reader)
     before = signal.getsignal(signal.SIGTERM)
-    with os.fdopen(writer, "w") as pipe, monkeypatch.context() as patched:
+    with os.fdopen(writer, "w") as pipe, Path(os.devnull).open("w") as other, monkeypatch.context() as patched:
         patched.setattr(sys, "argv", ["pubsub", *arguments])
+        # The program redirects both streams. The other one must not be pytest's own file.
+        patched.setattr(sys, "stdout", other)
+        patched.setattr(sys, "stderr", other)
         patched.setattr(sys, closed, pipe)
         patched.setattr(sys, "stdin", io.StringIO(given))
         try:

@@ -91,6 +91,7 @@ def test_wrong_usage_is_one_line_and_exit_code_two(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.spark
 def test_a_master_that_is_not_there_is_the_machines_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
