@@ -218,6 +218,49 @@ def test_ic_11b_a_message_has_as_many_values_as_its_length_allows() -> None:
         Decoder([t.Vec(NULL)]).decode(message(most + 1))
 
 
+def test_ic_11b_lists_and_records_that_follow_one_another_do_not_nest() -> None:
+    """More of them than the depth allows, of each kind that is entered and left."""
+    many = 4 * DEPTH
+    for inner, value in (
+        (t.Vec(NAT), (1,)),
+        (t.Opt(NAT), 5),
+        (t.Opt(NULL), (None,)),
+        (t.Opt(t.Opt(NAT)), (7,)),
+        (PAIR, ("one", 7)),
+        (CHOICE, t.Variant("late", 3)),
+    ):
+        message = Encoder([t.Vec(inner)]).encode((value,) * many)
+        assert Decoder([t.Vec(inner)]).decode(message) == ((value,) * many,)
+
+
+def test_ic_11_a_list_of_no_values_of_type_empty_is_read_as_an_empty_blob() -> None:
+    assert Decoder([BLOB]).decode(b"DIDL\x01\x6d\x6f\x01\x00\x00") == (b"",)
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [((b"a", b"b"), None), ((b"b", b"a"), "ascending"), ((b"a", b"a"), "ascending"), ((b"",), None)],
+)
+def test_ic_11b_the_methods_of_a_service_ascend(names: tuple[bytes, ...], reason: str | None) -> None:
+    methods = b"".join(bytes([len(name)]) + name + b"\x01" for name in names)
+    table = b"\x02\x69" + bytes([len(names)]) + methods + b"\x6a\x00\x00\x00"
+    message = b"DIDL" + table + b"\x01\x00" + b"\x00"
+    if reason is None:
+        assert Decoder([]).decode(message) == ()
+        return
+    with pytest.raises(CandidError, match=reason):
+        Decoder([]).decode(message)
+
+
+def test_a_record_of_a_class_is_read_from_json_as_one() -> None:
+    made = t.Record(PAIR.fields, lambda fields: {"made": fields})
+    assert from_json(made, {"1": "one", "0": "7"}) == {"made": ("one", 7)}
+    with pytest.raises(CandidError, match="not the JSON form"):
+        from_json(made, {"1": "one"})
+    with pytest.raises(CandidError, match="no case other"):
+        from_json(CHOICE, {"other": None})
+
+
 def _typed(depth: int = 2) -> st.SearchStrategy[tuple[t.Type, Any]]:
     """A type, and a value of it."""
     number = st.integers(0, 1 << 70).map(lambda value: (NAT, value))
