@@ -31,8 +31,9 @@ from pubsub_emulator.distributor.once import (
     release,
     revoke,
 )
+from pubsub_emulator.distributor.once import beliefs as beliefs_module
 from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
-from pubsub_emulator.distributor.once.transaction import ROW
+from pubsub_emulator.distributor.once.transaction import MEMBER, ROW
 
 CALLS: dict[str, Callable[..., object]] = {"claim": claim, "commit": commit, "release": release, "revoke": revoke}
 WORKER = Path(__file__).parents[2] / "support" / "claimer.py"
@@ -151,6 +152,51 @@ def test_what_a_failed_step_would_have_written_is_not_believed() -> None:
     assert (believed("kept"), believed("new")) == ("stored", None)
     with pytest.raises(ZeroDivisionError):
         attempt.end()
+
+
+def _believed(beliefs: Beliefs, table: str, count: int) -> list[int]:
+    """The keys of a table of which something is believed, among the first so many."""
+    read = beliefs.reader(ROW, table)
+    return [at for at in range(count) if read(str(at)) is not None]
+
+
+def test_of_too_many_beliefs_the_older_half_of_each_table_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that runs for months does not grow, and keeps what it met last."""
+    monkeypatch.setattr(beliefs_module, "BELIEVED", 10)
+    beliefs = Beliefs()
+    for at in range(6):
+        beliefs.learn((ROW, "one", str(at)), "v")
+    for at in range(4):
+        beliefs.learn((ROW, "two", str(at)), "v")
+        beliefs.learn((ROW, "two", str(at)), "again")
+    assert (_believed(beliefs, "one", 6), _believed(beliefs, "two", 4)) == ([*range(6)], [*range(4)])
+    beliefs.learn((ROW, "two", "4"), "v")
+    assert (_believed(beliefs, "one", 6), _believed(beliefs, "two", 5)) == ([4, 5], [3, 4])
+    for at in range(6, 12):
+        beliefs.learn((ROW, "one", str(at)), "v")
+    assert _believed(beliefs, "one", 12) == [4, 5, *range(6, 12)], "ten are kept"
+    beliefs.learn((MEMBER, "one", "x"), None)
+    assert _believed(beliefs, "one", 12) == [9, 10, 11]
+    beliefs.clear()
+    assert _believed(beliefs, "one", 12) == []
+    for at in range(10):
+        beliefs.learn((ROW, "one", str(at)), "v")
+    assert _believed(beliefs, "one", 10) == [*range(10)], "the count begins anew"
+
+
+def test_a_row_is_due_from_its_millisecond_on_and_a_leaping_clock_is_told_when() -> None:
+    now = [1_000]
+    store = MemoryStore(lambda: now[0])
+    assert store.next_due() is None
+    store.transact(lambda tx: (tx.put("t", "b", "1", due=1_002, lane=1), tx.put("t", "a", "1", due=1_003)))
+    assert store.next_due() == 1_002
+    now[0] = 1_001
+    assert store.due(9) == []
+    now[0] = 1_002
+    assert store.due(9) == [DueRow("t", "b")]
+    now[0] = 1_003
+    assert store.due(9) == [DueRow("t", "a"), DueRow("t", "b")]
+    assert store.trips() == 4
 
 
 def test_a_step_reads_its_own_writes_and_what_others_wrote(address: str, store: Store) -> None:
