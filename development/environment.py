@@ -30,6 +30,7 @@ GROUPS = {
     "clients": ("test", "browser"),
     "worlds": ("test", "browser"),
     "canisters": ("test", "browser"),
+    "versions": ("test",),
     "interop": (),
     "mutation": ("test", "mutation"),
     "lint": ("lint", "test"),

@@ -30,6 +30,8 @@ jobs:
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
           --external those to elsewhere, too
   interop Rust programs read the fixtures and vectors, and judge fuzz cases beside ours; needs cargo
+  versions  the tests that need neither Spark nor a browser, with other versions of Python and of the dependencies; with
+          names, only those lanes: docs/versions.md
   mutation  changes of the rules, one at a time, and whether a test notices (hours); with names, only those
   ci      lint, then test
   pubsub  any `pubsub` command, in the folder you are in:  python3 dev.py pubsub run my.toml --out out/my
@@ -62,6 +64,8 @@ def run(job: str, args: list[str]) -> int:
             return jobs.clients(args)
         case "worlds":
             return jobs.worlds(args)
+        case "versions":
+            return jobs.tool("python", "tests/versions/lanes.py", *args)
         case "lint":
             return jobs.lint()
         case "test":
