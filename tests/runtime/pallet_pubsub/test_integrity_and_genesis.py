@@ -182,6 +182,21 @@ def test_what_no_call_could_have_made_is_refused(para: int, publisher: GenesisPu
         genesis_rows(MOCK, {ParaId(para): publisher})
 
 
+@pytest.mark.parametrize(
+    "publisher",
+    [
+        GenesisPublisher([(key, an_entry(0)) for key in numbered(50)]),
+        GenesisPublisher([(key, an_entry(992)) for key in numbered(2)]),
+        GenesisPublisher([(name("a"), an_entry(1024))]),
+    ],
+    ids=["keys", "bytes in all", "bytes of a value"],
+)
+def test_a_genesis_may_use_each_limit_up(publisher: GenesisPublisher) -> None:
+    storage = Storage(State.from_entries(*genesis_rows(MOCK, {ParaId(5): publisher})))
+    World().pallet.try_state(storage)
+    assert len(genesis_rows(Config(max_publishers=1), {ParaId(1): GenesisPublisher(manager=ALICE)})[0]) == 2
+
+
 def test_more_registrations_than_there_are_places_are_refused() -> None:
     config = Config(max_publishers=1)
     with pytest.raises(IntegrityError, match="2 publishers are registered"):
