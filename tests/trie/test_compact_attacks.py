@@ -122,9 +122,10 @@ def test_a_child_root_that_stands_beside_its_node_is_a_bad_node_too() -> None:
         encode_compact(trie.root(), into.values())
 
 
-def test_a_child_root_within_its_parent_is_a_bad_node_too() -> None:
+@pytest.mark.parametrize("last", [(b":x", b":y"), (b":", b";")], ids=["names", "no name"])
+def test_a_child_root_within_its_parent_is_a_bad_node_too(last: tuple[bytes, bytes]) -> None:
     """No hash is so short that its leaf stands in the branch above."""
-    keys = [b":child_storage:default:x", b":child_storage:default:y"]
+    keys = [b":child_storage:default" + end for end in last]
     trie = Trie.from_entries([(key, b"short") for key in keys])
     into: dict[Hash, bytes] = {}
     trie.prove(keys, into)

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.slow_trie import proof, root
+from support.slow_trie import blake2, encode, plant, proof, root, to_nibbles
 
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import Trie, state_root
@@ -82,6 +82,32 @@ def test_every_key_is_proved_by_the_nodes_on_its_way(make: Make, version: int, h
     both: dict[Hash, bytes] = {}
     trie.prove(WORLD[::-1], both)
     assert set(both.values()) == proof(held, WORLD, version)
+
+
+def _merkle_value(held: Held, key: bytes, version: int) -> bytes | None:
+    """What the slow trie has at the key, or first below it."""
+    tree = plant({to_nibbles(found): value for found, value in held.items()})
+    rest = to_nibbles(key)
+    is_root = True
+    while tree is not None:
+        if tree.partial[: len(rest)] == rest:
+            node = encode(tree, version)
+            return node if len(node) < 32 and not is_root else blake2(node)
+        if rest[: len(tree.partial)] != tree.partial:
+            return None
+        rest = rest[len(tree.partial) :]
+        tree = tree.children.get(rest[0])
+        rest = rest[1:]
+        is_root = False
+    return None
+
+
+@each_world
+@each_trie
+def test_every_key_has_the_merkle_value_of_the_first_node_at_or_below_it(make: Make, version: int, held: Held) -> None:
+    trie = make(held, version)
+    for key in (*WORLD, b"\x00\x00\x00", b"\x10\x10"):
+        assert trie.merkle_value(key) == _merkle_value(held, key, version)
 
 
 def _check(trie: AnyTrie, held: Held, version: int) -> None:
