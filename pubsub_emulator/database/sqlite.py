@@ -38,9 +38,13 @@ class SqliteDatabase:
         """Notified when a writing transaction of this process ends."""
         self._closed = False
         # Opened now, so that a file that cannot be used is refused at once.
-        with self._connection() as connection:
-            self._check_owner(connection)
-            _set_journal(connection)
+        try:
+            with self._connection() as connection:
+                self._check_owner(connection)
+                _set_journal(connection)
+        except BaseException:
+            self.close()
+            raise
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
         """Return the rows of one reading statement, in a snapshot of its own."""
@@ -112,7 +116,11 @@ class SqliteDatabase:
         connection = sqlite3.connect(
             self.place, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _check_owner(self, connection: sqlite3.Connection) -> None:

@@ -38,7 +38,12 @@ def open_store(address: str) -> Store:
         from pubsub_emulator.distributor.once.sql import SqlStore  # noqa: PLC0415  # only who asks pays
 
         place = rest.removeprefix("//") if scheme == "sqlite" else address
-        return SqlStore(open_database(place, serializable=True))
+        database = open_database(place, serializable=True)
+        try:
+            return SqlStore(database)
+        except BaseException:
+            database.close()
+            raise
     if scheme in {"redis", "rediss", "valkey", "unix"} and rest:
         from pubsub_emulator.distributor.once.redis import RedisStore  # noqa: PLC0415  # the same
 
