@@ -57,6 +57,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--chromium", metavar="PATH", help="a Chromium to test with, instead of the one the tests bring")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name bytes and text in hexadecimal digits if pytest would escape them.
+
+    pytest escapes the ids that it has made once more when tests are collected again in the same process, as mutmut
+    does. It does not find tests whose ids have a backslash then.
+    """
+    raw = val.encode("utf-8", "surrogatepass") if isinstance(val, str) else val
+    if not isinstance(raw, bytes):
+        return None
+    is_plain = all(32 <= byte < 127 and byte != ord("\\") for byte in raw)
+    return None if is_plain else raw.hex()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """A run that decides whether a change lands leaves nothing out."""
     if config.getoption("--no-browser") and os.environ.get("CI"):

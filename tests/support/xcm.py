@@ -120,6 +120,11 @@ PUBLISHES = st.builds(
 )
 
 
+def shown(value: object) -> str:
+    """A value as the id of a test: without the backslashes of bytes, by which pytest may not find it again."""
+    return str(value).replace("\\", "")
+
+
 def classes_below(codec: XcmCodec[Any]) -> Iterator[type[Any]]:
     """Every declared class that a codec can reach, each once, in order of first meeting."""
     met: dict[type[Any], None] = {}

@@ -19,6 +19,7 @@ from support.xcm import (
     messages,
     publish,
     run,
+    shown,
 )
 
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -109,7 +110,7 @@ ACCOUNT = AccountId32(None, bytes(32))
 ELSEWHERE = [HERE, PARENT, sibling(PARA), *(Location(up, (Parachain(PARA), ACCOUNT)) for up in (0, 1))]
 
 
-@pytest.mark.parametrize("origin", ELSEWHERE, ids=str)
+@pytest.mark.parametrize("origin", ELSEWHERE, ids=shown)
 @pytest.mark.parametrize("message", [(P,), (), (P,) * 9, (ClearOrigin(),)], ids=len)
 def test_an_origin_that_is_not_named_is_unsupported_whatever_it_sends(origin: Location, message: Xcm) -> None:
     """PS-22: checked before the form, so that strangers cost least."""

@@ -20,6 +20,7 @@ from support.xcm import (
     of_class,
     publish,
     run,
+    shown,
 )
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
@@ -88,7 +89,7 @@ COMPLETE: list[Xcm] = [
 ]
 
 
-@pytest.mark.parametrize("message", COMPLETE, ids=str)
+@pytest.mark.parametrize("message", COMPLETE, ids=shown)
 def test_origins_are_cleared_descended_and_compared(message: Xcm) -> None:
     """PS-20, PS-21: for good; a failing instruction is atomic, so its error handler still meets the old origin."""
     assert isinstance(execute(*message).outcome, Complete)
@@ -105,7 +106,7 @@ INCOMPLETE: list[tuple[Xcm, InstructionError]] = [
 ]
 
 
-@pytest.mark.parametrize(("message", "error"), INCOMPLETE, ids=str)
+@pytest.mark.parametrize(("message", "error"), INCOMPLETE, ids=shown)
 def test_another_origin_than_is_wanted_is_an_error(message: Xcm, error: InstructionError) -> None:
     """C2, PS-20, PS-21: `ExpectOrigin` compares exactly, `UnpaidExecution` only when told."""
     outcome = execute(*message).outcome

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.xcm import PUBLISHES, messages, of_class
+from support.xcm import PUBLISHES, messages, of_class, shown
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
@@ -108,7 +108,7 @@ OUT_OF_RANGE: list[Instruction] = [
 ]
 
 
-@pytest.mark.parametrize("instruction", OUT_OF_RANGE, ids=str)
+@pytest.mark.parametrize("instruction", OUT_OF_RANGE, ids=shown)
 def test_what_a_type_cannot_hold_is_not_encoded(instruction: Instruction) -> None:
     """PS-20: encoding refuses what decoding would refuse."""
     with pytest.raises((ScaleError, TypeError)):
