@@ -1,0 +1,50 @@
+"""Print what the mutation runs in `mutants/` found, folder by folder, as the table of docs/mutation.md.
+
+    python3 bench/mutation_table.py
+
+mutmut keeps the result of each change beside the changed module, as an exit code of pytest.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = Path("mutants/pubsub_emulator")
+COLUMNS: Final = ("noticed", "survived", "no test runs it", "not run")
+_NOTICED: Final = frozenset([1, 3, 24, 36, 152, 255, -24, -9])
+"""Exit codes of a test that failed, and of a change that made its tests endless."""
+
+
+def outcome(code: int | None) -> str:
+    """Return the column in which a change with this exit code is counted."""
+    if code is None:
+        return "not run"
+    if code in _NOTICED:
+        return "noticed"
+    if code in {5, 33}:
+        return "no test runs it"
+    return "survived"
+
+
+def outcomes(folder: Path) -> dict[str, Counter[str]]:
+    """Return the numbers of changes by folder and column."""
+    found: dict[str, Counter[str]] = {}
+    for path in sorted(folder.rglob("*.meta")):
+        codes = json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+        room = path.relative_to(folder).parent.as_posix()
+        found.setdefault(room, Counter()).update(map(outcome, codes.values()))
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"| folder | changes | {' | '.join(COLUMNS)} |")
+    print(f"|---|{'---|' * (len(COLUMNS) + 1)}")
+    for room, counts in outcomes(FOLDER).items():
+        figures = (counts.total(), *(counts[column] for column in COLUMNS))
+        print(f"| `{room}` | {' | '.join(f'{figure:,}' for figure in figures)} |")
+
+
+if __name__ == "__main__":
+    main()
