@@ -40,7 +40,10 @@ def test_nodes_that_repeat_exponentially_stop_at_the_limit() -> None:
     with pytest.raises(ProofTooLarge):
         encode_compact(root, nodes, limit=10_000)
     small_root, small = bomb(2)
-    assert len(encode_compact(small_root, small)) == 1 + 16 + 256
+    items = 1 + 16 + 256
+    assert len(encode_compact(small_root, small, limit=items)) == items
+    with pytest.raises(ProofTooLarge):
+        encode_compact(small_root, small, limit=items - 1)
 
 
 def test_the_search_for_child_tries_stops_at_the_limit() -> None:

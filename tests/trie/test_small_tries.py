@@ -59,6 +59,7 @@ Make = Callable[[Held, int], AnyTrie]
 def test_every_key_prefix_and_start_reads_as_in_a_dictionary(make: Make, version: int, held: Held) -> None:
     trie = make(held, version)
     assert (len(trie), bool(trie)) == (len(held), bool(held))
+    assert list(trie.keys()) == sorted(held)
     for key in WORLD:
         assert trie.get(key) == held.get(key)
         assert (key in trie) == (key in held)
