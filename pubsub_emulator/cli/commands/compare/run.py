@@ -208,7 +208,9 @@ def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
     tree, out = folder / "tree", folder / "run"
     tree.mkdir(parents=True)
     with tarfile.open(fileobj=BytesIO(_call("git", "archive", "--format=tar", revision))) as archive:
-        archive.extractall(tree, filter="data")
+        # Python 3.11.4 brought the filter; older releases extract the files of the user's own repository without it
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tree)  # noqa: S202  # filtered where Python can
     _call(sys.executable, "-m", "pubsub_emulator", "run", place, "--out", str(out), folder=tree)
     return replace(_of_folder(out), label=revision)
 
