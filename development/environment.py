@@ -46,6 +46,7 @@ GROUPS = {
 CORE_TESTS = ("tests/trie", "tests/xcm", "tests/collator")
 """Tests that need only the core, pytest and hypothesis. A run of these alone installs nothing else."""
 LEAST_JAVA = 17
+_ANOTHER_PYTHON = "on Debian and Ubuntu run `apt install python3-venv`, elsewhere use another Python"
 
 Project = dict[str, dict[str, dict[str, object]]]
 """The content of pyproject.toml."""
@@ -125,9 +126,6 @@ def make_venv() -> None:
         raise SetupError(f"pip cannot be put into {VENV}: {last_line(copied)}")
 
 
-_ANOTHER_PYTHON = "on Debian and Ubuntu run `apt install python3-venv`, elsewhere use another Python"
-
-
 def venv_works() -> bool:
     """Tell whether `.venv` exists, has this Python's version, and has a pip that starts."""
     version = f"import sys, pip; sys.exit(sys.version_info[:3] != {tuple(sys.version_info[:3])})"
@@ -175,7 +173,9 @@ def _install(job: str, parts: set[str], project: Project) -> None:
     names = f"extras {', '.join(extras) or 'none'}; tools for {', '.join(groups) or 'nothing'}"
     say(f"installing into .venv: the project, {names}")
     optional = project["project"]["optional-dependencies"]
-    wanted = [requirement for extra in extras for requirement in optional[extra]]
+    wanted: list[str] = []
+    for extra in extras:
+        wanted += optional[extra]
     if "spark" not in extras:
         say("Spark and its Java are left out; the first command with `--engine spark` brings them")
     elif job in ("demo", "pubsub") and java_is_here():

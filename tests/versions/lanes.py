@@ -3,7 +3,7 @@
 `python tests/versions/lanes.py` runs every lane, and with names only those lanes. A lane has an environment of its own
 below `build/versions`. The project's dependencies and all extras except `spark` are installed there. All tests run,
 except `LEFT_OUT` and those that need Spark or a browser or are slow. `--keep` writes the results to
-`tests/versions/results`, which `docs/versions.md` shows.
+`tests/versions/results`, too.
 
 A test that is skipped has failed. A lane whose Python is missing fails where CI is set. At a desk it is named and
 left out.
