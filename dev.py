@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Set the project up and run its jobs: `python3 dev.py demo`, `python3 dev.py test`.
 
-This file must stay readable for any Python, Python 2 included, so that an old one is refused in one line.
-The jobs are in `development/`.
+This file must stay readable for any Python, Python 2 included, so that an old one is refused in one
+line. The jobs are in `development/`.
 """
 
 import os

@@ -1,7 +1,9 @@
-"""Compiles the hot modules with mypyc where that is possible (PS-90), and makes a wheel's manual pages and description.
+"""Compiles the hot modules with mypyc where that is possible (PS-90), and makes a wheel's manual
+pages and description.
 
-A wheel is compiled when mypyc and a C compiler are there, unless PUBSUB_PURE=1; an editable install is pure, or a
-change of the source would change nothing, unless PUBSUB_COMPILE=1. Everything else is in pyproject.toml.
+A wheel is compiled when mypyc and a C compiler are there, unless PUBSUB_PURE=1; an editable install
+is pure, or a change of the source would change nothing, unless PUBSUB_COMPILE=1. Everything else is
+in pyproject.toml.
 """
 
 import os
@@ -23,7 +25,9 @@ COMPILED = [
         "trie": "nibbles codec nodes step descent bulk batch mutable proof decoded compact",
         "primitives": "hashing pubsub byte_lists",
         # The walk, and what a block of it writes.
-        "runtime/pallet_subscriber": "meter delivered outcome child_trie plan view own_state handler apply",
+        "runtime/pallet_subscriber": (
+            "meter delivered outcome child_trie plan view own_state handler apply"
+        ),
         "runtime/pallet_subscriber/cache": "base nodes slots",
         "runtime/framework": "static_keys storage",
         "runtime/parachain": "ledger execute",
@@ -62,21 +66,29 @@ def give_up(reason: BaseException) -> list[Extension]:
 
 def extensions() -> list[Extension]:
     """The compiled modules; none where they are not wanted or mypyc is not there."""
-    commands = {"bdist_wheel", "build", "build_ext", "install"} | ({"editable_wheel"} if DEMANDED else set())
+    commands = {"bdist_wheel", "build", "build_ext", "install"} | (
+        {"editable_wheel"} if DEMANDED else set()
+    )
     if os.environ.get("PUBSUB_PURE") == "1" or not commands & set(sys.argv):
         return []
     try:
         from mypyc.build import mypycify  # noqa: PLC0415  # may be missing
 
-        # Not pyproject's mypy settings: the packages that they name need not be there when a wheel is built.
+        # Not pyproject's mypy settings: the packages that they name need not be there when a wheel
+        # is built.
         options = ("--config-file=", "--ignore-missing-imports")
         return mypycify([*options, *COMPILED], opt_level="3", debug_level="0", group_name="pubsub")
-    except (ImportError, SystemExit) as error:  # mypycify exits where mypy finds fault with the source
+    except (
+        ImportError,
+        SystemExit,
+    ) as error:  # mypycify exits where mypy finds fault with the source
         return give_up(error)
 
 
 def manual_pages() -> list[tuple[str, list[str]]]:
-    """A page of section 1 for each command in a wheel, with its help as `--help` prints it on 80 columns."""
+    """A page of section 1 for each command in a wheel, with its help as `--help` prints it on 80
+    columns.
+    """
     if "bdist_wheel" not in sys.argv:
         return []
     import click  # noqa: PLC0415  # a wheel's build asks for it, a plain setup.py need not
@@ -92,21 +104,34 @@ def manual_pages() -> list[tuple[str, list[str]]]:
     for context in waiting:
         command, name = context.command, context.command_path.replace(" ", "-")
         lines = command.get_help(context).replace("\\", "\\e").replace("-", "\\-").splitlines()
-        text = "\n".join(f"\\&{line}" for line in lines)  # no line is a request, whatever it begins with
+        text = "\n".join(
+            f"\\&{line}" for line in lines
+        )  # no line is a request, whatever it begins with
         page = folder / f"{name}.1"
         title = f'.TH "{name.upper()}" "1" "" "pubsub\\-emulator {VERSION}"'
         short = command.get_short_help_str(200).replace("-", "\\-")
-        page.write_text(f"{title}\n.SH NAME\n{name} \\- {short}\n.SH USE\n.nf\n{text}\n.fi\n", encoding="utf-8")
+        page.write_text(
+            f"{title}\n.SH NAME\n{name} \\- {short}\n.SH USE\n.nf\n{text}\n.fi\n", encoding="utf-8"
+        )
         files.append(str(page.relative_to(ROOT)))
         if isinstance(command, click.Group):
-            each = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
-            waiting += [part.make_context(name, [], context, resilient_parsing=True) for name, part in each if part]
+            each = [
+                (name, command.get_command(context, name))
+                for name in command.list_commands(context)
+            ]
+            waiting += [
+                part.make_context(name, [], context, resilient_parsing=True)
+                for name, part in each
+                if part
+            ]
     return [("share/man/man1", files)]
 
 
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
-LINKED_PICTURE = re.compile(r"^<a href=\"([^\"]+)\"><img src=\"([^\"]+)\"[^>]* alt=\"([^\"]*)\"></a>$", re.MULTILINE)
+LINKED_PICTURE = re.compile(
+    r"^<a href=\"([^\"]+)\"><img src=\"([^\"]+)\"[^>]* alt=\"([^\"]*)\"></a>$", re.MULTILINE
+)
 PICTURES = re.compile(r"^<p>\n(.*?)^</p>$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 
@@ -114,12 +139,15 @@ LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 def description(readme: str, source: str | None) -> str:
     """Return the README for a package index, where a relative link leads nowhere.
 
-    If the address of the repository is known, links and pictures lead there. Otherwise a link is its text and the name
-    of a file, which the source distribution has, and a picture is its alternative text.
+    If the address of the repository is known, links and pictures lead there. Otherwise a link is
+    its text and the name of a file, which the source distribution has, and a picture is its
+    alternative text.
     """
     parts = FENCED.split(readme)
     for number in range(0, len(parts), 2):  # the parts between are blocks of code
-        parts[number] = _named(parts[number]) if source is None else _absolute(parts[number], source)
+        parts[number] = (
+            _named(parts[number]) if source is None else _absolute(parts[number], source)
+        )
     return "".join(parts)
 
 
@@ -146,15 +174,21 @@ def _absolute(text: str, source: str) -> str:
         words, target = link.groups()
         if "://" in target:
             return link.group()
-        return words if target.startswith("#") else f"[{words}]({source}/blob/HEAD/{target})"  # an index has no anchors
+        return (
+            words if target.startswith("#") else f"[{words}]({source}/blob/HEAD/{target})"
+        )  # an index has no anchors
 
-    text = LINKED_PICTURE.sub(rf'<a href="{source}/blob/HEAD/\1"><img src="{source}/raw/HEAD/\2" alt="\3"></a>', text)
+    text = LINKED_PICTURE.sub(
+        rf'<a href="{source}/blob/HEAD/\1"><img src="{source}/raw/HEAD/\2" alt="\3"></a>', text
+    )
     text = PICTURE.sub(rf"![\1]({source}/raw/HEAD/\2)", text)
     return LINK.sub(lead, text)
 
 
 def long_description() -> str:
-    """The description of this version, with links to the repository that pyproject.toml names as the source."""
+    """The description of this version, with links to the repository that pyproject.toml names as
+    the source.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     source = project.get("urls", {}).get("Source")
     return description((ROOT / "README.md").read_text(encoding="utf-8"), source)

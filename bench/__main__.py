@@ -1,8 +1,8 @@
 """The whole bench: `python -m bench`, from the project's folder.
 
 python -m bench [--only W2 plan …] [--quick] [--json FILE]
-python -m bench --check [--tolerance 0.25]     compare the ratios with the kept table; exit code 1 when one grew
-python -m bench --keep                         make this run the kept table
+python -m bench --check [--tolerance 0.25]     compare the ratios with the kept table; exit code 1
+when one grew python -m bench --keep                         make this run the kept table
 """
 
 import argparse
@@ -16,9 +16,20 @@ from pathlib import Path
 from typing import Any, Final
 
 HERE: Final = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent))  # last: `PYTHONPATH=build/compiled python bench` measures that build
+sys.path.append(
+    str(HERE.parent)
+)  # last: `PYTHONPATH=build/compiled python bench` measures that build
 
-from bench import canisters, chains, events, node, outer, peer, prism, tries  # noqa: E402  # after the path
+from bench import (
+    canisters,
+    chains,
+    events,
+    node,
+    outer,
+    peer,
+    prism,
+    tries,
+)  # noqa: E402  # after the path
 from bench.measure import PURE, Result  # noqa: E402  # the same
 from pubsub_emulator.cli.streams import prepare_streams  # noqa: E402  # the same
 
@@ -38,13 +49,20 @@ MAKERS: Final = {
     "prism:": prism.races,
     "node:": node.races,
     "icrc72:": canisters.races,
-}  # what makes the races whose names begin so, by building tries and networks, which takes longer than running them
+    # what makes the races whose names begin so, by building tries and networks, which takes longer
+    # than running them
+}
 
 
 def chosen(only: list[str]) -> list[str]:
-    """The beginnings of names to which a part belongs; all of them for a part that names none, and without parts."""
+    """The beginnings of names to which a part belongs; all of them for a part that names none, and
+    without parts.
+    """
     parts = [part for part in only if part not in COLD_START]
-    found = [{begins for begins in MAKERS if part in begins or begins in part} or set(MAKERS) for part in parts]
+    found = [
+        {begins for begins in MAKERS if part in begins or begins in part} or set(MAKERS)
+        for part in parts
+    ]
     return [begins for begins in MAKERS if not only or any(begins in each for each in found)]
 
 
@@ -63,8 +81,8 @@ def row(result: Result) -> str:
     target = "" if result.target is None else f"≤ {result.target:g}"
     note = f" ({result.note})" if result.note else ""
     return (
-        f"| {result.name}{note} | {result.milliseconds:.2f} | {result.base} | {result.base_milliseconds:.2f} "
-        f"| {result.ratio:.2f} | {target} |"
+        f"| {result.name}{note} | {result.milliseconds:.2f} | {result.base} |"
+        f" {result.base_milliseconds:.2f} | {result.ratio:.2f} | {target} |"
     )
 
 
@@ -91,23 +109,36 @@ def keep(results: list[Result]) -> None:
 def main() -> int:
     """Measure, print, compare."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", nargs="+", default=[], help="parts of names")
     parser.add_argument("--quick", action="store_true", help="a quarter of the pairs")
     peers = parser.add_mutually_exclusive_group()
-    peers.add_argument("--no-peer", action="store_true", help="without smoldot (Node.js) and native tries (cargo)")
-    peers.add_argument("--only-peer", action="store_true", help="beside smoldot and native tries, nothing else")
+    peers.add_argument(
+        "--no-peer", action="store_true", help="without smoldot (Node.js) and native tries (cargo)"
+    )
+    peers.add_argument(
+        "--only-peer", action="store_true", help="beside smoldot and native tries, nothing else"
+    )
     parser.add_argument("--json", type=Path, help="write the lines there too")
     parser.add_argument("--check", action="store_true", help="compare with the kept table")
-    parser.add_argument("--tolerance", type=float, default=0.25, help="by how much a ratio may grow (default 0.25)")
+    parser.add_argument(
+        "--tolerance", type=float, default=0.25, help="by how much a ratio may grow (default 0.25)"
+    )
     parser.add_argument("--keep", action="store_true", help="make this run the kept table")
     given = parser.parse_args()
     prepare_streams()
-    print(f"{BUILD} build, CPython {platform.python_version()}, {platform.machine()}; CPU time, medians of pairs\n")
+    print(
+        f"{BUILD} build, CPython {platform.python_version()}, {platform.machine()}; CPU time,"
+        " medians of pairs\n"
+    )
     print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|")
     results: list[Result] = []
-    for result in measured(given.only, quick=given.quick, peers=not given.no_peer, own=not given.only_peer):
+    for result in measured(
+        given.only, quick=given.quick, peers=not given.no_peer, own=not given.only_peer
+    ):
         results.append(result)
         print(row(result), flush=True)
     if given.json is not None:

@@ -1,7 +1,8 @@
-"""Publish-subscribe between canisters: delivery compared with the bare codec, idle rounds, and memory by their number.
+"""Publish-subscribe between canisters: delivery compared with the bare codec, idle rounds, and
+memory by their number.
 
-`python -m bench --only icrc72` has the ratios. `python -m bench.canisters --subscribers 20000` installs so many
-subscribers in one network, lets each handle one event, and says what that took.
+`python -m bench --only icrc72` has the ratios. `python -m bench.canisters --subscribers 20000`
+installs so many subscribers in one network, lets each handle one event, and says what that took.
 """
 
 import argparse
@@ -31,7 +32,9 @@ class _Source(App):
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
         for _ in range(int(arg)):
             self.data += 1
-            self.emit(ctx, method, {"n": self.data, "words": "what an event of the demonstration says"})
+            self.emit(
+                ctx, method, {"n": self.data, "words": "what an event of the demonstration says"}
+            )
         ctx.reply(b"")
 
 
@@ -51,7 +54,10 @@ def _network(observers: tuple[Observer, ...] = ()) -> tuple[PubSub, Principal, l
     network.observers.extend(observers)
     system = deploy(network, broadcasters=(0, 1, 1, 2))
     wanted: tuple[dict[str, Any], ...] = ({}, {FILTER: "n > 20"}, {}, {})
-    sinks = [_Sink(system.orchestrator, subscriptions={NAMESPACE: each}, publications={}) for each in wanted]
+    sinks = [
+        _Sink(system.orchestrator, subscriptions={NAMESPACE: each}, publications={})
+        for each in wanted
+    ]
     readers = [network.create(at % 3, sink) for at, sink in enumerate(sinks)]
     source = _Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
     return system, network.create(0, source), readers
@@ -77,7 +83,9 @@ def races() -> Iterator[Race]:
     messages = [
         (codec(each.method).args if each.kind == "execute" else codec(each.method).rets, each.data)
         for each in recorder.happenings
-        if each.kind in {"execute", "respond"} and each.method.startswith("icrc72_") and not each.code
+        if each.kind in {"execute", "respond"}
+        and each.method.startswith("icrc72_")
+        and not each.code
     ]
 
     def bare() -> None:
@@ -88,14 +96,23 @@ def races() -> Iterator[Race]:
     yield Race(name, _deliver, "bare Candid of the same messages", bare, 3, target=1 / 0.3)
     few, many = _idle(10), _idle(1000)
     base = "with 10"
-    yield Race("icrc72: idle rounds with 1,000 canisters", lambda: many.step(500), base, lambda: few.step(500), 9, 1.25)
+    yield Race(
+        "icrc72: idle rounds with 1,000 canisters",
+        lambda: many.step(500),
+        base,
+        lambda: few.step(500),
+        9,
+        1.25,
+    )
 
 
 def _idle(canisters: int) -> CanisterNetwork:
     network = CanisterNetwork(3)
     system = deploy(network, broadcasters=(0, 1, 2))
     for at in range(canisters):
-        network.create(at % 3, _Sink(system.orchestrator, subscriptions={f"idle.n{at}": {}}, publications={}))
+        network.create(
+            at % 3, _Sink(system.orchestrator, subscriptions={f"idle.n{at}": {}}, publications={})
+        )
     network.step(150)
     while not network.is_idle():
         network.step()
@@ -103,11 +120,15 @@ def _idle(canisters: int) -> CanisterNetwork:
 
 
 def subscribers(count: int) -> None:
-    """Many subscribers in one network of two subnets with two broadcasters each, one event to all."""
+    """Many subscribers in one network of two subnets with two broadcasters each, one event to
+    all.
+    """
     start = time.process_time()
     network = CanisterNetwork(2)
     system = deploy(network, broadcasters=(0, 0, 1, 1))
-    source = network.create(0, _Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={}))
+    source = network.create(
+        0, _Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
+    )
     made = []
     for at in range(count):
         app = _Sink(system.orchestrator, subscriptions={NAMESPACE: {}}, publications={})
@@ -122,9 +143,9 @@ def subscribers(count: int) -> None:
     _until(network, lambda: all(system.app(each).data for each in made))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{count:,} subscribers, each handled the event; {registered - start:.0f} s to register, "
-        f"{assigned - registered:.0f} s to assign, {time.process_time() - assigned:.0f} s to deliver, "
-        f"{memory:,.0f} MiB, {network.round:,} rounds"
+        f"{count:,} subscribers, each handled the event; {registered - start:.0f} s to register,"
+        f" {assigned - registered:.0f} s to assign, {time.process_time() - assigned:.0f} s to"
+        f" deliver, {memory:,.0f} MiB, {network.round:,} rounds"
     )
 
 
@@ -137,12 +158,16 @@ def _until(network: CanisterNetwork, done: Callable[[], bool], most: int = 20_00
 
 
 def _is_registered(app: App) -> bool:
-    return app.subscriber is not None and all(each.id is not None for each in app.subscriber.state.wanted.values())
+    return app.subscriber is not None and all(
+        each.id is not None for each in app.subscriber.state.wanted.values()
+    )
 
 
 def _is_settled(system: PubSub) -> bool:
     state = system.registry.state
-    busy = any(each.dirty for each in state.brokers.values()) or any(each.alert for each in state.members.values())
+    busy = any(each.dirty for each in state.brokers.values()) or any(
+        each.alert for each in state.members.values()
+    )
     return not busy and not state.restless
 
 

@@ -29,7 +29,11 @@ from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES
 from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, genesis_rows
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    CachePolicy,
+    RuntimeSpec,
+    merge_subscriptions,
+)
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
@@ -69,7 +73,11 @@ class Relay:
         each = keys // publishers
         paras = range(FIRST, FIRST + publishers)
         # Deregistering so many keys has to fit into a block.
-        limits = Config(max_stored_keys=max(each, 1_024), max_total_storage_size=1 << 30, max_block_weight=PLENTY)
+        limits = Config(
+            max_stored_keys=max(each, 1_024),
+            max_total_storage_size=1 << 30,
+            max_block_weight=PLENTY,
+        )
         weights = BlockWeights(PLENTY, PLENTY)
         runtime = RelayRuntime(RelayConfig(pubsub=limits, weights=weights))
         storage = Storage(State())
@@ -80,15 +88,24 @@ class Relay:
             value = (para << 64 | i).to_bytes(64, "little")
             return key_of(para, i), PublishedEntry(value, 0, RelayBlockNumber(0))
 
-        owners = {ParaId(para): GenesisPublisher([published(para, i) for i in range(each)]) for para in paras}
+        owners = {
+            ParaId(para): GenesisPublisher([published(para, i) for i in range(each)])
+            for para in paras
+        }
         rows, children = genesis_rows(limits, owners)
-        return Relay(runtime, State.from_entries([*storage.state.top_entries(), *rows], children), paras)
+        return Relay(
+            runtime, State.from_entries([*storage.state.top_entries(), *rows], children), paras
+        )
 
     def queue(self, count: int) -> tuple[State, list[tuple[int, PubsubKey]]]:
-        """The state with `count` publishes waiting as XCM bytes, updates of known keys; and whose they are."""
+        """The state with `count` publishes waiting as XCM bytes, updates of known keys; and whose
+        they are.
+        """
         rng = random.Random(164)
         each = sum(1 for _ in self.state.child_entries(derive_child_key(ParaId(FIRST))))
-        chosen = [(self.publishers[i % len(self.publishers)], rng.randrange(each)) for i in range(count)]
+        chosen = [
+            (self.publishers[i % len(self.publishers)], rng.randrange(each)) for i in range(count)
+        ]
         waiting: dict[int, list[Publish]] = {}
         for para, index in chosen:
             waiting.setdefault(para, []).append(Publish(key_of(para, index), rng.randbytes(64), 0))
@@ -132,7 +149,10 @@ def _relay_block(publishers: int) -> Iterator[Race]:
     trie = Trie.from_entries([*chain.from_iterable(children)])
     trie.root()
     updates = [(key, _entry(after, para, key) or b"") for para, key in places]
-    name = f"relay block of {PUBLISHES} publishes, {publishers} publisher{'s' if publishers > 1 else ''}"
+    name = (
+        f"relay block of {PUBLISHES} publishes, {publishers}"
+        f" publisher{'s' if publishers > 1 else ''}"
+    )
     yield Race(name, block, "hashing", floor, 31)
     yield Race(name, block, "W2 on a fork", lambda: update(trie.fork(), updates), 31, 6.0)
 
@@ -150,10 +170,14 @@ def image(published: dict[PubsubKey, bytes]) -> State:
 
 def entry(key: PubsubKey, number: int) -> bytes:
     """The entry of a key since block `number`: 64 bytes."""
-    return PublishedEntry(2 * blake2_256(key + number.to_bytes(4, "little")), 0, RelayBlockNumber(number)).encode()
+    return PublishedEntry(
+        2 * blake2_256(key + number.to_bytes(4, "little")), 0, RelayBlockNumber(number)
+    ).encode()
 
 
-def subscriber(policy: CachePolicy, keys: tuple[PubsubKey, ...]) -> tuple[RuntimeSpec, Header, State]:
+def subscriber(
+    policy: CachePolicy, keys: tuple[PubsubKey, ...]
+) -> tuple[RuntimeSpec, Header, State]:
     """A subscriber at its genesis."""
     spec = RuntimeSpec(SUBSCRIBER, merge_subscriptions([(ParaId(2_000), list(keys))]), cache=policy)
     head = genesis(spec, (public_key(SEED),))
@@ -188,7 +212,9 @@ def walks() -> Iterator[Race]:
 
 
 def blocks() -> Iterator[Race]:
-    """The whole of `validate_block`: blocks of a simulated network, one with every item, one with a tenth changed."""
+    """The whole of `validate_block`: blocks of a simulated network, one with every item, one with a
+    tenth changed.
+    """
     yield small_blocks()
     all_keys = [key_of(2_000, i) for i in range(10 * ITEMS)]
     published = {key: entry(key, 1) for key in all_keys}
@@ -203,12 +229,16 @@ def blocks() -> Iterator[Race]:
         context = RelayContext(relay.number, relay.storage_root, Slot(number))
         work = validating(header, state, made.candidate.encode(), context)
         floor = hashing(made.candidate.inherent.proof)
-        yield Race(f"validate_block, {ITEMS:,} items, {title}", work, "hashing of its proof", floor, 31)
+        yield Race(
+            f"validate_block, {ITEMS:,} items, {title}", work, "hashing of its proof", floor, 31
+        )
         header, state = made.candidate.header, made.outcome.state
 
 
 class _Judged(Observer):
-    """Keeps what the judge of each candidate is given: the head below it, its bytes, the relay chain's word."""
+    """Keeps what the judge of each candidate is given: the head below it, its bytes, the relay
+    chain's word.
+    """
 
     def __init__(self, network: Network) -> None:
         self.heads = {para: chain.head for para, chain in network.parachains.items()}
@@ -217,7 +247,9 @@ class _Judged(Observer):
 
     def candidate(self, record: BlockRecord) -> None:
         inherent = record.candidate.inherent
-        context = RelayContext(inherent.relay_parent_number, record.relay_storage_root, record.slot_now)
+        context = RelayContext(
+            inherent.relay_parent_number, record.relay_storage_root, record.slot_now
+        )
         self.seen.append((self.heads[record.chain], record.candidate.encode(), context))
         self.nodes += inherent.proof
         if record.outcome is not None:
@@ -249,9 +281,14 @@ def validating(header: Header, state: State, encoded: bytes, context: RelayConte
 
 
 def fuzz_cases() -> Iterator[Race]:
-    """A mutation drawn, carried out and judged, over a proof of some fifty nodes; the figure is cases per second."""
+    """A mutation drawn, carried out and judged, over a proof of some fifty nodes; the figure is
+    cases per second.
+    """
     every = (World(b"bench/%d" % number, proofs_only=True).situation() for number in range(400))
-    now = next((each for each in every if 45 <= len(each.canonical) <= 55 and each.budget is not None), None)
+    now = next(
+        (each for each in every if 45 <= len(each.canonical) <= 55 and each.budget is not None),
+        None,
+    )
     if now is None:
         raise RuntimeError("no world has a proof of fifty nodes")
     bench = JudgingContext.of(now)
@@ -259,7 +296,9 @@ def fuzz_cases() -> Iterator[Race]:
 
     def cases() -> None:
         for turn in islice(turns, 100):
-            names, steps = propose(now, (MUTATIONS[turn % len(MUTATIONS)],), blake2_256(turn.to_bytes(4, "little")))
+            names, steps = propose(
+                now, (MUTATIONS[turn % len(MUTATIONS)],), blake2_256(turn.to_bytes(4, "little"))
+            )
             if names:
                 bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
 

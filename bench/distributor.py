@@ -1,10 +1,11 @@
 """The distributor beside bare Redis: `python -m bench.distributor [--events 2000]`.
 
-One run: Redis is started from its wheel, `SADD` is timed one by one with the client that the store uses, then events
-are published through a distributor with two networks and one subscription, in process and over HTTP (adapters and
-subscriber in a process of their own). Beside it is what a bare POST of aiohttp takes: an event over HTTP is eight of
-those, one that comes in, two publications, two notifications of each adapter, and one to the subscriber. Each ratio is
-given twice: by the clock, and by the CPU time of this process, which other programs disturb less.
+One run: Redis is started from its wheel, `SADD` is timed one by one with the client that the store
+uses, then events are published through a distributor with two networks and one subscription, in
+process and over HTTP (adapters and subscriber in a process of their own). Beside it is what a bare
+POST of aiohttp takes: an event over HTTP is eight of those, one that comes in, two publications,
+two notifications of each adapter, and one to the subscriber. Each ratio is given twice: by the
+clock, and by the CPU time of this process, which other programs disturb less.
 """
 
 import argparse
@@ -74,7 +75,10 @@ class Rate(NamedTuple):
     def beside(self, bare: "Rate") -> str:
         """This rate compared with bare SADD."""
         by_cpu = self.cpu / bare.cpu
-        return f"{self.second:,.0f}/s, 1/{bare.second / self.second:.1f} of SADD; by CPU time 1/{by_cpu:.1f}"
+        return (
+            f"{self.second:,.0f}/s, 1/{bare.second / self.second:.1f} of SADD; by CPU time"
+            f" 1/{by_cpu:.1f}"
+        )
 
 
 @contextlib.contextmanager
@@ -83,7 +87,9 @@ def timed(count: int) -> Iterator[list[Rate]]:
     found: list[Rate] = []
     begun, cpu = time.perf_counter(), time.process_time()
     yield found
-    found.append(Rate(count / (time.perf_counter() - begun), (time.process_time() - cpu) * 1000 / count))
+    found.append(
+        Rate(count / (time.perf_counter() - begun), (time.process_time() - cpu) * 1000 / count)
+    )
 
 
 def sadds(url: str) -> Rate:
@@ -118,13 +124,19 @@ async def until(holds: Any, seconds: float = 120) -> None:
 
 
 @contextlib.asynccontextmanager
-async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], _InsidePoster]]:
+async def inside(
+    store: Store,
+) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], _InsidePoster]]:
     """A distributor with two adapters and a subscriber, all in this process."""
     ledgers = {name: MemoryLedger(SimulatedNetwork(name)) for name in NAMES}
     adapters, poster = {}, _InsidePoster()
-    engine = Engine(replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster)
+    engine = Engine(
+        replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster
+    )
     for name, ledger in ledgers.items():
-        adapters[name] = InsideAdapter(ledger, MemoryStore(), lambda url, notices: deliver(engine, url, notices))
+        adapters[name] = InsideAdapter(
+            ledger, MemoryStore(), lambda url, notices: deliver(engine, url, notices)
+        )
     await engine.start()
     await until(lambda: all(engine.reached[name].answered for name in NAMES))
     await engine.tell(Subscribe(("*",), (), "http://subscriber", None, "s", "key"))
@@ -149,12 +161,19 @@ async def in_process(url: str, count: int) -> tuple[Rate, float]:
 
         with timed(count) as found:
             await asyncio.gather(*(one(number) for number in range(1, count + 1)))
-            await until(lambda: len(poster.got) == count and all(len(each.network.log) == count for each in logs))
+            await until(
+                lambda: (
+                    len(poster.got) == count
+                    and all(len(each.network.log) == count for each in logs)
+                )
+            )
         return found[0], (store.trips() - before) / count
 
 
 async def latency(url: str, count: int) -> tuple[float, float]:
-    """Milliseconds from an event's entry into a log to its POST: the median and the 99th percentile."""
+    """Milliseconds from an event's entry into a log to its POST: the median and the 99th
+    percentile.
+    """
     store = open_store(url)
     async with inside(store) as (_, ledgers, poster):
         times = []
@@ -183,8 +202,12 @@ def others(pipe: Any) -> None:
         async with contextlib.AsyncExitStack() as stack:
             urls = []
             for name in NAMES:
-                http = AdapterHttp(name, MemoryLedger(SimulatedNetwork(name)), MemoryStore(), Access(everyone=True))
-                urls.append(await stack.enter_async_context(served(http.application(), "127.0.0.1", 0)))
+                http = AdapterHttp(
+                    name, MemoryLedger(SimulatedNetwork(name)), MemoryStore(), Access(everyone=True)
+                )
+                urls.append(
+                    await stack.enter_async_context(served(http.application(), "127.0.0.1", 0))
+                )
             urls.append(await stack.enter_async_context(served(app, "127.0.0.1", 0)) + "/in")
             pipe.send(urls)
             wanted = await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
@@ -208,7 +231,10 @@ async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
         "private_endpoints": True,
         "adapters": {"a": {"url": first}, "b": {"url": second}},
     }
-    async with running(Config.model_validate(config), Path()) as made, aiohttp.ClientSession() as session:
+    async with (
+        running(Config.model_validate(config), Path()) as made,
+        aiohttp.ClientSession() as session,
+    ):
         await until(lambda: all(made.engine.reached[name].answered for name in NAMES))
         wish = {"eventTypes": ["*"], "notificationEndpoint": endpoint}
         async with session.post(f"{made.url}/api/v2/subscribe", json=wish) as response:
@@ -217,7 +243,10 @@ async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
         limit = asyncio.Semaphore(AT_ONCE)
 
         async def post(number: int, url: str, *, must: bool) -> None:
-            async with limit, session.post(url, json=event_of(number, number)[1].body()) as response:
+            async with (
+                limit,
+                session.post(url, json=event_of(number, number)[1].body()) as response,
+            ):
                 await response.read()
                 if must:
                     response.raise_for_status()
@@ -227,7 +256,9 @@ async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
             await asyncio.gather(*(post(number, f"{first}/bare", must=False) for number in numbers))
         here.send(count)
         with timed(count) as events:
-            await asyncio.gather(*(post(number, f"{made.url}/api/v2/publishEvent", must=True) for number in numbers))
+            await asyncio.gather(
+                *(post(number, f"{made.url}/api/v2/publishEvent", must=True) for number in numbers)
+            )
             await asyncio.get_running_loop().run_in_executor(None, here.recv)
     process.join(10)
     return posts[0], events[0]
@@ -250,7 +281,10 @@ if __name__ == "__main__":
         print(f"events in process: {rate.beside(bare)}; {trips:.2f} round trips per event")
         for address in given.also:
             rate, trips = asyncio.run(in_process(address, count))
-            print(f"the same, {address.partition(':')[0]}: {rate.beside(bare)}; {trips:.2f} round trips per event")
+            print(
+                f"the same, {address.partition(':')[0]}: {rate.beside(bare)}; {trips:.2f} round"
+                " trips per event"
+            )
         redis.Redis.from_url(url).flushall()
         middle, late = asyncio.run(latency(url, min(count, 500)))
         print(f"log to POST in process: median {middle:.1f} ms, 99th percentile {late:.1f} ms")

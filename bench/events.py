@@ -1,7 +1,8 @@
-"""Events: append, catch-up and matching beside their floors, and live events for a thousand clients.
+"""Events: append, catch-up and matching beside their floors, and live events for a thousand
+clients.
 
-`python -m bench --only events` has the ratios. `python -m bench.events` has the clients (`--clients`, `--blocks`):
-a process of its own serves them, and this one reads.
+`python -m bench --only events` has the ratios. `python -m bench.events` has the clients
+(`--clients`, `--blocks`): a process of its own serves them, and this one reads.
 """
 
 import argparse
@@ -31,7 +32,8 @@ EVENTS_A_BLOCK: Final = 20
 BLOCKS: Final = 200
 _INSERT: Final = "INSERT INTO log_rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SELECT: Final = (
-    "SELECT seq, anchor, chain, block, idx, kind, id, time, body FROM log_rows WHERE seq > {} ORDER BY seq LIMIT 1000"
+    "SELECT seq, anchor, chain, block, idx, kind, id, time, body FROM log_rows WHERE seq > {} ORDER"
+    " BY seq LIMIT 1000"
 )
 
 
@@ -41,10 +43,17 @@ def _hash(number: int) -> bytes:
 
 def _block(number: int, events: int = EVENTS_A_BLOCK) -> Block:
     fields = [
-        ("Balances.Transfer", {"from": _hash(at), "to": _hash(number * 1_000 + at), "amount": number * 10**10 + at})
+        (
+            "Balances.Transfer",
+            {"from": _hash(at), "to": _hash(number * 1_000 + at), "amount": number * 10**10 + at},
+        )
         for at in range(events)
     ]
-    return assemble(ChainBlock(None, number, _hash(number), number * 6_000, fields), (), parent=_hash(number - 1))
+    return assemble(
+        ChainBlock(None, number, _hash(number), number * 6_000, fields),
+        (),
+        parent=_hash(number - 1),
+    )
 
 
 def races() -> Iterator[Race]:
@@ -59,7 +68,9 @@ def races() -> Iterator[Race]:
 
 
 def _append(folder: Path) -> Race:
-    """Blocks into the log, beside their bare rows into the same table of another file, each in one transaction."""
+    """Blocks into the log, beside their bare rows into the same table of another file, each in one
+    transaction.
+    """
     store = open_store(str(folder / "append.db"), "bench")
     bare_file = str(folder / "bare.db")
     open_store(bare_file, "bench").close()
@@ -82,14 +93,18 @@ def _append(folder: Path) -> Race:
     rows: list[list[Row]] = []
     for turn, blocks in enumerate(prepared):
         starts = range(turn * size, (turn + 1) * size, EVENTS_A_BLOCK)
-        rows.append([row for seq, block in zip(starts, blocks, strict=True) for row in block.rows(seq)])
+        rows.append(
+            [row for seq, block in zip(starts, blocks, strict=True) for row in block.rows(seq)]
+        )
     return Race(f"events: append {size:,}", append, "bare executemany", insert, pairs, target=2.0)
 
 
 def _catch_up(folder: Path) -> Race:
     store = _filled(str(folder / "read.db"))
     bare = sqlite3.connect(str(folder / "read.db"))
-    return _beside_select("", store, lambda after: bare.execute(_SELECT.format("?"), (after,)).fetchall())
+    return _beside_select(
+        "", store, lambda after: bare.execute(_SELECT.format("?"), (after,)).fetchall()
+    )
 
 
 def _catch_up_postgres(url: str) -> Race:
@@ -99,7 +114,9 @@ def _catch_up_postgres(url: str) -> Race:
     store = _filled(url)
     bare = psycopg.connect(url, autocommit=True)
     select = SQL(_SELECT.format("%s"))
-    return _beside_select(", PostgreSQL", store, lambda after: bare.execute(select, (after,)).fetchall())
+    return _beside_select(
+        ", PostgreSQL", store, lambda after: bare.execute(select, (after,)).fetchall()
+    )
 
 
 def _beside_select(where: str, store: SqlStore, page: Callable[[int], list[Any]]) -> Race:
@@ -109,8 +126,13 @@ def _beside_select(where: str, store: SqlStore, page: Callable[[int], list[Any]]
 
 @contextmanager
 def postgres() -> Iterator[str | None]:
-    """Run the PostgreSQL server of the tests; yield its URL, or `None` with a message if it is not installed."""
-    from tests.support.postgres import packaged_programs, running_server  # noqa: PLC0415  # a test dependency
+    """Run the PostgreSQL server of the tests; yield its URL, or `None` with a message if it is not
+    installed.
+    """
+    from tests.support.postgres import (  # noqa: PLC0415  # a test dependency
+        packaged_programs,
+        running_server,
+    )
 
     if packaged_programs() is None:
         print("no PostgreSQL here: the dependency group `test` is not installed", file=sys.stderr)
@@ -173,7 +195,16 @@ async def fan_out(clients: int, blocks: int) -> None:
     """Append ten blocks per second and see when every client has every event."""
     folder = Path(tempfile.mkdtemp(prefix="bench-events-"))
     store = open_store(str(folder / "live.db"), "bench")
-    arguments = ["events", "serve", "--log", str(folder / "live.db"), "--port", "0", "--streams", str(clients)]
+    arguments = [
+        "events",
+        "serve",
+        "--log",
+        str(folder / "live.db"),
+        "--port",
+        "0",
+        "--streams",
+        str(clients),
+    ]
     server = subprocess.Popen(  # noqa: ASYNC220, S603  # this program itself; nothing else runs yet
         [sys.executable, "-m", "pubsub_emulator", *arguments, "--streams-per-client", str(clients)],
         stdout=subprocess.PIPE,
@@ -192,13 +223,19 @@ async def fan_out(clients: int, blocks: int) -> None:
         tasks = [asyncio.create_task(_client(port, token, blocks, opened)) for _ in range(clients)]
         await opened.wait()
         appended = await _appender(store, blocks)
-        lags = [[seen - appended[at] for at, seen in enumerate(times)] for times in await asyncio.gather(*tasks)]
+        lags = [
+            [seen - appended[at] for at, seen in enumerate(times)]
+            for times in await asyncio.gather(*tasks)
+        ]
     finally:
         server.terminate()
         server.wait()
     each = [lag for listed in lags for lag in listed]
     last = max(listed[-1] for listed in lags)
-    print(f"| {clients:,} clients, {blocks:,} events at ten a second | every client has every event, in order |")
+    print(
+        f"| {clients:,} clients, {blocks:,} events at ten a second | every client has every event,"
+        " in order |"
+    )
     print(f"| lag, median and largest | {median(each) * 1e3:,.0f} ms, {max(each) * 1e3:,.0f} ms |")
     print(f"| lag of the last event at the slowest client | {last * 1e3:,.0f} ms |")
 
@@ -214,7 +251,9 @@ async def _appender(store: SqlStore, blocks: int) -> list[float]:
 
 async def _client(port: int, token: str, events: int, opened: asyncio.Barrier) -> list[float]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    writer.write(
+        f"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    )
     while await reader.readline() != b": open\n":
         pass
     await opened.wait()

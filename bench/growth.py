@@ -1,8 +1,10 @@
-"""The largest sizes: `python -m bench.growth [keys] [subscribed] [parachains] [--most N] [--trie N]`.
+"""The largest sizes: `python -m bench.growth [keys] [subscribed] [parachains] [--most N] [--trie
+N]`.
 
-Each row runs in a process of its own: CPU time once, and resident memory, which is why this is apart from `scaling`.
-Memory is what the thing varied adds, divided by its number. `--most` leaves out larger rows of every table, `--trie` is
-the largest number of keys that are made into a trie, which takes some 650 bytes per key beside the entries.
+Each row runs in a process of its own: CPU time once, and resident memory, which is why this is
+apart from `scaling`. Memory is what the thing varied adds, divided by its number. `--most` leaves
+out larger rows of every table, `--trie` is the largest number of keys that are made into a trie,
+which takes some 650 bytes per key beside the entries.
 """
 
 import argparse
@@ -38,7 +40,9 @@ def instructions(work: Callable[[], object], size: int) -> float:
 
 
 def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
-    """A relay state of uniform keys with 64-byte values: root in bulk, then the trie that blocks write to."""
+    """A relay state of uniform keys with 64-byte values: root in bulk, then the trie that blocks
+    write to.
+    """
     rng = random.Random(count)
     entries = [(key, key + key) for key in (rng.randbytes(32) for _ in range(count))]
     gc.collect()
@@ -77,14 +81,25 @@ def subscribed(count: int) -> Iterator[float]:
         head = ChainHead(made.candidate.header, made.outcome.state)
         del made
     gc.collect()
-    yield from (count, blocks, 1e3 * spent / blocks, 1e6 * spent / count, (resident() - before) / count, steps)
+    yield from (
+        count,
+        blocks,
+        1e3 * spent / blocks,
+        1e6 * spent / count,
+        (resident() - before) / count,
+        steps,
+    )
 
 
 def parachains(count: int) -> Iterator[float]:
-    """Parachains that subscribe to the same eight keys, one of which changes in each relay block."""
+    """Parachains that subscribe to the same eight keys, one of which changes in each relay
+    block.
+    """
     wanted = [key_of(1_000, at) for at in range(8)]
     before = resident()
-    network = Network.of(publishers=[1_000], subscribers={2_000 + at: {1_000: wanted} for at in range(count)})
+    network = Network.of(
+        publishers=[1_000], subscribers={2_000 + at: {1_000: wanted} for at in range(count)}
+    )
     for key in wanted:
         network.publish(1_000, key, bytes(40))
     network.step(3)
@@ -99,7 +114,9 @@ def parachains(count: int) -> Iterator[float]:
     yield from (count, 1e3 * spent, 1e3 * spent / count, memory, instructions(block, count))
 
 
-def rows(title: str, columns: tuple[str, ...], work: Callable[[int], Iterator[float]], sizes: list[int]) -> None:
+def rows(
+    title: str, columns: tuple[str, ...], work: Callable[[int], Iterator[float]], sizes: list[int]
+) -> None:
     """Measure and print a table row by row, since the last rows take minutes."""
     print(f"## {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
     for size in sizes:
@@ -110,23 +127,51 @@ def rows(title: str, columns: tuple[str, ...], work: Callable[[int], Iterator[fl
 
 def measure(names: list[str], most: int, most_in_a_trie: int) -> None:
     """The tables that are named."""
-    sizes = [size for size in (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 3_000_000, 10_000_000) if size <= most]
+    sizes = [
+        size
+        for size in (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 3_000_000, 10_000_000)
+        if size <= most
+    ]
     if "parachains" in names:
-        columns: tuple[str, ...] = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain", INSTRUCTIONS)
+        columns: tuple[str, ...] = (
+            "parachains",
+            "relay block, ms",
+            "ms a parachain",
+            "KiB a parachain",
+            INSTRUCTIONS,
+        )
         rows("Parachains", columns, parachains, sizes[:4])
     if "subscribed" in names:
-        columns = ("subscribed keys", "blocks", "ms a block", "µs a key", "bytes a key", INSTRUCTIONS)
+        columns = (
+            "subscribed keys",
+            "blocks",
+            "ms a block",
+            "µs a key",
+            "bytes a key",
+            INSTRUCTIONS,
+        )
         rows("Subscribed keys, delivered", columns, subscribed, sizes[:6])
     if "keys" in names:
-        columns = ("keys", "root, s", "µs a key", "bytes a key meanwhile", "bytes a key in a trie", "100 updates, ms")
+        columns = (
+            "keys",
+            "root, s",
+            "µs a key",
+            "bytes a key meanwhile",
+            "bytes a key in a trie",
+            "100 updates, ms",
+        )
         rows("Keys of a relay state", columns, lambda count: keys(count, most_in_a_trie), sizes[5:])
 
 
 if __name__ == "__main__":
     prepare_streams()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     every = ["parachains", "subscribed", "keys"]
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(every)}; default: all")
+    parser.add_argument(
+        "tables", nargs="*", metavar="TABLE", help=f"of {', '.join(every)}; default: all"
+    )
     parser.add_argument("--most", type=int, default=10_000_000, help="the largest size of a row")
     parser.add_argument("--trie", type=int, default=TRIE_KEYS, help="the most keys of a trie")
     given = parser.parse_args()

@@ -1,7 +1,7 @@
 """How everything here is measured: work and what it is compared with, in turns, in CPU time.
 
-A ratio is the median over such pairs. Both halves of a pair meet the same neighbours on the machine, so a ratio means
-something on a shared one, where milliseconds do not.
+A ratio is the median over such pairs. Both halves of a pair meet the same neighbours on the
+machine, so a ratio means something on a shared one, where milliseconds do not.
 """
 
 import gc
@@ -17,14 +17,18 @@ from typing import Any, Final, Self
 
 from pubsub_emulator.trie import step
 
-PURE: Final = step.__file__.endswith(".py")  # whether the project measured is the one in pure Python
+PURE: Final = step.__file__.endswith(
+    ".py"
+)  # whether the project measured is the one in pure Python
 
 Work = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of the table: milliseconds of CPU time, and `ratio` to `base`, with the most that it may be."""
+    """One line of the table: milliseconds of CPU time, and `ratio` to `base`, with the most that it
+    may be.
+    """
 
     name: str
     base: str
@@ -55,15 +59,22 @@ class Race:
     note: str = ""
 
     def run(self) -> Result:
-        """Run the pairs. Objects made before are frozen, so that no garbage collection in between visits them."""
+        """Run the pairs.
+
+        Objects made before are frozen, so that no garbage collection in between visits them.
+        """
         gc.collect()
         gc.freeze()
         taken = [self.pair() for _ in range(self.pairs)]
         gc.unfreeze()
-        return Result.of(self.name, self.base, taken, self.target if PURE else self.compiled_target, self.note)
+        return Result.of(
+            self.name, self.base, taken, self.target if PURE else self.compiled_target, self.note
+        )
 
     def pair(self) -> tuple[float, float]:
-        """Always in this order: each then starts with the caches that the other left, never with its own."""
+        """Always in this order: each then starts with the caches that the other left, never with
+        its own.
+        """
         return timed(self.work), timed(self.against)
 
 
@@ -79,7 +90,9 @@ def processes(root: int) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it ended while it was looked at
-            found[int(stat.parent.name)] = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+            found[int(stat.parent.name)] = (
+                stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+            )
     mine = [root]
     for each in mine:  # grows as it is gone through
         mine += [process for process, fields in found.items() if int(fields[1]) == each]
@@ -88,11 +101,15 @@ def processes(root: int) -> dict[int, list[str]]:
 
 def resident() -> int:
     """Bytes of memory that this process has."""
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf(
+        "SC_PAGE_SIZE"
+    )
 
 
 def hashing(nodes: Iterable[bytes]) -> Work:
-    """The floor: one copied blake2b-256 object for each node, fed and asked for its digest; nothing else."""
+    """The floor: one copied blake2b-256 object for each node, fed and asked for its digest; nothing
+    else.
+    """
     listed = list(nodes)
 
     def hash_all() -> None:

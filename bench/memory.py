@@ -1,6 +1,8 @@
-"""The memory that a command and all its children take: `python -m bench.memory pubsub audit HISTORY --out OUT`.
+"""The memory that a command and all its children take: `python -m bench.memory pubsub audit HISTORY
+--out OUT`.
 
-Every 0.3 seconds the `Pss` of each process is added up: what processes share counts once. Linux only.
+Every 0.3 seconds the `Pss` of each process is added up: what processes share counts once. Linux
+only.
 """
 
 import subprocess

@@ -1,4 +1,5 @@
-"""Print what the mutation runs in `mutants/` found, folder by folder, as the table of docs/mutation.md.
+"""Print what the mutation runs in `mutants/` found, folder by folder, as the table of
+docs/mutation.md.
 
     python3 bench/mutation_table.py
 

@@ -1,7 +1,9 @@
-"""The node: proofs and steps beside what they rest on, calls beside a server that answers a constant (ND-32, ND-33).
+"""The node: proofs and steps beside what they rest on, calls beside a server that answers a
+constant (ND-32, ND-33).
 
-`python -m bench --only node` has the ratios of CPU time. `python -m bench.node` also has the calls: both servers run in
-processes of their own, this one sends 32 requests at a time, and the two take turns.
+`python -m bench --only node` has the ratios of CPU time. `python -m bench.node` also has the calls:
+both servers run in processes of their own, this one sends 32 requests at a time, and the two take
+turns.
 """
 
 import asyncio
@@ -37,7 +39,13 @@ from pubsub_emulator.primitives.signatures import Scheme
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
 from pubsub_emulator.runtime.accounts.apply import TRANSACTION_VERSION
 from pubsub_emulator.runtime.accounts.chain import NextBlock
-from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, SignedExtrinsic, payload
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    Era,
+    Extra,
+    Implicit,
+    SignedExtrinsic,
+    payload,
+)
 
 PUBLISHER: Final = ParaId(1000)
 PIPELINED: Final = 32
@@ -83,7 +91,9 @@ def races() -> Iterator[Race]:
     keys = list(state.children[derive_child_key(PUBLISHER)].keys())[:16]
     child = f"0x{publisher_root_key(PUBLISHER).hex()}"
     params = [child, [f"0x{key.hex()}" for key in keys]]
-    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "state_getChildReadProof", "params": params})
+    request = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "state_getChildReadProof", "params": params}
+    )
 
     async def answered() -> None:
         for _ in range(20):
@@ -111,7 +121,9 @@ def races() -> Iterator[Race]:
     for _ in range(100):
         session.add(Heads(RELAY))
     crowded.node.sessions[session] = None
-    yield Race("node: a step, 100 head and 1,000 storage subscriptions", step, base, _twin(12), 15, 1.5)
+    yield Race(
+        "node: a step, 100 head and 1,000 storage subscriptions", step, base, _twin(12), 15, 1.5
+    )
 
 
 def _pool_race(server: Server) -> Race:
@@ -122,7 +134,9 @@ def _pool_race(server: Server) -> Race:
     seed, genesis = development_seed("Alice"), Hash(server.node.timeline.views[RELAY].genesis.hash)
     who = AccountId(ed25519.public_key(seed))
     call = relay.runtime.accounts.calls.encode("System", "remark", b"")
-    implicit = Implicit(relay.runtime.accounts.signing.spec_version, TRANSACTION_VERSION, genesis, genesis)
+    implicit = Implicit(
+        relay.runtime.accounts.signing.spec_version, TRANSACTION_VERSION, genesis, genesis
+    )
     pool, at = Pool(), server.node.at(server.node.timeline.views[RELAY].best)
     block = NextBlock(at.runtime, at.state, at.header)
     waiting = []
@@ -151,7 +165,9 @@ def _twin(steps: int) -> Any:
 
 
 async def _constant(request: web.Request) -> web.StreamResponse:
-    """What a node cannot be faster than: aiohttp, which answers whatever it is asked with the same text."""
+    """What a node cannot be faster than: aiohttp, which answers whatever it is asked with the same
+    text.
+    """
     text = '{"jsonrpc":"2.0","id":1,"result":"node relay chain"}'
     if request.method == "POST":
         await request.read()
@@ -182,7 +198,9 @@ async def _by_socket(http: aiohttp.ClientSession, url: str, text: str) -> float:
 
 async def _by_post(http: aiohttp.ClientSession, url: str, text: str) -> float:
     async def post() -> None:
-        async with http.post(url, data=text, headers={"Content-Type": "application/json"}) as answer:
+        async with http.post(
+            url, data=text, headers={"Content-Type": "application/json"}
+        ) as answer:
             await answer.read()
 
     began = time.perf_counter()
@@ -219,7 +237,16 @@ def main() -> None:
         _serve_constant(int(sys.argv[2]))
         return
     port, other = 19_944, 19_945
-    node = [sys.executable, "-m", "pubsub_emulator.cli.main", "serve", "--port", str(port), "--build", "manual"]
+    node = [
+        sys.executable,
+        "-m",
+        "pubsub_emulator.cli.main",
+        "serve",
+        "--port",
+        str(port),
+        "--build",
+        "manual",
+    ]
     constant = [sys.executable, "-m", "bench.node", "--constant", str(other)]
     with _started(node), _started(constant):
         for place in (port, other):

@@ -1,9 +1,10 @@
 """How long one request to a node keeps `system_health` of another client waiting.
 
-`python -m bench.node_health` sends one request after another, each as large as it may be: every method with long bytes,
-texts, lists and numbers in each place, and what is known to compute. Beside each, another client asks `system_health`
-without a pause. A wait is the CPU time that the node's process used from question to answer, which neighbours on the
-machine do not change; on a free core it is the time itself. The exit code is 1 when one exceeds 250 ms.
+`python -m bench.node_health` sends one request after another, each as large as it may be: every
+method with long bytes, texts, lists and numbers in each place, and what is known to compute. Beside
+each, another client asks `system_health` without a pause. A wait is the CPU time that the node's
+process used from question to answer, which neighbours on the machine do not change; on a free core
+it is the time itself. The exit code is 1 when one exceeds 250 ms.
 """
 
 import argparse
@@ -33,7 +34,12 @@ _LONG: Final[dict[str, object]] = {
     "number": 2**64 - 1,
     "short number": 2**32 - 1,
 }
-_PLAIN: Final = {"hexadecimal": "0x00", "hexadecimals": ["0x00"], "read_list": ["0x00"], "boolean": True}
+_PLAIN: Final = {
+    "hexadecimal": "0x00",
+    "hexadecimals": ["0x00"],
+    "read_list": ["0x00"],
+    "boolean": True,
+}
 
 
 def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
@@ -42,8 +48,17 @@ def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
     yield "a dry run of remarks", _computing()
     yield "brackets", "[" * _ROOM
     yield "empty lists", "[" + "[]," * (REQUEST.values // 2 - 10) + "0]"
-    for name in ("state_getMetadata", "state_getKeysPaged", "chain_getBlock", "system_chain", *keys):
-        yield f"a batch of {name}", [_request(name, *(("0x", 1000) if "Paged" in name else ()))] * REQUEST.batch
+    for name in (
+        "state_getMetadata",
+        "state_getKeysPaged",
+        "chain_getBlock",
+        "system_chain",
+        *keys,
+    ):
+        yield (
+            f"a batch of {name}",
+            [_request(name, *(("0x", 1000) if "Paged" in name else ()))] * REQUEST.batch,
+        )
     for name, method in sorted(all_methods(unsafe=unsafe).items()):
         plain = [_PLAIN.get(getattr(each.read, "__name__", ""), 1000) for each in method.params]
         yield name, _request(name, *plain)
@@ -55,7 +70,9 @@ def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
 
 def used(pid: int) -> float:
     """CPU seconds of a process, all its threads together."""
-    spent = (Path(each / "schedstat").read_text("utf-8") for each in Path(f"/proc/{pid}/task").iterdir())
+    spent = (
+        Path(each / "schedstat").read_text("utf-8") for each in Path(f"/proc/{pid}/task").iterdir()
+    )
     return sum(int(each.split()[0]) for each in spent) / 1e9
 
 
@@ -63,7 +80,10 @@ async def waits(http: aiohttp.ClientSession, url: str, pid: int, request: object
     """The longest wait beside one request."""
     text = request if isinstance(request, str) else json.dumps(request)
     worst = 0.0
-    async with http.ws_connect(url, max_msg_size=0) as other, http.ws_connect(url, max_msg_size=0) as witness:
+    async with (
+        http.ws_connect(url, max_msg_size=0) as other,
+        http.ws_connect(url, max_msg_size=0) as witness,
+    ):
         sending = asyncio.ensure_future(other.send_str(text))
         answer = asyncio.ensure_future(other.receive())
         end = time.monotonic() + _PATIENCE
@@ -85,12 +105,16 @@ async def main(only: str, *, unsafe: bool) -> int:
     """Ask everything; returns the exit code."""
     command = (Path(sys.executable).with_name("pubsub"), "serve", "oracle", "--port", "0")
     developing = ("--dev",) if unsafe else ()
-    node = await asyncio.create_subprocess_exec(*command, *developing, stdout=asyncio.subprocess.PIPE)
+    node = await asyncio.create_subprocess_exec(
+        *command, *developing, stdout=asyncio.subprocess.PIPE
+    )
     stream = node.stdout or asyncio.StreamReader()
     url = ""
     while not url:
         line = (await stream.readline()).decode()
-        url = next((word.strip('",') for word in line.split() if word.strip('",').startswith("ws://")), "")
+        url = next(
+            (word.strip('",') for word in line.split() if word.strip('",').startswith("ws://")), ""
+        )
     found: list[tuple[float, str]] = []
     async with aiohttp.ClientSession() as http:
         for name, request in requests(unsafe=unsafe):
@@ -101,12 +125,17 @@ async def main(only: str, *, unsafe: bool) -> int:
     found.sort(reverse=True)
     for seconds, name in found[:20]:
         print(f"{seconds * 1000:8.1f} ms  {name}")
-    print(f"{len(found):,} requests, the median of their longest waits {found[len(found) // 2][0] * 1000:.1f} ms")
+    print(
+        f"{len(found):,} requests, the median of their longest waits"
+        f" {found[len(found) // 2][0] * 1000:.1f} ms"
+    )
     return 1 if found[0][0] > MOST else 0
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="only requests whose names contain it")
     parser.add_argument("--dev", action="store_true", help="a node with the methods of development")
     given = parser.parse_args()

@@ -1,10 +1,11 @@
 """A node under clients for a long time: blocks come, clients follow and vanish, memory is watched.
 
-`python -m bench.node_soak --minutes 60` prints a line every ten seconds: blocks, live connections, resident MiB. The
-exit code is 1 when memory grew by more than a tenth in the second half. With `--hostile N`, a process of its own has N
-clients that read nothing, compute, send what is no JSON, or say nothing, and another has as many honest ones, which ask
-ten times a second: the exit code is 1, too, when one answer in a hundred takes them more than a second. The node takes
-as many connections as there are clients: who comes again is refused while what it sent before is worked on.
+`python -m bench.node_soak --minutes 60` prints a line every ten seconds: blocks, live connections,
+resident MiB. The exit code is 1 when memory grew by more than a tenth in the second half. With
+`--hostile N`, a process of its own has N clients that read nothing, compute, send what is no JSON,
+or say nothing, and another has as many honest ones, which ask ten times a second: the exit code is
+1, too, when one answer in a hundred takes them more than a second. The node takes as many
+connections as there are clients: who comes again is refused while what it sent before is worked on.
 """
 
 import argparse
@@ -43,7 +44,14 @@ def _computing() -> dict[str, object]:
     """A dry run of a batch of remarks, as long as a call of the node may be."""
     remark = bytes(2) + encode_compact(0)
     count = (MOST_ARGUMENTS - 100) // len(remark)
-    data = bytes((0, 1)) + bytes(32) + bytes((26, 0)) + encode_compact(count) + remark * count + bytes((5, 0, 0, 0))
+    data = (
+        bytes((0, 1))
+        + bytes(32)
+        + bytes((26, 0))
+        + encode_compact(count)
+        + remark * count
+        + bytes((5, 0, 0, 0))
+    )
     return _request("state_call", "DryRunApi_dry_run_call", f"0x{data.hex()}")
 
 
@@ -95,11 +103,15 @@ async def hostile(http: aiohttp.ClientSession, url: str, number: int) -> None:
 
 
 async def honest(http: aiohttp.ClientSession, url: str, took: list[float]) -> None:
-    """Ask ten times a second on one connection, and note how long each answer took; a lost one counts as a slow one."""
+    """Ask ten times a second on one connection, and note how long each answer took; a lost one
+    counts as a slow one.
+    """
     while True:
         try:
             async with http.ws_connect(url) as socket:
-                for method in cycle(("system_health", "chain_getHeader", "state_getRuntimeVersion")):
+                for method in cycle(
+                    ("system_health", "chain_getHeader", "state_getRuntimeVersion")
+                ):
                     start = time.perf_counter()
                     await socket.send_json(_request(method))
                     answer = await socket.receive_json(timeout=30)
@@ -116,8 +128,12 @@ async def _ended(tasks: list[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def crowd(urls: list[str], count: int, seconds: float, answers: "Queue[list[float]] | None") -> None:
-    """Run clients in a process of their own: honest ones, if `answers` is where their seconds go."""
+def crowd(
+    urls: list[str], count: int, seconds: float, answers: "Queue[list[float]] | None"
+) -> None:
+    """Run clients in a process of their own: honest ones, if `answers` is where their seconds
+    go.
+    """
 
     async def run() -> None:
         took: list[float] = []
@@ -139,23 +155,33 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
     """Run it; returns the exit code."""
     live = LiveNetwork(Simulation(load_bundled("node"), accounts=True))
     serving = Serving(connections=clients + 2 * enemies)
-    options = Options(port=0, dev=True, build=Build.INTERVAL, interval=interval, history=128, serving=serving)
+    options = Options(
+        port=0, dev=True, build=Build.INTERVAL, interval=interval, history=128, serving=serving
+    )
     server = Server(live, options)
     seen: list[float] = []
     async with server.serving() as places, aiohttp.ClientSession() as http:
         urls = [place.url for place in places]
-        work = [asyncio.create_task(client(http, urls[at % len(urls)], at)) for at in range(clients)]
+        work = [
+            asyncio.create_task(client(http, urls[at % len(urls)], at)) for at in range(clients)
+        ]
         spawn = multiprocessing.get_context("spawn")
         answers: Queue[list[float]] = spawn.Queue()
         wheres = (answers, None) if enemies else ()
-        crowds = [spawn.Process(target=crowd, args=(urls, enemies, minutes * 60, where)) for where in wheres]
+        crowds = [
+            spawn.Process(target=crowd, args=(urls, enemies, minutes * 60, where))
+            for where in wheres
+        ]
         for each in crowds:
             each.start()
             await asyncio.sleep(5)  # honest clients are there first
         for _ in range(max(round(minutes * 60 / EVERY), 4)):
             await asyncio.sleep(EVERY)
             seen.append(resident() / 1_048_576)
-            line = f"{live.network.number:7,} blocks  {len(server.connections):3} connections  {seen[-1]:7.1f} MiB"
+            line = (
+                f"{live.network.number:7,} blocks  {len(server.connections):3} connections "
+                f" {seen[-1]:7.1f} MiB"
+            )
             print(line, flush=True)
         took = sorted(await asyncio.to_thread(answers.get)) if crowds else [0.0]
         for each in crowds:
@@ -172,10 +198,19 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--clients", type=int, default=20)
-    parser.add_argument("--interval", type=int, default=50, help="milliseconds from one block to the next")
-    parser.add_argument("--hostile", type=int, default=0, help="hostile clients, and as many honest ones beside them")
+    parser.add_argument(
+        "--interval", type=int, default=50, help="milliseconds from one block to the next"
+    )
+    parser.add_argument(
+        "--hostile",
+        type=int,
+        default=0,
+        help="hostile clients, and as many honest ones beside them",
+    )
     given = parser.parse_args()
     sys.exit(asyncio.run(soak(given.minutes, given.clients, given.interval, given.hostile)))

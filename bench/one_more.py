@@ -1,10 +1,12 @@
-"""What one more segment costs an audit, by how many there were: `python -m bench.one_more 250 500 1000`.
+"""What one more segment costs an audit, by how many there were: `python -m bench.one_more 250 500
+1000`.
 
-The history is one publisher's and one subscriber's, twenty relay blocks per segment: a chain's state grows until it has
-the hashes of 4,096 blocks, which 205 segments are, so that all sizes judge blocks on states of the same size. Every
-audit runs in this process, and its CPU time is that of the process: all of a turn, and of it judging and folding.
-`--turns` are made one after another, as `--follow` makes them, in turn for each size; the median of them is told.
-`--history` keeps the history that is made, for another time.
+The history is one publisher's and one subscriber's, twenty relay blocks per segment: a chain's
+state grows until it has the hashes of 4,096 blocks, which 205 segments are, so that all sizes judge
+blocks on states of the same size. Every audit runs in this process, and its CPU time is that of the
+process: all of a turn, and of it judging and folding. `--turns` are made one after another, as
+`--follow` makes them, in turn for each size; the median of them is told. `--history` keeps the
+history that is made, for another time.
 """
 
 import argparse
@@ -59,16 +61,24 @@ def _turn(history: Path, out: Path) -> tuple[float, float, float]:
     """CPU seconds of a run, and of it those of judging and folding."""
     marks: list[tuple[str, float]] = []
     began = process_time()
-    result = audit(history, out, engine="python", progress=lambda at: marks.append((at.phase, process_time())))
+    result = audit(
+        history, out, engine="python", progress=lambda at: marks.append((at.phase, process_time()))
+    )
     seconds = process_time() - began
     if result.units_judged != 1:
         raise SystemExit(f"{result.units_judged} units were judged, not one")
-    spans = {phase: [time for name, time in marks if name == phase] for phase in ("verify", "chains")}
+    spans = {
+        phase: [time for name, time in marks if name == phase] for phase in ("verify", "chains")
+    }
     return seconds, *(times[-1] - times[0] if times else 0.0 for times in spans.values())  # type: ignore[return-value]
 
 
-def measure(whole: Path, scratch: Path, sizes: Sequence[int], turns: int) -> Iterator[tuple[int, tuple[float, ...]]]:
-    """CPU seconds by size: one more segment, of it judging and folding, nothing new; peak memory in MiB."""
+def measure(
+    whole: Path, scratch: Path, sizes: Sequence[int], turns: int
+) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """CPU seconds by size: one more segment, of it judging and folding, nothing new; peak memory in
+    MiB.
+    """
     manifests = sorted((whole / COMMITS).glob("*.json"))
     places = {size: (scratch / f"history-{size}", scratch / f"out-{size}") for size in sizes}
     before: Path | None = None
@@ -94,9 +104,15 @@ def measure(whole: Path, scratch: Path, sizes: Sequence[int], turns: int) -> Ite
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.one_more", description=__doc__)
-    parser.add_argument("segments", type=int, nargs="+", help="segments that there are, the one more included")
-    parser.add_argument("--turns", type=int, default=7, help="turns of one segment each (default 7)")
-    parser.add_argument("--history", type=Path, help="make the history here, or take the one that is here")
+    parser.add_argument(
+        "segments", type=int, nargs="+", help="segments that there are, the one more included"
+    )
+    parser.add_argument(
+        "--turns", type=int, default=7, help="turns of one segment each (default 7)"
+    )
+    parser.add_argument(
+        "--history", type=Path, help="make the history here, or take the one that is here"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
@@ -107,6 +123,9 @@ if __name__ == "__main__":
         print("|---|---|---|---|---|", flush=True)
         peak = 0.0
         for segments, measured in measure(whole, scratch, sorted(given.segments), given.turns):
-            print(f"| {segments} | {' | '.join(f'{seconds:.3f}' for seconds in measured[:-1])} |", flush=True)
+            print(
+                f"| {segments} | {' | '.join(f'{seconds:.3f}' for seconds in measured[:-1])} |",
+                flush=True,
+            )
             peak = measured[-1]
         print(f"peak: {peak:.0f} MiB")

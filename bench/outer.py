@@ -1,4 +1,6 @@
-"""The costs outside of the chains: history on disk, and how long the command line takes to answer."""
+"""The costs outside of the chains: history on disk, and how long the command line takes to
+answer.
+"""
 
 import importlib.util
 import resource
@@ -49,7 +51,9 @@ def history() -> Iterator[Race]:
     """Writing what a network did, beside doing it; nothing where pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         return
-    from pubsub_emulator.spark_audit.history.store import HistoryWriter  # noqa: PLC0415  # an optional dependency
+    from pubsub_emulator.spark_audit.history.store import (  # noqa: PLC0415  # an optional dependency
+        HistoryWriter,
+    )
 
     tape = Tape()
     run(tape)
@@ -64,8 +68,12 @@ def history() -> Iterator[Race]:
 
 
 def run(tape: Tape | None = None) -> None:
-    """Sixteen relay blocks of a publisher with 64 keys and four subscribers, eight publishes a block."""
-    network = Network.of(publishers=[1000], subscribers={2000 + at: {1000: KEYS} for at in range(4)})
+    """Sixteen relay blocks of a publisher with 64 keys and four subscribers, eight publishes a
+    block.
+    """
+    network = Network.of(
+        publishers=[1000], subscribers={2000 + at: {1000: KEYS} for at in range(4)}
+    )
     if tape is not None:
         network.observe(tape)
     for block in range(BLOCKS):
@@ -77,7 +85,9 @@ def run(tape: Tape | None = None) -> None:
 
 def cold_start() -> Result:
     """`pubsub --help` beside `import click`, each in a new Python, CPU time of the child."""
-    pairs = [(child("-m", "pubsub_emulator", "--help"), child("-c", "import click")) for _ in range(9)]
+    pairs = [
+        (child("-m", "pubsub_emulator", "--help"), child("-c", "import click")) for _ in range(9)
+    ]
     return Result.of("pubsub --help", "import click", pairs, 8.0)
 
 

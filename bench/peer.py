@@ -1,8 +1,9 @@
-"""The peers: smoldot, compiled to wasm, as an npm package brings it; and native `sp-trie`, built by cargo.
+"""The peers: smoldot, compiled to wasm, as an npm package brings it; and native `sp-trie`, built by
+cargo.
 
-A peer is raced only where its tools are there: Node.js and npm, which install the package into build/peer at the first
-race, or cargo, which builds interop/rust. Each side is timed by its own process, CPU time, in turns. What crosses
-between the two is not timed.
+A peer is raced only where its tools are there: Node.js and npm, which install the package into
+build/peer at the first race, or cargo, which builds interop/rust. Each side is timed by its own
+process, CPU time, in turns. What crosses between the two is not timed.
 """
 
 import json
@@ -19,7 +20,17 @@ from statistics import median
 from typing import Any, Final
 
 from bench.measure import Race, Result, Work, timed
-from bench.tries import UPDATES, Entries, N, proving, reading, uniform, update, updates_of, updating_in_turns
+from bench.tries import (
+    UPDATES,
+    Entries,
+    N,
+    proving,
+    reading,
+    uniform,
+    update,
+    updates_of,
+    updating_in_turns,
+)
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import Trie, state_root
 
@@ -40,10 +51,21 @@ def installed() -> bool:
         return False
     if not (PLACE / "node_modules" / PACKAGE).is_dir():
         PLACE.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "--prefix", str(PLACE), "--no-audit", "--no-fund", f"{PACKAGE}@{VERSION}"]
+        command = [
+            npm,
+            "install",
+            "--prefix",
+            str(PLACE),
+            "--no-audit",
+            "--no-fund",
+            f"{PACKAGE}@{VERSION}",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # found above
         if done.returncode != 0:
-            print(f"the peer cannot be installed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+            print(
+                f"the peer cannot be installed: {done.stderr.strip().splitlines()[-1:]}",
+                file=sys.stderr,
+            )
             return False
     return True
 
@@ -74,10 +96,20 @@ class Peer:
         return said["ms"] / 1e3, said["answer"]
 
     def race(  # noqa: PLR0917  # what a race has
-        self, name: str, what: str, work: Work, pairs: int, target: float, compiled: float | None = None, *, runs: int
+        self,
+        name: str,
+        what: str,
+        work: Work,
+        pairs: int,
+        target: float,
+        compiled: float | None = None,
+        *,
+        runs: int,
     ) -> "PeerRace":
         """Our work beside the peer's `what`."""
-        return PeerRace(name, work, self.name, lambda: self.run(what)[0], pairs, target, compiled, runs=runs)
+        return PeerRace(
+            name, work, self.name, lambda: self.run(what)[0], pairs, target, compiled, runs=runs
+        )
 
     def end(self) -> None:
         """Stop it."""
@@ -88,7 +120,9 @@ class Peer:
 
 @dataclass(frozen=True)
 class PeerRace(Race):
-    """Our work beside the peer's, which says its seconds: medians of a few `runs`, for the other emptied the caches."""
+    """Our work beside the peer's, which says its seconds: medians of a few `runs`, for the other
+    emptied the caches.
+    """
 
     against: Callable[[], float]
     runs: int = 1
@@ -112,7 +146,16 @@ def native_built() -> Path | None:
     if cargo is None:
         print("no cargo here: the native peer is not raced", file=sys.stderr)
         return None
-    command = [cargo, "build", "--release", "--quiet", "--package", "peer", "--manifest-path", str(MANIFEST)]
+    command = [
+        cargo,
+        "build",
+        "--release",
+        "--quiet",
+        "--package",
+        "peer",
+        "--manifest-path",
+        str(MANIFEST),
+    ]
     if subprocess.run(command, check=False).returncode:  # noqa: S603  # found above
         print("the native peer cannot be built", file=sys.stderr)
         return None
@@ -122,7 +165,9 @@ def native_built() -> Path | None:
 def races() -> Iterator[PeerRace]:
     """W1 and W4 beside smoldot, W1 to W4 beside native tries; nothing where a peer is not."""
     if installed():
-        yield from _with(Peer(NAME, shutil.which("node") or "node", str(HERE / "peer.mjs"), str(PLACE)), _races)
+        yield from _with(
+            Peer(NAME, shutil.which("node") or "node", str(HERE / "peer.mjs"), str(PLACE)), _races
+        )
     native = native_built()
     if native is not None:
         yield from _with(Peer(NATIVE, str(native)), _native_races)
@@ -138,7 +183,9 @@ def _with(peer: Peer, made: Callable[[Peer], Iterator[PeerRace]]) -> Iterator[Pe
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Both processes on one core, where that can be said: cores that others use too are not equally fast."""
+    """Both processes on one core, where that can be said: cores that others use too are not equally
+    fast.
+    """
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -162,22 +209,29 @@ def _given(peer: Peer) -> tuple[Entries, Hash]:
 
 def _races(peer: Peer) -> Iterator[PeerRace]:
     entries, root = _given(peer)
-    yield peer.race(f"W1 root of {N:,}, uniform", "root", lambda: state_root(entries), 5, 0.10, runs=3)
+    yield peer.race(
+        f"W1 root of {N:,}, uniform", "root", lambda: state_root(entries), 5, 0.10, runs=3
+    )
     keys = [key for key, _ in random.Random(163).sample(entries, 1_000)]
     nodes: dict[Hash, bytes] = {}
     Trie.from_entries(entries).prove(keys, nodes)
-    # As a proof comes off a wire, one node after the other in memory, and nothing left of the trie around them.
+    # As a proof comes off a wire, one node after the other in memory, and nothing left of the trie
+    # around them.
     listed = [bytes(bytearray(node)) for node in sorted(nodes.values())]
     del nodes
     peer.give(entries=[], root_hash="0x" + root.hex(), nodes=["0x" + node.hex() for node in listed])
     if peer.run("read")[1] < len(keys):
         raise RuntimeError("the peer reads fewer keys")
-    yield peer.race("W4 read 1,000 keys, uniform", "read", reading(root, listed, keys), 9, 0.25, runs=9)
+    yield peer.race(
+        "W4 read 1,000 keys, uniform", "read", reading(root, listed, keys), 9, 0.25, runs=9
+    )
 
 
 def _native_races(peer: Peer) -> Iterator[PeerRace]:
     entries, root = _given(peer)
-    yield peer.race(f"W1 root of {N:,}, uniform", "root", lambda: state_root(entries), 5, 2.0, 1.0, runs=3)
+    yield peer.race(
+        f"W1 root of {N:,}, uniform", "root", lambda: state_root(entries), 5, 2.0, 1.0, runs=3
+    )
     rng = random.Random(162)
     updates = updates_of(rng.choices(entries, k=UPDATES), rng)
     peer.give(updates=hexed(updates))
@@ -189,7 +243,9 @@ def _native_races(peer: Peer) -> Iterator[PeerRace]:
     yield peer.race(f"W2 {UPDATES} updates in place, uniform", "update", work, 9, 1.2, 0.6, runs=9)
     keys = [key for key, _ in random.Random(163).sample(entries, 1_000)]
     peer.give(entries=hexed(entries), keys=["0x" + key.hex() for key in keys])
-    yield peer.race("W3 prove 1,000 keys, uniform", "prove", proving(trie, keys), 9, 1.2, 0.6, runs=9)
+    yield peer.race(
+        "W3 prove 1,000 keys, uniform", "prove", proving(trie, keys), 9, 1.2, 0.6, runs=9
+    )
     nodes: dict[Hash, bytes] = {}
     trie.prove(keys, nodes)
     listed = [bytes(bytearray(node)) for node in sorted(nodes.values())]
@@ -198,7 +254,9 @@ def _native_races(peer: Peer) -> Iterator[PeerRace]:
     peer.give(root_hash="0x" + root.hex(), nodes=["0x" + node.hex() for node in listed])
     if peer.run("read")[1] != len(keys):
         raise RuntimeError("the native peer reads fewer keys")
-    yield peer.race("W4 read 1,000 keys, uniform", "read", reading(root, listed, keys), 9, 1.2, 0.6, runs=9)
+    yield peer.race(
+        "W4 read 1,000 keys, uniform", "read", reading(root, listed, keys), 9, 1.2, 0.6, runs=9
+    )
 
 
 def hexed(entries: Entries) -> list[list[str]]:

@@ -18,8 +18,21 @@ from pubsub_emulator.database.opening import open_database
 from pubsub_emulator.events.log.memory import MemoryStore
 from pubsub_emulator.events.rows import ChainBlock, assemble
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.messages import AddService, Service, SignedAtalaOperation, Usage, decode
-from pubsub_emulator.prism.make import Secret, Signed, atala_object, create_did, issue_batch, update_did
+from pubsub_emulator.prism.core.messages import (
+    AddService,
+    Service,
+    SignedAtalaOperation,
+    Usage,
+    decode,
+)
+from pubsub_emulator.prism.make import (
+    Secret,
+    Signed,
+    atala_object,
+    create_did,
+    issue_batch,
+    update_did,
+)
 from pubsub_emulator.prism.tables.processor import Processor
 
 WALLETS: Final = 1_000
@@ -31,7 +44,9 @@ _PAIRS: Final = 7
 
 def _wallet(number: int) -> tuple[bytes, bytes, list[Signed]]:
     """Two public keys, and four operations: three by the first, one by the second."""
-    master, issuing = (Secret(sha256(f"{number} {name}".encode())) for name in ("master", "issuing"))
+    master, issuing = (
+        Secret(sha256(f"{number} {name}".encode())) for name in ("master", "issuing")
+    )
     created = create_did({"m": (Usage.MASTER_KEY, master), "i": (Usage.ISSUING_KEY, issuing)})
     steps = [created]
     for name in "ab":
@@ -66,7 +81,9 @@ def races() -> Iterator[Race]:
             raise RuntimeError(f"{found} rows of {len(raw)} operations")
 
     def verify() -> None:
-        if not all(PublicKey(point).verify(signature, message) for point, message, signature in checks):
+        if not all(
+            PublicKey(point).verify(signature, message) for point, message, signature in checks
+        ):
             raise RuntimeError("a signature does not hold")
 
     name, base = f"prism: process {len(raw):,} operations", "their signature checks"
@@ -76,7 +93,9 @@ def races() -> Iterator[Race]:
         if url is not None:
             databases = iter([_new_database(url, number) for number in range(_PAIRS)])
             note = "without the server's time"
-            yield Race(f"{name}, PostgreSQL", lambda: process(databases), base, verify, _PAIRS, note=note)
+            yield Race(
+                f"{name}, PostgreSQL", lambda: process(databases), base, verify, _PAIRS, note=note
+            )
 
 
 def _new_database(url: str, number: int) -> str:

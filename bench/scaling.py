@@ -1,7 +1,8 @@
 """How cost grows: `python -m bench.scaling [--quick] [--plot DIR]`.
 
-Each table varies one thing and holds the rest. Times are CPU time, the smallest of a few runs; what matters is the last
-column: what one more key, publisher, byte or block costs, which stays flat or grows as the depth of a trie does.
+Each table varies one thing and holds the rest. Times are CPU time, the smallest of a few runs; what
+matters is the last column: what one more key, publisher, byte or block costs, which stays flat or
+grows as the depth of a trie does.
 """
 
 import argparse
@@ -69,7 +70,9 @@ def best(work: Callable[[], object], runs: int = 3) -> float:
 
 
 def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:
-    """What `work` returns when a fork of this process runs it: memory is measured from a clean start."""
+    """What `work` returns when a fork of this process runs it: memory is measured from a clean
+    start.
+    """
     read, write = os.pipe()
     if os.fork() == 0:
         os.close(read)
@@ -107,7 +110,15 @@ def by_keys(sizes: Iterable[int]) -> Table:
         fork = best(lambda: update(trie.fork(), updates), 15)
         key = entries[0][0]
         get = best(lambda: [trie.get(key) for _ in range(1000)])
-        yield from (count, root, 1e3 * root / count, (built - before) / count, (rooted - before) / count, fork, get)
+        yield from (
+            count,
+            root,
+            1e3 * root / count,
+            (built - before) / count,
+            (rooted - before) / count,
+            fork,
+            get,
+        )
 
     rows = [in_a_child(lambda count=count: measure(count)) for count in sizes]  # type: ignore[misc]  # bound at once
     sizes_of = ("root, ms", "µs a key", "bytes a key", "with encodings")
@@ -116,7 +127,9 @@ def by_keys(sizes: Iterable[int]) -> Table:
 
 
 def by_publishers(counts: Iterable[int]) -> Table:
-    """100,000 keys among more and more publishers; every block publishes 100 keys, of 100 publishers or of all."""
+    """100,000 keys among more and more publishers; every block publishes 100 keys, of 100
+    publishers or of all.
+    """
     rows: list[tuple[float, ...]] = []
     for count in counts:
         relay = Relay.make(count, 100_000)
@@ -124,7 +137,9 @@ def by_publishers(counts: Iterable[int]) -> Table:
         digest = (babe_pre_digest(Slot(1)),)
 
         def block(waiting: State = waiting, relay: Relay = relay) -> None:
-            relay.runtime.executive.build_block(Storage(waiting.fork()), 1, Hash(bytes(32)), digest=digest)  # noqa: B023
+            relay.runtime.executive.build_block(
+                Storage(waiting.fork()), 1, Hash(bytes(32)), digest=digest
+            )
 
         gc.collect()
         gc.freeze()
@@ -136,7 +151,9 @@ def by_publishers(counts: Iterable[int]) -> Table:
 
 
 def by_subscribed_keys(counts: Iterable[int]) -> Table:
-    """One publisher, all of whose keys are subscribed; first all are new, then one in a hundred changed."""
+    """One publisher, all of whose keys are subscribed; first all are new, then one in a hundred
+    changed.
+    """
     rows: list[tuple[float, ...]] = []
     for count in counts:
         keys = tuple(sorted(key_of(2_000, i) for i in range(count)))
@@ -148,22 +165,36 @@ def by_subscribed_keys(counts: Iterable[int]) -> Table:
         root = relay.root()
 
         def walk(
-            spec: RuntimeSpec = spec, state: State = state, root: Hash = root, nodes: NodesByHash = source
+            spec: RuntimeSpec = spec,
+            state: State = state,
+            root: Hash = root,
+            nodes: NodesByHash = source,
         ) -> Plan:
             return plan(SubscriberView(Storage(state.fork()), spec), root, nodes, UNLIMITED)
 
         size = sum(node_cost(len(node)) for node in walk().proof())
         first = best(walk, 3)
-        later = _one_in_a_hundred(header, state, published, keys) if count <= 10_000 else (-1.0, -1.0)
+        later = (
+            _one_in_a_hundred(header, state, published, keys) if count <= 10_000 else (-1.0, -1.0)
+        )
         rows.append((count, size, first, 1e3 * first / count, *later))
-    columns = ("subscribed keys", "first proof, bytes", "first walk, ms", "µs a key", "then 1 % changed: bytes", "ms")
+    columns = (
+        "subscribed keys",
+        "first proof, bytes",
+        "first walk, ms",
+        "µs a key",
+        "then 1 % changed: bytes",
+        "ms",
+    )
     return Table("Subscribed keys, policy slots", columns, rows, "µs a key")
 
 
 def _one_in_a_hundred(
     header: Header, state: State, published: dict[PubsubKey, bytes], keys: tuple[PubsubKey, ...]
 ) -> tuple[float, float]:
-    """Bytes and milliseconds of the walk after all keys were delivered and one in a hundred changed."""
+    """Bytes and milliseconds of the walk after all keys were delivered and one in a hundred
+    changed.
+    """
     number = 0
     while True:
         number += 1
@@ -189,7 +220,9 @@ def _next(header: Header, state: State, number: int, published: dict[PubsubKey, 
 
 
 def by_proof(counts: Iterable[int]) -> Table:
-    """Reading larger and larger proofs from a trie of 100,000, up to the budget of a block (8.9 MB)."""
+    """Reading larger and larger proofs from a trie of 100,000, up to the budget of a block (8.9
+    MB).
+    """
     entries = uniform(100_000)
     trie = Trie.from_entries(entries)
     root = trie.root()
@@ -212,7 +245,9 @@ def by_proof(counts: Iterable[int]) -> Table:
 def by_length(lengths: Iterable[int]) -> Table:
     """A network of one publisher and two subscribers after more and more blocks."""
     keys = tuple(blake2_256(b"%d" % i) for i in range(64))
-    network = Network.of(publishers=[1000], subscribers={2000 + at: {1000: keys} for at in range(2)})  # type: ignore[dict-item]  # 32 bytes each
+    network = Network.of(
+        publishers=[1000], subscribers={2000 + at: {1000: keys} for at in range(2)}
+    )  # type: ignore[dict-item]  # 32 bytes each
     rows: list[tuple[float, ...]] = []
     done = 0
     for length in lengths:
@@ -221,7 +256,9 @@ def by_length(lengths: Iterable[int]) -> Table:
             took.append(timed(lambda: _ten_blocks(network, keys, done)) * 100)  # noqa: B023
             done += 10
         rows.append((length, median(took), resident() / 2**20))
-    return Table("Length of a chain", ("relay blocks", "ms a block", "memory, MiB"), rows, "ms a block")
+    return Table(
+        "Length of a chain", ("relay blocks", "ms a block", "memory, MiB"), rows, "ms a block"
+    )
 
 
 def _ten_blocks(network: Network, keys: tuple[bytes, ...], done: int) -> None:
@@ -234,9 +271,13 @@ def tables(*, quick: bool) -> Iterator[Table]:
     """All of them."""
     top = 5 if quick else 6
     yield by_keys([10**power for power in range(3, top + 1)])
-    chain = by_length([50, 100] if quick else [100, 300, 600, 1_000])  # early, in a process still small
+    chain = by_length(
+        [50, 100] if quick else [100, 300, 600, 1_000]
+    )  # early, in a process still small
     yield by_publishers([1, 10, 100] if quick else [1, 10, 100, 1_000])
-    yield by_subscribed_keys([10, 100, 1_000, 10_000] if quick else [10, 100, 1_000, 10_000, 100_000])
+    yield by_subscribed_keys(
+        [10, 100, 1_000, 10_000] if quick else [10, 100, 1_000, 10_000, 100_000]
+    )
     yield by_proof([100, 1_000, 5_000] if quick else [100, 1_000, 5_000, 10_000, 20_000])
     yield chain
 
@@ -256,9 +297,13 @@ def plot(table: Table, folder: Path) -> None:
 
 if __name__ == "__main__":
     prepare_streams()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
-    parser.add_argument("--plot", type=Path, help="a folder for plots; needs altair and vl-convert-python")
+    parser.add_argument(
+        "--plot", type=Path, help="a folder for plots; needs altair and vl-convert-python"
+    )
     given = parser.parse_args()
     for table in tables(quick=given.quick):
         print(table.markdown(), flush=True)

@@ -1,11 +1,13 @@
-"""The audit's ratios: Spark beside plain Python and the pool, a second run beside the first, bytes stored and inlined.
+"""The audit's ratios: Spark beside plain Python and the pool, a second run beside the first, bytes
+stored and inlined.
 
 python -m bench.spark [--networks 2] [--relay-blocks 200] [--json FILE]
 python -m bench.spark --history FOLDER       measure over a history that is there
-python -m bench.spark --executors            two executors beside one as well: wall time, some minutes
+python -m bench.spark --executors            two executors beside one as well: wall time, some
+minutes
 
-CPU time is that of a process of its own and of all that it starts, JVM and Python workers included. Linux only: what a
-worker used is read from /proc before it is gone.
+CPU time is that of a process of its own and of all that it starts, JVM and Python workers included.
+Linux only: what a worker used is read from /proc before it is gone.
 """
 
 import argparse
@@ -37,7 +39,11 @@ from pubsub_emulator.primitives.hashing import blake2_256  # noqa: E402  # the s
 from pubsub_emulator.primitives.pubsub import key_from_data  # noqa: E402  # the same
 from pubsub_emulator.spark_audit.audit.rounds import ROUND, ROUND_OF_CORE  # noqa: E402  # the same
 from pubsub_emulator.spark_audit.audit.run import audit  # noqa: E402  # the same
-from pubsub_emulator.spark_audit.engine.engine import Answer, PythonMapper, Unit  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.engine.engine import (  # noqa: E402  # the same
+    Answer,
+    PythonMapper,
+    Unit,
+)
 from pubsub_emulator.spark_audit.history import schema  # noqa: E402  # the same
 from pubsub_emulator.spark_audit.history.reader import Fault, History  # noqa: E402  # the same
 from pubsub_emulator.spark_audit.history.store import HistoryWriter  # noqa: E402  # the same
@@ -79,9 +85,14 @@ print(json.dumps({"cpu": total, "wall": time.monotonic() - started, "candidates"
 
 
 def used() -> dict[int, float]:
-    """CPU seconds of this process and each of its descendants, those included that they have waited for."""
+    """CPU seconds of this process and each of its descendants, those included that they have waited
+    for.
+    """
     ticks = os.sysconf("SC_CLK_TCK")
-    return {each: sum(map(int, fields[11:15])) / ticks for each, fields in processes(os.getpid()).items()}
+    return {
+        each: sum(map(int, fields[11:15])) / ticks
+        for each, fields in processes(os.getpid()).items()
+    }
 
 
 def run(history: Path, out: Path, engine: str, master: str = "") -> dict[str, Any]:
@@ -93,9 +104,14 @@ def run(history: Path, out: Path, engine: str, master: str = "") -> dict[str, An
 
 
 def make_history(path: Path, networks: int, relay_blocks: int, *, shared: bool = True) -> None:
-    """Networks of ten subscribers to 32 of the 64 keys of four publishers, or of one that shares with nobody."""
+    """Networks of ten subscribers to 32 of the 64 keys of four publishers, or of one that shares
+    with nobody.
+    """
     publishers = tuple(range(1000, 1000 + PUBLISHERS))
-    subscribers = {2000 + at: dict.fromkeys(publishers, KEYS[:READ]) for at in range(SUBSCRIBERS if shared else 1)}
+    subscribers = {
+        2000 + at: dict.fromkeys(publishers, KEYS[:READ])
+        for at in range(SUBSCRIBERS if shared else 1)
+    }
     for name in range(networks):
         config = Network.of(publishers=publishers, subscribers=subscribers).config
         network = Network(replace(config, segment_length=SEGMENT))
@@ -106,13 +122,16 @@ def make_history(path: Path, networks: int, relay_blocks: int, *, shared: bool =
                     for update in range(UPDATES):
                         key = KEYS[(block * UPDATES + update * 7 + publisher) % len(KEYS)]
                         value = blake2_256(b"%d %d %d %d" % (name, block, publisher, update))
-                        network.publish(publisher, key, value * (2 + (block + update) % 12), (0, 40)[update % 2])
+                        network.publish(
+                            publisher, key, value * (2 + (block + update) % 12), (0, 40)[update % 2]
+                        )
                 network.step()
             network.finish()
 
 
 def stored_bytes(history: Path) -> tuple[int, int, int]:
-    """Bytes of proofs as they are (references and node table), as they would be inlined, and of the rest of the rows.
+    """Bytes of proofs as they are (references and node table), as they would be inlined, and of the
+    rest of the rows.
 
     Inlined means each proof's nodes in its block's row, in files cut and compressed alike.
     """
@@ -132,7 +151,9 @@ def stored_bytes(history: Path) -> tuple[int, int, int]:
                 references = proof_bytes(pq.read_metadata(history / entry.path))
                 kept += references
                 rest += entry.size - references
-            table = pa.concat_tables([part for part in opened.read(entry) if not isinstance(part, Fault)])
+            table = pa.concat_tables(
+                [part for part in opened.read(entry) if not isinstance(part, Fault)]
+            )
             proofs = [[nodes[number] for number in proof] for proof in table["proof"].to_pylist()]
             sink = pa.BufferOutputStream()
             pq.write_table(
@@ -151,15 +172,30 @@ def proof_bytes(file: pq.FileMetaData) -> int:
     """Compressed bytes of the column `proof`."""
     groups = [file.row_group(at) for at in range(file.num_row_groups)]
     columns = [group.column(at) for group in groups for at in range(group.num_columns)]
-    return sum(column.total_compressed_size for column in columns if column.path_in_schema.startswith("proof."))
+    return sum(
+        column.total_compressed_size
+        for column in columns
+        if column.path_in_schema.startswith("proof.")
+    )
 
 
 def stored(history: Path, lone: Path) -> Iterator[Result]:
     """The lines on storage, in kilobytes where others have milliseconds."""
-    for name, path, target in (("ten subscribers", history, 0.25), ("a lone subscriber", lone, None)):
+    for name, path, target in (
+        ("ten subscribers", history, 0.25),
+        ("a lone subscriber", lone, None),
+    ):
         kept, inlined, rest = stored_bytes(path)
         note = f"kB, not ms; the rest of the rows is {rest / 1e3:.0f}"
-        yield Result(f"proofs of {name}", "nodes inlined", kept / 1e3, inlined / 1e3, kept / inlined, target, note)
+        yield Result(
+            f"proofs of {name}",
+            "nodes inlined",
+            kept / 1e3,
+            inlined / 1e3,
+            kept / inlined,
+            target,
+            note,
+        )
 
 
 def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> Iterator[Result]:
@@ -181,7 +217,9 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
     each, base = (median(cpu) / blocks * 1e3 for cpu in zip(*pairs, strict=True))
     note = f"CPU ms a block, medians of {PAIRS} in turns"
     yield Result("audit by Spark, local[2]", "the pool", each, base, each / base, note=note)
-    few = {engine: run(small, scratch / f"small-{engine}", engine) for engine in ("python", "spark")}
+    few = {
+        engine: run(small, scratch / f"small-{engine}", engine) for engine in ("python", "spark")
+    }
     fixed = few["spark"]["cpu"] - few["python"]["cpu"]
     shown = f"fixed cost {fixed:.1f} s"
     name = f"audit by Spark of {few['python']['candidates']} blocks"
@@ -189,33 +227,59 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
     yield Result(name, "plain Python", spark_ms, plain_ms, spark_ms / plain_ms, note=shown)
     ratio = again["cpu"] / plain["cpu"]
     note = f"{again['judged']} segments judged again"
-    yield Result("second run, nothing new", "first run", again["cpu"] * 1e3, plain["cpu"] * 1e3, ratio, 0.02, note)
+    yield Result(
+        "second run, nothing new",
+        "first run",
+        again["cpu"] * 1e3,
+        plain["cpu"] * 1e3,
+        ratio,
+        0.02,
+        note,
+    )
     if executors:
         load = os.getloadavg()[0]
         clusters = {each: f"local-cluster[{each},1,1024]" for each in (1, 2)}
-        one, two = (run(history, scratch / f"{each}", "spark", name)["wall"] for each, name in clusters.items())
+        one, two = (
+            run(history, scratch / f"{each}", "spark", name)["wall"]
+            for each, name in clusters.items()
+        )
         note = f"wall time, load {load:.1f} before"
         yield Result("two executors", "one executor", two * 1e3, one * 1e3, two / one, note=note)
 
 
 def pieces(history: Path, small: Path, scratch: Path) -> str:
-    """CPU time that one more block takes the driver and the units that it gives out, and speed-ups that follow."""
+    """CPU time that one more block takes the driver and the units that it gives out, and speed-ups
+    that follow.
+    """
     whole, few = spent(history, scratch / "pieces"), spent(small, scratch / "small-pieces")
-    more = {name: (whole[name] - few[name]) / (whole["blocks"] - few["blocks"]) * 1e3 for name in PIECES}
+    more = {
+        name: (whole[name] - few[name]) / (whole["blocks"] - few["blocks"]) * 1e3 for name in PIECES
+    }
     shown = ", ".join(f"{name} {each:.3f}" for name, each in more.items())
     kinds = {"many networks": 0.0, "one network": whole["largest"]}
     ups = "; ".join(f"{name}: {' / '.join(speedups(more, share))}" for name, share in kinds.items())
-    return f"ms for one more block: {shown}; times as fast on {' / '.join(map(str, CORES))} cores, {ups}"
+    return (
+        f"ms for one more block: {shown}; times as fast on {' / '.join(map(str, CORES))} cores,"
+        f" {ups}"
+    )
 
 
 def spent(history: Path, out: Path) -> defaultdict[str, float]:
-    """CPU seconds of an audit in this process by piece, its `blocks`, and the share of a network's `largest` chain."""
+    """CPU seconds of an audit in this process by piece, its `blocks`, and the share of a network's
+    `largest` chain.
+    """
     found: defaultdict[str, float] = defaultdict(float)
     give_out = PythonMapper.map
 
     def timed(mapper: PythonMapper, unit: Unit, *given: Any) -> list[Answer]:
         def one(text: str, place: str) -> Answer:
-            name = unit.__name__ if unit.__name__ != "judge_or_fold" else "fold" if '"befores"' in text else "judge"
+            name = (
+                unit.__name__
+                if unit.__name__ != "judge_or_fold"
+                else "fold"
+                if '"befores"' in text
+                else "judge"
+            )
             started = process_time()
             try:
                 return unit(text, place)
@@ -229,12 +293,18 @@ def spent(history: Path, out: Path) -> defaultdict[str, float]:
     result = audit(history, out, engine="python")
     PythonMapper.map = give_out  # type: ignore[method-assign]
     found["driver"] = process_time() - started - sum(found.values())
-    first = [row["candidates"] for row in result.chains if row["network"] == result.chains[0]["network"]]
-    return defaultdict(float, {**found, "blocks": result.candidates, "largest": max(first) / sum(first)})
+    first = [
+        row["candidates"] for row in result.chains if row["network"] == result.chains[0]["network"]
+    ]
+    return defaultdict(
+        float, {**found, "blocks": result.candidates, "largest": max(first) / sum(first)}
+    )
 
 
 def speedups(more: Mapping[str, float], largest: float) -> Iterator[str]:
-    """By cores: the units of a round and the fold of its largest chain run beside each other, the driver alone."""
+    """By cores: the units of a round and the fold of its largest chain run beside each other, the
+    driver alone.
+    """
     units = sum(more.values()) - more["driver"]
     for cores in CORES:
         a_core = max(ROUND, ROUND_OF_CORE * cores) / cores
@@ -245,10 +315,16 @@ def speedups(more: Mapping[str, float], largest: float) -> Iterator[str]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench.spark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench.spark",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--networks", type=int, default=2, help="networks of the history that is made (default 2)")
-    parser.add_argument("--relay-blocks", type=int, default=200, help="relay blocks of each (default 200)")
+    parser.add_argument(
+        "--networks", type=int, default=2, help="networks of the history that is made (default 2)"
+    )
+    parser.add_argument(
+        "--relay-blocks", type=int, default=200, help="relay blocks of each (default 200)"
+    )
     parser.add_argument("--history", type=Path, help="a history to measure over instead")
     parser.add_argument("--executors", action="store_true", help="two executors beside one too")
     parser.add_argument("--json", type=Path, help="write the lines there too")
@@ -261,16 +337,23 @@ def main() -> None:
             history = scratch / "history"
             make_history(history, given.networks, given.relay_blocks)
         make_history(scratch / "lone", 1, 60, shared=False)
-        print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|", flush=True)
+        print(
+            "| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|",
+            flush=True,
+        )
         lone = scratch / "lone"
-        for result in chain(stored(history, lone), measured(history, scratch, lone, executors=given.executors)):
+        for result in chain(
+            stored(history, lone), measured(history, scratch, lone, executors=given.executors)
+        ):
             results.append(result)
             print(row(result), flush=True)
         print(f"\n{pieces(history, scratch / 'lone', scratch)}", flush=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     print(f"\nmost memory of one process: {peak} MiB; load {os.getloadavg()[0]:.1f} at the end")
     if given.json is not None:
-        given.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n", encoding="utf-8")
+        given.json.write_text(
+            json.dumps([asdict(result) for result in results], indent=1) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

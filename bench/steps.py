@@ -1,7 +1,9 @@
-"""How many bytecode instructions a line of the bench takes: `python -m bench.steps [NAME] [--functions 20]`.
+"""How many bytecode instructions a line of the bench takes: `python -m bench.steps [NAME]
+[--functions 20]`.
 
 NAME is a part of the line's name.
-The numbers repeat to the last digit, also on a busy machine, where times do not. Work in C counts as one call.
+The numbers repeat to the last digit, also on a busy machine, where times do not. Work in C counts
+as one call.
 """
 
 import argparse
@@ -33,11 +35,18 @@ def counted(work: Work) -> Counter[CodeType]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", nargs="?", default="simulated blocks")
     parser.add_argument("--functions", type=int, default=20)
     given = parser.parse_args()
-    race = next(race for begins in chosen([given.name]) for race in MAKERS[begins]() if given.name in race.name)
+    race = next(
+        race
+        for begins in chosen([given.name])
+        for race in MAKERS[begins]()
+        if given.name in race.name
+    )
     found = counted(race.work)
     total = found.total()
     print(f"{race.name} ({race.note or race.base}): {total:,} instructions")

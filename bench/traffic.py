@@ -1,11 +1,13 @@
-"""Traffic with killed processes: `python -m bench.traffic [--minutes 60] [--kill-every 60] [--rate 20] [--how kill]`.
+"""Traffic with killed processes: `python -m bench.traffic [--minutes 60] [--kill-every 60] [--rate
+20] [--how kill]`.
 
-Two replicas of a distributor (`pubsub distributor serve`) share a store; two adapters and a subscriber live here.
-Events are published through the replicas and, by strangers, on either network. Every so often one replica is killed and
-started again; `--how roll` tells it to end instead and waits until it did, as an upgrade does, and `both` takes turns.
-At the end nothing may be lost: each event that was accepted or is on a network is on both, and the subscriber
-acknowledged each. Network `a` takes an id once; `b` takes it again, and its doubles are counted: there may be one for
-each call that was under way in a process that was killed.
+Two replicas of a distributor (`pubsub distributor serve`) share a store; two adapters and a
+subscriber live here. Events are published through the replicas and, by strangers, on either
+network. Every so often one replica is killed and started again; `--how roll` tells it to end
+instead and waits until it did, as an upgrade does, and `both` takes turns. At the end nothing may
+be lost: each event that was accepted or is on a network is on both, and the subscriber acknowledged
+each. Network `a` takes an id once; `b` takes it again, and its doubles are counted: there may be
+one for each call that was under way in a process that was killed.
 """
 
 import argparse
@@ -64,7 +66,14 @@ class Traffic:
     async def start(self, port: int) -> None:
         """Start a replica."""
         self.replicas[port] = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pubsub_emulator", "distributor", "serve", str(self.folder / f"{port}.toml")),
+            *(
+                sys.executable,
+                "-m",
+                "pubsub_emulator",
+                "distributor",
+                "serve",
+                str(self.folder / f"{port}.toml"),
+            ),
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
@@ -102,7 +111,9 @@ class Traffic:
                     session.request(request.method, url, data=body, headers=headers) as answer,
                 ):
                     found = await answer.read()
-                    return web.Response(status=answer.status, body=found, content_type=answer.content_type)
+                    return web.Response(
+                        status=answer.status, body=found, content_type=answer.content_type
+                    )
         return web.Response(status=503)
 
     async def publish(self, session: aiohttp.ClientSession, number: int) -> None:
@@ -120,7 +131,10 @@ class Traffic:
 
     def lost(self) -> dict[str, list[str]]:
         """What is not where it should be, by place."""
-        logs = {name: {notice.id or "" for notice in each.network.log} for name, each in self.ledgers.items()}
+        logs = {
+            name: {notice.id or "" for notice in each.network.log}
+            for name, each in self.ledgers.items()
+        }
         wanted = self.accepted.union(*logs.values())
         missing = {name: sorted(wanted - log) for name, log in logs.items()}
         return {**missing, "subscriber": sorted(wanted - {*self.got})}
@@ -162,7 +176,9 @@ async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
         write_settings(traffic, store, urls)
         for port in traffic.ports:
             await traffic.start(port)
-        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)))
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))
+        )
         await _subscribe(session, traffic.front)
         await _send(traffic, session, wish)
         settled = await _settle(traffic)
@@ -182,7 +198,11 @@ async def _subscribe(session: aiohttp.ClientSession, base: str) -> None:
 
 
 async def _send(traffic: Traffic, session: aiohttp.ClientSession, wish: argparse.Namespace) -> None:
-    end, next_kill, number = time.monotonic() + wish.minutes * 60, time.monotonic() + wish.kill_every, 0
+    end, next_kill, number = (
+        time.monotonic() + wish.minutes * 60,
+        time.monotonic() + wish.kill_every,
+        0,
+    )
     tasks: set[asyncio.Task[None]] = set()
     while time.monotonic() < end:
         number += 1
@@ -211,10 +231,16 @@ async def _settle(traffic: Traffic) -> bool:
 
 def _tell(traffic: Traffic, *, settled: bool) -> bool:
     lost: dict[str, Any] = {name: len(ids) for name, ids in traffic.lost().items()}
-    logs = {name: Counter(notice.id for notice in each.network.log) for name, each in traffic.ledgers.items()}
+    logs = {
+        name: Counter(notice.id for notice in each.network.log)
+        for name, each in traffic.ledgers.items()
+    }
     doubles = {name: counts.total() - len(counts) for name, counts in logs.items()}
     repeated = traffic.got.total() - len(traffic.got)
-    print(f"{traffic.published} events published, {len(traffic.accepted)} accepted, {traffic.kills} processes ended")
+    print(
+        f"{traffic.published} events published, {len(traffic.accepted)} accepted, {traffic.kills}"
+        " processes ended"
+    )
     print(f"lost: {lost}; doubled on a network: {doubles}; notifications repeated: {repeated}")
     if any(traffic.ends):
         print(f"exit codes of processes that were told to end: {traffic.ends}")
@@ -241,9 +267,14 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--kill-every", type=float, default=60, help="seconds")
     parser.add_argument("--rate", type=float, default=20, help="events per second")
-    parser.add_argument("--how", choices=["kill", "roll", "both"], default="kill", help="how a process is ended")
+    parser.add_argument(
+        "--how", choices=["kill", "roll", "both"], default="kill", help="how a process is ended"
+    )
     parser.add_argument("--store", choices=["redis", "sqlite", "postgresql"], default="redis")
     wish = parser.parse_args()
     os.environ.setdefault("PYTHONPATH", ":".join(filter(None, sys.path)))
-    with tempfile.TemporaryDirectory(prefix="traffic-") as folder, store_of(wish.store, Path(folder)) as store:
+    with (
+        tempfile.TemporaryDirectory(prefix="traffic-") as folder,
+        store_of(wish.store, Path(folder)) as store,
+    ):
         sys.exit(0 if asyncio.run(run(Path(folder), store, wish)) else 1)

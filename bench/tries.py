@@ -25,7 +25,8 @@ def uniform(count: int) -> Entries:
 
 
 def storage_like(count: int) -> Entries:
-    """What a chain's state looks like: 32 shared bytes, hashed keys of 8 to 60 more, values of 1 to 200.
+    """What a chain's state looks like: 32 shared bytes, hashed keys of 8 to 60 more, values of 1 to
+    200.
 
     Half are accounts, a quarter maps by number, a fifth double maps, the rest single values.
     """
@@ -35,16 +36,28 @@ def storage_like(count: int) -> Entries:
     while len(table) < count:
         kind = rng.random()
         if kind < 0.5:
-            key, value = item_prefix("System", "Account") + blake2_128_concat(rng.randbytes(32)), rng.randbytes(80)
+            key, value = (
+                item_prefix("System", "Account") + blake2_128_concat(rng.randbytes(32)),
+                rng.randbytes(80),
+            )
         elif kind < 0.75:
-            key = items[rng.randrange(24)] + twox64_concat(rng.randrange(1 << 20).to_bytes(4, "little"))
+            key = items[rng.randrange(24)] + twox64_concat(
+                rng.randrange(1 << 20).to_bytes(4, "little")
+            )
             value = rng.randbytes(rng.choice((4, 16, 36)))
         elif kind < 0.95:
             first = twox64_concat(rng.randrange(64).to_bytes(4, "little"))
-            key = items[24 + rng.randrange(24)] + first + blake2_128_concat(rng.randbytes(rng.choice((4, 32))))
+            key = (
+                items[24 + rng.randrange(24)]
+                + first
+                + blake2_128_concat(rng.randbytes(rng.choice((4, 32))))
+            )
             value = rng.randbytes(rng.randrange(8, 120))
         else:
-            key, value = items[48 + rng.randrange(16)] + rng.randbytes(8), rng.randbytes(rng.choice((1, 4, 32, 200)))
+            key, value = (
+                items[48 + rng.randrange(16)] + rng.randbytes(8),
+                rng.randbytes(rng.choice((1, 4, 32, 200))),
+            )
         table[key] = value
     listed = list(table.items())
     rng.shuffle(listed)
@@ -77,7 +90,9 @@ def updates_of(chosen: Entries, rng: random.Random) -> Entries:
 
 
 def fresh_nodes(before: Trie, after: Trie, updates: Entries) -> list[bytes]:
-    """The nodes and values that `after` has on the paths of `updates` and `before` has not: what W2 must hash."""
+    """The nodes and values that `after` has on the paths of `updates` and `before` has not: what W2
+    must hash.
+    """
     old, new = dict[Hash, bytes](), dict[Hash, bytes]()
     before.prove((key for key, _ in updates), old)
     after.prove((key for key, _ in updates), new)
@@ -96,14 +111,30 @@ def _updates(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
     rng = random.Random(162)
     trie = Trie.from_entries(entries)
     trie.root()
-    chosen = rng.choices(entries, k=UPDATES)  # the same keys in each round: what is hashed beside them is theirs
+    chosen = rng.choices(
+        entries, k=UPDATES
+    )  # the same keys in each round: what is hashed beside them is theirs
     rounds = [updates_of(chosen, rng) for _ in range(8)]
     changed = update(trie.fork(), rounds[0])
     floor = hashing(fresh_nodes(trie, changed, rounds[0]))
     goals = (3.5, 2.0) if goal else ()
     name = f"W2 {UPDATES} updates"
-    yield Race(f"{name} in place, {kind}", updating_in_turns(changed, rounds), "hashing", floor, 101, *goals)
-    yield Race(f"{name} on a fork, {kind}", lambda: update(trie.fork(), rounds[0]), "hashing", floor, 101, *goals)
+    yield Race(
+        f"{name} in place, {kind}",
+        updating_in_turns(changed, rounds),
+        "hashing",
+        floor,
+        101,
+        *goals,
+    )
+    yield Race(
+        f"{name} on a fork, {kind}",
+        lambda: update(trie.fork(), rounds[0]),
+        "hashing",
+        floor,
+        101,
+        *goals,
+    )
 
 
 def updating_in_turns(trie: Trie, rounds: list[Entries]) -> Work:
@@ -125,7 +156,14 @@ def _proofs(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
         pairs = 101 if count == 100 else 51
         yield Race(f"W3 prove {count:,} keys, {kind}", proving(trie, keys), "hashing", floor, pairs)
         goals = (3.0, 2.0) if goal and count == 1_000 else ()
-        yield Race(f"W4 read {count:,} keys, {kind}", reading(root, listed, keys), "hashing", floor, pairs, *goals)
+        yield Race(
+            f"W4 read {count:,} keys, {kind}",
+            reading(root, listed, keys),
+            "hashing",
+            floor,
+            pairs,
+            *goals,
+        )
 
 
 def proving(trie: Trie, keys: list[bytes]) -> Work:

@@ -2,9 +2,10 @@
 
     python -m bench.ttl [--keys 100000] [--blocks 200]
 
-`steady n`: n entries come due in every block; each that is removed is published again in the next block, so the number
-of rows stays what it is. Measured over `--blocks` blocks after one lap of the table. `burst n`: n entries come due in
-one block, all others live long; measured until all n are gone.
+`steady n`: n entries come due in every block; each that is removed is published again in the next
+block, so the number of rows stays what it is. Measured over `--blocks` blocks after one lap of the
+table. `burst n`: n entries come due in one block, all others live long; measured until all n are
+gone.
 """
 
 import argparse
@@ -22,7 +23,13 @@ from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.events import events
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_pubsub import Broadcaster, Config, GenesisPublisher, TtlPolicy, genesis_rows
+from pubsub_emulator.runtime.pallet_pubsub import (
+    Broadcaster,
+    Config,
+    GenesisPublisher,
+    TtlPolicy,
+    genesis_rows,
+)
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 
 VALUE = bytes(64)
@@ -56,7 +63,11 @@ class Run:
             self.expiry[para, key] = number + ttl
         self.storage.log.clear()
         self.pallet.on_idle(self.storage, number, WEIGHT_MAX)
-        gone = [(event.publisher, event.key) for event in events(self.storage) if isinstance(event, KeyExpired)]
+        gone = [
+            (event.publisher, event.key)
+            for event in events(self.storage)
+            if isinstance(event, KeyExpired)
+        ]
         self.storage.commit()
         return gone
 
@@ -74,7 +85,9 @@ def build(policy: TtlPolicy, ttls: dict[Place, int]) -> Run:
     pallet.integrity_test()
     entries: dict[ParaId, list[tuple[PubsubKey, PublishedEntry]]] = {}
     for (para, key), ttl in ttls.items():
-        entries.setdefault(para, []).append((key, PublishedEntry(VALUE, ttl, RelayBlockNumber(START))))
+        entries.setdefault(para, []).append(
+            (key, PublishedEntry(VALUE, ttl, RelayBlockNumber(START)))
+        )
     publishers = {para: GenesisPublisher(rows) for para, rows in entries.items()}
     storage = Storage(State.from_entries(*genesis_rows(config, publishers)))
     storage.commit()
@@ -100,9 +113,13 @@ def steady(policy: TtlPolicy, keys: int, due: int, blocks: int) -> tuple[list[in
 
 
 def burst(policy: TtlPolicy, keys: int, due: int) -> tuple[list[int], int, float]:
-    """Lags of `due` entries that come due in one block, entries left over (none), and CPU seconds per block."""
+    """Lags of `due` entries that come due in one block, entries left over (none), and CPU seconds
+    per block.
+    """
     step = keys // due
-    run = build(policy, {place: 1 if i % step == 0 else 10**6 for i, place in enumerate(places(keys))})
+    run = build(
+        policy, {place: 1 if i % step == 0 else 10**6 for i, place in enumerate(places(keys))}
+    )
     lags: list[int] = []
     started = time.process_time()
     number = START
@@ -117,12 +134,17 @@ def row(name: str, policy: TtlPolicy, measured: tuple[list[int], int, float]) ->
     lags, waiting, seconds = measured
     lags.sort()
     middle, late = lags[len(lags) // 2], lags[len(lags) * 99 // 100]
-    shown = f"{sum(lags) / len(lags):.1f} | {middle} | {late} | {lags[-1]} | {waiting:,} | {seconds * 1e3:.0f}"
+    shown = (
+        f"{sum(lags) / len(lags):.1f} | {middle} | {late} | {lags[-1]} | {waiting:,} |"
+        f" {seconds * 1e3:.0f}"
+    )
     return f"| {name} | `{policy.value}` | {shown} |"
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--blocks", type=int, default=200)
     given = parser.parse_args()
@@ -130,7 +152,10 @@ if __name__ == "__main__":
     print("| due | policy | mean | median | 99 % | largest | waiting at the end | CPU ms a block |")
     print("|---|---|---|---|---|---|---|---|")
     for due, policy in product((50, 250, 500, 1000), TtlPolicy):
-        print(row(f"{due} every block", policy, steady(policy, given.keys, due, given.blocks)), flush=True)
+        print(
+            row(f"{due} every block", policy, steady(policy, given.keys, due, given.blocks)),
+            flush=True,
+        )
         gc.collect()
     for due, policy in product((given.keys // 100, given.keys // 10, given.keys), TtlPolicy):
         print(row(f"{due:,} in one block", policy, burst(policy, given.keys, due)), flush=True)

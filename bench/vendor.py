@@ -3,8 +3,9 @@
     python bench/vendor.py          writes pubsub_emulator/explorer/assets/vendor
     python bench/vendor.py --check  says whether what is there is what would be written
 
-A package must have the pinned integrity, so it does not matter who served it. Nothing of it is run. The only change is
-that modules name each other by file, since a page without an import map knows no package names.
+A package must have the pinned integrity, so it does not matter who served it. Nothing of it is run.
+The only change is that modules name each other by file, since a page without an import map knows no
+package names.
 """
 
 import argparse
@@ -21,7 +22,11 @@ TARGET = Path(__file__).parents[1] / "pubsub_emulator" / "explorer" / "assets" /
 PACKAGES = {
     "preact@10.29.8": (
         "sha512-ej2aVZ+vZ8WO7tvlQWRM9N63A0KzF9q4mWJfDUHgYaIofWY9hu74QdnQrjoPMmZi2/nZ5gN0bJCQF49xQqx09Q==",
-        {"dist/preact.module.js": "preact.js", "hooks/dist/hooks.module.js": "hooks.js", "LICENSE": "preact.LICENSE"},
+        {
+            "dist/preact.module.js": "preact.js",
+            "hooks/dist/hooks.module.js": "hooks.js",
+            "LICENSE": "preact.LICENSE",
+        },
     ),
     "@preact/signals-core@1.14.5": (
         "sha512-vcRv7Ityz5JVmeiVqIluLFzT/PDS/AlhHUpw3/aUWqcVUs6bDGIPXE/6RSC4evBNWYvnniozg5Syfj33al3gkg==",
@@ -37,10 +42,18 @@ PACKAGES = {
     ),
     "uplot@1.6.32": (
         "sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw==",
-        {"dist/uPlot.esm.js": "uplot.js", "dist/uPlot.min.css": "uplot.css", "LICENSE": "uplot.LICENSE"},
+        {
+            "dist/uPlot.esm.js": "uplot.js",
+            "dist/uPlot.min.css": "uplot.css",
+            "LICENSE": "uplot.LICENSE",
+        },
     ),
 }
-_NAMES = {"preact": "preact.js", "preact/hooks": "hooks.js", "@preact/signals-core": "signals-core.js"}
+_NAMES = {
+    "preact": "preact.js",
+    "preact/hooks": "hooks.js",
+    "@preact/signals-core": "signals-core.js",
+}
 
 
 def vendored() -> dict[str, bytes]:
@@ -66,7 +79,10 @@ def vendored() -> dict[str, bytes]:
 _HEAD = (
     "# Libraries of the live page",
     "",
-    "From npm, by `python bench/vendor.py`, which pins each package by its integrity. Modules name each other by file;",
+    (
+        "From npm, by `python bench/vendor.py`, which pins each package by its integrity. Modules"
+        " name each other by file;"
+    ),
     "nothing else is changed.",
     "",
     "| file | package | SHA-256 |",
@@ -84,7 +100,14 @@ def _named_by_file(content: bytes) -> bytes:
 
 def _packed(package: str) -> bytes:
     with TemporaryDirectory() as folder:
-        command = ["npm", "pack", package, f"--pack-destination={folder}", "--ignore-scripts", "--silent"]
+        command = [
+            "npm",
+            "pack",
+            package,
+            f"--pack-destination={folder}",
+            "--ignore-scripts",
+            "--silent",
+        ]
         subprocess.run(command, check=True, capture_output=True, cwd=folder)  # noqa: S603  # package names of this file
         return next(Path(folder).glob("*.tgz")).read_bytes()
 
@@ -95,7 +118,9 @@ def _is(path: Path, data: bytes) -> bool:
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--check", action="store_true", help="Write nothing; fail where a file differs.")
+    arguments.add_argument(
+        "--check", action="store_true", help="Write nothing; fail where a file differs."
+    )
     check = arguments.parse_args().check
     files = vendored()
     differing = [name for name, data in files.items() if not _is(TARGET / name, data)]

@@ -1,4 +1,6 @@
-"""The virtual environment `.venv`: make it, install into it what a job needs, and check that it runs this checkout."""
+"""The virtual environment `.venv`: make it, install into it what a job needs, and check that it
+runs this checkout.
+"""
 
 import hashlib
 import importlib.util
@@ -40,13 +42,18 @@ GROUPS = {
 }
 """The dependency groups that each job needs.
 
-`demo` has some of the extras, every other job has all of them. The extra `spark`, most of the download, is left out for
-`demo` and `pubsub` unless their arguments name Spark.
+`demo` has some of the extras, every other job has all of them. The extra `spark`, most of the
+download, is left out for `demo` and `pubsub` unless their arguments name Spark.
 """
 CORE_TESTS = ("tests/trie", "tests/xcm", "tests/collator")
-"""Tests that need only the core, pytest and hypothesis. A run of these alone installs nothing else."""
+"""Tests that need only the core, pytest and hypothesis.
+
+A run of these alone installs nothing else.
+"""
 LEAST_JAVA = 17
-_ANOTHER_PYTHON = "on Debian and Ubuntu run `apt install python3-venv`, elsewhere use another Python"
+_ANOTHER_PYTHON = (
+    "on Debian and Ubuntu run `apt install python3-venv`, elsewhere use another Python"
+)
 
 Project = dict[str, dict[str, dict[str, object]]]
 """The content of pyproject.toml."""
@@ -69,14 +76,18 @@ def requirements(pyproject: dict[str, object], names: tuple[str, ...]) -> list[s
 
 
 def stamp() -> str:
-    """Return a digest that changes when the project file, the versions, the Python or the place change."""
+    """Return a digest that changes when the project file, the versions, the Python or the place
+    change.
+    """
     files = [ROOT / name for name in ("pyproject.toml", CONSTRAINTS)]
     texts = (file.read_text(encoding="utf-8") for file in files if file.exists())
     return hashlib.sha256("\0".join((sys.version, str(ROOT), *texts)).encode()).hexdigest()
 
 
 def installed() -> set[str]:
-    """Return the parts (`extra:NAME`, `group:NAME`) that are installed; none after an interrupted set-up."""
+    """Return the parts (`extra:NAME`, `group:NAME`) that are installed; none after an interrupted
+    set-up.
+    """
     try:
         kept = json.loads(STAMP.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -92,10 +103,16 @@ def _is_core(place: Path) -> bool:
 
 def needed(job: str, args: list[str], project: Project) -> set[str]:
     """Return the parts that a job needs."""
-    places = [place for place in (arg.partition("::")[0] for arg in args) if place and (ROOT / place).exists()]
+    places = [
+        place
+        for place in (arg.partition("::")[0] for arg in args)
+        if place and (ROOT / place).exists()
+    ]
     if job == "test" and places and all(_is_core(ROOT / place) for place in places):
         return {"group:core-test"}
-    extras = set(DEMO_EXTRAS if job == "demo" else project["project"]["optional-dependencies"]) - {"spark"}
+    extras = set(DEMO_EXTRAS if job == "demo" else project["project"]["optional-dependencies"]) - {
+        "spark"
+    }
     if job not in ("demo", "pubsub") or re.search("spark|--master", " ".join(args)):
         extras.add("spark")
     return {f"extra:{name}" for name in extras} | {f"group:{name}" for name in GROUPS[job]}
@@ -103,13 +120,20 @@ def needed(job: str, args: list[str], project: Project) -> set[str]:
 
 def quiet(*command: str | Path) -> "subprocess.CompletedProcess[str]":
     """Run a command in the project's folder and keep what it prints."""
-    return subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
 
 def make_venv() -> None:
-    """Make an empty `.venv` with a working pip, also if Python comes without ensurepip, as Debian's does."""
+    """Make an empty `.venv` with a working pip, also if Python comes without ensurepip, as Debian's
+    does.
+    """
     if Path(sys.prefix).resolve() == VENV.resolve():
-        raise SetupError("run dev.py with the Python that .venv was made from, or another one, not with .venv's own")
+        raise SetupError(
+            "run dev.py with the Python that .venv was made from, or another one, not with"
+            " .venv's own"
+        )
     if importlib.util.find_spec("venv") is None:
         raise SetupError(f"this Python lacks the module venv: {_ANOTHER_PYTHON}")
     made = quiet(sys.executable, "-m", "venv", "--clear", VENV)
@@ -120,8 +144,12 @@ def make_venv() -> None:
         raise SetupError(f"no virtual environment can be made in {VENV}: {last_line(bare)}")
     if importlib.util.find_spec("pip") is None:
         raise SetupError(f"this Python has neither ensurepip nor pip: {_ANOTHER_PYTHON}")
-    where = quiet(PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
-    copied = quiet(sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--target", where, "pip")
+    where = quiet(
+        PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"
+    ).stdout.strip()
+    copied = quiet(
+        sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--target", where, "pip"
+    )
     if copied.returncode != 0:
         raise SetupError(f"pip cannot be put into {VENV}: {last_line(copied)}")
 
@@ -133,13 +161,17 @@ def venv_works() -> bool:
 
 
 def displaced() -> str | None:
-    """Return the folder that `.venv` imports the project from, if it is not this checkout's ("nowhere": it cannot).
+    """Return the folder that `.venv` imports the project from, if it is not this checkout's
+    ("nowhere": it cannot).
 
-    `pip install .` in `.venv` puts a copy there. Tests would then import the checkout, but programs that they start
-    would import the copy.
+    `pip install .` in `.venv` puts a copy there. Tests would then import the checkout, but programs
+    that they start would import the copy.
     """
     # -I: neither this folder nor PYTHONPATH may answer instead of what is installed
-    find = f"import importlib.util as u; found = u.find_spec({PACKAGE!r}); print(found.origin if found else 'nowhere')"
+    find = (
+        f"import importlib.util as u; found = u.find_spec({PACKAGE!r}); print(found.origin if found"
+        " else 'nowhere')"
+    )
     origin = quiet(PYTHON, "-I", "-c", find).stdout.strip()
     if origin and Path(origin).resolve() == ROOT / PACKAGE / "__init__.py":
         return None
@@ -147,13 +179,19 @@ def displaced() -> str | None:
 
 
 def set_up(job: str, args: list[str]) -> None:
-    """Make `.venv` ready for a job; do nothing if it is. An interrupted set-up is taken up again."""
+    """Make `.venv` ready for a job; do nothing if it is.
+
+    An interrupted set-up is taken up again.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     have = installed()
     have |= {"group:core-test"} if "group:test" in have else set()
     elsewhere = displaced() if have else None
     if elsewhere is not None:
-        say(f".venv imports {PACKAGE} from {elsewhere} instead of this checkout: installing it again")
+        say(
+            f".venv imports {PACKAGE} from {elsewhere} instead of this checkout: installing it"
+            " again"
+        )
     parts = needed(job, args, project)
     if have and parts <= have and elsewhere is None:
         return
@@ -169,7 +207,9 @@ def set_up(job: str, args: list[str]) -> None:
 def _install(job: str, parts: set[str], project: Project) -> None:
     """Install the project as an editable package, and the extras and groups that `parts` names."""
     extras = sorted(part.removeprefix("extra:") for part in parts if part.startswith("extra:"))
-    groups = tuple(sorted(part.removeprefix("group:") for part in parts if part.startswith("group:")))
+    groups = tuple(
+        sorted(part.removeprefix("group:") for part in parts if part.startswith("group:"))
+    )
     names = f"extras {', '.join(extras) or 'none'}; tools for {', '.join(groups) or 'nothing'}"
     say(f"installing into .venv: the project, {names}")
     optional = project["project"]["optional-dependencies"]
@@ -197,11 +237,16 @@ def java_is_here() -> bool:
 
 
 def run_pip(command: list[str | Path]) -> None:
-    """Run pip and report its progress. Raises `SetupError`, one line; `.venv/pip.log` then has all that pip printed."""
+    """Run pip and report its progress.
+
+    Raises `SetupError`, one line; `.venv/pip.log` then has all that pip printed.
+    """
     words = [str(word) for word in command]
     lines: list[str] = []
     unreachable = False
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+    with subprocess.Popen(
+        words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as running:
         for line in running.stdout or ():
             lines.append(line)
             download = re.match(r"\s*Downloading (\S+) \((.* [MG]B)\)", line)
@@ -220,6 +265,9 @@ def run_pip(command: list[str | Path]) -> None:
     log = VENV / "pip.log"
     log.write_text("".join(lines), encoding="utf-8")
     if unreachable:
-        raise SetupError(f"no package index answers; `pip config list` says which one is used, {log} what pip tried")
+        raise SetupError(
+            f"no package index answers; `pip config list` says which one is used, {log} what pip"
+            " tried"
+        )
     last = last_line(subprocess.CompletedProcess(words, running.returncode, "".join(lines), ""))
     raise SetupError(f"pip failed: {last} ({log} has its whole output)")

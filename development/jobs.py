@@ -20,24 +20,40 @@ MEMORY_WANTED = 4 << 30
 """Bytes that must be free there."""
 COMPILERS = ("cc", "gcc", "clang", "cl")
 COMPILED_TESTS = (
-    *("tests/primitives/test_hashing.py", "tests/primitives/test_pubsub_types.py", "tests/primitives/test_scale.py"),
-    *("tests/trie", "tests/xcm", "tests/runtime/pallet_subscriber", "tests/runtime/parachain_system/test_verdicts.py"),
-    *("tests/runtime/test_storage.py", "tests/runtime/test_message_queue.py", "tests/runtime/relay_chain"),
+    *(
+        "tests/primitives/test_hashing.py",
+        "tests/primitives/test_pubsub_types.py",
+        "tests/primitives/test_scale.py",
+    ),
+    *(
+        "tests/trie",
+        "tests/xcm",
+        "tests/runtime/pallet_subscriber",
+        "tests/runtime/parachain_system/test_verdicts.py",
+    ),
+    *(
+        "tests/runtime/test_storage.py",
+        "tests/runtime/test_message_queue.py",
+        "tests/runtime/relay_chain",
+    ),
     *("tests/runtime/pallet_pubsub/test_broadcaster_encoding.py", "tests/collator/test_fuzz.py"),
     *("tests/emulator/test_fixtures.py", "tests/prism/test_wire.py", "tests/prism/test_process.py"),
     "tests/prism/test_vectors.py",
 )
-"""Vectors, traces and properties of bytes, and the tests of the compiled modules (setup.py). Nothing else changes when
-modules are compiled."""
+"""Vectors, traces and properties of bytes, and the tests of the compiled modules (setup.py).
+Nothing else changes when modules are compiled.
+"""
 RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
 """The folders of tests/vectors that the Rust programs read."""
 
 
 def tool(name: str, *args: str, folder: Path = ROOT) -> int:
-    """Run a tool of `.venv`, from the project's folder unless told otherwise, and return its exit code.
+    """Run a tool of `.venv`, from the project's folder unless told otherwise, and return its exit
+    code.
 
-    The tool handles Ctrl-C itself: it may have to clean up, or to go on. A request to end is passed on.
-    Python writes its bytecode, or each process that a test starts would take a quarter of a second more.
+    The tool handles Ctrl-C itself: it may have to clean up, or to go on. A request to end is passed
+    on. Python writes its bytecode, or each process that a test starts would take a quarter of a
+    second more.
     """
     path = shutil.which(name, path=str(PYTHON.parent))
     if path is None:
@@ -62,17 +78,22 @@ def tool(name: str, *args: str, folder: Path = ROOT) -> int:
 
 
 def test(args: list[str]) -> int:
-    """Run pytest on one process more than there are cores (at most 8). `-n` among the arguments overrules that.
+    """Run pytest on one process more than there are cores (at most 8). `-n` among the arguments
+    overrules that.
 
     Tests wait for the servers and programs that they start, and another process works meanwhile.
     """
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     workers = min(usable + 1, MOST_TEST_WORKERS) if usable > 1 else 1
     spread = ["-n", str(workers), "--dist", "loadgroup"] if workers > 1 else []
     with contextlib.ExitStack() as files:
         if memory_has_room():
             folder = files.enter_context(tempfile.TemporaryDirectory(prefix="tests-", dir=MEMORY))
-            Path(folder).chmod(0o755)  # if we are root, the database server of the tests runs as another user
+            Path(folder).chmod(
+                0o755
+            )  # if we are root, the database server of the tests runs as another user
             os.environ["TMPDIR"] = folder
         return tool("pytest", *spread, *args)
 
@@ -84,7 +105,11 @@ def memory_has_room() -> bool:
     except (OSError, AttributeError):
         return False
     executable = not found.f_flag & os.ST_NOEXEC
-    return executable and os.access(MEMORY, os.W_OK) and found.f_bavail * found.f_frsize >= MEMORY_WANTED
+    return (
+        executable
+        and os.access(MEMORY, os.W_OK)
+        and found.f_bavail * found.f_frsize >= MEMORY_WANTED
+    )
 
 
 def missing_tool(job: str) -> str | None:
@@ -97,7 +122,9 @@ def missing_tool(job: str) -> str | None:
 
 
 def compiled() -> int:
-    """Build the wheel with compiled modules into `build/compiled` and run the tests that use them against it."""
+    """Build the wheel with compiled modules into `build/compiled` and run the tests that use them
+    against it.
+    """
     target = ROOT / "build" / "compiled"
     # setuptools would reuse what an earlier build left beside it
     for folder in (target, *(ROOT / "build").glob("lib*"), *(ROOT / "build").glob("temp*")):
@@ -115,11 +142,16 @@ def compiled() -> int:
     if quiet(PYTHON, "-c", check).returncode != 0:
         raise SetupError("the compiled build is not compiled")
     # test_descent.py subclasses a class of the kernel, which compiled code does not allow
-    return test(["-o", f"pythonpath={target} tests", "--ignore=tests/trie/test_descent.py", *COMPILED_TESTS])
+    return test(
+        ["-o", f"pythonpath={target} tests", "--ignore=tests/trie/test_descent.py", *COMPILED_TESTS]
+    )
 
 
 def interop() -> int:
-    """Build the programs of `interop/rust`. Let them read fixtures and vectors, and judge fuzz cases beside ours."""
+    """Build the programs of `interop/rust`.
+
+    Let them read fixtures and vectors, and judge fuzz cases beside ours.
+    """
     say("building interop/rust (minutes, once)")
     manifest = ROOT / "interop" / "rust" / "Cargo.toml"
     cargo = (shutil.which("cargo") or "cargo", "build", "--release", "--package", "replay")
@@ -137,16 +169,22 @@ def interop() -> int:
             tool("pubsub", "fixtures", "--out", fixtures)
             or tool("python", "interop/metadata.py", metadata)
             or subprocess.run([str(replay), *vectors, metadata, fixtures], check=False).returncode
-            or tool("pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", differences)
+            or tool(
+                "pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", differences
+            )
         )
 
 
 def docs(args: list[str]) -> int:
-    """Build the site with no warning and follow its links; those that leave it only with `--external`."""
+    """Build the site with no warning and follow its links; those that leave it only with
+    `--external`.
+    """
     site = ROOT / "docs" / "_build"
     read_once = ("--doctree-dir", str(site / ".doctrees"))  # for both builders
     sphinx = ("--fail-on-warning", "--keep-going", "--jobs", "auto", *read_once)
-    code = tool("sphinx-build", *sphinx, "docs", str(site)) or tool("python", "docs/links.py", str(site))
+    code = tool("sphinx-build", *sphinx, "docs", str(site)) or tool(
+        "python", "docs/links.py", str(site)
+    )
     if not code and "--external" in args:
         code = tool("sphinx-build", *sphinx, "-b", "linkcheck", "docs", str(site / ".linkcheck"))
     if not code:
@@ -156,7 +194,12 @@ def docs(args: list[str]) -> int:
 
 def lint() -> int:
     """Run every linter, also after one has complained. Return the first bad exit code."""
-    codes = [tool("ruff", "check"), tool("ruff", "format", "--check"), tool("mypy"), tool("lint-imports")]
+    codes = [
+        tool("ruff", "check"),
+        tool("ruff", "format", "--check"),
+        tool("mypy"),
+        tool("lint-imports"),
+    ]
     return next((code for code in codes if code), 0)
 
 
@@ -170,12 +213,18 @@ def canisters(args: list[str]) -> int:
 
 
 def clients(args: list[str]) -> int:
-    """Fetch the field's own clients and test them against a node; `--newest` fetches their newest versions."""
+    """Fetch the field's own clients and test them against a node; `--newest` fetches their newest
+    versions.
+    """
     newest = [arg for arg in args if arg == "--newest"]
     others = [arg for arg in args if arg != "--newest"]
-    return tool("python", "tests/clients/install.py", *newest) or tool("pytest", "tests/clients", "--clients", *others)
+    return tool("python", "tests/clients/install.py", *newest) or tool(
+        "pytest", "tests/clients", "--clients", *others
+    )
 
 
 def worlds(args: list[str]) -> int:
     """Fetch chains of other makers and test the distributor on them."""
-    return tool("python", "tests/worlds/install.py") or tool("pytest", "tests/worlds", "--worlds", *args)
+    return tool("python", "tests/worlds/install.py") or tool(
+        "pytest", "tests/worlds", "--worlds", *args
+    )

@@ -77,7 +77,10 @@ def run(job: str, args: list[str]) -> int:
 def main() -> int:
     """Read the arguments, set up, run the job. Return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="dev.py", description=DESCRIPTION, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="dev.py",
+        description=DESCRIPTION,
+        epilog=HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", choices=tuple(GROUPS))
     parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")

@@ -14,7 +14,11 @@ def say(message: str) -> None:
 
 
 def last_line(done: "subprocess.CompletedProcess[str]") -> str:
-    """Return the line of a failed command's output that says most: the last error, or else the last line."""
-    lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
+    """Return the line of a failed command's output that says most: the last error, or else the last
+    line.
+    """
+    lines = [
+        line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()
+    ]
     errors = [line for line in lines if line.startswith(("ERROR", "error"))]
     return (errors or lines or [f"exit code {done.returncode}"])[-1]

@@ -1,7 +1,8 @@
 """The API reference: a page per package, written before Sphinx reads them, and plain docstrings.
 
-Docstrings of this project are plain text: paragraphs, `names`, lists, and columns or indented blocks, which are
-drawings and tables and keep their shape. Sphinx expects reStructuredText, so `plain` says the same in that language.
+Docstrings of this project are plain text: paragraphs, `names`, lists, and columns or indented
+blocks, which are drawings and tables and keep their shape. Sphinx expects reStructuredText, so
+`plain` says the same in that language.
 """
 
 import inspect
@@ -40,19 +41,27 @@ def plain(lines: list[str]) -> list[str]:
 
 
 def _prose(paragraph: list[str]) -> list[str]:
-    """A paragraph, or one that leads into a list; nothing in it but `names` has a meaning for Sphinx."""
+    """A paragraph, or one that leads into a list; nothing in it but `names` has a meaning for
+    Sphinx.
+    """
     found: list[str] = []
     for line in paragraph:
         begins = _LIST.match(line) is not None
         if begins and found and not _LIST.match(found[-1]) and not found[-1].startswith("  "):
             found.append("")
         parts = _CODE.split(line)
-        found.append("".join(part if _CODE.fullmatch(part) else _SPECIAL.sub(r"\\\1", part) for part in parts))
+        found.append(
+            "".join(
+                part if _CODE.fullmatch(part) else _SPECIAL.sub(r"\\\1", part) for part in parts
+            )
+        )
     return found
 
 
 def package_page(root: Path, package: Path) -> str:
-    """The page of a package: what it is, a link to each package in it, and a section for each of its modules."""
+    """The page of a package: what it is, a link to each package in it, and a section for each of
+    its modules.
+    """
     name = ".".join(("pubsub_emulator", *package.relative_to(root).parts))
     parts = [_title(name, "="), f".. automodule:: {name}\n   :members:\n   :ignore-module-all:\n"]
     inner = sorted(each.parent.name for each in package.glob("*/__init__.py"))
@@ -61,7 +70,9 @@ def package_page(root: Path, package: Path) -> str:
         parts.append(f".. toctree::\n   :caption: Packages in it\n   :maxdepth: 1\n\n{entries}\n")
     modules = sorted(each.stem for each in package.glob("*.py"))
     modules = [each for each in modules if not each.startswith("_") and not each.endswith("_pb2")]
-    parts += [f"{_title(each, '-')}\n.. automodule:: {name}.{each}\n   :members:\n" for each in modules]
+    parts += [
+        f"{_title(each, '-')}\n.. automodule:: {name}.{each}\n   :members:\n" for each in modules
+    ]
     return "\n".join(parts)
 
 
@@ -99,14 +110,25 @@ def face_page(root: Path) -> str:
         docstring = inspect.getdoc(found) if callable(found) else ""
         first = " ".join((docstring or "").partition("\n\n")[0].split())
         module = getattr(found, "__module__", "")
-        place = f":py:mod:`{module.removeprefix('pubsub_emulator.')} <{module}>`" if _is_described(root, module) else ""
+        place = (
+            f":py:mod:`{module.removeprefix('pubsub_emulator.')} <{module}>`"
+            if _is_described(root, module)
+            else ""
+        )
         said = first if callable(found) and not first.startswith(f"{name}(") else ""
-        rows.append(f"   * - ``{name}``\n     - {' '.join(_prose([said])) if said else ''}\n     - {place}")
+        rows.append(
+            f"   * - ``{name}``\n     - {' '.join(_prose([said])) if said else ''}\n     - {place}"
+        )
     table = ".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what it is\n     - module\n"
-    return "\n".join((_title("pubsub_emulator", "="), *_prose([_FACE]), "", table + "\n".join(rows), ""))
+    return "\n".join(
+        (_title("pubsub_emulator", "="), *_prose([_FACE]), "", table + "\n".join(rows), "")
+    )
 
 
-_FACE = "The names that users need: `from pubsub_emulator import Network`. Everything else is imported from its module."
+_FACE = (
+    "The names that users need: `from pubsub_emulator import Network`. Everything else is imported"
+    " from its module."
+)
 
 
 def _is_described(root: Path, module: str) -> bool:
@@ -137,12 +159,19 @@ def write_pages(app: Sphinx) -> None:
 
 
 class IndexedDomain(PythonDomain):
-    """Sphinx's own, which looks for a type of a signature only among the objects that end in its name.
+    """Sphinx's own, which looks for a type of a signature only among the objects that end in its
+    name.
 
-    Its search of all objects, once for each type of each signature, was most of the time the site took.
+    Its search of all objects, once for each type of each signature, was most of the time the site
+    took.
     """
 
-    directives: ClassVar = {**PythonDomain.directives, "attribute": Attribute, "data": Variable, "property": Property}
+    directives: ClassVar = {
+        **PythonDomain.directives,
+        "attribute": Attribute,
+        "data": Variable,
+        "property": Property,
+    }
 
     def __init__(self, env: BuildEnvironment) -> None:
         self._by_end: dict[str, list[str]] = {}
@@ -178,15 +207,25 @@ class IndexedDomain(PythonDomain):
             self._among = None
 
 
-def say_it_plainly(_app: Sphinx, _what: str, _name: str, _it: object, _options: object, lines: list[str]) -> None:
+def say_it_plainly(
+    _app: Sphinx, _what: str, _name: str, _it: object, _options: object, lines: list[str]
+) -> None:
     """What autodoc does with each docstring."""
     lines[:] = plain(lines)
 
 
 def without_walls(  # what Sphinx calls it with
-    _app: Sphinx, kind: str, _name: str, found: object, _options: object, _signature: str | None, _returns: str | None
+    _app: Sphinx,
+    kind: str,
+    _name: str,
+    found: object,
+    _options: object,
+    _signature: str | None,
+    _returns: str | None,
 ) -> tuple[str, str] | None:
-    """A model of settings is shown without its signature: its fields are below, each with what it means."""
+    """A model of settings is shown without its signature: its fields are below, each with what it
+    means.
+    """
     return ("", "") if kind == "class" and hasattr(found, "model_fields") else None
 
 
@@ -199,8 +238,11 @@ def skipped(  # as above
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Sphinx calls it."""
-    # Types are shown where they are declared; autodoc collects each a second time for lists that are not shown.
-    vars(import_module("sphinx.ext.autodoc._dynamic._signatures"))["_record_typehints"] = lambda **_types: None
+    # Types are shown where they are declared; autodoc collects each a second time for lists that
+    # are not shown.
+    vars(import_module("sphinx.ext.autodoc._dynamic._signatures"))["_record_typehints"] = (
+        lambda **_types: None
+    )
     app.add_config_value("api_rooms", (), "env", (tuple, list))
     app.add_domain(IndexedDomain, override=True)
     app.connect("builder-inited", write_pages)

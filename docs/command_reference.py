@@ -1,4 +1,5 @@
-"""Writes the reference of commands, settings and limits out of the program, line by line, for the pages of docs/.
+"""Writes the reference of commands, settings and limits out of the program, line by line, for the
+pages of docs/.
 
 Examples are in lists, so that they are not executed as blocks of a page.
 """
@@ -48,7 +49,9 @@ def commands() -> Iterator[str]:
         yield f"`{inner.command_path} {' '.join(command.collect_usage_pieces(inner))}`\n"
         yield f"{_paragraphs(command.help or '')}\n"
         records = (each.get_help_record(inner) for each in command.params)
-        options = [(f"`{each[0]}`", " ".join(each[1].split())) for each in records if each is not None]
+        options = [
+            (f"`{each[0]}`", " ".join(each[1].split())) for each in records if each is not None
+        ]
         if options:
             yield from _table(("option", "meaning"), options)
         yield from (f"- `{example}`" for example in _examples(command.epilog or ""))
@@ -77,14 +80,19 @@ def session() -> Iterator[str]:
 
 def exit_codes() -> Iterator[str]:
     """The exit codes."""
-    yield from _table(("code", "meaning"), ((str(code), meaning) for code, meaning in MEANINGS.items()))
+    yield from _table(
+        ("code", "meaning"), ((str(code), meaning) for code, meaning in MEANINGS.items())
+    )
 
 
 def fields(root: type[Model] = Scenario) -> Iterator[str]:
     """Every field of a scenario, table by table."""
     shown: dict[tuple[tuple[str, ...], ...], str] = {}
     for table, listed in groupby(described(root), key=lambda each: each.table):
-        rows = tuple((f"`{each.name}`", _holds(each.holds), _default(each.default), each.meaning) for each in listed)
+        rows = tuple(
+            (f"`{each.name}`", _holds(each.holds), _default(each.default), each.meaning)
+            for each in listed
+        )
         if rows in shown:
             yield f"### `{table}`\n\nAs `{shown[rows]}`.\n"
             continue
@@ -97,14 +105,18 @@ def _holds(text: str) -> str:
     """The values of a field in short. Large tables are documented separately."""
     text = re.sub(r" \{ [^}]{40,} \}", " as below", text)
     text = text.replace("a whole number from 0 to 4,294,967,295", "u32")
-    return text.replace("a whole number from 1 to 4,294,967,295", "u32 > 0").replace(" of at least one, each", ", each")
+    return text.replace("a whole number from 1 to 4,294,967,295", "u32 > 0").replace(
+        " of at least one, each", ", each"
+    )
 
 
 def _default(text: str) -> str:
     return text if text in ("none", "see there") else f"`{text}`" if text else "required"
 
 
-def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]") -> Iterator[str]:
+def _table(
+    header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]"
+) -> Iterator[str]:
     yield f"| {' | '.join(header)} |"
     yield f"|{'---|' * len(header)}"
     for row in rows:
@@ -120,17 +132,26 @@ def canister_keys() -> Iterator[str]:
             yield f"`LIST` is {', '.join(f'`{each}`' for each in keys.LISTS)}.\n"
         yield from _table(("key", "value", "meaning"), list(dict.fromkeys(map(_key_row, table))))
     yield "## Codes of GenericError\n"
-    yield from _table(("code", "meaning"), [(str(code), meaning) for code, meaning in keys.CODES.items()])
+    yield from _table(
+        ("code", "meaning"), [(str(code), meaning) for code, meaning in keys.CODES.items()]
+    )
     yield "## Statistics\n"
     rows = [(f"`{prefix}`", ", ".join(names)) for prefix, names in keys.STATISTICS.items()]
     yield from _table(("prefix", "names"), rows)
 
 
 def _key_row(key: Key) -> tuple[str, str, str]:
-    """A key's name, value and meaning, with its aliases. One of a publication's lists is written `LIST`."""
+    """A key's name, value and meaning, with its aliases.
+
+    One of a publication's lists is written `LIST`.
+    """
     also = f" (also `{'`, `'.join(key.aliases)}`)" if key.aliases else ""
     which = next((each for each in LISTS if each in key.name), "LIST")
-    return f"`{key.name}`".replace(which, "LIST"), key.value, (key.meaning + also).replace(which, "LIST")
+    return (
+        f"`{key.name}`".replace(which, "LIST"),
+        key.value,
+        (key.meaning + also).replace(which, "LIST"),
+    )
 
 
 def readers() -> Iterator[str]:

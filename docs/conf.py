@@ -1,4 +1,5 @@
-"""How Sphinx builds the site: Markdown pages, the API out of docstrings, everything usable without a network.
+"""How Sphinx builds the site: Markdown pages, the API out of docstrings, everything usable without
+a network.
 
 `python3 dev.py docs` builds it with warnings as errors.
 """
@@ -20,18 +21,42 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "api_ref
 # Markdown: links to headings work, and a link that leads nowhere is a warning, so an error.
 myst_heading_anchors = 4
 
-# A button that copies a block; prompts and outputs are blocks of their own, so a block is copied whole.
+# A button that copies a block; prompts and outputs are blocks of their own, so a block is copied
+# whole.
 copybutton_selector = "div:not(.no-copybutton) > div.highlight > pre"
 
 # The API: one page for each package, out of docstrings, in the order of the source.
 api_rooms = (
-    *("primitives", "trie", "xcm", "runtime", "collator", "emulator", "spark_audit", "testing", "node", "database"),
-    *("serving", "events", "prism", "distributor", "icrc72", "client", "laboratory", "explorer", "cli"),
+    *(
+        "primitives",
+        "trie",
+        "xcm",
+        "runtime",
+        "collator",
+        "emulator",
+        "spark_audit",
+        "testing",
+        "node",
+        "database",
+    ),
+    *(
+        "serving",
+        "events",
+        "prism",
+        "distributor",
+        "icrc72",
+        "client",
+        "laboratory",
+        "explorer",
+        "cli",
+    ),
 )
 default_role = "code"  # docstrings write `names` as Markdown does
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-autodoc_use_type_comments = False  # there are none, and each function would be parsed again for them
+autodoc_use_type_comments = (
+    False  # there are none, and each function would be parsed again for them
+)
 add_module_names = False
 toc_object_entries = False
 
@@ -40,7 +65,11 @@ html_title = f"pubsub-emulator {VERSION}"
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
-html_show_search_summary = False  # would fetch pages, which a browser refuses where the site is opened from a folder
+html_show_search_summary = (
+    False  # would fetch pages, which a browser refuses where the site is opened from a folder
+)
 
 exclude_patterns = ["_build"]
-suppress_warnings = ["ref.python"]  # two rooms may each have a `Session`; a type in a signature links to either
+suppress_warnings = [
+    "ref.python"
+]  # two rooms may each have a `Session`; a type in a signature links to either

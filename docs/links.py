@@ -1,7 +1,9 @@
-"""Checks a built site as a reader meets it, from a folder and without a network: `python docs/links.py SITE`.
+"""Checks a built site as a reader meets it, from a folder and without a network: `python
+docs/links.py SITE`.
 
-Every link within the site leads to a file that is there and, where it has one, to an anchor that is there. No page
-loads anything from elsewhere. Links to the outside are not followed; `python3 dev.py docs --external` does.
+Every link within the site leads to a file that is there and, where it has one, to an anchor that is
+there. No page loads anything from elsewhere. Links to the outside are not followed; `python3 dev.py
+docs --external` does.
 """
 
 import sys
@@ -10,7 +12,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-LOADS: Final = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
+LOADS: Final = {
+    "script": "src",
+    "img": "src",
+    "link": "href",
+    "iframe": "src",
+    "source": "src",
+    "object": "data",
+}
 """Tags that fetch something for the page itself."""
 
 

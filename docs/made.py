@@ -1,4 +1,5 @@
-"""Fills the parts of pages that code writes, where `[made: NAME](made.py)` stands, when the site is built.
+"""Fills the parts of pages that code writes, where `[made: NAME](made.py)` stands, when the site is
+built.
 
 `.venv/bin/python docs/made.py scenarios` prints `docs/scenarios.md` so.
 """
@@ -21,7 +22,11 @@ _MARK: Final = re.compile(r"\[made: ([a-z0-9-]+)\]\(made\.py\)")
 
 def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
     """The functions that write parts, by name; each gives lines."""
-    sys.path[:0] = [each for each in (str(ROOT), str(ROOT / "docs"), str(ROOT / "tests")) if each not in sys.path]
+    sys.path[:0] = [
+        each
+        for each in (str(ROOT), str(ROOT / "docs"), str(ROOT / "tests"))
+        if each not in sys.path
+    ]
     from command_reference import MADE  # noqa: PLC0415  # after the path
     from node_methods import methods  # noqa: PLC0415  # as above
     from table_columns import columns  # noqa: PLC0415  # as above
@@ -54,7 +59,10 @@ def calls() -> Iterator[str]:
         for kind in runtime.kinds:
             for call in calls_of(kind):
                 said = (getattr(kind, call.name).__doc__ or "").partition("\n\n")[0]
-                yield f"| `{kind.pallet}` {kind.pallet.index} | `{call.name}` {call.index} | {' '.join(said.split())} |"
+                yield (
+                    f"| `{kind.pallet}` {kind.pallet.index} | `{call.name}` {call.index} |"
+                    f" {' '.join(said.split())} |"
+                )
         yield ""
 
 
@@ -64,23 +72,36 @@ def xcm_others() -> Iterator[str]:
     from pubsub_emulator.xcm.instructions import Instruction  # noqa: PLC0415  # as above
 
     executed = re.findall(
-        r"`(\w+)`", (executor.__doc__ or "").partition("Executed here:")[2].partition("Everything")[0]
+        r"`(\w+)`",
+        (executor.__doc__ or "").partition("Executed here:")[2].partition("Everything")[0],
     )
-    others = {at: kind.__name__ for at, kind in Instruction.VARIANTS.items() if kind.__name__ not in executed}
+    others = {
+        at: kind.__name__
+        for at, kind in Instruction.VARIANTS.items()
+        if kind.__name__ not in executed
+    }
     yield ", ".join(f"{at} `{name}`" for at, name in sorted(others.items())) + "."
 
 
 def distributor_calls() -> Iterable[str]:
     """The table of a distributor's calls, by its description."""
-    from pubsub_emulator.distributor.service.openapi import ANYWHERE, document  # noqa: PLC0415  # after the path
+    from pubsub_emulator.distributor.service.openapi import (  # noqa: PLC0415  # after the path
+        ANYWHERE,
+        document,
+    )
 
     found = document(distributor=True)
     yield from ("| call | what it does | answers |", "|---|---|---|")
     for path, item in found["paths"].items():
         if path.startswith(("/api/v2/", "/health", "/livez", "/metrics", "/openapi.json")):
             for method in sorted({"get", "post", "delete"} & item.keys()):
-                codes = [f"`{each}`" for each in item[method]["responses"] if int(each) not in ANYWHERE]
-                yield f"| `{method.upper()} {path}` | {item[method]['summary']} | {', '.join(codes)} |"
+                codes = [
+                    f"`{each}`" for each in item[method]["responses"] if int(each) not in ANYWHERE
+                ]
+                yield (
+                    f"| `{method.upper()} {path}` | {item[method]['summary']} |"
+                    f" {', '.join(codes)} |"
+                )
 
 
 def distributor_steps() -> Iterable[str]:
@@ -111,11 +132,16 @@ def _kinds(models: Iterable[type[BaseModel]], tag: str) -> Iterator[str]:
 
 def prism_cheats() -> Iterable[str]:
     """The tables of cheats of a PRISM server: what each does, and as what the audit finds it."""
-    from pubsub_emulator.prism.cheats import CHEATS, STATUS_CHEATS  # noqa: PLC0415  # after the path
+    from pubsub_emulator.prism.cheats import (  # noqa: PLC0415  # after the path
+        CHEATS,
+        STATUS_CHEATS,
+    )
 
     for head, cheats in (("cheat", CHEATS), ("cheat of channel 7", STATUS_CHEATS)):
         yield from (f"| {head} | what the server does | found as |", "|---|---|---|")
-        yield from (f"| `{each.name}` | {each.words} | {each.found_as} |" for each in cheats.values())
+        yield from (
+            f"| `{each.name}` | {each.words} | {each.found_as} |" for each in cheats.values()
+        )
         yield ""
 
 
@@ -132,36 +158,58 @@ def fixture_fields() -> Iterable[str]:
 
 
 def worked_cases() -> Iterator[str]:
-    """The fixtures of `tests/vectors/worked`, valid ones first, each with the steps of the verifier of `examples/`."""
+    """The fixtures of `tests/vectors/worked`, valid ones first, each with the steps of the verifier
+    of `examples/`.
+    """
     verifier = runpy.run_path(str(VERIFIER))
-    fixtures = [json.loads(path.read_bytes()) for path in sorted((ROOT / "tests/vectors/worked").glob("*.json"))]
+    fixtures = [
+        json.loads(path.read_bytes())
+        for path in sorted((ROOT / "tests/vectors/worked").glob("*.json"))
+    ]
     order = (None, *verifier["VERDICTS"])
     walks: dict[tuple[str, ...], int] = {}
-    for number, fixture in enumerate(sorted(fixtures, key=lambda each: order.index(each["expected"]["verdict"])), 1):
+    for number, fixture in enumerate(
+        sorted(fixtures, key=lambda each: order.index(each["expected"]["verdict"])), 1
+    ):
         outcome = verifier["judged"](fixture)
         found, steps = verifier["expected"](outcome), tuple(outcome.walk.steps)
         same = walks.setdefault(steps, number)
-        walk = (f"The walk is that of case {same}.",) if same < number else ("```text", *steps, "```")
+        walk = (
+            (f"The walk is that of case {same}.",) if same < number else ("```text", *steps, "```")
+        )
         yield from (f"## {number}. {fixture['name']}", "", fixture["about"], "", *walk, "")
         for offence in found["evidence"]:
-            subject = ", ".join(f"`{part[2:]}`" if len(part) <= 66 else "a node" for part in offence["subject"])
+            subject = ", ".join(
+                f"`{part[2:]}`" if len(part) <= 66 else "a node" for part in offence["subject"]
+            )
             yield from (f"Verdict: `{offence['verdict']}`. Subject: {subject or 'none'}.", "")
         if not found["evidence"]:
-            at = "none" if found["cursor"] is None else f"publisher {found['cursor'][0]}, `{found['cursor'][1][2:]}`"
-            said = f"The walk used {found['used']:,} bytes; cursor: {at}. Deliveries: {len(found['deliveries'])}."
+            at = (
+                "none"
+                if found["cursor"] is None
+                else f"publisher {found['cursor'][0]}, `{found['cursor'][1][2:]}`"
+            )
+            said = (
+                f"The walk used {found['used']:,} bytes; cursor: {at}. Deliveries:"
+                f" {len(found['deliveries'])}."
+            )
             yield from (f"{said} Post-state root: `{found['post_state_root'][2:]}`.", "")
 
 
 def parachain_items() -> Iterable[str]:
     """The table of the storage items of a parachain that the verifier of `examples/` names."""
-    from pubsub_emulator.runtime.parachain.pallets import PARACHAIN  # noqa: PLC0415  # after the path
+    from pubsub_emulator.runtime.parachain.pallets import (  # noqa: PLC0415  # after the path
+        PARACHAIN,
+    )
 
     named = VERIFIER.read_text(encoding="utf-8")
     yield from ("| item | prefix | keys | value | meaning |", "|---|---|---|---|---|")
     for name, item in PARACHAIN.items.items():
         if f'"{item.item}"' in named:
             keys = ", ".join(f"`{hasher}` {codec.name}" for hasher, codec in item.key_parts)
-            yield f"| `{name}` | `{item.prefix.hex()}` | {keys} | `{item.codec.name}` | {item.docs} |"
+            yield (
+                f"| `{name}` | `{item.prefix.hex()}` | {keys} | `{item.codec.name}` | {item.docs} |"
+            )
 
 
 def subscriber_events() -> Iterable[str]:
@@ -171,7 +219,10 @@ def subscriber_events() -> Iterable[str]:
     yield from ("| variant | event | fields | meaning |", "|---|---|---|---|")
     for variant, event in sorted(events.DataProcessed.PALLET.events.items()):
         fields = ", ".join(f"{name} `{codec.name}`" for name, codec in event.CODECS)
-        yield f"| {variant} | `{event.__name__}` | {fields} | {' '.join((event.__doc__ or '').split())} |"
+        yield (
+            f"| {variant} | `{event.__name__}` | {fields} |"
+            f" {' '.join((event.__doc__ or '').split())} |"
+        )
 
 
 def page_of(name: str, text: str) -> str:
@@ -188,7 +239,9 @@ def filled(text: str) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Have Sphinx fill every page that it reads, and write code and tests beside the rules of those that have some."""
+    """Have Sphinx fill every page that it reads, and write code and tests beside the rules of those
+    that have some.
+    """
 
     def read(_app: Any, name: str, source: list[str]) -> None:
         source[0] = page_of(name, source[0])
@@ -206,7 +259,9 @@ def main(names: list[str]) -> int:
 
     prepare_streams()
     folder = ROOT / "docs"
-    pages = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md"))
+    pages = sorted(
+        path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md")
+    )
     for name in names:
         if name not in pages:
             hint = near_to(name, pages, "`ls docs` shows all")

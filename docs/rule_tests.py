@@ -1,4 +1,6 @@
-"""The code and the tests of each rule, for the pages of rules: a docstring or a test's name has the rule's number."""
+"""The code and the tests of each rule, for the pages of rules: a docstring or a test's name has the
+rule's number.
+"""
 
 import ast
 import re
@@ -8,7 +10,14 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PAGES: Final = ("protocol", "events-rules", "prism-rules", "distributor-rules", "node-rules", "icrc72-rules")
+PAGES: Final = (
+    "protocol",
+    "events-rules",
+    "prism-rules",
+    "distributor-rules",
+    "node-rules",
+    "icrc72-rules",
+)
 BENCHES: Final = {
     "ND-32": ("python -m bench.node", "python -m bench --only node:"),
     "ND-33": ("python -m bench --only node:", "python -m bench.node_soak"),
@@ -18,7 +27,8 @@ RULE: Final = r"(?:PS|AU|EV|PR|ID|ND|IC|RP)-\d+|[IR]\d+"
 _PARAGRAPH: Final = re.compile(rf"^\*\*({RULE})\.\*\* .+\n", re.MULTILINE)
 _IN_NAME: Final = re.compile(r"(?:^|_)(?:(ps|au|ev|pr|id|nd|ic|rp)_?|([ir]))(\d+)[a-g]?(?=_|$)")
 _IN_TEXT: Final = re.compile(
-    r"\b(PS-|AU-|EV-|PR-|ID-|ND-|IC-|RP-|[IR](?=\d))(\d+)(?: to (?:PS-|AU-|EV-|PR-|ID-|ND-|IC-|RP-|[IR])(\d+))?\b"
+    r"\b(PS-|AU-|EV-|PR-|ID-|ND-|IC-|RP-|[IR](?=\d))(\d+)(?: to"
+    r" (?:PS-|AU-|EV-|PR-|ID-|ND-|IC-|RP-|[IR])(\d+))?\b"
 )
 
 
@@ -28,7 +38,9 @@ def rules_in(page: str) -> list[str]:
 
 
 def rules_of_name(name: str) -> Iterator[str]:
-    """`test_ps52_x`, `test_ps_52_x` and `test_x_ic_30b` are about PS-52 and IC-30, `test_i7_x` about invariant I7."""
+    """`test_ps52_x`, `test_ps_52_x` and `test_x_ic_30b` are about PS-52 and IC-30, `test_i7_x`
+    about invariant I7.
+    """
     for kind, letter, number in _IN_NAME.findall(name):
         yield f"{kind.upper()}-{number}" if kind else f"{letter.upper()}{number}"
 
@@ -40,10 +52,14 @@ def rules_of_text(text: str) -> Iterator[str]:
 
 
 Places = dict[str, dict[str, list[str]]]
-"""For each rule the files that name it, with the names inside; there are none if the file's docstring alone has it."""
+"""For each rule the files that name it, with the names inside; there are none if the file's
+docstring alone has it.
+"""
 
 
-def _named(folder: str, pattern: str, names: Callable[[ast.AST], Iterator[tuple[str, Iterable[str]]]]) -> Places:
+def _named(
+    folder: str, pattern: str, names: Callable[[ast.AST], Iterator[tuple[str, Iterable[str]]]]
+) -> Places:
     found: Places = {}
     for path in sorted((ROOT / folder).rglob(pattern)):
         place = path.relative_to(ROOT / folder).as_posix()
@@ -95,7 +111,9 @@ def _listed(rule: str, found: Places) -> list[str]:
 
 def tests_of(rule: str) -> str:
     """Where a rule is tested, or measured."""
-    return ", ".join([*(f"`{command}`" for command in BENCHES.get(rule, ())), *_listed(rule, tests_by_rule())])
+    return ", ".join(
+        [*(f"`{command}`" for command in BENCHES.get(rule, ())), *_listed(rule, tests_by_rule())]
+    )
 
 
 def code_of(rule: str) -> str:
@@ -108,6 +126,8 @@ def with_places(page: str) -> str:
 
     def places(found: re.Match[str]) -> str:
         code = code_of(found[1])
-        return f"{found[0]}\n" + f"- code: {code}\n" * bool(code) + f"- tests: {tests_of(found[1])}\n"
+        return (
+            f"{found[0]}\n" + f"- code: {code}\n" * bool(code) + f"- tests: {tests_of(found[1])}\n"
+        )
 
     return _PARAGRAPH.sub(places, page)

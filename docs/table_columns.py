@@ -1,4 +1,6 @@
-"""Writes every table and column of histories and audits, in the words of their schemas, for docs/tables.md."""
+"""Writes every table and column of histories and audits, in the words of their schemas, for
+docs/tables.md.
+"""
 
 from collections import Counter
 
@@ -33,7 +35,9 @@ COMMON_FROM = 3
 
 def common() -> dict[tuple[str, str], int]:
     """The columns, by name and meaning, that many tables have, in the order of their first use."""
-    counted = Counter((column.name, column.doc) for table in TABLES.values() for column in table.columns)
+    counted = Counter(
+        (column.name, column.doc) for table in TABLES.values() for column in table.columns
+    )
     return {column: count for column, count in counted.items() if count >= COMMON_FROM}
 
 
@@ -44,7 +48,9 @@ def described_before(table: Table) -> dict[str, list[Column]]:
     for column in table.columns:
         if (column.name, column.doc) not in common():
             for other in earlier:
-                if any((each.name, each.doc) == (column.name, column.doc) for each in other.columns):
+                if any(
+                    (each.name, each.doc) == (column.name, column.doc) for each in other.columns
+                ):
                     found.setdefault(other.name, []).append(column)
                     break
     return found
@@ -57,15 +63,28 @@ def type_of(column: Column) -> str:
 
 def described(table: Table) -> str:
     """One table as the page shows it."""
-    where = ", row groups by chain" if table.name in HISTORY_TABLES and "chain" in table.partitions else ""
+    where = (
+        ", row groups by chain"
+        if table.name in HISTORY_TABLES and "chain" in table.partitions
+        else ""
+    )
     shared = [column for column in table.columns if (column.name, column.doc) in common()]
     lines = [f"### `{table.name}`, version {table.version}", ""]
     lines += [f"{table.doc} Unique by {', '.join(table.key)}{where}.", ""]
     for where_else, columns in {"Common columns": shared, **described_before(table)}.items():
         source = where_else if columns is shared else f"As in `{where_else}`"
         if columns:
-            lines += [f"{source}: {', '.join(f'`{column.name}` {type_of(column)}' for column in columns)}.", ""]
-    elsewhere = [*shared, *(column for columns in described_before(table).values() for column in columns)]
+            lines += [
+                (
+                    f"{source}:"
+                    f" {', '.join(f'`{column.name}` {type_of(column)}' for column in columns)}."
+                ),
+                "",
+            ]
+    elsewhere = [
+        *shared,
+        *(column for columns in described_before(table).values() for column in columns),
+    ]
     lines += ["| column | type | |", "|---|---|---|"]
     for column in table.columns:
         if column not in elsewhere:

@@ -12,16 +12,21 @@ censor = CollatorSettings(strategies=("omit-publisher", "as-if-unchanged", "with
 for censors in range(4):
     collators = (*(censor for _ in range(censors)), *exchange.collators[censors:])
     changed = exchange.model_copy(update={"collators": collators})
-    simulation, metrics = Simulation(scenario.model_copy(update={"subscribers": (changed,)})), Metrics()
+    simulation, metrics = (
+        Simulation(scenario.model_copy(update={"subscribers": (changed,)})),
+        Metrics(),
+    )
     refused = believed = 0
     while simulation.network.number < scenario.relay_blocks:
         step = simulation.step()
         metrics.note(simulation.network, step)
         refused += len(step.refused)
-        believed += sum(record.strategy is not None and record.refusal is None for record in step.records)
+        believed += sum(
+            record.strategy is not None and record.refusal is None for record in step.records
+        )
     waits = metrics.subscribers[EXCHANGE].latency
     print(
-        f"{censors} of 4 censor: {refused} blocks refused, {believed} believed; {waits.total()} deliveries, "
-        f"{sum(wait * count for wait, count in waits.items()) / waits.total():.2f} relay blocks after the publish on "
-        f"average, {max(waits)} at most"
+        f"{censors} of 4 censor: {refused} blocks refused, {believed} believed; {waits.total()}"
+        f" deliveries, {sum(wait * count for wait, count in waits.items()) / waits.total():.2f}"
+        f" relay blocks after the publish on average, {max(waits)} at most"
     )

@@ -1,4 +1,6 @@
-"""A stream of a node's blocks into findings: an alert for each block that cheats, also after the stream was stopped."""
+"""A stream of a node's blocks into findings: an alert for each block that cheats, also after the
+stream was stopped.
+"""
 
 import asyncio
 import re
@@ -12,13 +14,27 @@ from pyspark.sql import DataFrame
 from pubsub_emulator.client import connect
 from pubsub_emulator.spark_audit import register, session
 
-NODE = [sys.executable, "-m", "pubsub_emulator", "serve", "oracle", "--port", "0", "--build", "manual", "--dev"]
+NODE = [
+    sys.executable,
+    "-m",
+    "pubsub_emulator",
+    "serve",
+    "oracle",
+    "--port",
+    "0",
+    "--build",
+    "manual",
+    "--dev",
+]
 
 
 def alert(findings: DataFrame, _batch: int) -> None:
     """Tell of each finding of a batch; a pager or a table would be told here."""
     for row in findings.orderBy("number").collect():
-        print(f"  alert: relay block {row.number} refused block {row.chain_number} of {row.chain}: {row.verdict}")
+        print(
+            f"  alert: relay block {row.number} refused block {row.chain_number} of {row.chain}:"
+            f" {row.verdict}"
+        )
 
 
 async def ask(url: str, method: str, *params: object) -> None:
@@ -27,8 +43,13 @@ async def ask(url: str, method: str, *params: object) -> None:
         await rpc.call(method, *params)
 
 
-with TemporaryDirectory() as folder, subprocess.Popen(NODE, stdout=subprocess.PIPE, text=True) as node:  # noqa: S603  # our own
-    url = next(found.group() for line in node.stdout or () if (found := re.search(r"ws://\S+", line)))
+with (
+    TemporaryDirectory() as folder,
+    subprocess.Popen(NODE, stdout=subprocess.PIPE, text=True) as node,
+):  # our own
+    url = next(
+        found.group() for line in node.stdout or () if (found := re.search(r"ws://\S+", line))
+    )
     spark = session(master="local[1]")
     register(spark)
     for cheats in (False, True):
@@ -38,7 +59,9 @@ with TemporaryDirectory() as folder, subprocess.Popen(NODE, stdout=subprocess.PI
         asyncio.run(ask(url, "dev_newBlock", {"count": 6}))
         blocks = spark.readStream.format("pubsub_node").option("table", "candidates").load(url)
         stream = blocks.filter("verdict IS NOT NULL").writeStream.foreachBatch(alert)
-        stream = stream.option("checkpointLocation", str(Path(folder) / "offsets")).trigger(availableNow=True)
+        stream = stream.option("checkpointLocation", str(Path(folder) / "offsets")).trigger(
+            availableNow=True
+        )
         stream.start().awaitTermination()  # the next one goes on where it ended
     spark.stop()
     node.terminate()

@@ -11,7 +11,11 @@ quiet: dict[int, list[int]] = {}
 news: dict[int, list[int]] = {}
 while simulation.network.number < scenario.relay_blocks:
     for record in simulation.step().records:
-        if record.outcome is not None and record.outcome.ledger.publishers and record.included_at > 10:
+        if (
+            record.outcome is not None
+            and record.outcome.ledger.publishers
+            and record.included_at > 10
+        ):
             ledger = record.outcome.ledger
             kind = news if record.outcome.deliveries else quiet
             kind.setdefault(record.chain, []).append(ledger.used - ledger.map_charges)
@@ -20,4 +24,7 @@ print("bytes charged to a block for ring roots, at median")
 for subscriber in scenario.subscribers:
     unchanged, changed = median(quiet[subscriber.para]), median(news[subscriber.para])
     count = len(news[subscriber.para])
-    print(f"  {subscriber.name}: {unchanged:,.0f} when none changed, {changed:,.0f} when one did ({count} blocks)")
+    print(
+        f"  {subscriber.name}: {unchanged:,.0f} when none changed, {changed:,.0f} when one did"
+        f" ({count} blocks)"
+    )

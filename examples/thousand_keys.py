@@ -12,9 +12,15 @@ def read(scenario: Scenario) -> None:
         for record in simulation.step().records:
             if record.chain == 3000 and record.outcome is not None and record.outcome.deliveries:
                 ledger, plan = record.outcome.ledger, record.outcome.plan
-                sizes = f"messages {ledger.messages_bytes:,}, budget {ledger.budget:,}, used {ledger.used:,}"
+                sizes = (
+                    f"messages {ledger.messages_bytes:,}, budget {ledger.budget:,}, used"
+                    f" {ledger.used:,}"
+                )
                 end = "" if plan.cursor is None else ", then stopped"
-                print(f"  relay block {record.included_at}: {sizes}; {len(record.outcome.deliveries)} keys{end}")
+                print(
+                    f"  relay block {record.included_at}: {sizes}; {len(record.outcome.deliveries)}"
+                    f" keys{end}"
+                )
 
 
 loaded = load_scenario(Path(__file__).with_suffix(".toml"))

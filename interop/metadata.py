@@ -18,7 +18,9 @@ PARA = ParaId(2000)
 def main(folder: Path) -> None:
     """Write `relay-vN.scale` and `para-vN.scale` into `folder`, which is created."""
     spec = RuntimeSpec(PARA, {}, accounts=True)
-    network = Network(NetworkConfig(relay=RelayConfig(accounts=True), parachains=(ParachainConfig(spec),)))
+    network = Network(
+        NetworkConfig(relay=RelayConfig(accounts=True), parachains=(ParachainConfig(spec),))
+    )
     relay, para = network.relay, network.parachain(PARA)
     chains = {
         "relay": At(relay.runtime, relay.header, relay.state, relay.header.hash()),

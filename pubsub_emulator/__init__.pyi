@@ -1,4 +1,5 @@
-# The names of the package: the only list of them, for type checkers, editors and `__init__.py` alike.
+# The names of the package: the only list of them, for type checkers, editors and `__init__.py`
+# alike.
 
 from .cli.session import Session as Session
 from .client.fork import open_fork as open_fork
@@ -56,7 +57,9 @@ from .runtime.framework.hashers import Twox64Concat as Twox64Concat
 from .runtime.framework.items import StorageDoubleMap as StorageDoubleMap
 from .runtime.framework.pallet import Pallet as Pallet
 from .runtime.framework.storage import Storage as Storage
-from .runtime.pallet_pubsub import Config as PubsubConfig  # noqa: F401  # another name than in its module
+from .runtime.pallet_pubsub import (
+    Config as PubsubConfig,  # noqa: F401  # another name than in its module
+)
 from .runtime.pallet_subscriber.config import CachePolicy as CachePolicy
 from .runtime.pallet_subscriber.config import RuntimeSpec as RuntimeSpec
 from .runtime.pallet_subscriber.handler import HandlerContext as HandlerContext

@@ -1,4 +1,5 @@
-"""For every test: hypothesis budgets by name, fixtures of servers, one worker for each server, ids that are unique.
+"""For every test: hypothesis budgets by name, fixtures of servers, one worker for each server, ids
+that are unique.
 
 A run needs the core, pytest and hypothesis. A fixture whose library is missing is unknown.
 """
@@ -13,7 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-_SERVERS = {"browser": "playwright", "postgres": "psycopg", "redis_server": "redis", "spark": "pyspark"}
+_SERVERS = {
+    "browser": "playwright",
+    "postgres": "psycopg",
+    "redis_server": "redis",
+    "spark": "pyspark",
+}
 """Modules of fixtures, and the library that each needs."""
 
 pytest_plugins = [f"support.{module}" for module, library in _SERVERS.items() if find_spec(library)]
@@ -25,10 +31,13 @@ _PATIENT: dict[str, Any] = {
 }
 # Hypothesis loads a profile of its own where CI is set. None of these may inherit from that one.
 _PLAIN = settings.get_profile("default")
-settings.register_profile("ci", _PLAIN, **_PATIENT, max_examples=50, derandomize=True, database=None)
+settings.register_profile(
+    "ci", _PLAIN, **_PATIENT, max_examples=50, derandomize=True, database=None
+)
 settings.register_profile("dev", _PLAIN, **_PATIENT, max_examples=50)
 settings.register_profile("long", _PLAIN, **_PATIENT, max_examples=5000)
-# A mutation run asks whether a test fails, and nothing else: to shrink each failure took most of its time.
+# A mutation run asks whether a test fails, and nothing else: to shrink each failure took most of
+# its time.
 settings.register_profile(
     "mutation",
     settings.get_profile("ci"),
@@ -38,30 +47,44 @@ settings.register_profile(
     report_multiple_bugs=False,
 )
 _USUAL = "ci" if os.environ.get("CI") else "dev"
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _USUAL))  # docs/testing.md says what each is for
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", _USUAL)
+)  # docs/testing.md says what each is for
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """What to do about the browser."""
     group = parser.getgroup("browser")
-    group.addoption("--no-browser", action="store_true", help="leave out the tests that open pages in a browser")
+    group.addoption(
+        "--no-browser", action="store_true", help="leave out the tests that open pages in a browser"
+    )
     parser.getgroup("clients").addoption(
-        "--clients", action="store_true", help="run the scenarios of real clients too, which come from package indexes"
+        "--clients",
+        action="store_true",
+        help="run the scenarios of real clients too, which come from package indexes",
     )
     parser.getgroup("worlds").addoption(
-        "--worlds", action="store_true", help="run what needs chains of other makers too, which npm brings"
+        "--worlds",
+        action="store_true",
+        help="run what needs chains of other makers too, which npm brings",
     )
     parser.getgroup("canisters").addoption(
-        "--canisters", action="store_true", help="run the canisters that `dev.py canisters` has built, too"
+        "--canisters",
+        action="store_true",
+        help="run the canisters that `dev.py canisters` has built, too",
     )
-    group.addoption("--chromium", metavar="PATH", help="a Chromium to test with, instead of the one the tests bring")
+    group.addoption(
+        "--chromium",
+        metavar="PATH",
+        help="a Chromium to test with, instead of the one the tests bring",
+    )
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name bytes and text in hexadecimal digits if pytest would escape them.
 
-    pytest escapes the ids that it has made once more when tests are collected again in the same process, as mutmut
-    does. It does not find tests whose ids have a backslash then.
+    pytest escapes the ids that it has made once more when tests are collected again in the same
+    process, as mutmut does. It does not find tests whose ids have a backslash then.
     """
     raw = val.encode("utf-8", "surrogatepass") if isinstance(val, str) else val
     if not isinstance(raw, bytes):
@@ -73,12 +96,19 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 def pytest_configure(config: pytest.Config) -> None:
     """A run that decides whether a change lands leaves nothing out."""
     if config.getoption("--no-browser") and os.environ.get("CI"):
-        raise pytest.UsageError("--no-browser is for a desk: where CI is set, pages are tested as well")
+        raise pytest.UsageError(
+            "--no-browser is for a desk: where CI is set, pages are tested as well"
+        )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Jobs of their own run these: real clients, chains of other makers, canisters that were built."""
-    apart = collection_path.name in {"clients", "worlds", "canisters"} and collection_path.parent.name == "tests"
+    """Jobs of their own run these: real clients, chains of other makers, canisters that were
+    built.
+    """
+    apart = (
+        collection_path.name in {"clients", "worlds", "canisters"}
+        and collection_path.parent.name == "tests"
+    )
     return True if apart and not config.getoption(f"--{collection_path.name}") else None
 
 
@@ -96,8 +126,9 @@ def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each server one worker of pytest-xdist, and files with slow tests the first places: none is left for the
-    end."""
+    """Give each server one worker of pytest-xdist, and files with slow tests the first places: none
+    is left for the end.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
     if not hasattr(config, "workerinput"):
@@ -117,13 +148,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="--no-browser"))
         groups = {str(mark.args[0]) for mark in item.iter_markers("xdist_group")}
         if groups and config.getoption("loadgroup", default=False) and hasattr(item, "id"):
-            # What pytest-xdist 3.8 does itself, but to an attribute that pytest 9.2 no longer reads.
+            # What pytest-xdist 3.8 does itself, but to an attribute that pytest 9.2 no longer
+            # reads.
             group = min(groups, key=lambda name: (name != "spark", name))
             item._id = type(item.id).parse(f"{item.nodeid}@{group}")
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Turn a skip into a failure if CI is set: nobody would notice that a tool or a library is missing there."""
+    """Turn a skip into a failure if CI is set: nobody would notice that a tool or a library is
+    missing there.
+    """
     if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
@@ -140,7 +174,9 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Refuse in CI that a file skips all its tests while it is imported, as `pytest.importorskip` does."""
+    """Refuse in CI that a file skips all its tests while it is imported, as `pytest.importorskip`
+    does.
+    """
     report = yield
     _refuse_skip(report)
     return report

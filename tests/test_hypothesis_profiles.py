@@ -1,4 +1,6 @@
-"""Hypothesis looks for new examples at a desk, remembers those that failed, and repeats itself only where CI is set."""
+"""Hypothesis looks for new examples at a desk, remembers those that failed, and repeats itself only
+where CI is set.
+"""
 
 import ast
 import os
@@ -22,10 +24,19 @@ print(settings().max_examples, settings().derandomize, kept, settings().print_bl
 
 def profile(variables: dict[str, str]) -> str:
     """Load the profiles in a process of its own, and return the settings in force there."""
-    inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "HYPOTHESIS_PROFILE"}}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"CI", "HYPOTHESIS_PROFILE"}
+    }
     environment = {**inherited, "PYTHONPATH": os.pathsep.join((str(TESTS), str(ROOT))), **variables}
     ended = subprocess.run(
-        [sys.executable, "-c", SHOW], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SHOW],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return ended.stdout.strip()
 
@@ -41,7 +52,9 @@ def profile(variables: dict[str, str]) -> str:
     ],
     ids=["a desk", "CI", "ci by name", "dev by name in CI", "long by name in CI"],
 )
-def test_examples_are_new_at_a_desk_and_the_same_where_ci_is_set(variables: dict[str, str], shown: str) -> None:
+def test_examples_are_new_at_a_desk_and_the_same_where_ci_is_set(
+    variables: dict[str, str], shown: str
+) -> None:
     assert profile(variables) == shown
 
 
@@ -62,7 +75,11 @@ def test_no_test_overrides_what_a_profile_decides() -> None:
             decided = keyword.arg in {"database", "derandomize", "print_blob"}
             forgetful = keyword.arg == "phases" and "Phase.reuse" not in value
             of_tests = place.startswith("tests/")
-            fixed = of_tests and keyword.arg == "max_examples" and isinstance(keyword.value, ast.Constant)
+            fixed = (
+                of_tests
+                and keyword.arg == "max_examples"
+                and isinstance(keyword.value, ast.Constant)
+            )
             if decided or forgetful or fixed:
                 overriding.append(f"{place} {keyword.arg}={value}")
     assert overriding == []

@@ -1,12 +1,13 @@
 """Builds the canisters of this folder from source into `build/canisters` of the checkout.
 
-Motoko's compiler is npm's package `motoko`, brought into `.venv/canisters` once; it needs no network when it runs. The
-canister in Rust needs cargo with the target `wasm32-unknown-unknown`; a machine of Debian where rustup does not bring
-the target builds Rust's library from Debian's sources.
+Motoko's compiler is npm's package `motoko`, brought into `.venv/canisters` once; it needs no
+network when it runs. The canister in Rust needs cargo with the target `wasm32-unknown-unknown`; a
+machine of Debian where rustup does not bring the target builds Rust's library from Debian's
+sources.
 
-With `--collect` only those in Motoko are built, into `build/collected`, with a heap that is collected after each
-message: the emulation copies the memory of a canister before each message, and without that an orchestrator of a long
-story has 256 MiB.
+With `--collect` only those in Motoko are built, into `build/collected`, with a heap that is
+collected after each message: the emulation copies the memory of a canister before each message, and
+without that an orchestrator of a long story has 256 MiB.
 """
 
 import os
@@ -49,7 +50,9 @@ def main() -> int:
 
 def run(*words: str | Path, folder: Path = HERE, **environment: str) -> int:
     """Run a program. Returns its exit code."""
-    return subprocess.run(list(map(str, words)), cwd=folder, env={**os.environ, **environment}, check=False).returncode  # noqa: S603  # named here
+    return subprocess.run(
+        list(map(str, words)), cwd=folder, env={**os.environ, **environment}, check=False
+    ).returncode  # named here
 
 
 def npm(package: str) -> int:
@@ -60,11 +63,17 @@ def npm(package: str) -> int:
 
 
 def rust() -> int:
-    """Build the subscriber in Rust, or say what is missing, which is a failure in CI. Returns the exit code."""
+    """Build the subscriber in Rust, or say what is missing, which is a failure in CI.
+
+    Returns the exit code.
+    """
     cargo, rustc = shutil.which("cargo"), shutil.which("rustc")
     if cargo is None or rustc is None:
         return lacking("cargo is")
-    words, environment = [cargo, "build", "--locked", "--release", "--quiet", "--target", TARGET], {}
+    words, environment = (
+        [cargo, "build", "--locked", "--release", "--quiet", "--target", TARGET],
+        {},
+    )
     if not Path(said(rustc, "--print", "target-libdir", "--target", TARGET)).is_dir():
         linker = next(Path(said(rustc, "--print", "sysroot")).rglob("rust-lld"), None)
         place = debian()
@@ -72,7 +81,9 @@ def rust() -> int:
             return lacking(f"the target of `rustup target add {TARGET}` is")
         words += ["-Zbuild-std=std,panic_abort"]
         environment = {"RUSTC": str(place / "bin" / "rustc"), "RUSTC_BOOTSTRAP": "1"}
-        environment["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, (place / "lib", *place.glob("lib/*-linux-gnu"))))
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(
+            map(str, (place / "lib", *place.glob("lib/*-linux-gnu")))
+        )
         environment["CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER"] = str(linker)
     made = OUT / "RustSubscriber.wasm"
     if run(*words, folder=HERE / "rust", CARGO_TARGET_DIR=str(MODULES / "target"), **environment):
@@ -92,14 +103,21 @@ def said(*words: str | Path) -> str:
     """What a program prints; nothing where there is no such program."""
     if shutil.which(words[0]) is None:
         return ""
-    return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603  # named here
+    return subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, check=False
+    ).stdout.strip()  # named here
 
 
 def debian() -> Path | None:
-    """Debian's newest Rust with sources, unpacked once into `MODULES`; `None` where Debian is not, or has none."""
+    """Debian's newest Rust with sources, unpacked once into `MODULES`; `None` where Debian is not,
+    or has none.
+    """
     place, packages = MODULES / "rust" / "usr", MODULES / "debs"
     if not (place / "bin" / "rustc").exists():
-        only = [f"--no-{each}" for each in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
+        only = [
+            f"--no-{each}"
+            for each in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
+        ]
         tree = said("apt-cache", "depends", "--recurse", *only, "rustc-web", "rust-web-src")
         names = set(re.findall(rf"^{DEBIAN}$", tree, re.MULTILINE))
         packages.mkdir(parents=True, exist_ok=True)

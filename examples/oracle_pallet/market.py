@@ -21,12 +21,15 @@ PAIR = key_from_data(b"DOT/USD")
 
 
 def market(every: int = 1, scans: int = 500) -> NetworkConfig:
-    """Three feeds, which are system parachains, and the oracle, which builds in every so many relay blocks.
+    """Three feeds, which are system parachains, and the oracle, which builds in every so many relay
+    blocks.
 
     In each of its blocks the relay chain looks at `scans` entries whether they have expired.
     """
     wanted = {ParaId(feed): (PAIR,) for feed in FEEDS}
-    chain = ParachainConfig(RuntimeSpec(ParaId(CHAIN), wanted, handler=oracle.HANDLER), pace=Pace(every=every))
+    chain = ParachainConfig(
+        RuntimeSpec(ParaId(CHAIN), wanted, handler=oracle.HANDLER), pace=Pace(every=every)
+    )
     feeds = (ParachainConfig.publisher(RuntimeSpec(ParaId(feed), {})) for feed in FEEDS)
     relay = RelayConfig(pubsub=PubsubConfig(max_ttl_scans_per_idle=scans))
     return NetworkConfig((chain, *feeds), relay)

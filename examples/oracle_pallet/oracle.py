@@ -1,8 +1,10 @@
-"""A pallet of a fictitious parachain: prices from several publishers, of which the median of the fresh ones counts.
+"""A pallet of a fictitious parachain: prices from several publishers, of which the median of the
+fresh ones counts.
 
-A quote is a u128, little endian, in millionths, published under `key_from_data(b"DOT/USD")` by each feed. Feeds say by
-the entry's lifetime how long they stand by it. Nothing calls the pallet when time passes, so it keeps until which relay
-block a quote is good, and leaves out what is over whenever it is asked.
+A quote is a u128, little endian, in millionths, published under `key_from_data(b"DOT/USD")` by each
+feed. Feeds say by the entry's lifetime how long they stand by it. Nothing calls the pallet when
+time passes, so it keeps until which relay block a quote is good, and leaves out what is over
+whenever it is asked.
 """
 
 from dataclasses import dataclass
@@ -71,10 +73,17 @@ QUOTES: Final = StorageDoubleMap(
 
 
 class Oracle:
-    """The handler: keeps fresh quotes, removes stale and deleted ones, and refuses bytes that are not a quote."""
+    """The handler: keeps fresh quotes, removes stale and deleted ones, and refuses bytes that are
+    not a quote.
+    """
 
     def on_data_updated(
-        self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
+        self,
+        context: HandlerContext,
+        publisher: ParaId,
+        key: PubsubKey,
+        value: bytes,
+        ttl_state: TtlState,
     ) -> None:
         """Take a quote, unless its time was over before it came."""
         context.consume(_WRITE)
@@ -104,6 +113,8 @@ def fresh_quotes(storage: Storage, pair: PubsubKey) -> dict[ParaId, int]:
 
 
 def price(storage: Storage, pair: PubsubKey) -> int | None:
-    """The median of the fresh quotes (the lower of two in the middle), or `None` if there are too few."""
+    """The median of the fresh quotes (the lower of two in the middle), or `None` if there are too
+    few.
+    """
     prices = fresh_quotes(storage, pair).values()
     return median_low(prices) if len(prices) >= MIN_QUOTES else None

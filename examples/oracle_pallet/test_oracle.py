@@ -1,4 +1,6 @@
-"""What the oracle promises, tested on a whole network: feeds publish, collators prove, the pallet decides."""
+"""What the oracle promises, tested on a whole network: feeds publish, collators prove, the pallet
+decides.
+"""
 
 import oracle
 import pytest
@@ -11,10 +13,14 @@ from pubsub_emulator.testing.strategies import ttls
 
 
 def busy(networks: Networks, every: int, scans: int) -> Market:
-    """A market in which a feed has quoted thirty other pairs, all of which the relay chain has to look after."""
+    """A market in which a feed has quoted thirty other pairs, all of which the relay chain has to
+    look after.
+    """
     traded = Market(networks.build(market(every, scans), "busy market").fork())
     for number in range(30):
-        traded.network.publish(FEEDS[0], key_from_data(b"another pair %d" % number), quote(1.0), ttl=1000)
+        traded.network.publish(
+            FEEDS[0], key_from_data(b"another pair %d" % number), quote(1.0), ttl=1000
+        )
     return traded
 
 
@@ -29,8 +35,12 @@ def test_one_feed_that_lies_does_not_move_the_price_beyond_the_others(opened: Ma
 
 
 @pytest.mark.parametrize("scans", [500, 1])
-def test_a_quote_counts_for_as_long_as_its_feed_stands_by_it(pubsub_networks: Networks, scans: int) -> None:
-    """Whether the relay chain deletes what expired at once, or is slow to: it looks at one of many entries a block."""
+def test_a_quote_counts_for_as_long_as_its_feed_stands_by_it(
+    pubsub_networks: Networks, scans: int
+) -> None:
+    """Whether the relay chain deletes what expired at once, or is slow to: it looks at one of many
+    entries a block.
+    """
     traded = busy(pubsub_networks, every=1, scans=scans)
     for feed in FEEDS:
         traded.quote(feed, 6.0, ttl=0 if feed == FEEDS[0] else 4)
@@ -41,13 +51,17 @@ def test_a_quote_counts_for_as_long_as_its_feed_stands_by_it(pubsub_networks: Ne
 
 
 def test_a_quote_that_comes_too_late_is_ignored(pubsub_networks: Networks) -> None:
-    """The oracle builds rarely here, and the relay chain is slow: it is shown a quote whose time is over."""
+    """The oracle builds rarely here, and the relay chain is slow: it is shown a quote whose time is
+    over.
+    """
     late = busy(pubsub_networks, every=6, scans=1)
     late.quote(FEEDS[0], 5.0, ttl=2)
     late.quote(FEEDS[1], 7.0)
     late.quote(FEEDS[2], 8.0)
     delivered = late.network.step(6)[-1].deliveries(CHAIN)
-    assert [delivery.publisher for delivery in delivered if delivery.ttl_state == TimedOut()] == [FEEDS[0]]
+    assert [delivery.publisher for delivery in delivered if delivery.ttl_state == TimedOut()] == [
+        FEEDS[0]
+    ]
     assert late.price() == 7.0
 
 
@@ -65,7 +79,9 @@ def test_what_is_no_quote_leaves_the_last_one_standing(opened: Market, value: by
     assert opened.price() == 7.1
 
 
-def test_a_collator_cannot_keep_a_price_from_the_chain(opened: Market, pubsub_cheats: Cheats) -> None:
+def test_a_collator_cannot_keep_a_price_from_the_chain(
+    opened: Market, pubsub_cheats: Cheats
+) -> None:
     opened.quote(FEEDS[0], 9.0)
     opened.quote(FEEDS[1], 9.1)
     opened.network.step(2)
@@ -90,7 +106,9 @@ def test_the_price_lies_between_quotes_that_still_stand(
     traded.network.step()
     now = traded.network.number - 1
     fresh = sorted(price for price, until in standing.values() if until > now)
-    assert traded.price() == (fresh[(len(fresh) - 1) // 2] if len(fresh) >= oracle.MIN_QUOTES else None)
+    assert traded.price() == (
+        fresh[(len(fresh) - 1) // 2] if len(fresh) >= oracle.MIN_QUOTES else None
+    )
 
 
 def test_twenty_blocks_of_prices_stay_as_cheap_to_prove_as_they_were(

@@ -1,4 +1,6 @@
-"""What does caching nodes instead of hashes cost the parachain's own state, and what does it save in proofs?"""
+"""What does caching nodes instead of hashes cost the parachain's own state, and what does it save
+in proofs?
+"""
 
 from dataclasses import replace
 

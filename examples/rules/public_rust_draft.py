@@ -13,13 +13,17 @@ def runtime(spec):
 
 @rule
 def checks(verdicts):
-    """`process_proof` is not called by the parachain system: nobody looks for omitted or unused nodes."""
+    """`process_proof` is not called by the parachain system: nobody looks for omitted or unused
+    nodes.
+    """
     return tuple(each for each in verdicts if each not in {"OmittedBelowBudget", "UnusedNodes"})
 
 
 @rule
 def roots(before, after):
-    """The processed roots are overwritten by those that changed in this block; the others are forgotten."""
+    """The processed roots are overwritten by those that changed in this block; the others are
+    forgotten.
+    """
     return {para: root for para, root in after.items() if before.get(para) != root}
 
 

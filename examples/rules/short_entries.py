@@ -17,4 +17,8 @@ def encode(value, ttl, inserted):
 def decode(data):
     middle = 1 + (data[0] >> 4)
     end = middle + (data[0] & 15)
-    return data[end:], int.from_bytes(data[middle:end], "little"), int.from_bytes(data[1:middle], "little")
+    return (
+        data[end:],
+        int.from_bytes(data[middle:end], "little"),
+        int.from_bytes(data[1:middle], "little"),
+    )

@@ -1,11 +1,12 @@
-"""A subscriber's verifier in one file, which docs/verifier.md shows; it shares no code with the emulator.
+"""A subscriber's verifier in one file, which docs/verifier.md shows; it shares no code with the
+emulator.
 
-    python verifier.py                  cases on standard input, one answer per line: `pubsub fuzz --verifier`
-    python verifier.py FILE…            fixtures: judged, and compared with what each expects
-    python verifier.py --explain FILE…  the same, with each step of the walk
+    python verifier.py                  cases on standard input, one answer per line: `pubsub fuzz
+    --verifier` python verifier.py FILE…            fixtures: judged, and compared with what each
+    expects python verifier.py --explain FILE…  the same, with each step of the walk
 
-Sections are in the page's order: SCALE, hashes and keys, tries, candidate, runtime, state, static keys, walk, caches,
-root calls, execution, checks.
+Sections are in the page's order: SCALE, hashes and keys, tries, candidate, runtime, state, static
+keys, walk, caches, root calls, execution, checks.
 """
 
 import json
@@ -97,7 +98,11 @@ class Reader:
         start = self.at
         first = self.uint(1)
         mode = first & 3
-        value = self.uint((first >> 2) + 4) if mode == 3 else (self.uint((0, 1, 3)[mode]) << 8 | first) >> 2
+        value = (
+            self.uint((first >> 2) + 4)
+            if mode == 3
+            else (self.uint((0, 1, 3)[mode]) << 8 | first) >> 2
+        )
         if compact(value) != self.data[start : self.at] or value >= 1 << 32:
             raise self.wrong("a compact integer is not in its shortest form, or too large", start)
         return value
@@ -106,7 +111,9 @@ class Reader:
         start = self.at
         value = self.compact()
         if value > len(self.data) - self.at:
-            raise self.wrong(f"{value} elements, but {len(self.data) - self.at} bytes are left", start)
+            raise self.wrong(
+                f"{value} elements, but {len(self.data) - self.at} bytes are left", start
+            )
         return value
 
     def bytes(self) -> bytes:
@@ -146,7 +153,13 @@ def hash32(data: bytes) -> bytes:
 
 
 _M = (1 << 64) - 1
-_P = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+_P = (
+    0x9E3779B185EBCA87,
+    0xC2B2AE3D27D4EB4F,
+    0x165667B19E3779F9,
+    0x85EBCA77C2B2AE63,
+    0x27D4EB2F165667C5,
+)
 
 
 def _rotl(value: int, bits: int) -> int:
@@ -166,7 +179,9 @@ def xxh64(data: bytes, seed: int) -> int:
                 word = data[at + 8 * lane : at + 8 * lane + 8]
                 lanes[lane] = _round(lanes[lane], int.from_bytes(word, "little"))
             at += 32
-        value = sum(_rotl(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _M
+        value = (
+            sum(_rotl(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _M
+        )
         for lane in lanes:
             value = ((value ^ _round(0, lane)) * _P[0] + _P[3]) & _M
     else:
@@ -259,22 +274,37 @@ def _parse(reader: Reader) -> Node | None:
             raise reader.wrong("padding is not zero", reader.at - (count + 1) // 2)
         digits = digits[1:]
     if kind in (0x40, 0x20):
-        return Node(digits, (VALUE, reader.bytes()) if kind == 0x40 else (DETACHED, reader.take(32)), None)
+        return Node(
+            digits, (VALUE, reader.bytes()) if kind == 0x40 else (DETACHED, reader.take(32)), None
+        )
     bitmap = reader.uint(2)
     if not bitmap:
         raise reader.wrong("a branch without children", reader.at - 2)
-    value = (VALUE, reader.bytes()) if kind == 0xC0 else (DETACHED, reader.take(32)) if kind == 0x10 else None
-    return Node(digits, value, {nibble: reader.bytes() for nibble in range(16) if bitmap >> nibble & 1})
+    value = (
+        (VALUE, reader.bytes())
+        if kind == 0xC0
+        else (DETACHED, reader.take(32))
+        if kind == 0x10
+        else None
+    )
+    return Node(
+        digits, value, {nibble: reader.bytes() for nibble in range(16) if bitmap >> nibble & 1}
+    )
 
 
 def step(data: bytes, key: str, depth: int) -> tuple[str, bytes, int]:
-    """One step: what a node says about a key whose first `depth` nibbles led to it, and the depth after it."""
+    """One step: what a node says about a key whose first `depth` nibbles led to it, and the depth
+    after it.
+    """
     node = parse(data)
     if node is None:
         return ABSENT, b"", depth
     rest = key[depth:]
     if not rest.startswith(node.partial):
-        same = next((at for at, (a, b) in enumerate(zip(rest, node.partial, strict=False)) if a != b), len(rest))
+        same = next(
+            (at for at, (a, b) in enumerate(zip(rest, node.partial, strict=False)) if a != b),
+            len(rest),
+        )
         return ABSENT, b"", depth + same
     end = depth + len(node.partial)
     if end == len(key):
@@ -297,7 +327,9 @@ def packed(digits: str) -> bytes:
     return bytes.fromhex("0" * (len(digits) & 1) + digits)
 
 
-def build(entries: dict[bytes, bytes], layout: int, nodes: dict[bytes, bytes] | None = None) -> bytes:
+def build(
+    entries: dict[bytes, bytes], layout: int, nodes: dict[bytes, bytes] | None = None
+) -> bytes:
     """The root of a trie; `nodes` gets its nodes and detached values by hash."""
     nodes = {} if nodes is None else nodes
     rows = sorted((key.hex(), value) for key, value in entries.items())
@@ -306,7 +338,9 @@ def build(entries: dict[bytes, bytes], layout: int, nodes: dict[bytes, bytes] | 
     return hash32(root)
 
 
-def _node(rows: list[tuple[str, bytes]], depth: int, layout: int, nodes: dict[bytes, bytes]) -> bytes:
+def _node(
+    rows: list[tuple[str, bytes]], depth: int, layout: int, nodes: dict[bytes, bytes]
+) -> bytes:
     first, last = rows[0][0], rows[-1][0]
     shared = depth
     while shared < len(first) and shared < len(last) and first[shared] == last[shared]:
@@ -337,7 +371,13 @@ def _node(rows: list[tuple[str, bytes]], depth: int, layout: int, nodes: dict[by
         bitmap |= 1 << int(nibble, 16)
         references += vec(child)
         start = end
-    return head(*kind, len(partial)) + packed(partial) + bitmap.to_bytes(2, "little") + (value or b"") + references
+    return (
+        head(*kind, len(partial))
+        + packed(partial)
+        + bitmap.to_bytes(2, "little")
+        + (value or b"")
+        + references
+    )
 
 
 def follow(root: bytes, key: bytes, get: Callable[[bytes], bytes]) -> tuple[str, bytes, int]:
@@ -377,19 +417,34 @@ class Header(NamedTuple):
 
     def encode(self, *, sealed: bool = True) -> bytes:
         digest = encode_digest([entry for entry in self.digest if sealed or entry[0] != 5])
-        return self.parent_hash + compact(self.number) + self.state_root + self.extrinsics_root + digest
+        return (
+            self.parent_hash
+            + compact(self.number)
+            + self.state_root
+            + self.extrinsics_root
+            + digest
+        )
 
     def slot(self) -> int | None:
         found = [data for kind, engine, data in self.digest if (kind, engine) == (6, b"aura")]
-        return int.from_bytes(found[0], "little") if len(found) == 1 and len(found[0]) == 8 else None
+        return (
+            int.from_bytes(found[0], "little") if len(found) == 1 and len(found[0]) == 8 else None
+        )
 
 
 def encode_digest(digest: list[tuple[int, bytes, bytes]]) -> bytes:
-    return compact(len(digest)) + b"".join(bytes((kind,)) + engine + vec(data) for kind, engine, data in digest)
+    return compact(len(digest)) + b"".join(
+        bytes((kind,)) + engine + vec(data) for kind, engine, data in digest
+    )
 
 
 def read_header(reader: Reader) -> Header:
-    parent, number, state, extrinsics = reader.take(32), reader.compact(), reader.take(32), reader.take(32)
+    parent, number, state, extrinsics = (
+        reader.take(32),
+        reader.compact(),
+        reader.take(32),
+        reader.take(32),
+    )
     start = reader.at
     count = reader.count()
     if count > 256:
@@ -523,7 +578,10 @@ def _read_spec(reader: Reader) -> Spec:
 
 def possible(before: Spec, after: Spec) -> bool:
     """Whether a runtime may replace another."""
-    if (after.para, after.accounts) != (before.para, before.accounts) or after.handler not in ("observe", "store"):
+    if (after.para, after.accounts) != (before.para, before.accounts) or after.handler not in (
+        "observe",
+        "store",
+    ):
         return False
     share = after.max_pov_size * 85 // 100
     if share <= MINIMUM if after.reserve_minimum else after.max_pov_size - share < MINIMUM + 65_536:
@@ -538,7 +596,10 @@ def possible(before: Spec, after: Spec) -> bool:
     rows = -(-k // 16) * 800 + 72 * k if after.cache == SLOTS else 160 * k
     paths = (after.max_depth or 65) * (564 + c)
     maps = 2 * (165 + 36 * len(after.subscriptions))
-    return structure + (2 * k - 1) * c + rows + 16 * 564 + maps + paths + after.max_item() + 160 <= MINIMUM
+    return (
+        structure + (2 * k - 1) * c + rows + 16 * 564 + maps + paths + after.max_item() + 160
+        <= MINIMUM
+    )
 
 
 # State
@@ -562,7 +623,11 @@ Row = tuple[bytes, int, int]
 
 
 def read_roots(data: bytes | None) -> dict[int, bytes]:
-    return {} if data is None else decoded("the roots", data, lambda reader: reader.map(lambda: reader.take(32)))
+    return (
+        {}
+        if data is None
+        else decoded("the roots", data, lambda reader: reader.map(lambda: reader.take(32)))
+    )
 
 
 def encode_roots(roots: dict[int, bytes]) -> bytes:
@@ -581,13 +646,19 @@ def encode_info(info: tuple[int, int, int]) -> bytes:
 def read_stale(data: bytes | None) -> list[tuple[int, int]]:
     if data is None:
         return []
-    return decoded("the stale generations", data, lambda reader: reader.each(lambda: (reader.uint(4), reader.uint(4))))
+    return decoded(
+        "the stale generations",
+        data,
+        lambda reader: reader.each(lambda: (reader.uint(4), reader.uint(4))),
+    )
 
 
 def encode_stale(waiting: list[tuple[int, int]]) -> bytes | None:
     if not waiting:
         return None
-    return compact(len(waiting)) + b"".join(u32(para) + u32(generation) for para, generation in waiting)
+    return compact(len(waiting)) + b"".join(
+        u32(para) + u32(generation) for para, generation in waiting
+    )
 
 
 def read_row(data: bytes | None) -> Row | None:
@@ -658,7 +729,11 @@ class Statics:
 def paras(data: bytes | None) -> list[int]:
     """Senders or recipients; none if they do not decode."""
     try:
-        return [] if data is None else decoded("senders", data, lambda reader: reader.each(lambda: reader.uint(4)))
+        return (
+            []
+            if data is None
+            else decoded("senders", data, lambda reader: reader.each(lambda: reader.uint(4)))
+        )
     except Undecodable:
         return []
 
@@ -668,7 +743,9 @@ def channel_head(data: bytes | None) -> bytes:
     if data is None or len(data) <= 52:
         return Z
     try:
-        return decoded("a channel", data[20:-32], lambda reader: reader.take(32) if reader.flag() else Z)
+        return decoded(
+            "a channel", data[20:-32], lambda reader: reader.take(32) if reader.flag() else Z
+        )
     except Undecodable:
         return Z
 
@@ -687,7 +764,9 @@ def read_statics(para: int, read: Callable[[bytes], bytes | None]) -> Statics:
     read(item("Paras", "UpgradeRestrictionSignal") + me)
     channels = item("Hrmp", "HrmpChannels")
     for sender in senders:
-        out.hrmp_heads[sender] = channel_head(read(channels + twox64_concat(u32(sender) + u32(para))))
+        out.hrmp_heads[sender] = channel_head(
+            read(channels + twox64_concat(u32(sender) + u32(para)))
+        )
     for recipient in recipients:
         read(channels + twox64_concat(u32(para) + u32(recipient)))
     out.complete = True
@@ -778,7 +857,9 @@ def same_nibbles(a: str, b: str) -> int:
 
 @lru_cache(maxsize=256)
 def layout_of(keys: tuple[bytes, ...]) -> Layout:
-    """The slots of keys: each range of six or more makes a row, with a slot for each nibble where it parts."""
+    """The slots of keys: each range of six or more makes a row, with a slot for each nibble where
+    it parts.
+    """
     texts = [key.hex() for key in keys]
     out = Layout([], [], [{} for _ in keys], [])
     for at, text in enumerate(texts):
@@ -809,7 +890,9 @@ def layout_of(keys: tuple[bytes, ...]) -> Layout:
 class Walk:
     """One walk over the relay state; after `run`, what it found."""
 
-    def __init__(self, before: State, spec: Spec, relay_root: bytes, proof: list[bytes], weight: int) -> None:
+    def __init__(
+        self, before: State, spec: Spec, relay_root: bytes, proof: list[bytes], weight: int
+    ) -> None:
         self.before = before
         self.spec = spec
         self.relay_root = relay_root
@@ -848,7 +931,9 @@ class Walk:
         return self.used + more <= self.last_start
 
     def take(self, name: bytes, key: bytes, what: str) -> bytes:
-        """The bytes of a hash, free: those taken before, else those of the proof, else the walk misses it."""
+        """The bytes of a hash, free: those taken before, else those of the proof, else the walk
+        misses it.
+        """
         if name not in self.taken:
             if name not in self.source:
                 self.missing = name, key
@@ -877,7 +962,9 @@ class Walk:
         self.note(f"charge {amount} for {what}: {self.used} used")
 
     def settle(self) -> None:
-        """Charge what the record's paths in the state's trie cost beyond all charges and the allowance; never stops."""
+        """Charge what the record's paths in the state's trie cost beyond all charges and the
+        allowance; never stops.
+        """
         if not self.spec.metered or len(self._record) == self._settled:
             return
         for key in list(self._record)[self._settled :]:
@@ -908,7 +995,9 @@ class Walk:
 
     def static(self, key: bytes) -> bytes | None:
         try:
-            kind, payload, _ = follow(self.relay_root, key, lambda name: self.take(name, key, "static node"))
+            kind, payload, _ = follow(
+                self.relay_root, key, lambda name: self.take(name, key, "static node")
+            )
         except BadNode:
             return None
         if kind == DETACHED:
@@ -916,14 +1005,18 @@ class Walk:
         return payload if kind == VALUE else None
 
     def pre_state(self, messages: Messages) -> None:
-        """The two maps, changed publishers, at most 100 rows of stale caches, and what root calls read."""
+        """The two maps, changed publishers, at most 100 rows of stale caches, and what root calls
+        read.
+        """
         roots, hashes = self.row(sub("ProcessedRoots")), self.row(sub("SubscriptionHash"))
         self.charge(len(roots or b"") + len(hashes or b"") + 2 * ROW, "the two maps")
         self.charged = self.used
         self.roots = read_roots(roots)
         known = read_roots(hashes)
         mine = {para: set_hash(keys) for para, keys in self.spec.subscriptions.items()}
-        self.changed = [para for para in sorted({*known, *mine}) if known.get(para) != mine.get(para)]
+        self.changed = [
+            para for para in sorted({*known, *mine}) if known.get(para) != mine.get(para)
+        ]
         keys: list[bytes] = []
         finished = 0
         for para, generation in read_stale(self.row(sub("StaleCaches"))):
@@ -946,17 +1039,23 @@ class Walk:
             known_rows = len(self._record)
             for key in read:
                 self.row(key)
-            more = sum(ROW + len(value or b"") for value in list(self._record.values())[known_rows:])
+            more = sum(
+                ROW + len(value or b"") for value in list(self._record.values())[known_rows:]
+            )
             self.charge(more, "a root call")
             self.charged += more
             self.calls_run += 1
 
     def rotation(self) -> Iterator[tuple[int, int, int]]:
         """Ranges of keys (publisher, from, to), from the cursor around to the cursor."""
-        enabled = [p for p in self.spec.subscriptions if self.row(sub("DisabledPublishers", p)) is None]
+        enabled = [
+            p for p in self.spec.subscriptions if self.row(sub("DisabledPublishers", p)) is None
+        ]
         self.settle()
         stored = self.row(sub("ProcessingCursor"))
-        para, key = (0, b"") if stored is None else (int.from_bytes(stored[:4], "little"), stored[4:])
+        para, key = (
+            (0, b"") if stored is None else (int.from_bytes(stored[:4], "little"), stored[4:])
+        )
         first = sum(each < para for each in enabled)
         keys = self.spec.subscriptions
         split = 0
@@ -994,7 +1093,9 @@ class Walk:
     def top_path(self, publisher: Publisher) -> None:
         """The way to the child root, each node of which is read."""
         key = b":child_storage:default:pubsub" + u32(publisher.para)
-        kind, payload, _ = follow(self.relay_root, key, lambda name: self.read(name, key, "top path"))
+        kind, payload, _ = follow(
+            self.relay_root, key, lambda name: self.read(name, key, "top path")
+        )
         if kind == ABSENT:
             publisher.root = EMPTY_ROOT
         elif kind == VALUE and len(payload) == 32:
@@ -1004,7 +1105,9 @@ class Walk:
         publisher.unchanged = publisher.trusted and self.roots.get(publisher.para) == publisher.root
 
     def items(self, publisher: Publisher, low: int, high: int) -> None:
-        """Resolve the keys of a range in order; charges for own rows and the cache count as charged."""
+        """Resolve the keys of a range in order; charges for own rows and the cache count as
+        charged.
+        """
         publisher.high = high
         if self.spec.cache == NODES and self.room():
             self.row(sub("CacheInfo", publisher.para))
@@ -1025,7 +1128,9 @@ class Walk:
         key, slots = publisher.keys[at], self.spec.cache == SLOTS
         digits = key.hex()
         rule = SlotRule(self, publisher, at) if slots else None
-        node: bytes = b"\x00" if publisher.root == EMPTY_ROOT else publisher.walked[publisher.root or Z]
+        node: bytes = (
+            b"\x00" if publisher.root == EMPTY_ROOT else publisher.walked[publisher.root or Z]
+        )
         depth, above = 0, 1
         while True:
             kind, payload, depth = step(node, digits, depth)
@@ -1068,13 +1173,21 @@ class Walk:
             return
         data = payload if kind == VALUE else self.read(entry_hash, key, "value")
         try:
-            entry = decoded("an entry", data, lambda reader: (reader.bytes(), reader.uint(4), reader.uint(4)))
+            entry = decoded(
+                "an entry", data, lambda reader: (reader.bytes(), reader.uint(4), reader.uint(4))
+            )
         except Undecodable:
             raise Disabled(1) from None
         self.changes.append(Change(publisher.para, key, entry_hash, entry))
 
     def fetch(  # noqa: PLR0917  # five inputs
-        self, publisher: Publisher, at: int, name: bytes, depth: int, above: int, rule: "SlotRule | None"
+        self,
+        publisher: Publisher,
+        at: int,
+        name: bytes,
+        depth: int,
+        above: int,
+        rule: "SlotRule | None",
     ) -> bytes | None:
         """The child node; `None` if nothing changed below it."""
         if self.spec.max_depth is not None and above >= self.spec.max_depth:
@@ -1175,7 +1288,10 @@ class Walk:
     # Policy slots
 
     def covers(self, publisher: Publisher, at: int, index: int, name: bytes) -> int:
-        """How many keys the slot settles: those from `at` to the range's end, if it has this hash. Notes it as seen."""
+        """How many keys the slot settles: those from `at` to the range's end, if it has this hash.
+
+        Notes it as seen.
+        """
         slot = layout_of(publisher.keys).slots[index]
         if not publisher.trusted:
             publisher.seen[index] = name
@@ -1222,12 +1338,16 @@ class SlotRule:
         return self.known
 
     def absent(self, depth: int) -> None:
-        """An absent key: the slots below are empty tries, and the shallowest may have been so before."""
+        """An absent key: the slots below are empty tries, and the shallowest may have been so
+        before.
+        """
         below = sorted(deep for deep in self.places if deep > depth)
         for deep in below[1:]:
             self.publisher.seen[self.places[deep]] = EMPTY_ROOT
         if below:
-            self.known = self.walk.covers(self.publisher, self.at, self.places[below[0]], EMPTY_ROOT)
+            self.known = self.walk.covers(
+                self.publisher, self.at, self.places[below[0]], EMPTY_ROOT
+            )
 
 
 def leaf(digits: str, entry_hash: bytes) -> bytes:
@@ -1258,7 +1378,9 @@ def stays(before: Spec, after: Spec, para: int) -> bool:
     """Whether delivered rows keep their form."""
     if SLOTS not in (before.cache, after.cache):
         return True
-    return before.cache == after.cache and before.subscriptions.get(para) == after.subscriptions.get(para)
+    return before.cache == after.cache and before.subscriptions.get(
+        para
+    ) == after.subscriptions.get(para)
 
 
 def carried(before: Spec, after: Spec) -> list[tuple[int, bytes]]:
@@ -1272,7 +1394,9 @@ def carried(before: Spec, after: Spec) -> list[tuple[int, bytes]]:
     ]
 
 
-def planned_calls(state: State, spec: Spec, messages: Messages) -> Iterator[tuple[int, list[bytes]]]:
+def planned_calls(
+    state: State, spec: Spec, messages: Messages
+) -> Iterator[tuple[int, list[bytes]]]:
     """Of each root call: about how many rows it reads, and their keys."""
     for _, message in messages:
         found = root_call(message)
@@ -1280,7 +1404,11 @@ def planned_calls(state: State, spec: Spec, messages: Messages) -> Iterator[tupl
             rows = carried(spec, found)
             every = sorted({*spec.subscriptions, *found.subscriptions})
             different = spec.cache != found.cache
-            gone = [p for p in every if different or spec.subscriptions.get(p) != found.subscriptions.get(p)]
+            gone = [
+                p
+                for p in every
+                if different or spec.subscriptions.get(p) != found.subscriptions.get(p)
+            ]
             keys = [delivered_key(spec, para, key) for para, key in rows]
             yield len(rows) + len(gone), [*keys, *(sub("CacheInfo", para) for para in gone)]
             spec = found if possible(spec, found) else spec
@@ -1300,12 +1428,18 @@ def chain(head_before: bytes, messages: Messages) -> bytes:
     return head_before
 
 
-def leads_to(before: bytes, messages: Messages, target: bytes, last: int | None, relay_number: int) -> bytes:
-    """A queue's head; that of a channel opened anew, with no message before the last relay parent, begins at zeros."""
+def leads_to(
+    before: bytes, messages: Messages, target: bytes, last: int | None, relay_number: int
+) -> bytes:
+    """A queue's head; that of a channel opened anew, with no message before the last relay parent,
+    begins at zeros.
+    """
     found = chain(before, messages)
     if found == target or before == Z:
         return found
-    fresh = last is not None and relay_number > last and all(sent_at > last for sent_at, _ in messages)
+    fresh = (
+        last is not None and relay_number > last and all(sent_at > last for sent_at, _ in messages)
+    )
     return target if fresh and chain(Z, messages) == target else found
 
 
@@ -1316,7 +1450,9 @@ def last_relay_parent(state: State) -> int | None:
 
 def downward_head(state: State, block: Candidate, statics: Statics) -> bytes:
     before = state.get(item("ParachainSystem", "LastDmqMqcHead")) or Z
-    return leads_to(before, block.downward, statics.dmq_head, last_relay_parent(state), block.relay_number)
+    return leads_to(
+        before, block.downward, statics.dmq_head, last_relay_parent(state), block.relay_number
+    )
 
 
 def horizontal_heads(state: State, block: Candidate, statics: Statics) -> dict[int, bytes]:
@@ -1328,7 +1464,9 @@ def horizontal_heads(state: State, block: Candidate, statics: Statics) -> dict[i
         if target is None:
             out[sender] = chain(known, messages)
         else:
-            out[sender] = leads_to(known, messages, target, last_relay_parent(state), block.relay_number)
+            out[sender] = leads_to(
+                known, messages, target, last_relay_parent(state), block.relay_number
+            )
     return out
 
 
@@ -1345,7 +1483,9 @@ class Delivery:
 class Execution:
     """The writes of a block."""
 
-    def __init__(self, state: State, spec: Spec, parent: Header, block: Candidate, walk: Walk) -> None:
+    def __init__(
+        self, state: State, spec: Spec, parent: Header, block: Candidate, walk: Walk
+    ) -> None:
         self.state = state
         self.spec = spec
         self.parent = parent
@@ -1359,7 +1499,9 @@ class Execution:
         self.system()
         self.messages()
         self.subscriber()
-        calls = [found for _, message in self.block.downward if (found := root_call(message)) is not None]
+        calls = [
+            found for _, message in self.block.downward if (found := root_call(message)) is not None
+        ]
         for found in calls[: self.walk.calls_run]:
             if isinstance(found, Spec):
                 self.set_code(found)
@@ -1376,10 +1518,15 @@ class Execution:
     def system(self) -> None:
         header, parent = self.block.header, hash32(self.parent.encode())
         self.state.put(item("System", "Number"), u32(header.number))
-        self.state.put(item("System", "Digest"), encode_digest([entry for entry in header.digest if entry[0] != 5]))
+        self.state.put(
+            item("System", "Digest"),
+            encode_digest([entry for entry in header.digest if entry[0] != 5]),
+        )
         self.state.put(item("System", "ParentHash"), parent)
         if header.number > 0:
-            self.state.put(item("System", "BlockHash") + twox64_concat(u32(header.number - 1)), parent)
+            self.state.put(
+                item("System", "BlockHash") + twox64_concat(u32(header.number - 1)), parent
+            )
         self.state.put(item("System", "BlockWeight"), None)
 
     def messages(self) -> None:
@@ -1390,7 +1537,11 @@ class Execution:
             state.put(key, found)
         key = item("ParachainSystem", "LastHrmpMqcHeads")
         every = horizontal_heads(state, self.block, statics)
-        heads = {sender: each for sender, each in every.items() if sender in statics.hrmp_heads and each != Z}
+        heads = {
+            sender: each
+            for sender, each in every.items()
+            if sender in statics.hrmp_heads and each != Z
+        }
         if heads != read_roots(state.get(key)):
             state.put(key, encode_roots(heads))
 
@@ -1439,7 +1590,10 @@ class Execution:
         return True
 
     def keep_nodes(self, publisher: Publisher) -> bool:
-        """Remove the nodes that left, or abandon the generation; add those walked. Whether the bytes fit."""
+        """Remove the nodes that left, or abandon the generation; add those walked.
+
+        Whether the bytes fit.
+        """
         state, para = self.state, publisher.para
         stored = info = read_info(state.get(sub("CacheInfo", para)))
         hits = publisher.hits
@@ -1448,7 +1602,11 @@ class Execution:
             if gone is not None and info[1] - len(gone) == len(hits):
                 for name in gone:
                     state.put(generation_prefix(para, info[0]) + name, None)
-                info = info[0], info[1] - len(gone), info[2] - sum(cost(len(node)) for node in gone.values())
+                info = (
+                    info[0],
+                    info[1] - len(gone),
+                    info[2] - sum(cost(len(node)) for node in gone.values()),
+                )
             else:
                 info = self.abandon(para, info)
                 hits = set()
@@ -1466,7 +1624,9 @@ class Execution:
         return True
 
     def keep_slots(self, publisher: Publisher) -> None:
-        """Write the hash seen at each slot whose keys are all done, and zeros at others that were walked."""
+        """Write the hash seen at each slot whose keys are all done, and zeros at others that were
+        walked.
+        """
         layout = layout_of(publisher.keys)
         done: dict[int, int] = {}
         counts = dict(publisher.covered)
@@ -1482,7 +1642,9 @@ class Execution:
         for index, count in done.items():
             slot = layout.slots[index]
             width = layout.rows[slot.row][1]
-            row = rows.setdefault(slot.row, bytearray(publisher.rows.get(slot.row, bytes(32 * width))))
+            row = rows.setdefault(
+                slot.row, bytearray(publisher.rows.get(slot.row, bytes(32 * width)))
+            )
             seen = publisher.seen.get(index, Z) if count == slot.high - slot.low else Z
             row[32 * slot.place : 32 * slot.place + 32] = seen
         for number, row in rows.items():
@@ -1536,7 +1698,10 @@ class Execution:
         for _ in range(finished):
             (para, _), *waiting = waiting
             info = sub("CacheInfo", para)
-            if all(other != para for other, _ in waiting) and not read_info(self.state.get(info))[1]:
+            if (
+                all(other != para for other, _ in waiting)
+                and not read_info(self.state.get(info))[1]
+            ):
                 self.state.put(info, None)
         self.state.put(sub("StaleCaches"), encode_stale(waiting))
 
@@ -1550,7 +1715,9 @@ class Execution:
         self.drop(para, keys)
 
     def call(self, index: int, para: int) -> None:
-        """Run `clear_publisher_cache`, `redeliver` or `enable_publisher`; one with nothing to do has no event."""
+        """Run `clear_publisher_cache`, `redeliver` or `enable_publisher`; one with nothing to do
+        has no event.
+        """
         state = self.state
         keys = read_spec(state.get(b":code") or b"").subscriptions.get(para, ())
         if index == 2:
@@ -1563,18 +1730,25 @@ class Execution:
             clear_delivered(state, para, keys)
             self.events.append(b"\x06" + u32(para))
             return
-        cached = read_info(state.get(sub("CacheInfo", para)))[1] or state.under(sub("CacheSlots", para))
+        cached = read_info(state.get(sub("CacheInfo", para)))[1] or state.under(
+            sub("CacheSlots", para)
+        )
         if cached or para in read_roots(state.get(sub("ProcessedRoots"))):
             self.forget(para, keys)
             self.events.append(b"\x05" + u32(para))
 
     def set_code(self, after: Spec) -> None:
-        """Put another runtime: carry delivered rows over, drop caches of another policy or other keys."""
+        """Put another runtime: carry delivered rows over, drop caches of another policy or other
+        keys.
+        """
         state = self.state
         before = read_spec(state.get(b":code") or b"")
         if not possible(before, after):
             return
-        rows = [(para, key, get_delivered(state, before, para, key)) for para, key in carried(before, after)]
+        rows = [
+            (para, key, get_delivered(state, before, para, key))
+            for para, key in carried(before, after)
+        ]
         for para, keys in before.subscriptions.items():
             if not stays(before, after, para):
                 clear_delivered(state, para, keys)
@@ -1585,7 +1759,9 @@ class Execution:
         for para, key, row in rows:
             if row is not None:
                 put_delivered(state, after, para, key, row)
-        for para in sorted({*read_roots(state.get(sub("SubscriptionHash"))), *before.subscriptions}):
+        for para in sorted(
+            {*read_roots(state.get(sub("SubscriptionHash"))), *before.subscriptions}
+        ):
             keys = before.subscriptions.get(para, ())
             if before.cache != after.cache:
                 self.drop(para, keys)
@@ -1635,7 +1811,9 @@ def signed(key: bytes, message: bytes, signature: bytes) -> bool:
     return True
 
 
-def seal_offences(authorities: list[bytes], parent: Header, block: Candidate, slot_now: int) -> Iterator[Offence]:
+def seal_offences(
+    authorities: list[bytes], parent: Header, block: Candidate, slot_now: int
+) -> Iterator[Offence]:
     """The subject of a wrong signature is the first authority that did sign, else the signature."""
     header, slot = block.header, block.header.slot()
     if slot is None or [entry[:2] for entry in header.digest] != [(6, b"aura"), (5, b"aura")]:
@@ -1652,7 +1830,9 @@ def seal_offences(authorities: list[bytes], parent: Header, block: Candidate, sl
         yield Offence("BadSeal", [header.extrinsics_root])
 
 
-def header_offences(state: State, spec: Spec, parent: Header, block: Candidate) -> Iterator[Offence]:
+def header_offences(
+    state: State, spec: Spec, parent: Header, block: Candidate
+) -> Iterator[Offence]:
     header, parent_hash = block.header, hash32(parent.encode())
     if header.parent_hash != parent_hash or header.number != parent.number + 1:
         yield Offence("BadParent", [header.parent_hash, parent_hash])
@@ -1687,7 +1867,11 @@ def message_offences(state: State, block: Candidate, statics: Statics) -> Iterat
 
 
 def judge(
-    parent: Header, entries: dict[bytes, bytes], block: Candidate, relay_root: bytes | None, slot_now: int
+    parent: Header,
+    entries: dict[bytes, bytes],
+    block: Candidate,
+    relay_root: bytes | None,
+    slot_now: int,
 ) -> Outcome:
     """All offences of a candidate, in order, and what executing it gives."""
     state, before = State(entries), State(entries)
@@ -1696,8 +1880,13 @@ def judge(
         if key not in entries:
             raise BadCase(f"pre_state: {what} is missing")
     spec = read_spec(entries[b":code"])
-    authorities = decoded("the authorities", entries[keys], lambda reader: reader.each(lambda: reader.take(32)))
-    offences = [*seal_offences(authorities, parent, block, slot_now), *header_offences(before, spec, parent, block)]
+    authorities = decoded(
+        "the authorities", entries[keys], lambda reader: reader.each(lambda: reader.take(32))
+    )
+    offences = [
+        *seal_offences(authorities, parent, block, slot_now),
+        *header_offences(before, spec, parent, block),
+    ]
     walk, execution, post = None, None, None
     if relay_root is None:
         offences.append(Offence("RootMismatch", []))
@@ -1710,7 +1899,11 @@ def judge(
             offences += message_offences(before, block, walk.statics)
         if walk.missing is not None:
             name, key = walk.missing
-            found = ("RootMismatch", [name]) if name == relay_root else ("OmittedBelowBudget", [name, key])
+            found = (
+                ("RootMismatch", [name])
+                if name == relay_root
+                else ("OmittedBelowBudget", [name, key])
+            )
             offences.append(Offence(*found))
         else:
             unused = [name for name in walk.source if name not in walk.taken]
@@ -1761,13 +1954,18 @@ def hexed(data: bytes) -> str:
 
 def parent_header(case: Any) -> Header:
     try:
-        return decoded("parent_header", raw("parent_header", part(case, "parent_header", str)), read_header)
+        return decoded(
+            "parent_header", raw("parent_header", part(case, "parent_header", str)), read_header
+        )
     except Undecodable as why:
         raise BadCase(str(why)) from None
 
 
 def judged(case: Any) -> Outcome:
-    """The outcome of a case or fixture. Raises `Undecodable` for the candidate, `BadCase` for all else."""
+    """The outcome of a case or fixture.
+
+    Raises `Undecodable` for the candidate, `BadCase` for all else.
+    """
     block = read_candidate(raw("candidate", part(case, "candidate", str)))
     parent = parent_header(case)
     entries = {}
@@ -1779,7 +1977,9 @@ def judged(case: Any) -> Outcome:
     slot = part(case, "relay.slot_now", int)
     root = part(case, "relay", dict).get("storage_root")
     try:
-        return judge(parent, entries, block, None if root is None else raw("relay.storage_root", root), slot)
+        return judge(
+            parent, entries, block, None if root is None else raw("relay.storage_root", root), slot
+        )
     except Undecodable as why:
         raise BadCase(f"pre_state: {why}") from None
 
@@ -1791,7 +1991,11 @@ def answer(case: Any) -> dict[str, Any]:
         outcome = judged(case)
     except Undecodable as why:
         return {"id": name, "undecodable": str(why)}
-    out = {"id": name, "judged": VERDICTS, "offences": [offence.verdict for offence in outcome.offences]}
+    out = {
+        "id": name,
+        "judged": VERDICTS,
+        "offences": [offence.verdict for offence in outcome.offences],
+    }
     if not outcome.offences and outcome.post_state_root is not None:
         out["post_state_root"] = hexed(outcome.post_state_root)
     return out
@@ -1800,12 +2004,19 @@ def answer(case: Any) -> dict[str, Any]:
 def expected(outcome: Outcome) -> dict[str, Any]:
     """The field `expected` of a fixture."""
     refused = bool(outcome.offences)
-    root = outcome.pre_state_root if refused or outcome.post_state_root is None else outcome.post_state_root
+    root = (
+        outcome.pre_state_root
+        if refused or outcome.post_state_root is None
+        else outcome.post_state_root
+    )
     walk = None if refused else outcome.walk
     cursor = None if walk is None else walk.cursor
     return {
         "verdict": outcome.offences[0].verdict if refused else None,
-        "evidence": [{"verdict": each.verdict, "subject": list(map(hexed, each.subject))} for each in outcome.offences],
+        "evidence": [
+            {"verdict": each.verdict, "subject": list(map(hexed, each.subject))}
+            for each in outcome.offences
+        ],
         "post_state_root": hexed(root),
         "deliveries": [
             {
@@ -1822,19 +2033,28 @@ def expected(outcome: Outcome) -> dict[str, Any]:
 
 
 def check_fixture(file: Path, *, explain: bool) -> bool:
-    """Judge a fixture and print what differs. Raises `BadCase`, `Undecodable`, `OSError`, `ValueError` for no JSON."""
+    """Judge a fixture and print what differs.
+
+    Raises `BadCase`, `Undecodable`, `OSError`, `ValueError` for no JSON.
+    """
     fixture = json.loads(file.read_text(encoding="utf-8"))
     outcome = judged(fixture)
     wanted = part(fixture, "expected", dict)
     if explain and outcome.walk is not None:
-        print(f"{part(fixture, 'name', str)}: budget {outcome.walk.budget}, last start {outcome.walk.last_start}")
+        print(
+            f"{part(fixture, 'name', str)}: budget {outcome.walk.budget}, last start"
+            f" {outcome.walk.last_start}"
+        )
         print("\n".join(f"  {line}" for line in outcome.walk.steps))
     found = expected(outcome)
     if outcome.pre_state_root != parent_header(fixture).state_root:
         found["post_state_root"] = "the pre-state is not the parent's"
     wrong = [name for name, value in wanted.items() if found.get(name) != value]
     for name in wrong:
-        print(f"{file.name}: {name}: expected {wanted[name]}, found {found.get(name, 'no such field')}")
+        print(
+            f"{file.name}: {name}: expected {wanted[name]}, found"
+            f" {found.get(name, 'no such field')}"
+        )
     return not wrong
 
 

@@ -1,7 +1,7 @@
 """`pubsub`: its commands, and what becomes of errors.
 
-Importing this module loads nothing but click; a command's module is loaded when it is named, and what the command needs
-when it runs.
+Importing this module loads nothing but click; a command's module is loaded when it is named, and
+what the command needs when it runs.
 """
 
 import os
@@ -16,7 +16,14 @@ import click
 
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.own_process import OwnProcess
-from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, MEANINGS, PIPE_CLOSED, USAGE
+from pubsub_emulator.cli.exits import (
+    DEFECT,
+    INFRASTRUCTURE,
+    INTERRUPTED,
+    MEANINGS,
+    PIPE_CLOSED,
+    USAGE,
+)
 from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.shown import safe
@@ -28,41 +35,100 @@ COMMANDS: Final = {
     "new": "Write a commented scenario to FILE, ready to run and to edit",
     "run": "Run a network from SCENARIO, a TOML file or a bundled name, and write its history",
     "step": "Step through the network of SCENARIO in a terminal session",
-    "explore": "Write a page about SOURCE: every block, its proof drawn as a trie, and what used its bytes",
+    "explore": (
+        "Write a page about SOURCE: every block, its proof drawn as a trie, and what used its bytes"
+    ),
     "lab": "See, step and attack the network of SCENARIO in a browser, until Ctrl-C",
     "serve": "Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C",
     "log": "Write and read an ordered, gap-free log of a chain's or network's events",
     "events": "Filtered, resumable, gap-free events of a chain for any number of clients",
-    "distributor": "The Interchain Event Distributor: publish each event of a network once on every other network",
+    "distributor": (
+        "The Interchain Event Distributor: publish each event of a network once on every other"
+        " network"
+    ),
     "prism": "DIDs and credentials on a chain: a PRISM node and its clients",
-    "simulate": "Simulate large histories: many networks, one per task, with cheats of every strategy",
-    "audit": "Verify every block of HISTORY again, and report what its proof cost, who cheated, and what "
-    "could not be read",
-    "report": "Write the report of an AUDIT: report.html, one page that opens offline, and its charts as SVG and PNG",
-    "sql": "Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a table",
-    "score": "Compare the cheats planted in HISTORY with the findings of AUDIT, the output of `pubsub audit`",
-    "evidence": "Check a finding again, offline, from its file alone; or extract that file from an audit",
-    "inspect": "Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay "
-    "proof or finding",
-    "diff": "Find the first block, storage key and trie node that differ between two histories or folders of fixtures",
-    "compare": "Compare A with B and others: a table of the figures that differ, then the first block that "
-    "differs, and why",
-    "fuzz": "Try cheats against the verifier: kept cases first, then new ones, alone and in combination",
-    "replay": "Replay fixtures, and surprises and differences of `pubsub fuzz` (JSON files, or folders of them)",
-    "icrc72": "Publish, subscribe and replay between canisters (ICRC-72, ICRC-77) on emulated subnets",
-    "experiment": "Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG, PNG)",
-    "fixtures": "Write test vectors for any implementation: blocks with their pre-state, proof, verdict and post-state",
-    "ship": "Pack this program and its dependencies for the machines of a Spark cluster, which need only Python",
-    "fetch": "Fetch blocks of a real parachain into a history for `pubsub audit`: headers, relay proofs, messages",
-    "conform": "Hold the relay chain at URL and its parachains to the rules of publishing, one by one",
-    "export-state": "Write the full state of the chain at URL to FILE and check it against the block's state root",
-    "import-relay-proofs": "Import real `parachainSystem.setValidationData` data into a history for `pubsub audit`",
+    "simulate": (
+        "Simulate large histories: many networks, one per task, with cheats of every strategy"
+    ),
+    "audit": (
+        "Verify every block of HISTORY again, and report what its proof cost, who cheated, and what"
+        " could not be read"
+    ),
+    "report": (
+        "Write the report of an AUDIT: report.html, one page that opens offline, and its charts as"
+        " SVG and PNG"
+    ),
+    "sql": (
+        "Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as"
+        " a table"
+    ),
+    "score": (
+        "Compare the cheats planted in HISTORY with the findings of AUDIT, the output of `pubsub"
+        " audit`"
+    ),
+    "evidence": (
+        "Check a finding again, offline, from its file alone; or extract that file from an audit"
+    ),
+    "inspect": (
+        "Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay "
+        "proof or finding"
+    ),
+    "diff": (
+        "Find the first block, storage key and trie node that differ between two histories or"
+        " folders of fixtures"
+    ),
+    "compare": (
+        "Compare A with B and others: a table of the figures that differ, then the first block that"
+        " differs, and why"
+    ),
+    "fuzz": (
+        "Try cheats against the verifier: kept cases first, then new ones, alone and in combination"
+    ),
+    "replay": (
+        "Replay fixtures, and surprises and differences of `pubsub fuzz` (JSON files, or folders of"
+        " them)"
+    ),
+    "icrc72": (
+        "Publish, subscribe and replay between canisters (ICRC-72, ICRC-77) on emulated subnets"
+    ),
+    "experiment": (
+        "Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG,"
+        " PNG)"
+    ),
+    "fixtures": (
+        "Write test vectors for any implementation: blocks with their pre-state, proof, verdict and"
+        " post-state"
+    ),
+    "ship": (
+        "Pack this program and its dependencies for the machines of a Spark cluster, which need"
+        " only Python"
+    ),
+    "fetch": (
+        "Fetch blocks of a real parachain into a history for `pubsub audit`: headers, relay proofs,"
+        " messages"
+    ),
+    "conform": (
+        "Hold the relay chain at URL and its parachains to the rules of publishing, one by one"
+    ),
+    "export-state": (
+        "Write the full state of the chain at URL to FILE and check it against the block's state"
+        " root"
+    ),
+    "import-relay-proofs": (
+        "Import real `parachainSystem.setValidationData` data into a history for `pubsub audit`"
+    ),
     "migrate": "Convert a HISTORY of an older format to the present one, in place",
-    "open-proof": "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what "
-    "uses its bytes",
-    "proof-snapshot": "Write the proof sizes of SCENARIO to a small text file, or check whether they have grown",
+    "open-proof": (
+        "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what "
+        "uses its bytes"
+    ),
+    "proof-snapshot": (
+        "Write the proof sizes of SCENARIO to a small text file, or check whether they have grown"
+    ),
     "vectors": "Check golden vectors, for those who implement these systems elsewhere",
-    "completion": "Print the completion script for SHELL: commands, options, files, scenarios and strategies",
+    "completion": (
+        "Print the completion script for SHELL: commands, options, files, scenarios and strategies"
+    ),
 }
 """The first sentence of each command's help, in the order of the help, which so imports no command.
 
@@ -86,7 +152,9 @@ Examples:
 Where a command wants a SCENARIO, it takes a TOML file or one of these names: {names}.
 `pubsub new --list` says what they are.
 """
-_CODES: Final = "\b\nExit codes:\n" + "".join(f"  {code:>3}  {meaning}\n" for code, meaning in MEANINGS.items())
+_CODES: Final = "\b\nExit codes:\n" + "".join(
+    f"  {code:>3}  {meaning}\n" for code, meaning in MEANINGS.items()
+)
 
 
 class _PipeClosed(Exception):  # not an `OSError`, which click would take for its own
@@ -105,7 +173,11 @@ class Commands(Group):
     """A group that imports a command when it is named."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: object,
     ) -> click.Context:
         """The context of a call, whose options may print help. Raises `_PipeClosed`."""
         with _noting_a_closed_pipe():
@@ -135,7 +207,9 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name; the error about an unknown one suggests similar names."""
+        """Find the command that the arguments name; the error about an unknown one suggests similar
+        names.
+        """
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             from difflib import get_close_matches
@@ -159,7 +233,8 @@ def pubsub() -> None:
 def main() -> None:
     """The entry point: every expected failure is one line on standard error and an exit code.
 
-    Being asked to end by another program is an interruption like any other: what is half-written goes.
+    Being asked to end by another program is an interruption like any other: what is half-written
+    goes.
     """
     prepare_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -171,7 +246,10 @@ def main() -> None:
             sys.stderr.flush()
     except (BrokenPipeError, _PipeClosed):
         for stream in (sys.stdout, sys.stderr):  # what is left to be written goes nowhere
-            with suppress(OSError, ValueError), open(os.devnull, "wb") as nothing:  # noqa: PTH123  # no path of a user
+            with (
+                suppress(OSError, ValueError),
+                open(os.devnull, "wb") as nothing,  # noqa: PTH123  # no path of a user
+            ):
                 os.dup2(nothing.fileno(), stream.fileno())
         sys.exit(PIPE_CLOSED)
 

@@ -1,7 +1,9 @@
-"""Standard streams whose encoding lacks characters that the program writes, such as Latin-1 or ASCII.
+"""Standard streams whose encoding lacks characters that the program writes, such as Latin-1 or
+ASCII.
 
-Every text that goes to a terminal, file or pipe passes through the encoding of its stream: click's help, rich's tables,
-log lines and tracebacks. `prepare_streams` changes the streams themselves, so that none of these can fail.
+Every text that goes to a terminal, file or pipe passes through the encoding of its stream: click's
+help, rich's tables, log lines and tracebacks. `prepare_streams` changes the streams themselves, so
+that none of these can fail.
 """
 
 import codecs
@@ -12,9 +14,12 @@ from typing import IO, Final
 from pubsub_emulator.primitives.shown import escaped
 
 PROSE: Final = "pubsub-prose"
-"""The error handler that writes ASCII for the project's own typography, and escapes other characters as in JSON."""
+"""The error handler that writes ASCII for the project's own typography, and escapes other
+characters as in JSON.
+"""
 DOCUMENT: Final = "pubsub-document"
-"""The error handler that escapes every character as in JSON, so that a document keeps its meaning."""
+"""The error handler that escapes every character as in JSON, so that a document keeps its meaning.
+"""
 
 ASCII: Final = "ascii_terminal"
 """ASCII under a name of its own. click takes a stream that calls itself ASCII for UTF-8."""
@@ -26,7 +31,10 @@ def _as_prose(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
-    return "".join(_TYPOGRAPHY.get(character) or escaped(character) for character in lacking), error.end
+    return (
+        "".join(_TYPOGRAPHY.get(character) or escaped(character) for character in lacking),
+        error.end,
+    )
 
 
 def _as_document(error: UnicodeError) -> tuple[str, int]:
@@ -54,10 +62,11 @@ codecs.register(_codec)
 
 
 def prepare_streams() -> None:
-    """Let standard output and error replace what they cannot encode, and standard input keep what it cannot decode.
+    """Let standard output and error replace what they cannot encode, and standard input keep what
+    it cannot decode.
 
-    Bytes that are no text of the input's encoding become lone surrogates, as in the program's arguments. Whoever reads
-    a line refuses them.
+    Bytes that are no text of the input's encoding become lone surrogates, as in the program's
+    arguments. Whoever reads a line refuses them.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -68,6 +77,9 @@ def prepare_streams() -> None:
 
 
 def shown_on(stream: IO[str], text: str, errors: str = PROSE) -> str:
-    """Return a text as the stream will show it. Streams in memory have no encoding and show everything."""
+    """Return a text as the stream will show it.
+
+    Streams in memory have no encoding and show everything.
+    """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, errors).decode(encoding)

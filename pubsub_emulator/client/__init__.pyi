@@ -1,4 +1,5 @@
-# The names of the package: the only list of them, for type checkers, editors and `__init__.py` alike.
+# The names of the package: the only list of them, for type checkers, editors and `__init__.py`
+# alike.
 
 from .extrinsics import development_seed as development_seed
 from .extrinsics import signed_extrinsic as signed_extrinsic

@@ -5,7 +5,15 @@ Fields of answers are in camel case. Unknown fields are ignored.
 
 from typing import Annotated, Final, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
 
 from pubsub_emulator.client.errors import BadAnswer
@@ -72,7 +80,12 @@ class Head(Answer):
     def hash(self) -> types.Hash:
         """Compute the block hash from the fields."""
         logs = self.digest.logs
-        parts = (self.parent_hash, encode_compact(self.number), self.state_root, self.extrinsics_root)
+        parts = (
+            self.parent_hash,
+            encode_compact(self.number),
+            self.state_root,
+            self.extrinsics_root,
+        )
         return blake2_256(b"".join((*parts, encode_compact(len(logs)), *logs)))
 
     def header(self) -> Header:

@@ -59,7 +59,9 @@ class BlockingChain(BlockingNode):
         """Return the state after a block, which is read through verified proofs."""
         return state_of(self, str(number)).state
 
-    def call(self, pallet: str, name: str, arguments: dict[str, object], *, root: bool = False) -> Encoded:
+    def call(
+        self, pallet: str, name: str, arguments: dict[str, object], *, root: bool = False
+    ) -> Encoded:
         """Return a call, encoded by the chain's metadata. `root` wraps it in `Sudo.sudo`."""
         call = encode_call(self.metadata(), pallet, name, arguments)
         return self.call("Sudo", "sudo", {"call": call}) if root else call
@@ -95,7 +97,11 @@ class BlockingChain(BlockingNode):
             if (event.pallet, event.name) == ("System", "ExtrinsicFailed"):
                 return self._error(event.fields["dispatch_error"])
             result = event.fields.get("sudo_result")
-            if (event.pallet, event.name) == ("Sudo", "Sudid") and isinstance(result, dict) and "Err" in result:
+            if (
+                (event.pallet, event.name) == ("Sudo", "Sudid")
+                and isinstance(result, dict)
+                and "Err" in result
+            ):
                 return self._error(result["Err"])
         return None
 

@@ -81,7 +81,11 @@ def read(walk: Walk, kind: int, depth: int = 0) -> object:
                 raise ScaleError(f"no variant of {'::'.join(metadata.paths[kind])} at offset {at}")
             if metadata.paths[kind] == ("Option",):
                 return None if not variant.fields else read(walk, variant.fields[0].type, depth + 1)
-            return {variant.name: _fields(walk, variant.fields, depth)} if variant.fields else variant.name
+            return (
+                {variant.name: _fields(walk, variant.fields, depth)}
+                if variant.fields
+                else variant.name
+            )
         case kinds.Sequence(item):
             if _is_byte(metadata, item):
                 return reader.bytes_()
@@ -149,7 +153,9 @@ class Encoded(bytes):
     """Bytes that are SCALE already. They are used as they are, for any type."""
 
 
-def encode_call(metadata: Metadata, pallet: str, name: str, arguments: Mapping[str, object]) -> Encoded:
+def encode_call(
+    metadata: Metadata, pallet: str, name: str, arguments: Mapping[str, object]
+) -> Encoded:
     """Encode a call with its arguments by name.
 
     Raises `ClientError` if the chain has no such call or the arguments have other names.
@@ -163,7 +169,9 @@ def encode_call(metadata: Metadata, pallet: str, name: str, arguments: Mapping[s
             if {each.name for each in variant.fields} != set(arguments):
                 said = ", ".join(str(each.name) for each in variant.fields)
                 raise ClientError(f"{pallet}.{name} takes {said}, and not {', '.join(arguments)}")
-            parts = (encode(metadata, each.type, arguments[str(each.name)]) for each in variant.fields)
+            parts = (
+                encode(metadata, each.type, arguments[str(each.name)]) for each in variant.fields
+            )
             return Encoded(bytes((found.index, index)) + b"".join(parts))
     raise ClientError(f"the chain has no call {pallet}.{name}")
 
@@ -188,9 +196,13 @@ def encode(metadata: Metadata, kind: int, value: object) -> bytes:
         case kinds.Sequence(item), bytes() if _is_byte(metadata, item):
             return encode_compact(len(value)) + value
         case kinds.Sequence(item), list() | tuple():
-            return encode_compact(len(value)) + b"".join(encode(metadata, item, each) for each in value)
+            return encode_compact(len(value)) + b"".join(
+                encode(metadata, item, each) for each in value
+            )
         case kinds.Tuple(items), list() | tuple() if len(items) == len(value):
-            return b"".join(encode(metadata, item, each) for item, each in zip(items, value, strict=True))
+            return b"".join(
+                encode(metadata, item, each) for item, each in zip(items, value, strict=True)
+            )
         case kinds.Compact(_), int():
             return encode_compact(value)
         case kinds.Primitive(name), int() if name[0] == "u":
@@ -210,4 +222,6 @@ def _field_bytes(metadata: Metadata, fields: Sequence[kinds.Field], value: objec
     parts = value if isinstance(value, (list, tuple)) else ()
     if len(parts) != len(fields):
         raise ClientError(f"{value!r:.80}: {len(fields)} fields are expected")
-    return b"".join(encode(metadata, each.type, part) for each, part in zip(fields, parts, strict=True))
+    return b"".join(
+        encode(metadata, each.type, part) for each, part in zip(fields, parts, strict=True)
+    )

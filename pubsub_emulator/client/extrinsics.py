@@ -12,7 +12,13 @@ from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.signatures import Scheme, sign_sr25519, sr25519_pair
 from pubsub_emulator.primitives.ss58 import encode_address
 from pubsub_emulator.primitives.types import AccountId, Hash
-from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, SignedExtrinsic, payload
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    Era,
+    Extra,
+    Implicit,
+    SignedExtrinsic,
+    payload,
+)
 from pubsub_emulator.runtime.framework.calls import EncodedCall
 
 _PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca3580ec8deb7797479e")
@@ -21,7 +27,9 @@ _PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca35
 
 def development_seed(name: str) -> bytes:
     """Return the Ed25519 seed of the development account `//name`."""
-    return blake2_256(encode_bytes(b"Ed25519HDKD") + _PHRASE + encode_bytes(name.encode()).ljust(32, b"\0"))
+    return blake2_256(
+        encode_bytes(b"Ed25519HDKD") + _PHRASE + encode_bytes(name.encode()).ljust(32, b"\0")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,9 @@ async def signed_extrinsic(node: SubstrateNode, seed: bytes, call: EncodedCall) 
 
     Raises `ClientError`.
     """
-    signer = Signer(Scheme.ED25519, AccountId(ed25519.public_key(seed)), partial(ed25519.sign, seed))
+    signer = Signer(
+        Scheme.ED25519, AccountId(ed25519.public_key(seed)), partial(ed25519.sign, seed)
+    )
     return await signed_by(node, signer, call)
 
 

@@ -15,7 +15,13 @@ from contextlib import contextmanager, suppress
 from typing import Final, Protocol, TypeVar
 
 from pubsub_emulator.client.answers import HASH, HEAD, KEYS, MAYBE_HASH, PROOF, Head, read
-from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
+from pubsub_emulator.client.errors import (
+    BadAnswer,
+    ClientError,
+    NodeRefused,
+    NodeUnavailable,
+    UnknownBlock,
+)
 from pubsub_emulator.client.rpc import Rpc, connect
 from pubsub_emulator.emulator.fork import Fork
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -79,7 +85,9 @@ class BlockingNode:
         self.url = url
         self.rpc: Rpc = connect(url)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"fork of {url}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"fork of {url}", daemon=True
+        )
         self._thread.start()
         self.run(self.rpc.__aenter__())
 
@@ -108,9 +116,13 @@ def _header(node: NodeCalls, at: str | None) -> tuple[Hash, Head]:
     The header's hash is computed and compared with the requested one.
     """
     if at is None:
-        wanted: bytes | None = read(HASH, node.ask("chain_getFinalizedHead"), f"{node.url}: chain_getFinalizedHead")
+        wanted: bytes | None = read(
+            HASH, node.ask("chain_getFinalizedHead"), f"{node.url}: chain_getFinalizedHead"
+        )
     elif at.isdecimal():
-        wanted = read(MAYBE_HASH, node.ask("chain_getBlockHash", int(at)), f"{node.url}: chain_getBlockHash")
+        wanted = read(
+            MAYBE_HASH, node.ask("chain_getBlockHash", int(at)), f"{node.url}: chain_getBlockHash"
+        )
     else:
         try:
             wanted = unhex(at)
@@ -166,11 +178,15 @@ class TrieSource:
                 self._fetch(wanted, [key, *(self._following(place, key) if ahead else ())])
             except NodeRefused as error:
                 said = "nodes keep the states of a few hundred blocks, archive nodes all"
-                raise StateUnavailable(f"{error}: {url} does not provide the state of block {block}; {said}") from error
+                raise StateUnavailable(
+                    f"{error}: {url} does not provide the state of block {block}; {said}"
+                ) from error
             except ClientError as error:
                 raise StateUnavailable(str(error)) from error
             if wanted not in nodes:
-                raise StateUnavailable(f"{url}: the read proof lacks node {hexed(wanted)} of block {block}")
+                raise StateUnavailable(
+                    f"{url}: the read proof lacks node {hexed(wanted)} of block {block}"
+                )
         return nodes[wanted]
 
     def _following(self, place: str, start: bytes) -> list[bytes]:
@@ -185,7 +201,9 @@ class TrieSource:
 
     def _fetch(self, wanted: bytes, keys: list[bytes]) -> None:
         """Request the proof of some keys, and store the part below the node `wanted`."""
-        answer = self._ask("state_getReadProof", "state_getChildReadProof", [hexed(key) for key in keys])
+        answer = self._ask(
+            "state_getReadProof", "state_getChildReadProof", [hexed(key) for key in keys]
+        )
         proof = read(PROOF, answer, f"{self._source.node.url}: state_getReadProof").proof
         self._keep(wanted, {bytes(blake2_256(node)): node for node in proof})
 
@@ -204,7 +222,10 @@ class TrieSource:
                 nodes[name] = node
                 self._source.size += len(node)
                 if self._source.size > MOST_NODES:
-                    raise BadAnswer(f"{self._source.node.url}: a state of more than {MOST_NODES:,} bytes of nodes")
+                    raise BadAnswer(
+                        f"{self._source.node.url}: a state of more than {MOST_NODES:,} bytes of"
+                        " nodes"
+                    )
                 waiting += _references(node)
 
     def _ask(self, of_top: str, of_child: str, *params: object) -> object:

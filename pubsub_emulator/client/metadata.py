@@ -154,7 +154,9 @@ def parse_metadata(data: bytes) -> Metadata:
     if data[:4] != b"meta" or len(data) < 5:
         raise BadAnswer("metadata does not begin with its magic number")
     if data[4] != 14:
-        raise BadAnswer(f"metadata version {data[4]} is not supported, only 14, which every node provides")
+        raise BadAnswer(
+            f"metadata version {data[4]} is not supported, only 14, which every node provides"
+        )
     try:
         parsed = _read(data)
         types = {entry["id"]: _type(entry["type"]["def"]) for entry in parsed["types"]["types"]}
@@ -179,7 +181,10 @@ class _Ending(bytearray):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice) and place.stop > len(self):
-            raise BadAnswer(f"{place.stop - place.start} bytes are wanted at offset {place.start} of {len(self)}")
+            raise BadAnswer(
+                f"{place.stop - place.start} bytes are wanted at offset {place.start} of"
+                f" {len(self)}"
+            )
         return super().__getitem__(place)
 
 
@@ -211,7 +216,12 @@ def _type(definition: Table) -> Type:
         case "composite":
             return Composite(_fields(body["fields"]))
         case "variant":
-            return Enum({each["index"]: Variant(each["name"], _fields(each["fields"])) for each in body["variants"]})
+            return Enum(
+                {
+                    each["index"]: Variant(each["name"], _fields(each["fields"]))
+                    for each in body["variants"]
+                }
+            )
         case "sequence":
             return Sequence(body["type"])
         case "array":
@@ -231,11 +241,21 @@ def _type(definition: Table) -> Type:
 def _pallet(each: Table) -> Pallet:
     storage = each["storage"] or {"prefix": each["name"], "entries": ()}
     entries = {item["name"]: _storage(item["type"]) for item in storage["entries"]}
-    events, calls, errors = (each[part] and each[part]["ty"] for part in ("event", "calls", "error"))
-    constants = {item["name"]: Constant(item["type"], unhex(item["value"])) for item in each["constants"]}
-    return Pallet(each["name"], each["index"], events, storage["prefix"], entries, calls, errors, constants)
+    events, calls, errors = (
+        each[part] and each[part]["ty"] for part in ("event", "calls", "error")
+    )
+    constants = {
+        item["name"]: Constant(item["type"], unhex(item["value"])) for item in each["constants"]
+    }
+    return Pallet(
+        each["name"], each["index"], events, storage["prefix"], entries, calls, errors, constants
+    )
 
 
 def _storage(definition: Table) -> Storage:
     ((kind, body),) = definition.items()
-    return Storage((), None, body) if kind == "Plain" else Storage(tuple(body["hashers"]), body["key"], body["value"])
+    return (
+        Storage((), None, body)
+        if kind == "Plain"
+        else Storage(tuple(body["hashers"]), body["key"], body["value"])
+    )

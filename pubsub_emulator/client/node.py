@@ -16,7 +16,13 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_128, twox_128
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import child_root_key
-from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Blake2_256, Identity, Twox64, Twox64Concat
+from pubsub_emulator.runtime.framework.hashers import (
+    Blake2_128Concat,
+    Blake2_256,
+    Identity,
+    Twox64,
+    Twox64Concat,
+)
 
 _EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
 _TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
@@ -98,7 +104,12 @@ class SubstrateNode:
             page = (trie, "0x", _PAGE, after and hexed(after), hexed(block))
             keys = await self._read(answers.KEYS, "childstate_getKeysPaged", *page)
             for after in keys:
-                yield after, await self._read(answers.BYTES, "childstate_getStorage", trie, hexed(after), hexed(block))
+                yield (
+                    after,
+                    await self._read(
+                        answers.BYTES, "childstate_getStorage", trie, hexed(after), hexed(block)
+                    ),
+                )
             if len(keys) < _PAGE:
                 return
 
@@ -128,7 +139,9 @@ class SubstrateNode:
 
     async def version(self, at: bytes | None = None) -> answers.Version:
         """Return the version of the runtime in the state after a block, by default the best one."""
-        return await self._read(answers.VERSION, "state_getRuntimeVersion", *(() if at is None else (hexed(at),)))
+        return await self._read(
+            answers.VERSION, "state_getRuntimeVersion", *(() if at is None else (hexed(at),))
+        )
 
     async def nonce(self, address: str) -> int:
         """Return the nonce of an account's next extrinsic."""
@@ -155,7 +168,9 @@ class SubstrateNode:
             return None
         time = int.from_bytes(raw, "little")
         if len(raw) != 8 or time >= 2**63:
-            raise BadAnswer(f"{self.rpc.url}: Timestamp.Now of block {hexed(block)} is {hexed(raw[:16])}")
+            raise BadAnswer(
+                f"{self.rpc.url}: Timestamp.Now of block {hexed(block)} is {hexed(raw[:16])}"
+            )
         return time
 
     async def item(self, block: bytes, pallet: str, name: str, *keys: bytes) -> object:
@@ -171,7 +186,9 @@ class SubstrateNode:
         if len(keys) != len(entry.hashers):
             raise BadAnswer(f"{pallet}.{name} takes {len(entry.hashers)} keys, not {len(keys)}")
         place = twox_128(found.prefix.encode()) + twox_128(name.encode())
-        place += b"".join(_hashed(hasher, key) for hasher, key in zip(entry.hashers, keys, strict=True))
+        place += b"".join(
+            _hashed(hasher, key) for hasher, key in zip(entry.hashers, keys, strict=True)
+        )
         raw = await self.storage(place, block)
         return None if raw is None else decode(metadata, entry.value, raw)
 
@@ -211,7 +228,9 @@ def _phase(record: Any) -> str:
 def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str, Any]:
     """Return the decoded fields of an event by name, or by index if they have no names."""
     found = metadata.pallets.get(pallet)
-    kind = metadata.types.get(found.events) if found is not None and found.events is not None else None
+    kind = (
+        metadata.types.get(found.events) if found is not None and found.events is not None else None
+    )
     variants = kind.variants.values() if isinstance(kind, Enum) else ()
     fields = next((each.fields for each in variants if each.name == name), ())
     if all(each.name is not None for each in fields):
@@ -220,7 +239,10 @@ def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str
 
 
 _HASHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
-    **{each.name: each.hash for each in (Blake2_128Concat, Twox64Concat, Identity, Blake2_256, Twox64)},
+    **{
+        each.name: each.hash
+        for each in (Blake2_128Concat, Twox64Concat, Identity, Blake2_256, Twox64)
+    },
     "Blake2_128": blake2_128,
     "Twox128": twox_128,
 }

@@ -86,7 +86,9 @@ class Rpc:
         """Return the result of a method. Raises `NodeRefused`, `NodeUnavailable` or `BadAnswer`."""
         return await self._request(method, params)
 
-    async def _request(self, method: str, params: tuple[object, ...], queue: Queue | None = None) -> Any:
+    async def _request(
+        self, method: str, params: tuple[object, ...], queue: Queue | None = None
+    ) -> Any:
         """Return the result of a method. Raises as `call` does.
 
         If the method is a subscription, `queue` receives its notifications.
@@ -94,23 +96,37 @@ class Rpc:
         body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
         try:
             async with asyncio.timeout(self._answer_seconds):
-                answer = await (self._post(body) if self.url.startswith("http") else self._send(body, queue))
+                answer = await (
+                    self._post(body) if self.url.startswith("http") else self._send(body, queue)
+                )
         except _FAILURES as error:
-            reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-            said = f"nobody listens at {self.url}" if _refused(error) else f"{self.url}: {method}: {reason}"
+            reason = (
+                "no answer in time"
+                if isinstance(error, TimeoutError)
+                else str(error) or type(error).__name__
+            )
+            said = (
+                f"nobody listens at {self.url}"
+                if _refused(error)
+                else f"{self.url}: {method}: {reason}"
+            )
             raise NodeUnavailable(said) from error
         if "error" in answer:
             problem = answer["error"]
             if not isinstance(problem, dict):
                 raise BadAnswer(f"{self.url}: {method}: the error is not an object")
             code, said = problem.get("code"), str(problem.get("message"))
-            raise NodeRefused(method, code if isinstance(code, int) else 0, said, problem.get("data"))
+            raise NodeRefused(
+                method, code if isinstance(code, int) else 0, said, problem.get("data")
+            )
         if "result" not in answer:
             raise BadAnswer(f"{self.url}: {method}: an answer without result and error")
         return answer["result"]
 
     @asynccontextmanager
-    async def subscribe(self, method: str, unsubscribe: str, *params: object) -> AsyncIterator[AsyncIterator[Any]]:
+    async def subscribe(
+        self, method: str, unsubscribe: str, *params: object
+    ) -> AsyncIterator[AsyncIterator[Any]]:
         """Yield an iterator over the notifications of a subscription, in order.
 
         Raises as `call` does. The iterator raises `NodeUnavailable` if the subscription is lost.
@@ -125,7 +141,11 @@ class Rpc:
             while not queue.empty():
                 left = queue.get_nowait()
                 self._unread -= 0 if isinstance(left, ClientError) else left[1]
-            if self._queues.pop(name, None) is not None and self._socket is not None and not self._socket.closed:
+            if (
+                self._queues.pop(name, None) is not None
+                and self._socket is not None
+                and not self._socket.closed
+            ):
                 with contextlib.suppress(ClientError):
                     await self.call(unsubscribe, name)
 
@@ -159,7 +179,9 @@ class Rpc:
             if self._socket is None or self._socket.closed:
                 self._early.clear()
                 self._unread = 0
-                self._socket = await self._open_session().ws_connect(self.url, max_msg_size=MAX_MESSAGE)
+                self._socket = await self._open_session().ws_connect(
+                    self.url, max_msg_size=MAX_MESSAGE
+                )
                 self._reader = asyncio.create_task(self._read(self._socket))
             return self._socket
 
@@ -209,7 +231,10 @@ class Rpc:
                 if sum(map(len, self._early.values())) > MAX_WAITING:
                     raise BadAnswer("notifications of unknown subscriptions")
             elif queue.full():
-                _end(queue, NodeUnavailable(f"{self.url}: more than {MAX_WAITING} notifications wait"))
+                _end(
+                    queue,
+                    NodeUnavailable(f"{self.url}: more than {MAX_WAITING} notifications wait"),
+                )
                 del self._queues[name]
             else:
                 queue.put_nowait((params.get("result"), size))
@@ -271,4 +296,7 @@ def _refused(error: BaseException) -> bool:
     """
     if isinstance(error, aiohttp.ClientConnectorError):
         error = error.os_error
-    return isinstance(error, ConnectionRefusedError) or getattr(error, "errno", None) == errno.ECONNREFUSED
+    return (
+        isinstance(error, ConnectionRefusedError)
+        or getattr(error, "errno", None) == errno.ECONNREFUSED
+    )

@@ -42,7 +42,10 @@ def read_state(path: Path) -> Fork:
     state = State.from_entries(top.items(), {key: rows.items() for key, rows in children.items()})
     for key, root in roots.items():
         if state.top.get(key) != root:
-            raise BadFork(f"{path}: genesis.raw.top: {hexed(key)} is a child root that does not match its entries")
+            raise BadFork(
+                f"{path}: genesis.raw.top: {hexed(key)} is a child root that does not match its"
+                " entries"
+            )
     return Fork(state, state_number(state, str(path)), Hash(bytes(32)), str(path))
 
 
@@ -54,8 +57,15 @@ def write_state(fork: Fork, path: Path) -> int:
     """
     with whole_file(path) as whole:
         file = _Bounded(whole)
-        file.write(f'{{"name": {json.dumps(fork.source)}, "id": "exported-state", "genesis": {{"raw": {{"top": ')
-        top = ((key, value) for key, value in fork.state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX))
+        file.write(
+            f'{{"name": {json.dumps(fork.source)}, "id": "exported-state", "genesis": {{"raw":'
+            ' {"top": '
+        )
+        top = (
+            (key, value)
+            for key, value in fork.state.top_entries()
+            if not key.startswith(CHILD_STORAGE_PREFIX)
+        )
         count = _write(file, top)
         file.write(', "childrenDefault": {')
         for at, (key, _) in enumerate(fork.state.top.items(CHILD_STORAGE_PREFIX)):
@@ -76,7 +86,9 @@ class _Bounded:
     def write(self, text: str) -> None:
         self._left -= len(text)
         if self._left < 0:
-            raise BadFork(f"the state takes more than {MOST_BYTES:,} bytes, the limit for such a file")
+            raise BadFork(
+                f"the state takes more than {MOST_BYTES:,} bytes, the limit for such a file"
+            )
         self._file.write(text)
 
 

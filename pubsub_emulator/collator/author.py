@@ -23,7 +23,12 @@ from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
-from pubsub_emulator.runtime.framework.static_keys import StaticValues, fixed_keys, read_static_keys, static_value
+from pubsub_emulator.runtime.framework.static_keys import (
+    StaticValues,
+    fixed_keys,
+    read_static_keys,
+    static_value,
+)
 from pubsub_emulator.runtime.framework.storage import ChildKeys, State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
@@ -50,7 +55,9 @@ class RelayAccess(Protocol):
     def storage_root(self) -> Hash:
         """The root of its state."""
 
-    def prove(self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]) -> None:
+    def prove(
+        self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]
+    ) -> None:
         """Add every node that reading these keys touches, as `State.prove` does."""
 
 
@@ -66,7 +73,9 @@ class RelayBlock:
         """The root of its state."""
         return self.state.root()
 
-    def prove(self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]) -> None:
+    def prove(
+        self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]
+    ) -> None:
         """Add to `into` the nodes that prove these keys of the top trie and of child tries."""
         self.state.prove(top_keys, child_keys, into)
 
@@ -164,12 +173,20 @@ def author(  # noqa: PLR0917  # a block has this many parts
     ensure_room(spec, messages)
     storage.start_recording()
     calls = root_calls(spec, messages)
-    walked = plan(SubscriberView(storage, spec), relay.storage_root, proof.nodes, spec.budget(messages.weight), calls)
+    walked = plan(
+        SubscriberView(storage, spec),
+        relay.storage_root,
+        proof.nodes,
+        spec.budget(messages.weight),
+        calls,
+    )
     if walked.missing is not None:
         raise DefensiveFailure(f"the full proof lacks {walked.missing}")
     inherent = Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
     body = OfferedBody(extrinsics)
-    candidate, outcome = build(storage, spec, parent.header, inherent, walked, slot, seed, handlers, body)
+    candidate, outcome = build(
+        storage, spec, parent.header, inherent, walked, slot, seed, handlers, body
+    )
     return Authored(candidate, outcome, proof.unpruned, body.refused)
 
 
@@ -179,7 +196,10 @@ def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:
     Raises `CannotAuthor` otherwise.
     """
     if messages.weight > spec.allowed_pov:
-        raise CannotAuthor(f"{messages.weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")
+        raise CannotAuthor(
+            f"{messages.weight} bytes of messages exceed the {spec.allowed_pov} that a block may"
+            " hold"
+        )
 
 
 def build(  # noqa: PLR0917  # as above

@@ -34,7 +34,12 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,40}")
 """The form of a prefix of table names."""
 _TYPES: Final = {
     Dialect.SQLITE: {"BLOB": "BLOB", "INT": "INTEGER", "TEXT": "TEXT", "BOOL": "INTEGER"},
-    Dialect.POSTGRESQL: {"BLOB": "BYTEA", "INT": "BIGINT", "TEXT": 'TEXT COLLATE "C"', "BOOL": "BOOLEAN"},
+    Dialect.POSTGRESQL: {
+        "BLOB": "BYTEA",
+        "INT": "BIGINT",
+        "TEXT": 'TEXT COLLATE "C"',
+        "BOOL": "BOOLEAN",
+    },
 }
 """The types of columns in each dialect."""
 
@@ -94,7 +99,9 @@ def check_prefix(prefix: str) -> str:
     return prefix
 
 
-def migrate(database: Database, component: str, steps: Sequence[Sequence[str | Callable[[Session], None]]]) -> None:
+def migrate(
+    database: Database, component: str, steps: Sequence[Sequence[str | Callable[[Session], None]]]
+) -> None:
     """Bring the tables of a component to version `len(steps)` (EV-6).
 
     Each step has the statements that lead to one version. A function among them moves data that SQL
@@ -106,13 +113,16 @@ def migrate(database: Database, component: str, steps: Sequence[Sequence[str | C
             # Of two programs that start at once, the second must see what the first has done.
             session.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             session.run("SELECT pg_advisory_xact_lock(?::bigint)", (0x7075_6273_7562,))
-        session.run(f"CREATE TABLE IF NOT EXISTS migrations (component {types['TEXT']} PRIMARY KEY, version INTEGER)")
+        session.run(
+            f"CREATE TABLE IF NOT EXISTS migrations (component {types['TEXT']} PRIMARY KEY, version"
+            " INTEGER)"
+        )
         found = session.run("SELECT version FROM migrations WHERE component = ?", (component,))
         version = found[0][0] if found else 0
         if version > len(steps):
             raise StoreError(
-                f"{database.place}: its {component} tables have version {version}, this program knows {len(steps)}; "
-                "open it with a newer pubsub"
+                f"{database.place}: its {component} tables have version {version}, this program"
+                f" knows {len(steps)}; open it with a newer pubsub"
             )
         for step in steps[version:]:
             for statement in step:

@@ -20,7 +20,9 @@ def open_database(place: str, *, serializable: bool = False) -> Database:
 
         return PostgresDatabase(place, serializable=serializable)
     if "://" in place:
-        raise StoreError(f"{place.partition('://')[0]}:// is not supported; give a path or a postgresql:// URL")
+        raise StoreError(
+            f"{place.partition('://')[0]}:// is not supported; give a path or a postgresql:// URL"
+        )
     from pubsub_emulator.database.sqlite import SqliteDatabase  # noqa: PLC0415  # each loads when it is used
 
     return SqliteDatabase(place)

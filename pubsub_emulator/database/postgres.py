@@ -30,7 +30,8 @@ _IDLE_SECONDS: Final = 0.5
 _STATEMENT_MS: Final = 30_000
 """The longest time of a statement."""
 _BY_INDEX: Final = (
-    f"-c statement_timeout={_STATEMENT_MS} -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
+    f"-c statement_timeout={_STATEMENT_MS} -c enable_seqscan=off -c enable_hashjoin=off -c"
+    " enable_mergejoin=off"
 )
 """Options of serializable connections, with which each row is found by an index.
 
@@ -52,7 +53,11 @@ class PostgresDatabase:
 
     def __init__(self, url: str, *, serializable: bool = False) -> None:
         self.place = _without_password(url)
-        self._writing = psycopg.IsolationLevel.SERIALIZABLE if serializable else psycopg.IsolationLevel.READ_COMMITTED
+        self._writing = (
+            psycopg.IsolationLevel.SERIALIZABLE
+            if serializable
+            else psycopg.IsolationLevel.READ_COMMITTED
+        )
         """The isolation level of writing transactions."""
         self._url = url
         self._used: dict[int, float] = {}
@@ -61,7 +66,13 @@ class PostgresDatabase:
         if serializable:
             kwargs["options"] = _BY_INDEX
         self._pool = ConnectionPool(
-            url, min_size=1, max_size=_POOL, timeout=_ANSWER_SECONDS, open=False, check=self._check, kwargs=kwargs
+            url,
+            min_size=1,
+            max_size=_POOL,
+            timeout=_ANSWER_SECONDS,
+            open=False,
+            check=self._check,
+            kwargs=kwargs,
         )
         try:
             psycopg.connect(url, connect_timeout=int(_ANSWER_SECONDS)).close()
@@ -88,7 +99,9 @@ class PostgresDatabase:
         with self._connection() as connection:
             if connection.read_only is write or connection.isolation_level is None:
                 connection.read_only = not write
-                connection.isolation_level = self._writing if write else psycopg.IsolationLevel.REPEATABLE_READ
+                connection.isolation_level = (
+                    self._writing if write else psycopg.IsolationLevel.REPEATABLE_READ
+                )
             with connection.transaction():
                 yield _PostgresSession(connection)
 
@@ -147,7 +160,9 @@ class PostgresDatabase:
         if self._closed:
             raise psycopg.OperationalError("closed")
         if self._listening is None:
-            self._listening = psycopg.connect(self._url, autocommit=True, connect_timeout=int(_ANSWER_SECONDS))
+            self._listening = psycopg.connect(
+                self._url, autocommit=True, connect_timeout=int(_ANSWER_SECONDS)
+            )
             self._listening.execute(quoting.SQL("LISTEN {}").format(quoting.Identifier(channel)))
         return self._listening
 

@@ -114,7 +114,11 @@ class SqliteDatabase:
             if self._idle:
                 return self._idle.pop()
         connection = sqlite3.connect(
-            self.place, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.place,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
         )
         try:
             connection.execute("PRAGMA synchronous = FULL")
@@ -125,7 +129,10 @@ class SqliteDatabase:
 
     def _check_owner(self, connection: sqlite3.Connection) -> None:
         """Raise `StoreError` if the file has tables of another program."""
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         ours = not tables or "migrations" in tables
         if not ours and connection.execute("PRAGMA application_id").fetchone() != (_EARLIER,):
             raise StoreError(f"{self.place}: not a database of this program")

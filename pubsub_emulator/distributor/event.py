@@ -169,7 +169,9 @@ def _metadata(body: Mapping[str, object], *, blank: bool = False) -> tuple[str, 
     """
     values = body.get("relevantMetadata")
     if not isinstance(values, list) or len(values) > MOST_METADATA:
-        raise BadEventError(f"relevantMetadata: a list of at most {MOST_METADATA} strings is needed")
+        raise BadEventError(
+            f"relevantMetadata: a list of at most {MOST_METADATA} strings is needed"
+        )
     for value in values:
         if value == "" and blank:
             continue
@@ -235,7 +237,9 @@ def _notice(fields: Mapping[str, object], time: int) -> Notice:
     previous = _hash(fields, "previousEntityHash")
     # A location without an id may have any length. It is only shown to operators.
     event = Event(kind, kept if found else kept[:64], metadata, entity, previous, iss)
-    return Notice(_number(fields, "id", MOST_NUMBER) + 1, time, event, found, address, fault, block_of(fields))
+    return Notice(
+        _number(fields, "id", MOST_NUMBER) + 1, time, event, found, address, fault, block_of(fields)
+    )
 
 
 def find_id(location: object) -> tuple[str | None, str]:

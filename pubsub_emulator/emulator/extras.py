@@ -16,8 +16,8 @@ def brings(*extras: str) -> str:
 def install_command(*extras: str) -> str:
     """Return a shell command that adds `extras` to this installation.
 
-    A checkout and a wheel are installed again from the place that they came from. A copy from a package index is
-    installed again by its name.
+    A checkout and a wheel are installed again from the place that they came from. A copy from a
+    package index is installed again by its name.
     """
     import shlex  # noqa: PLC0415  # only an error about a missing package needs it, and the imports below
     from pathlib import Path  # noqa: PLC0415  # as above
@@ -37,7 +37,9 @@ def install_command(*extras: str) -> str:
 
 
 def _origin() -> str:
-    """Return the source of this installation (PEP 610), or an empty text if it is an index or unknown."""
+    """Return the source of this installation (PEP 610), or an empty text if it is an index or
+    unknown.
+    """
     import json  # noqa: PLC0415  # as above
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415  # as above
 

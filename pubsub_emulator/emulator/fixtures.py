@@ -1,4 +1,6 @@
-"""Executable fixtures (`docs/fixtures.md`): one block a file, all that is needed to judge it, what is expected."""
+"""Executable fixtures (`docs/fixtures.md`): one block a file, all that is needed to judge it, what
+is expected.
+"""
 
 import json
 import re
@@ -66,7 +68,8 @@ class Relay(_Model):
     number: U32
     """The relay parent that the candidate names."""
     storage_root: HashHex | None
-    """Its storage root, as the relay chain vouches for it; null: the relay chain has no such block."""
+    """Its storage root, as the relay chain vouches for it; null: the relay chain has no such block.
+    """
     slot_now: U64
     """The newest Aura slot that the candidate may claim."""
 
@@ -155,7 +158,9 @@ def make_fixture(name: str, about: str, parent: ChainHead, record: BlockRecord) 
         pre_state=[(hexed(key), hexed(value)) for key, value in parent.state.top_entries()],
         relay=Relay(
             number=inherent.relay_parent_number,
-            storage_root=None if record.relay_storage_root is None else hexed(record.relay_storage_root),
+            storage_root=(
+                None if record.relay_storage_root is None else hexed(record.relay_storage_root)
+            ),
             slot_now=record.slot_now,
         ),
         candidate=hexed(candidate.encode()),
@@ -178,12 +183,17 @@ def _claims(candidate: Candidate) -> Claims:
     )
 
 
-def _expected(pre_state_root: Hash, outcome: BlockOutcome | None, refusal: InvalidBlock | None) -> Expected:
+def _expected(
+    pre_state_root: Hash, outcome: BlockOutcome | None, refusal: InvalidBlock | None
+) -> Expected:
     evidence = () if refusal is None else refusal.evidence
     cursor = None if outcome is None else outcome.plan.cursor
     return Expected(
         verdict=None if refusal is None else refusal.verdict.value,
-        evidence=[OffenceModel(verdict=o.verdict.value, subject=list(map(hexed, o.subject))) for o in evidence],
+        evidence=[
+            OffenceModel(verdict=o.verdict.value, subject=list(map(hexed, o.subject)))
+            for o in evidence
+        ],
         post_state_root=hexed(pre_state_root if outcome is None else outcome.state_root),
         deliveries=[] if outcome is None else list(map(_delivery, outcome.deliveries)),
         used=None if outcome is None else outcome.ledger.used,
@@ -209,7 +219,10 @@ def read_fixture(path: Path) -> Fixture:
 
 
 def parse_fixture(data: bytes, place: str) -> Fixture:
-    """The fixture in `data`. Raises `FixtureError`, with `place` in its message, also if its parts do not match."""
+    """The fixture in `data`.
+
+    Raises `FixtureError`, with `place` in its message, also if its parts do not match.
+    """
     document = parse_json(data, place, FixtureError)
     try:
         fixture = checked(Fixture, document, FixtureError)
@@ -258,9 +271,14 @@ def opened(fixture: Fixture) -> Opened:
         raise FixtureError("pre_state: keys are not strictly ascending")
     claimed = candidate.inherent.relay_parent_number
     if fixture.relay.number != claimed:
-        raise FixtureError(f"relay.number: {fixture.relay.number}, but the candidate is built on relay block {claimed}")
+        raise FixtureError(
+            f"relay.number: {fixture.relay.number}, but the candidate is built on relay block"
+            f" {claimed}"
+        )
     root = fixture.relay.storage_root
-    context = RelayContext(claimed, None if root is None else Hash(unhex(root)), Slot(fixture.relay.slot_now))
+    context = RelayContext(
+        claimed, None if root is None else Hash(unhex(root)), Slot(fixture.relay.slot_now)
+    )
     return Opened(ChainHead(parent, State.from_entries(entries)), candidate, context)
 
 
@@ -289,18 +307,26 @@ def write_fixture(fixture: Fixture, path: Path) -> None:
 
 def schema() -> dict[str, object]:
     """The JSON Schema of a fixture."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Fixture.model_json_schema()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Fixture.model_json_schema(),
+    }
 
 
 def replay_fixture(fixture: Fixture) -> list[str]:
-    """What the fixture's block gives else than it expects. Raises `FixtureError` where its parts do not match."""
+    """What the fixture's block gives else than it expects.
+
+    Raises `FixtureError` where its parts do not match.
+    """
     try:
         parent, candidate, context = opened(fixture)
     except FixtureError as error:
         raise FixtureError(f"{fixture.name}: {error}") from error
     root, committed = parent.state.root(), parent.header.state_root
     if root != committed:
-        return [f"pre_state: its root is {hexed(root)}, the parent's header says {hexed(committed)}"]
+        return [
+            f"pre_state: its root is {hexed(root)}, the parent's header says {hexed(committed)}"
+        ]
     try:
         outcome, refusal = judge_block(parent, candidate, context)
     except BadState as error:
@@ -315,7 +341,9 @@ def replay_fixture(fixture: Fixture) -> list[str]:
 
 
 class FixtureMaker(Observer):
-    """Makes fixtures of candidates, `per_kind` at most of a verdict and strategy, or of what a valid block showed."""
+    """Makes fixtures of candidates, `per_kind` at most of a verdict and strategy, or of what a
+    valid block showed.
+    """
 
     def __init__(self, per_kind: int = 2) -> None:
         self.fixtures: list[Fixture] = []
@@ -334,13 +362,19 @@ class FixtureMaker(Observer):
         parent = self._heads[record.chain]
         kind, about = _kind(parent.state, record)
         count = self._seen.get(kind, 0)
-        # Some cheats have values that no bytes encode, such as a map with a duplicate key: they cannot be vectors.
-        if count < self._per_kind and Candidate.decode(record.candidate.encode()) == record.candidate:
+        # Some cheats have values that no bytes encode, such as a map with a duplicate key: they
+        # cannot be vectors.
+        if (
+            count < self._per_kind
+            and Candidate.decode(record.candidate.encode()) == record.candidate
+        ):
             self._seen[kind] = count + 1
             self.strategies.update(() if record.strategy is None else (record.strategy,))
             self.fixtures.append(make_fixture(f"{kind}-{count + 1}", about, parent, record))
         if record.outcome is not None:
-            self._heads[record.chain] = ChainHead(record.candidate.header, record.outcome.state).fork()
+            self._heads[record.chain] = ChainHead(
+                record.candidate.header, record.outcome.state
+            ).fork()
 
 
 def _kind(state: State, record: BlockRecord) -> tuple[str, str]:
@@ -348,7 +382,10 @@ def _kind(state: State, record: BlockRecord) -> tuple[str, str]:
     if record.refusal is not None:
         verdict = record.refusal.verdict.value
         strategy = record.strategy or "unplanned"
-        return f"rejected-{verdict}-{strategy}".replace(" ", "-").lower(), f"{strategy}: {record.refusal}"
+        return (
+            f"rejected-{verdict}-{strategy}".replace(" ", "-").lower(),
+            f"{strategy}: {record.refusal}",
+        )
     if record.outcome is None:
         return "unjudged", "a candidate that was not judged"
     storage = Storage(state)
@@ -364,7 +401,10 @@ def _accepted(storage: Storage, candidate: Candidate, outcome: BlockOutcome) -> 
     if plan.cursor is not None:
         return "stopped", "the stop rule fired; the cursor is where the next walk starts"
     if PROCESSING_CURSOR.get(storage) is not None:
-        return "resumed", "a walk that was stopped goes on at the cursor, round to where it began, and ends"
+        return (
+            "resumed",
+            "a walk that was stopped goes on at the cursor, round to where it began, and ends",
+        )
     if plan.changed_key_sets:
         return "new-subscriptions", "the key set of a publisher changed, its cache is not trusted"
     if any(message.msg.startswith(transact(b"")[:-1]) for message in inherent.messages.downward):

@@ -64,7 +64,16 @@ class Forks:
 NO_FORKS: Final = Forks()
 
 OWN_SYSTEM_ITEMS: Final = (
-    *("Number", "ParentHash", "BlockHash", "Digest", "ExtrinsicCount", "Events", "EventCount", "EventTopics"),
+    *(
+        "Number",
+        "ParentHash",
+        "BlockHash",
+        "Digest",
+        "ExtrinsicCount",
+        "Events",
+        "EventCount",
+        "EventTopics",
+    ),
     *("BlockWeight", "BlockSize", "ExecutionPhase", "ExtrinsicData", "AllExtrinsicsLen"),
 )
 """The items of `System` that describe a chain's own blocks. Its accounts are not among them."""
@@ -72,7 +81,14 @@ _KEPT: Final = frozenset({"System", "Balances", "Broadcaster", "DomeEvents"})
 """The emulated pallets with items that a fork preserves. Of `System`, these are all but
 `OWN_SYSTEM_ITEMS`.
 """
-_NOT_EMULATED: Final = ("ParaInclusion", "ParaInherent", "ParaScheduler", "ParasShared", "ParaSessionInfo", "AuraExt")
+_NOT_EMULATED: Final = (
+    "ParaInclusion",
+    "ParaInherent",
+    "ParaScheduler",
+    "ParasShared",
+    "ParaSessionInfo",
+    "AuraExt",
+)
 """Pallets of other chains that are not emulated and describe the chain's own blocks."""
 _OWN_KEYS: Final = (b":relay_dispatch_queue_remaining_capacity", CODE)
 
@@ -84,7 +100,11 @@ def base(fork: Fork, runtime: Runtime) -> State:
     `StateUnavailable`.
     """
     state = fork.state.fork()
-    emulated = (pallet.name for pallet in runtime.pallets.values() if pallet.items and pallet.name not in _KEPT)
+    emulated = (
+        pallet.name
+        for pallet in runtime.pallets.values()
+        if pallet.items and pallet.name not in _KEPT
+    )
     prefixes = [item_prefix("System", item) for item in OWN_SYSTEM_ITEMS]
     prefixes += [twox_128(name.encode()) for name in (*emulated, *_NOT_EMULATED)]
     for prefix in (*prefixes, *_OWN_KEYS):
@@ -99,5 +119,7 @@ def state_number(state: State, source: str) -> int:
     """
     raw = state.top.get(NUMBER.key)
     if raw is None or not 4 <= len(raw) <= 8 or int.from_bytes(raw, "little") >= U32_MAX:
-        raise BadFork(f"{source}: the state's block is unknown: System.Number is missing or not a number")
+        raise BadFork(
+            f"{source}: the state's block is unknown: System.Number is missing or not a number"
+        )
     return int.from_bytes(raw, "little")

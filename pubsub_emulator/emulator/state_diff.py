@@ -11,7 +11,11 @@ from typing import Final
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import derive_child_key
-from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE, relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.storage_keys import (
+    CHILD_STORAGE_PREFIX,
+    CODE,
+    relay_dispatch_queue_remaining_capacity,
+)
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie import StateTrie
@@ -46,7 +50,11 @@ class NodeDifference:
     def lines(self) -> list[str]:
         """Return the parts of both nodes as lines of text."""
         here = self.path or "the root"
-        return [f"trie node at {here}", *_describe("A", self.a, self.b), *_describe("B", self.b, self.a)]
+        return [
+            f"trie node at {here}",
+            *_describe("A", self.a, self.b),
+            *_describe("B", self.b, self.a),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,11 @@ def shown(value: bytes | None, most: int = 96) -> str:
     if value is None:
         return "nothing"
     text = f"0x{value[:most].hex()}"
-    return text if len(value) <= most else f"{text}… ({len(value)} bytes, blake2-256 0x{blake2_256(value).hex()})"
+    return (
+        text
+        if len(value) <= most
+        else f"{text}… ({len(value)} bytes, blake2-256 0x{blake2_256(value).hex()})"
+    )
 
 
 def diff_states(a: State, b: State) -> StateDifference | None:
@@ -93,7 +105,9 @@ def diff_states(a: State, b: State) -> StateDifference | None:
     if not found:
         return None
     key, mine, theirs = found[0]
-    return StateDifference(key, key_name(key), mine, theirs, len(found), diff_nodes(a.top, b.top, key))
+    return StateDifference(
+        key, key_name(key), mine, theirs, len(found), diff_nodes(a.top, b.top, key)
+    )
 
 
 def diff_nodes(a: StateTrie, b: StateTrie, key: bytes) -> NodeDifference:
@@ -102,7 +116,9 @@ def diff_nodes(a: StateTrie, b: StateTrie, key: bytes) -> NodeDifference:
     Only places are compared where both tries have a node.
     """
     mine, theirs = dict(_path(a, key)), dict(_path(b, key))
-    shared = [depth for depth in sorted(mine.keys() & theirs.keys()) if mine[depth] != theirs[depth]]
+    shared = [
+        depth for depth in sorted(mine.keys() & theirs.keys()) if mine[depth] != theirs[depth]
+    ]
     depth = shared[-1] if shared else 0
     return NodeDifference(key.hex()[:depth], mine.get(depth), theirs.get(depth))
 
@@ -170,6 +186,12 @@ def child_name(child_storage_key: bytes) -> str:
     return f"child trie 0x{child_storage_key.hex()}"
 
 
-def differing_fields(a: dict[str, object], b: dict[str, object]) -> list[tuple[str, object, object]]:
+def differing_fields(
+    a: dict[str, object], b: dict[str, object]
+) -> list[tuple[str, object, object]]:
     """Return the names and both values of the fields in which two records differ."""
-    return [(name, a.get(name), b.get(name)) for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name)]
+    return [
+        (name, a.get(name), b.get(name))
+        for name in dict.fromkeys([*a, *b])
+        if a.get(name) != b.get(name)
+    ]

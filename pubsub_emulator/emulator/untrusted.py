@@ -84,7 +84,9 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
         return json.loads(data.decode(), parse_constant=_refuse_constant)
     except json.JSONDecodeError as failure:
         what = failure.msg[:1].lower() + failure.msg[1:]
-        raise error(f"{place}: not JSON: line {failure.lineno}, column {failure.colno}: {what}") from None
+        raise error(
+            f"{place}: not JSON: line {failure.lineno}, column {failure.colno}: {what}"
+        ) from None
     except (ValueError, RecursionError) as failure:
         raise error(f"{place}: not JSON: {failure}") from None
 

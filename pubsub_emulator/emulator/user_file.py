@@ -11,7 +11,9 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.rules import MARK, Rules, RulesError, make_rules
 
 
-def execute(path: Path, prefix: str, error: type[PubsubError], source: bytes | None = None) -> ModuleType:
+def execute(
+    path: Path, prefix: str, error: type[PubsubError], source: bytes | None = None
+) -> ModuleType:
     """Execute a Python file and return it as a module.
 
     `prefix` begins the module's name. `source` replaces the content of the file. Raises `error`,
@@ -27,8 +29,14 @@ def execute(path: Path, prefix: str, error: type[PubsubError], source: bytes | N
         exec(code, module.__dict__)  # noqa: S102  # the user names the file to be executed
     except (Exception, SystemExit) as failure:
         # The file can raise anything, and even exit. All of it is reported with the line.
-        places = [frame.lineno for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == place]
-        line = failure.lineno if isinstance(failure, SyntaxError) else places[-1] if places else None
+        places = [
+            frame.lineno
+            for frame in traceback.extract_tb(failure.__traceback__)
+            if frame.filename == place
+        ]
+        line = (
+            failure.lineno if isinstance(failure, SyntaxError) else places[-1] if places else None
+        )
         where = f", line {line}" if line is not None else ""
         reason = failure.msg if isinstance(failure, SyntaxError) else failure
         raise error(f"{path}{where}: {type(failure).__name__}: {reason}") from failure
@@ -44,9 +52,13 @@ def read_rules(path: Path, digest: bytes | None = None) -> Rules:
     source = read_bytes(path, MOST_TEXT, RulesError)
     found = blake2_256(source)
     if digest is not None and found != digest:
-        raise RulesError(f"{path}: its digest is 0x{found.hex()}, not 0x{digest.hex()}: the file was changed")
+        raise RulesError(
+            f"{path}: its digest is 0x{found.hex()}, not 0x{digest.hex()}: the file was changed"
+        )
     module = execute(path, "rules_of", RulesError, source)
-    functions = {getattr(each, MARK): each for each in vars(module).values() if getattr(each, MARK, None)}
+    functions = {
+        getattr(each, MARK): each for each in vars(module).values() if getattr(each, MARK, None)
+    }
     if not functions:
         raise RulesError(f"{path}: no rule in it; the decorator `rule` marks them")
     if ("encode" in functions) != ("decode" in functions):

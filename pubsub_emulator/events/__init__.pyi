@@ -1,4 +1,5 @@
-# The names of the package: the only list of them, for type checkers, editors and `__init__.py` alike.
+# The names of the package: the only list of them, for type checkers, editors and `__init__.py`
+# alike.
 
 from .errors import CursorAbandoned as CursorAbandoned
 from .filters.algebra import All as All

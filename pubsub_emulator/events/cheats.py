@@ -46,8 +46,15 @@ _CHEATS: Final[tuple[Cheat[Row], ...]] = (
     Cheat("repeat", "delivers an event twice", "doubled", lambda due, _: [*due[:2], *due[1:]]),
     Cheat("reorder", "swaps two events", "out of order", lambda due, _: [due[1], due[0], *due[2:]]),
     Cheat("invent", "delivers an event that never was", "invented", _invent),
-    Cheat("alter", "changes an event's fields", "altered", lambda due, _: _second(due, body='{"altered":true}')),
-    Cheat("rename", "changes an event's kind", "altered", lambda due, _: _second(due, kind="Made.Up")),
+    Cheat(
+        "alter",
+        "changes an event's fields",
+        "altered",
+        lambda due, _: _second(due, body='{"altered":true}'),
+    ),
+    Cheat(
+        "rename", "changes an event's kind", "altered", lambda due, _: _second(due, kind="Made.Up")
+    ),
     Cheat("loop", "delivers everything again", "doubled", lambda due, _: [*due, *due]),
     Cheat("push", "delivers what was not asked for", "not asked for", _push),
 )

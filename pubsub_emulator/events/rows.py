@@ -119,7 +119,9 @@ def event_id(block_hash: bytes, index: int) -> bytes:
     return bytes(blake2_256(block_hash + index.to_bytes(4, "little")))
 
 
-def assemble(leading: ChainBlock, included: Iterable[ChainBlock], *, parent: bytes, after_gap: bool = False) -> Block:
+def assemble(
+    leading: ChainBlock, included: Iterable[ChainBlock], *, parent: bytes, after_gap: bool = False
+) -> Block:
     """Return the log's block: first the events of `leading`, then those of each included block."""
     blocks = chained((leading,), included)
     entries = tuple(entry for each in blocks for entry in _entries(leading.number, each))

@@ -20,7 +20,9 @@ from pubsub_emulator.events.errors import SourceError
 Value: TypeAlias = "bool | int | str | list[Value] | dict[str, Value] | None"
 """A value in this form."""
 
-_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=False, allow_nan=False)
+_encoder = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), sort_keys=False, allow_nan=False
+)
 
 
 def canonical(value: object) -> Value:

@@ -18,7 +18,9 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
 
 
-def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item | None = None) -> list[Drawn]:
+def draw_block(
+    record: BlockRecord, plan: Plan | None, names: Names, start: Item | None = None
+) -> list[Drawn]:
     """Draw the proof of a candidate as `plan` read it.
 
     Without a plan, draw the nodes under the root that the candidate claims. `start` is the cursor
@@ -29,7 +31,9 @@ def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item
     proof = {blake2_256(node): node for node in inherent.proof}
     root = record.relay_storage_root or inherent.relay_parent_storage_root
     if plan is None:
-        return draw(root, TreeQuery((), everything=True, fate=lambda *_: Fate.PRUNED), Sources(proof))
+        return draw(
+            root, TreeQuery((), everything=True, fate=lambda *_: Fate.PRUNED), Sources(proof)
+        )
     visited = (each for publisher in plan.publishers.values() for each in publisher.visited.items())
     own = {name: node for name, node in visited if name not in proof}
     static = static_nodes(plan)
@@ -47,7 +51,9 @@ def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item
 def static_nodes(plan: Plan) -> frozenset[Hash]:
     """Return the nodes of the static keys, which the walk takes first (PS-44)."""
     costs = accumulate(node_cost(len(node)) for node in plan.taken.values())
-    return frozenset(name for name, cost in zip(plan.taken, costs, strict=True) if cost <= plan.static_bytes)
+    return frozenset(
+        name for name, cost in zip(plan.taken, costs, strict=True) if cost <= plan.static_bytes
+    )
 
 
 def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> TreeQuery:

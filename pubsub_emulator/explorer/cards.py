@@ -10,7 +10,15 @@ from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.html import Html, fold, join, table, tag
 from pubsub_emulator.explorer.svg import arrange, asset, legend, render
 from pubsub_emulator.explorer.tree import Drawn, draw_read, draw_trie
-from pubsub_emulator.explorer.words import VERDICTS, Names, event_words, ledger_cells, preview, short, ttl_words
+from pubsub_emulator.explorer.words import (
+    VERDICTS,
+    Names,
+    event_words,
+    ledger_cells,
+    preview,
+    short,
+    ttl_words,
+)
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
@@ -68,7 +76,9 @@ def picture_of_trie(trie: Trie) -> Picture:
 def picture_of_block(record: BlockRecord) -> Picture:
     """Draw the proof of a candidate."""
     plan = None if record.outcome is None else record.outcome.plan
-    return Picture(draw_block(record, plan, _NAMES), f"proof of {len(record.candidate.inherent.proof)} nodes")
+    return Picture(
+        draw_block(record, plan, _NAMES), f"proof of {len(record.candidate.inherent.proof)} nodes"
+    )
 
 
 # Cards
@@ -87,12 +97,39 @@ def _network_card(network: Network) -> str:
     for para, chain in network.parachains.items():
         parent = items.LAST_RELAY_PARENT.get(Storage(chain.state))
         spec = chain.spec()
-        keys, cache = sum(map(len, spec.subscriptions.values())), spec.cache.value if spec.subscriptions else ""
+        keys, cache = (
+            sum(map(len, spec.subscriptions.values())),
+            spec.cache.value if spec.subscriptions else "",
+        )
         published = len(network.relay.state.children.get(derive_child_key(para)) or ())
         waiting = len(chain.publishes) + len(chain.upward)
-        rows.append((str(para), chain.header.number, parent, keys, cache, len(chain.collators), published, waiting))
-    head = ("chain", "block", "relay parent", "keys read", "cache", "collators", "keys published", "waiting")
-    title = tag("p", tag("b", f"Network at relay block {header.number:,}"), f" · state root {short(header.state_root)}")
+        rows.append(
+            (
+                str(para),
+                chain.header.number,
+                parent,
+                keys,
+                cache,
+                len(chain.collators),
+                published,
+                waiting,
+            )
+        )
+    head = (
+        "chain",
+        "block",
+        "relay parent",
+        "keys read",
+        "cache",
+        "collators",
+        "keys published",
+        "waiting",
+    )
+    title = tag(
+        "p",
+        tag("b", f"Network at relay block {header.number:,}"),
+        f" · state root {short(header.state_root)}",
+    )
     return card(title, table(head, rows))
 
 
@@ -101,14 +138,21 @@ def _step_card(step: Step) -> str:
     rows, delivered = [], list[Delivery]()
     for record in step.records:
         number, proof = record.candidate.header.number, len(record.candidate.inherent.proof)
-        used, mine = (record.outcome.ledger.used, record.outcome.deliveries) if record.outcome else (None, ())
+        used, mine = (
+            (record.outcome.ledger.used, record.outcome.deliveries)
+            if record.outcome
+            else (None, ())
+        )
         rows.append((str(record.chain), number, _verdict(record), proof, used, len(mine)))
         delivered += mine
     return card(
         tag("p", tag("b", f"Relay block {step.number:,}"), f" · {short(step.block.header.hash())}"),
         table(("chain", "block", "verdict", "proof nodes", "bytes used", "deliveries"), rows),
         fold(f"Deliveries: {len(delivered):,}", _deliveries(delivered)) if delivered else None,
-        fold(f"Events: {len(step.events):,}", _lines(event_words(each, _NAMES) for each in step.events)),
+        fold(
+            f"Events: {len(step.events):,}",
+            _lines(event_words(each, _NAMES) for each in step.events),
+        ),
     )
 
 
@@ -122,11 +166,18 @@ def record_card(record: BlockRecord, picture: Picture | None = None) -> str:
     picture = picture or picture_of_block(record)
     return card(
         tag("p", tag("b", f"Chain {record.chain}, block {header.number:,} "), _verdict(record)),
-        tag("p", f"judged in relay block {record.included_at}, hash {short(record.candidate.hash())}"),
+        tag(
+            "p",
+            f"judged in relay block {record.included_at}, hash {short(record.candidate.hash())}",
+        ),
         None if record.refusal is None else _evidence(record.refusal),
         None if outcome is None else _ledger(outcome.ledger, dict(record.unpruned)),
         fold(picture.title, join((Html(legend()), tag("div", Html(picture.svg), class_="w")))),
-        fold(f"Deliveries: {len(outcome.deliveries):,}", _deliveries(outcome.deliveries)) if outcome else None,
+        (
+            fold(f"Deliveries: {len(outcome.deliveries):,}", _deliveries(outcome.deliveries))
+            if outcome
+            else None
+        ),
     )
 
 
@@ -134,8 +185,12 @@ def _steps_card(steps: Iterable[Step]) -> str:
     """Return the card of several steps with a row per step."""
     rows = []
     for step in steps:
-        refused = ", ".join(each.refusal.verdict.value for each in step.refused if each.refusal is not None)
-        delivered = sum(len(each.outcome.deliveries) for each in step.records if each.outcome is not None)
+        refused = ", ".join(
+            each.refusal.verdict.value for each in step.refused if each.refusal is not None
+        )
+        delivered = sum(
+            len(each.outcome.deliveries) for each in step.records if each.outcome is not None
+        )
         idle = ", ".join(f"{para}: {why}" for para, why in step.idle.items())
         valid = len(step.records) - len(step.refused)
         rows.append((step.number, valid, refused, delivered, len(step.events), idle))
@@ -163,10 +218,13 @@ def _relay_block_card(block: Block) -> str:
 
 def _candidate_card(candidate: Candidate) -> str:
     header, inherent = candidate.header, candidate.inherent
-    messages = len(inherent.messages.downward) + sum(len(each) for _, each in inherent.messages.horizontal)
+    messages = len(inherent.messages.downward) + sum(
+        len(each) for _, each in inherent.messages.horizontal
+    )
     said = (
-        f"hash {short(candidate.hash())}, on relay block {inherent.relay_parent_number:,}; {len(inherent.proof)} proof "
-        f"nodes of {sum(map(len, inherent.proof)):,} bytes, {messages} messages, {len(candidate.extrinsics)} extrinsics"
+        f"hash {short(candidate.hash())}, on relay block {inherent.relay_parent_number:,};"
+        f" {len(inherent.proof)} proof nodes of {sum(map(len, inherent.proof)):,} bytes, {messages}"
+        f" messages, {len(candidate.extrinsics)} extrinsics"
     )
     return card(tag("p", tag("b", f"Candidate {header.number:,}"), f" · {said}"))
 
@@ -176,7 +234,10 @@ def _outcome_card(outcome: BlockOutcome) -> str:
         tag("p", tag("b", "Outcome"), f" · state root {short(outcome.state_root)}"),
         _ledger(outcome.ledger, {}),
         fold(f"Deliveries: {len(outcome.deliveries):,}", _deliveries(outcome.deliveries)),
-        fold(f"Events: {len(outcome.events):,}", _lines(event_words(each.event, _NAMES) for each in outcome.events)),
+        fold(
+            f"Events: {len(outcome.events):,}",
+            _lines(event_words(each.event, _NAMES) for each in outcome.events),
+        ),
     )
 
 
@@ -206,7 +267,10 @@ def _maker(kind: type) -> Callable[[Any], str] | None:
 def _state_card(state: State) -> str:
     if is_lazy(state):
         return card(tag("p", tag("b", f"State {short(state.root())}"), " · fetched on demand"))
-    rows = [(f"0x{key.hex()}", len(trie), short(trie.root())) for key, trie in sorted(state.children.items())]
+    rows = [
+        (f"0x{key.hex()}", len(trie), short(trie.root()))
+        for key, trie in sorted(state.children.items())
+    ]
     title = tag("p", tag("b", f"State {short(state.root())}"), f" · {len(state.top):,} keys")
     return card(title, table(("child trie", "keys", "root"), rows) if rows else None)
 
@@ -216,13 +280,18 @@ def _difference_card(difference: StateDifference | NodeDifference) -> str:
 
 
 def _verdict(record: BlockRecord) -> Html:
-    said, kind = ("valid", "good") if record.refusal is None else (record.refusal.verdict.value, "bad")
+    said, kind = (
+        ("valid", "good") if record.refusal is None else (record.refusal.verdict.value, "bad")
+    )
     return tag("span", said, class_=kind)
 
 
 def _evidence(refusal: InvalidBlock) -> Html:
     found = ((each.verdict, tag("code", each.detail)) for each in refusal.evidence)
-    entries = (tag("li", tag("b", why.value), f" {VERDICTS[why]}", tag("br"), detail) for why, detail in found)
+    entries = (
+        tag("li", tag("b", why.value), f" {VERDICTS[why]}", tag("br"), detail)
+        for why, detail in found
+    )
     return tag("ul", *entries)
 
 
@@ -238,18 +307,40 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
         ("maps", ledger.map_charges, "m"),
     )
     parts = (tag("i", class_=name, style=f"flex-grow:{size}") for _, size, name in shares if size)
-    key = (tag("span", tag("i", class_=name), f"{words} {size:,} B") for words, size, name in shares if size)
-    rows = ((str(each.para), *ledger_cells(each), full.get(each.para)) for each in ledger.publishers)
-    head = ("publisher", "state", "top path", "child nodes", "values", "rows", "cache", "full proof")
+    key = (
+        tag("span", tag("i", class_=name), f"{words} {size:,} B")
+        for words, size, name in shares
+        if size
+    )
+    rows = (
+        (str(each.para), *ledger_cells(each), full.get(each.para)) for each in ledger.publishers
+    )
+    head = (
+        "publisher",
+        "state",
+        "top path",
+        "child nodes",
+        "values",
+        "rows",
+        "cache",
+        "full proof",
+    )
     words = (
-        f"{ledger.used:,} of {ledger.budget:,} bytes used, {ledger.proof_nodes:,} nodes, {ledger.proof_bytes:,} bytes; "
-        f"{ledger.own_state_bytes:,} bytes of own state read, {ledger.cache_state_bytes:,} of them by the cache"
+        f"{ledger.used:,} of {ledger.budget:,} bytes used, {ledger.proof_nodes:,} nodes,"
+        f" {ledger.proof_bytes:,} bytes; {ledger.own_state_bytes:,} bytes of own state read,"
+        f" {ledger.cache_state_bytes:,} of them by the cache"
     )
     if ledger.ref_time:
         words += f"; weight {ledger.ref_time / 1e6:,.1f} µs of ref_time, "
         words += f"{ledger.weight.proof_size:,} bytes of proof_size"
     publishers = table(head, rows) if ledger.publishers else None
-    return tag("div", tag("div", *parts, class_="b"), tag("div", *key, class_="y"), tag("p", words), publishers)
+    return tag(
+        "div",
+        tag("div", *parts, class_="b"),
+        tag("div", *key, class_="y"),
+        tag("p", words),
+        publishers,
+    )
 
 
 def _deliveries(deliveries: Iterable[Delivery]) -> Html:
@@ -295,7 +386,10 @@ def line(thing: object) -> str:
     match thing:
         case Delivery():
             value = "" if thing.value is None else f", {len(thing.value)} bytes"
-            return f"<Delivery: publisher {thing.publisher}, key {short(thing.key)}, {thing.kind}{value}>"
+            return (
+                f"<Delivery: publisher {thing.publisher}, key {short(thing.key)},"
+                f" {thing.kind}{value}>"
+            )
         case BlockLedger():
             return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
         case Trie():
@@ -305,11 +399,17 @@ def line(thing: object) -> str:
         case Candidate():
             return f"<Candidate {thing.header.number}, {len(thing.inherent.proof)} proof nodes>"
         case BlockOutcome():
-            return f"<BlockOutcome: {len(thing.deliveries)} deliveries, state root {short(thing.state_root)}>"
+            return (
+                f"<BlockOutcome: {len(thing.deliveries)} deliveries, state root"
+                f" {short(thing.state_root)}>"
+            )
         case State():
             if is_lazy(thing):
                 return f"<State {short(thing.root())}, fetched on demand>"
-            return f"<State {short(thing.root())}, {len(thing.top)} keys, {len(thing.children)} child tries>"
+            return (
+                f"<State {short(thing.root())}, {len(thing.top)} keys, {len(thing.children)} child"
+                " tries>"
+            )
         case EventRecord(event=event) | (Event() as event):
             return event_words(event, _NAMES)
         case StateDifference() | NodeDifference():

@@ -49,7 +49,10 @@ def state_changes(before: State, after: State, names: Names) -> list[Change]:
     for key, old, new in before.top.differences(after.top):
         if key.startswith(items.CACHED_TRIE_NODES.prefix):
             rest = key[len(items.CACHED_TRIE_NODES.prefix) + 16 :]
-            where = f"{int.from_bytes(rest[:4], 'little')}, generation {int.from_bytes(rest[4:8], 'little')}"
+            where = (
+                f"{int.from_bytes(rest[:4], 'little')}, generation"
+                f" {int.from_bytes(rest[4:8], 'little')}"
+            )
             what = "removed" if new is None else "added" if old is None else "replaced"
             cached[where, f"nodes {what}:"] += 1
             continue
@@ -79,7 +82,9 @@ def _changes(key: bytes, old: bytes | None, new: bytes | None, names: Names) -> 
             case "LastDeliveredPacked":
                 yield Change(item, where, "", _packed(old or b"", new or b""))
             case own:
-                before, after = ("" if value is None else _told(own, value, names) for value in (old, new))
+                before, after = (
+                    "" if value is None else _told(own, value, names) for value in (old, new)
+                )
                 yield Change(item, where, before, after)
     except ScaleError:
         before, after = ("" if value is None else _plain(value) for value in (old, new))

@@ -14,7 +14,9 @@ class Html(str):
 
 def tag(name: str, *content: object, **attributes: str) -> Html:
     """Return an element. Attributes that are Python keywords end in an underscore."""
-    given = "".join(f' {key.rstrip("_")}="{escape(safe(value))}"' for key, value in attributes.items())
+    given = "".join(
+        f' {key.rstrip("_")}="{escape(safe(value))}"' for key, value in attributes.items()
+    )
     return Html(f"<{name}{given}>{join(content)}</{name}>")
 
 
@@ -32,15 +34,22 @@ def _text(value: object) -> str:
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
     """Return a table, in which integers are right-aligned."""
     top = tag("tr", *(tag("th", name) for name in head))
-    body = (tag("tr", *(tag("td", cell, class_="f" if isinstance(cell, int) else "t") for cell in row)) for row in rows)
+    body = (
+        tag("tr", *(tag("td", cell, class_="f" if isinstance(cell, int) else "t") for cell in row))
+        for row in rows
+    )
     return tag("table", tag("thead", top), tag("tbody", *body))
 
 
 def page(title: str, style: str, *body: object) -> str:
     """Return a self-contained page with a title."""
-    meta = Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
+    meta = Html(
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    )
     head = tag("head", meta, tag("title", title), tag("style", Html(style)))
-    return f"<!doctype html>\n{tag('html', head, tag('body', tag('h1', title), *body), lang='en')}\n"
+    return (
+        f"<!doctype html>\n{tag('html', head, tag('body', tag('h1', title), *body), lang='en')}\n"
+    )
 
 
 def fold(title: str, content: object) -> Html:

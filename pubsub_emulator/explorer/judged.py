@@ -17,8 +17,9 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 
 _STYLE: Final = (
-    ":root{color-scheme:light dark}body{font:15px/1.45 system-ui,sans-serif;margin:1rem auto;max-width:72rem;"
-    "padding:0 1rem;overflow-wrap:anywhere}.w{overflow-x:auto}h1{font-size:1.3rem}h2{font-size:1.05rem}"
+    ":root{color-scheme:light dark}body{font:15px/1.45 system-ui,sans-serif;margin:1rem"
+    " auto;max-width:72rem;padding:0"
+    " 1rem;overflow-wrap:anywhere}.w{overflow-x:auto}h1{font-size:1.3rem}h2{font-size:1.05rem}"
 )
 
 
@@ -40,7 +41,9 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
     outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
     at = RelayBlockNumber(relay.number if included_at is None else included_at)
     slot, root = relay.slot_now, relay.storage_root
-    return BlockRecord(ParaId(chain), segment, candidate, at, slot, root, unpruned, outcome, refusal, strategy)
+    return BlockRecord(
+        ParaId(chain), segment, candidate, at, slot, root, unpruned, outcome, refusal, strategy
+    )
 
 
 def block_card(record: BlockRecord, state: State) -> str:
@@ -53,7 +56,9 @@ def block_card(record: BlockRecord, state: State) -> str:
     except PubsubError:
         walked = None
     drawn = draw_block(record, walked and walked.plan, Names(), walked and walked.start)
-    return record_card(record, Picture(drawn, f"proof of {len(record.candidate.inherent.proof)} nodes"))
+    return record_card(
+        record, Picture(drawn, f"proof of {len(record.candidate.inherent.proof)} nodes")
+    )
 
 
 def cards_page(title: str, said: str, cards: Iterable[tuple[str, str]]) -> str:

@@ -6,7 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
+from pubsub_emulator.emulator.network.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+)
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.explorer.html import Html, join, page, tag
 from pubsub_emulator.explorer.page import page_html, page_index
@@ -27,7 +32,8 @@ _TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
 _STYLE: Final = (
     ":root{color-scheme:light dark;--bad:#c62828;--good:#2e7d32}"
     "@media(prefers-color-scheme:dark){:root{--bad:#ef9a9a;--good:#a5d6a7}}"
-    "body{font:15px/1.45 system-ui,sans-serif;margin:1rem}ul{list-style:none;padding-left:1.2rem;margin:0}"
+    "body{font:15px/1.45"
+    " system-ui,sans-serif;margin:1rem}ul{list-style:none;padding-left:1.2rem;margin:0}"
     "code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}"
     "del{color:var(--bad)}ins{color:var(--good);text-decoration:none}"
 )
@@ -76,12 +82,26 @@ class LivePage:
 
     def live(self) -> Mapping[str, tuple[bytes, str]]:
         """Return the files of the live page by path, with their media types."""
-        own = (f"{folder}/{each.name}" for folder in ("lab", "vendor") for each in (ASSETS / folder).iterdir())
+        own = (
+            f"{folder}/{each.name}"
+            for folder in ("lab", "vendor")
+            for each in (ASSETS / folder).iterdir()
+        )
         names = (name for name in (*own, *_SHARED) if Path(name).suffix in _TYPES)
-        files = {f"/page/{name}": (asset(name).encode(), _TYPES[Path(name).suffix]) for name in names}
-        return {"/": (asset("lab/lab.html").replace("<!--legend-->", legend(), 1).encode(), "text/html"), **files}
+        files = {
+            f"/page/{name}": (asset(name).encode(), _TYPES[Path(name).suffix]) for name in names
+        }
+        return {
+            "/": (
+                asset("lab/lab.html").replace("<!--legend-->", legend(), 1).encode(),
+                "text/html",
+            ),
+            **files,
+        }
 
-    def explain(self, node: Node, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
+    def explain(
+        self, node: Node, before: Moment, moment: Moment, record: BlockRecord
+    ) -> dict[str, object]:
         """Return a candidate with everything that the page of a run shows of it.
 
         `before` is the moment before that of the candidate.
@@ -94,7 +114,9 @@ class LivePage:
                 if each is record:
                     break
         index = page_index(recorder, "", "")
-        nodes = [[name.hex(), length, kept.hex()] for name, (_, length, kept) in recorder.nodes.items()]
+        nodes = [
+            [name.hex(), length, kept.hex()] for name, (_, length, kept) in recorder.nodes.items()
+        ]
         return {"index": index, "detail": json.loads(recorder.details[-1]), "nodes": nodes}
 
     difference = staticmethod(difference_page)
@@ -109,7 +131,9 @@ class LivePage:
         for moment in kept[1:]:
             header = moment.relay.header
             slot = max((record.slot_now for record in moment.records), default=Slot(0))
-            recorder.relay_block(RelayRecord(moment.number, moment.relay.hash, header.state_root, slot))
+            recorder.relay_block(
+                RelayRecord(moment.number, moment.relay.hash, header.state_root, slot)
+            )
             for record in moment.records:
                 recorder.candidate(record)
         return page_html(recorder, self._scenario.name, self._scenario.description)

@@ -30,7 +30,15 @@ RELAY_DETAILS: Final = 64
 """Relay blocks in one part."""
 NODES: Final = 1024
 """Nodes in one part."""
-_SCRIPTS: Final = ("data.js", "trie.js", "timeline.js", "ledger.js", "detail.js", "search.js", "main.js")
+_SCRIPTS: Final = (
+    "data.js",
+    "trie.js",
+    "timeline.js",
+    "ledger.js",
+    "detail.js",
+    "search.js",
+    "main.js",
+)
 """The scripts of the page, in their order."""
 
 
@@ -86,7 +94,10 @@ def _parts(recorder: Recorder, title: str, description: str) -> Iterator[tuple[s
     for chain, details in by_chain.items():
         yield from _split(f"d{chain}-", details, DETAILS)
     yield from _split("r", recorder.relay_details, RELAY_DETAILS)
-    nodes = (as_json([name.hex(), length, kept.hex()]) for name, (_, length, kept) in recorder.nodes.items())
+    nodes = (
+        as_json([name.hex(), length, kept.hex()])
+        for name, (_, length, kept) in recorder.nodes.items()
+    )
     yield from _split("n", nodes, NODES)
 
 
@@ -113,7 +124,9 @@ def page_index(recorder: Recorder, title: str, description: str) -> dict[str, ob
                 "collators": [key.hex() for key in chain.collators],
                 "first": chain.first.hex() if chain.first else "",
             }
-            for chain in sorted(recorder.chains.values(), key=lambda each: (not each.subscribes, each.para))
+            for chain in sorted(
+                recorder.chains.values(), key=lambda each: (not each.subscribes, each.para)
+            )
         ],
         "keys": [[para, key.hex(), names.keys.get(key, "")] for para, key in recorder.keys],
         "strategies": list(recorder.strategies),

@@ -20,7 +20,13 @@ from pubsub_emulator.explorer.changes import state_changes
 from pubsub_emulator.explorer.svg import arrange, packed
 from pubsub_emulator.explorer.tree import Drawn, Shape
 from pubsub_emulator.explorer.words import Names, event_words, ttl_words
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import (
+    EMPTY_TRIE_ROOT,
+    Hash,
+    ParaId,
+    PubsubKey,
+    RelayBlockNumber,
+)
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -104,7 +110,9 @@ class Recorder(records.Observer):
         published, events, messages = self._relay_events(record.number)
         self.built += record.number > (0 if self.relay is None else self.relay.first)
         name, root = record.hash.hex(), record.storage_root.hex()
-        self.relay_blocks.append({"number": record.number, "hash": name, "root": root, "keys": published})
+        self.relay_blocks.append(
+            {"number": record.number, "hash": name, "root": root, "keys": published}
+        )
         self.relay_details.append(as_json({"events": events, "messages": messages}))
 
     def authorities(self, record: records.AuthorityRecord) -> None:
@@ -131,7 +139,13 @@ class Recorder(records.Observer):
         deliveries = () if outcome is None else outcome.deliveries
         keys = [_number(self.keys, (each.publisher, each.key)) for each in deliveries]
         header, inherent = record.candidate.header, record.candidate.inherent
-        place = record.chain, header.number, record.included_at, inherent.relay_parent_number, header.aura_slot()
+        place = (
+            record.chain,
+            header.number,
+            record.included_at,
+            inherent.relay_parent_number,
+            header.aura_slot(),
+        )
         verdict = None if refusal is None else refusal.verdict.value
         strategy = None if record.strategy is None else _number(self.strategies, record.strategy)
         block = verdict, record.candidate.hash().hex(), strategy, len(inherent.proof)
@@ -144,29 +158,44 @@ class Recorder(records.Observer):
 
     # Helpers
 
-    def _detail(self, record: BlockRecord, chain: RecordedChain, walked: Walked | None, keys: list[int]) -> Json:
+    def _detail(
+        self, record: BlockRecord, chain: RecordedChain, walked: Walked | None, keys: list[int]
+    ) -> Json:
         """Return the details of a candidate."""
         header, inherent = record.candidate.header, record.candidate.inherent
         outcome, refusal = record.outcome, record.refusal
-        drawing = arrange(draw_block(record, walked and walked.plan, self.names, walked and walked.start))
+        drawing = arrange(
+            draw_block(record, walked and walked.plan, self.names, walked and walked.start)
+        )
         out: Json = {
             "parent": None if header.parent_hash == chain.head else header.parent_hash.hex(),
             "root": header.state_root.hex(),
             "relayRoot": inherent.relay_parent_storage_root.hex(),
-            "messages": [len(inherent.messages.downward), sum(len(each) for _, each in inherent.messages.horizontal)],
+            "messages": [
+                len(inherent.messages.downward),
+                sum(len(each) for _, each in inherent.messages.horizontal),
+            ],
             "ledger": None if walked is None else ledger_json(walked, record.unpruned),
             "drawing": packed(drawing),
             "nodes": [self._node(each.place) for each in drawing.placed],
         }
         if refusal is not None:
             out["evidence"] = [
-                [each.verdict.value, words.with_names(each.detail, self.names), list(map(_subject, each.subject))]
+                [
+                    each.verdict.value,
+                    words.with_names(each.detail, self.names),
+                    list(map(_subject, each.subject)),
+                ]
                 for each in refusal.evidence
             ]
         if outcome is not None:
             shown = []
             for key, each in zip(keys, outcome.deliveries, strict=True):
-                value = (None, "") if each.value is None else (len(each.value), words.preview(each.value, 16))
+                value = (
+                    (None, "")
+                    if each.value is None
+                    else (len(each.value), words.preview(each.value, 16))
+                )
                 shown.append([key, *value, ttl_words(each.ttl_state), int(each.failed)])
             out["deliveries"] = shown
             out["changes"] = [
@@ -191,7 +220,11 @@ class Recorder(records.Observer):
             return known[0]
         number = len(self.nodes) if known is None else known[0]
         data = place.data or b""
-        self.nodes[place.hash] = number, len(data), data[:VALUE_BYTES] if place.shape is Shape.VALUE else data
+        self.nodes[place.hash] = (
+            number,
+            len(data),
+            data[:VALUE_BYTES] if place.shape is Shape.VALUE else data,
+        )
         return number
 
     def _relay_events(self, number: RelayBlockNumber) -> tuple[list[int], list[str], list[str]]:
@@ -200,7 +233,9 @@ class Recorder(records.Observer):
         if kept is None:
             return [], [], []
         data = Storage(kept.state).get(system.EVENTS)
-        found: list[Event] = [] if data is None else [each.event for each in RELAY.decode_records(data)]
+        found: list[Event] = (
+            [] if data is None else [each.event for each in RELAY.decode_records(data)]
+        )
         published = [each for each in found if isinstance(each, DataPublished)]
         keys = [_number(self.keys, (each.publisher, PubsubKey(each.key))) for each in published]
         messages = [words.execution_words(each, self.names) for each in kept.executions]
@@ -234,7 +269,9 @@ def walk_again(record: BlockRecord, state: State) -> Walked | None:
     storage.start_recording()
     view = SubscriberView(storage, spec)
     calls = root_calls(spec, inherent.messages)
-    plan, _ = judge_proof(view, record.relay_storage_root, inherent.proof, spec.budget(weight), calls)
+    plan, _ = judge_proof(
+        view, record.relay_storage_root, inherent.proof, spec.budget(weight), calls
+    )
     own = own_state_bytes(state, storage.recorded or (), plan.own_state)
     return Walked(plan, make_ledger(plan, weight, own), start)
 

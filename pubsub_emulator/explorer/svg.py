@@ -133,14 +133,21 @@ def render(drawing: Drawing) -> str:
     width = 0.0
     for row, (label, note) in enumerate(drawing.texts):
         width = max(width, ends[row] + _LETTER * (len(label) + len(note) + 3))
-        faint = f'<tspan class="t">{" · " if label and note else ""}{escape(safe(note))}</tspan>' if note else ""
+        faint = (
+            f'<tspan class="t">{" · " if label and note else ""}{escape(safe(note))}</tspan>'
+            if note
+            else ""
+        )
         if label or note:
-            nodes.append(f'<text x="{ends[row]}" y="{_y(row) + 4}">{escape(safe(label))}{faint}</text>')
+            nodes.append(
+                f'<text x="{ends[row]}" y="{_y(row) + 4}">{escape(safe(label))}{faint}</text>'
+            )
     height, across = len(drawing.texts) * ROW + 2, int(width + _MARGIN)
     return (
-        f'<svg class="trie" xmlns="http://www.w3.org/2000/svg" width="{across}" height="{height}" '
-        f'viewBox="0 0 {across} {height}" role="img" aria-label="trie of {len(drawing.placed)} places">'
-        f'<style>{asset("trie.css")}</style><path class="e" d="{"".join(edges)}"/>{"".join(nodes)}</svg>'
+        f'<svg class="trie" xmlns="http://www.w3.org/2000/svg" width="{across}" height="{height}"'
+        f' viewBox="0 0 {across} {height}" role="img" aria-label="trie of {len(drawing.placed)}'
+        f' places"><style>{asset("trie.css")}</style><path class="e"'
+        f' d="{"".join(edges)}"/>{"".join(nodes)}</svg>'
     )
 
 
@@ -149,7 +156,11 @@ def nibble_of(each: Placed) -> str:
 
     It is empty if no nibble leads to the place.
     """
-    if each.parent is None or each.parent.place.shape is not Shape.BRANCH or each.place.shape is Shape.ABSENT:
+    if (
+        each.parent is None
+        or each.parent.place.shape is not Shape.BRANCH
+        or each.place.shape is Shape.ABSENT
+    ):
         return ""
     grown = len(each.place.path) > len(each.parent.place.path) + len(each.parent.place.partial)
     return each.place.path[-1] if grown else ""
@@ -167,7 +178,9 @@ def packed(drawing: Drawing) -> dict[str, object]:
         "shapes": "".join(each.place.shape.value for each in placed),
         "fates": "".join(each.place.fate.value for each in placed),
         "columns": "".join(chr(ord("0") + each.column) for each in placed),
-        "fresh": "".join("1" if each.row > before else "0" for before, each in zip(rows, placed, strict=False)),
+        "fresh": "".join(
+            "1" if each.row > before else "0" for before, each in zip(rows, placed, strict=False)
+        ),
         "nibbles": "".join(nibble_of(each) or "-" for each in placed),
         "cells": "".join(each.place.cells for each in placed if each.place.shape is Shape.BRANCH),
         "texts": [[label, note] if note else label for label, note in drawing.texts],
@@ -204,14 +217,16 @@ def describe(place: Drawn) -> str:
     if place.data is not None:
         words.append(f"{len(place.data)} B")
     if place.path or place.partial:
-        words.append(f"at {place.path or 'the root'}{f' + {place.partial}' if place.partial else ''}")
+        words.append(
+            f"at {place.path or 'the root'}{f' + {place.partial}' if place.partial else ''}"
+        )
     return ", ".join([*words, *(text for text in (place.label, place.note) if text)])
 
 
 def legend() -> str:
     """Return the legend of shapes and colours as HTML."""
     entries = (
-        f'<span><svg class="trie" width="20" height="20" viewBox="-10 -10 20 20" aria-hidden="true">'
+        '<span><svg class="trie" width="20" height="20" viewBox="-10 -10 20 20" aria-hidden="true">'
         f'<g class="{fate.value}">{_glyph(Drawn(shape, fate, cells=fate.value * 16))}</g></svg>'
         f"{escape(safe(words))}</span>"
         for fate, shape, words in LEGEND
@@ -236,7 +251,9 @@ def _branch(cells: str) -> str:
 def _edge(parent: Placed, child: Placed) -> str:
     """Return the path of a line from a parent to a child."""
     x, y, end = _x(parent), _y(child.row), _x(child) - 9
-    return f"M{x + 9} {y}H{end}" if parent.row == child.row else f"M{x} {_y(parent.row) + 9}V{y}H{end}"
+    return (
+        f"M{x + 9} {y}H{end}" if parent.row == child.row else f"M{x} {_y(parent.row) + 9}V{y}H{end}"
+    )
 
 
 ASSETS: Final = files("pubsub_emulator.explorer") / "assets"

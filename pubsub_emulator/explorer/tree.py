@@ -112,7 +112,9 @@ def open_node(node: bytes) -> Opened | None:
         parts = DecodedNode(node)
     except BadNode:
         return None
-    return Opened(parts.kind, parts.partial, parts.value, parts.is_detached, tuple(parts.references))
+    return Opened(
+        parts.kind, parts.partial, parts.value, parts.is_detached, tuple(parts.references)
+    )
 
 
 class Below(NamedTuple):
@@ -188,7 +190,9 @@ class _Builder:
         while self.todo:
             self.todo.extend(reversed(self.open(self.todo.pop())))
 
-    def reference(self, reference: bytes, path: str, query: TreeQuery, low: int, high: int) -> Drawn | None:
+    def reference(
+        self, reference: bytes, path: str, query: TreeQuery, low: int, high: int
+    ) -> Drawn | None:
         """Return the place of a referenced node.
 
         `reference` is a hash, or an inline node. `[low, high)` are the keys asked for below it.
@@ -239,7 +243,9 @@ class _Builder:
             place.shape = Shape.AGAIN if again else Shape.MALFORMED
             return []
         if not again:
-            place.shape = Shape.BRANCH if node.children else Shape.LEAF if node.kind else Shape.EMPTY
+            place.shape = (
+                Shape.BRANCH if node.children else Shape.LEAF if node.kind else Shape.EMPTY
+            )
         place.partial = node.partial
         end = place.path + node.partial
         # Keys are sorted digits, and "g" follows all digits. The keys that begin with `end` are
@@ -278,7 +284,9 @@ class _Builder:
             place.children.append(Drawn(Shape.ABSENT, place.fate, path=end, label=label, note=note))
         return out
 
-    def value(self, place: Drawn, node: Opened, end: str, query: TreeQuery, at: int | None) -> list[_Todo]:
+    def value(
+        self, place: Drawn, node: Opened, end: str, query: TreeQuery, at: int | None
+    ) -> list[_Todo]:
         """Draw the value of the key that ends in this node.
 
         `at` is the key's index among those asked for, or `None`.
@@ -299,7 +307,13 @@ class _Builder:
             shape = Shape.AGAIN if self.first(name) is Shape.AGAIN else Shape.VALUE
             place.children.append(Drawn(shape, fate, name, found, end, note=f"{len(found)} B"))
             return []
-        fate = Fate.PRUNED if not wanted else Fate.MISSING if at is None else query.fate(value, at, at + 1)
+        fate = (
+            Fate.PRUNED
+            if not wanted
+            else Fate.MISSING
+            if at is None
+            else query.fate(value, at, at + 1)
+        )
         note = "value as delivered" if fate is Fate.REMEMBERED else "value"
         place.children.append(Drawn(Shape.STUB, fate, name, None, end, note=note))
         return []
@@ -315,7 +329,9 @@ class _Builder:
         if root == EMPTY_TRIE_ROOT and root not in self.sources.proof:
             return []
         if below.unread is not None and root not in self.sources.proof:
-            place.children.append(Drawn(Shape.STUB, below.unread, Hash(root), label=_count(query, 0, len(query.keys))))
+            place.children.append(
+                Drawn(Shape.STUB, below.unread, Hash(root), label=_count(query, 0, len(query.keys)))
+            )
             return []
         child = self.reference(root, "", query, 0, len(query.keys))
         if child is None:
@@ -333,7 +349,11 @@ def draw(root: Hash, query: TreeQuery, sources: Sources) -> list[Drawn]:
         out.append(top)
         builder.todo.append(_Todo(top, query, 0, len(query.keys)))
         builder.run()
-    out += [_stray(name, node, sources.used(name)) for name, node in sources.proof.items() if name not in builder.drawn]
+    out += [
+        _stray(name, node, sources.used(name))
+        for name, node in sources.proof.items()
+        if name not in builder.drawn
+    ]
     return out
 
 
@@ -347,15 +367,21 @@ def _stray(name: Hash, node: bytes, fate: Fate) -> Drawn:
         stray.shape = Shape.BRANCH if opened.children else Shape.LEAF
         stray.partial = opened.partial
         nibbles = [nibble for nibble, _ in opened.children]
-        stray.cells = "".join(Fate.PRUNED.value if nibble in nibbles else "." for nibble in range(16))
+        stray.cells = "".join(
+            Fate.PRUNED.value if nibble in nibbles else "." for nibble in range(16)
+        )
     return stray
 
 
-def draw_trie(root: Hash, nodes: Iterable[bytes], labels: Mapping[bytes, str] | None = None) -> list[Drawn]:
+def draw_trie(
+    root: Hash, nodes: Iterable[bytes], labels: Mapping[bytes, str] | None = None
+) -> list[Drawn]:
     """Draw a trie with the available `nodes`, all of which are asked for. `labels` are by key."""
     found = {blake2_256(node): node for node in nodes}
     named = {key.hex(): label for key, label in (labels or {}).items()}
-    return draw(root, TreeQuery((), named, fate=lambda *_: Fate.PRUNED, everything=True), Sources(found))
+    return draw(
+        root, TreeQuery((), named, fate=lambda *_: Fate.PRUNED, everything=True), Sources(found)
+    )
 
 
 def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list[Drawn]:

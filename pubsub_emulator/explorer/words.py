@@ -20,16 +20,24 @@ from pubsub_emulator.runtime.parachain.ledger import PublisherLedger
 from pubsub_emulator.xcm import Complete, Incomplete
 
 VERDICTS: Final[Mapping[Verdict, str]] = {
-    Verdict.BAD_SEAL: "The author is not the collator whose turn it was, or did not sign this block.",
+    Verdict.BAD_SEAL: (
+        "The author is not the collator whose turn it was, or did not sign this block."
+    ),
     Verdict.BAD_PARENT: "The block does not follow its parent.",
     Verdict.RELAY_PARENT_DECREASED: "The relay parent is older than that of the block before.",
-    Verdict.MESSAGES_MISREPORTED: "The messages are not those that wait on the relay chain, or weigh something else.",
+    Verdict.MESSAGES_MISREPORTED: (
+        "The messages are not those that wait on the relay chain, or weigh something else."
+    ),
     Verdict.DUPLICATE_NODE: "A proof node is listed more than once.",
     Verdict.UNSORTED_PROOF: "The proof nodes are not in ascending order.",
     Verdict.ROOT_MISMATCH: "The proof is of another relay state than the relay parent's.",
-    Verdict.OMITTED_BELOW_BUDGET: "A node that the walk needs was left out, although the budget was not used up.",
+    Verdict.OMITTED_BELOW_BUDGET: (
+        "A node that the walk needs was left out, although the budget was not used up."
+    ),
     Verdict.UNUSED_NODES: "The proof holds nodes that the walk does not take.",
-    Verdict.BAD_EXTRINSIC: "A signed extrinsic cannot be part of the block: it is forged, stale, or does not fit.",
+    Verdict.BAD_EXTRINSIC: (
+        "A signed extrinsic cannot be part of the block: it is forged, stale, or does not fit."
+    ),
     Verdict.STATE_ROOT_MISMATCH: "Executing the block gives another state root than it claims.",
 }
 """The meaning of each verdict."""
@@ -139,9 +147,15 @@ def _fields(value: Any, names: Names) -> Iterator[str]:
 def execution_words(message: MessageExecution, names: Names) -> str:
     """Return the outcome of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
     outcome = message.execution.outcome
-    failures = "; ".join(f"instruction {each.index}: {each.cause or each.error}" for each in message.execution.failures)
+    failures = "; ".join(
+        f"instruction {each.index}: {each.cause or each.error}"
+        for each in message.execution.failures
+    )
     if isinstance(outcome, Complete | Incomplete):
-        said = f"{'done' if isinstance(outcome, Complete) else 'stopped'}, {_argument('', outcome.used, names)}"
+        said = (
+            f"{'done' if isinstance(outcome, Complete) else 'stopped'},"
+            f" {_argument('', outcome.used, names)}"
+        )
     else:
         said = f"not executed, {message.execution.rejected or outcome}"
     return f"from {names.chain(message.para)}: {said}{f'; {failures}' if failures else ''}"
@@ -150,7 +164,9 @@ def execution_words(message: MessageExecution, names: Names) -> str:
 def _argument(name: str, value: object, names: Names) -> str:
     """Return a field of an event in words. Its name tells whether a number is a chain's id."""
     if isinstance(value, bytes):
-        return names.keys.get(PubsubKey(value)) or (short(value) if len(value) > 8 else f"0x{value.hex()}")
+        return names.keys.get(PubsubKey(value)) or (
+            short(value) if len(value) > 8 else f"0x{value.hex()}"
+        )
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, Weight):
@@ -170,7 +186,10 @@ def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
     if not bracket:
         return item, "" if item != UNKNOWN_KEY else short(key)
     if item == "Subscriber.CachedTrieNodes" and len(rest) >= 24:
-        owner, generation = int.from_bytes(rest[16:20], "little"), int.from_bytes(rest[20:24], "little")
+        owner, generation = (
+            int.from_bytes(rest[16:20], "little"),
+            int.from_bytes(rest[20:24], "little"),
+        )
         return item, f"{owner}, generation {generation}, node {short(rest[24:])}"
     para, tail = int.from_bytes(rest[8:12], "little"), rest[12:]
     match item.removeprefix("Subscriber.") if len(rest) >= 12 else "":

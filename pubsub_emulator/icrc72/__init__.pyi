@@ -1,4 +1,5 @@
-# The names of the package: the only list of them, for type checkers, editors and `__init__.py` alike.
+# The names of the package: the only list of them, for type checkers, editors and `__init__.py`
+# alike.
 
 from .archive import Archive as Archive
 from .archive import whole_log as whole_log

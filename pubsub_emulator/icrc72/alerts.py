@@ -85,8 +85,18 @@ Some implementations write the namespace in place of the id, which is read as 0.
 
 _RELAY: Final = (_NAME, _WHO, _optional(_WHO), _FILTER, _SKIP)
 
-_PAIRS: Final = (keys.PUBLISHER_ADD, keys.PUBLISHER_REMOVE, keys.SUBSCRIBER_ADD, keys.SUBSCRIBER_REMOVE)
-_IDS: Final = (keys.REPLAY_REMOVE, keys.REPLAY_RELAY_REMOVE, keys.REPLAY_RELAYER_REMOVE, keys.ENTRY_REMOVE)
+_PAIRS: Final = (
+    keys.PUBLISHER_ADD,
+    keys.PUBLISHER_REMOVE,
+    keys.SUBSCRIBER_ADD,
+    keys.SUBSCRIBER_REMOVE,
+)
+_IDS: Final = (
+    keys.REPLAY_REMOVE,
+    keys.REPLAY_RELAY_REMOVE,
+    keys.REPLAY_RELAYER_REMOVE,
+    keys.ENTRY_REMOVE,
+)
 _SHAPES: Final[Mapping[str, tuple[_Kind, ...]]] = {
     **dict.fromkeys((*_PAIRS, keys.RELAYER_ADD, keys.RELAYER_REMOVE), _PAIR),
     **dict.fromkeys((keys.RELAY_ADD, keys.RELAY_REMOVE), _RELAY),
@@ -110,7 +120,11 @@ _BROKER_KEYS: Final = {
     "rf": (keys.REPLAY_RELAYER_ADD, keys.REPLAY_RELAYER_REMOVE),
 }
 """For each kind of a broadcaster's facts, the keys for adding and removing."""
-_REMOVES: Final = {"sb": keys.EXIT_REMOVE, "bc": keys.ENTRY_REMOVE, "rp": keys.PUBLISHER_REPLAY_REMOVE}
+_REMOVES: Final = {
+    "sb": keys.EXIT_REMOVE,
+    "bc": keys.ENTRY_REMOVE,
+    "rp": keys.PUBLISHER_REPLAY_REMOVE,
+}
 """For each kind of a member's facts, the key for removing."""
 _KIND_OF: Final = {key: kind for kind, both in _BROKER_KEYS.items() for key in both}
 """The kind of a broadcaster's fact by either of its keys."""
@@ -229,7 +243,10 @@ def _parts(key: str, shape: tuple[_Kind, ...], item: v.Value) -> Parts:
     missing = shape[len(given) :]
     if len(given) > len(shape) or not all(each.optional for each in missing):
         raise ConfigError(f"an entry of {key} has {len(shape)} parts, not {len(given)}")
-    return (*(kind.read(each) for kind, each in zip(shape, given, strict=False)), *(None for _ in missing))
+    return (
+        *(kind.read(each) for kind, each in zip(shape, given, strict=False)),
+        *(None for _ in missing),
+    )
 
 
 def _activated(entry: tuple[tuple[str, v.Value], ...]) -> Iterator[Parts]:
@@ -243,7 +260,10 @@ def _activated(entry: tuple[tuple[str, v.Value], ...]) -> Iterator[Parts]:
 
 
 def member_alert(
-    role: str, adds: MemberFacts, removes: Iterable[MemberFact], errors: Iterable[tuple[int, int, str]]
+    role: str,
+    adds: MemberFacts,
+    removes: Iterable[MemberFact],
+    errors: Iterable[tuple[int, int, str]],
 ) -> v.Value:
     """Return the data of a system event to a member, whose `role` is publisher or subscriber.
 
@@ -277,7 +297,10 @@ def error_entry(number: int, code: int, namespace: str = "", missed: int | None 
     `code` is one of `keys.CODES`, or 0, which means unauthorized and is not written. `missed` is
     the first event that the subscriber does not get.
     """
-    parts: dict[str, v.Value] = {"error": v.text(keys.CODES.get(code, "unauthorized")), "id": v.nat(number)}
+    parts: dict[str, v.Value] = {
+        "error": v.text(keys.CODES.get(code, "unauthorized")),
+        "id": v.nat(number),
+    }
     if code:
         parts["code"] = v.nat(code)
     if namespace:
@@ -306,7 +329,9 @@ class MemberAlert:
         """Subscriptions and the exits that serve them now."""
         self.left: list[tuple[int, Principal]] = found[keys.EXIT_REMOVE]
         """Subscriptions and the exits that do not serve them any more."""
-        self.replays: list[tuple[int, str, int, int | None, Principal]] = found[keys.PUBLISHER_REPLAY_ADD]
+        self.replays: list[tuple[int, str, int, int | None, Principal]] = found[
+            keys.PUBLISHER_REPLAY_ADD
+        ]
         """Replays that a publisher has to make: id, namespace, first id, end and entry."""
         self.replays_lost: list[int] = [number for (number,) in found[keys.PUBLISHER_REPLAY_REMOVE]]
         """Replays that a publisher has to stop."""
@@ -327,5 +352,7 @@ def _errors(data: v.Value) -> Iterator[tuple[int, int, str, int | None]]:
                     raise ConfigError(f"an entry of {name} is a Map")
                 # Reversed, because the first of repeated keys counts.
                 said = dict(reversed(item.value))
-                number, code, missed = (v.as_nat(said.get(key)) for key in ("id", "code", "eventId"))
+                number, code, missed = (
+                    v.as_nat(said.get(key)) for key in ("id", "code", "eventId")
+                )
                 yield number or 0, code or 0, v.as_text(said.get("namespace")) or "", missed

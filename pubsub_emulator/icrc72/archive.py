@@ -140,12 +140,24 @@ class Archive(Core):
             "prevEventId": None if event.prevEventId is None else _text_of(event.prevEventId),
             "timestamp": event.timestamp,
             "data": type_codec("archive", VALUE).encode(event.data),
-            "headers": None if event.headers is None else type_codec("archive", MAP).encode(event.headers),
+            "headers": None
+            if event.headers is None
+            else type_codec("archive", MAP).encode(event.headers),
             "hash": value_hash(event.data),
         }
         body = encode_fields({name: canonical(value) for name, value in fields.items()})
         time = event.timestamp // 10**6
-        return Row(0, part.number, None, part.round, at, event.namespace, event_id(part.hash, at), time, body)
+        return Row(
+            0,
+            part.number,
+            None,
+            part.round,
+            at,
+            event.namespace,
+            event_id(part.hash, at),
+            time,
+            body,
+        )
 
     def _event(self, row: Row) -> Event:
         """Return the event in a row of the store."""
@@ -154,7 +166,15 @@ class Archive(Core):
         headers = read_map(bytes.fromhex(fields["headers"][2:])) if "headers" in fields else None
         prev = int(fields["prevEventId"], 0) if "prevEventId" in fields else None
         source = self.writer or Principal()
-        return Event(int(fields["eventId"], 0), prev, int(fields["timestamp"]), row.kind, data, source, headers)
+        return Event(
+            int(fields["eventId"], 0),
+            prev,
+            int(fields["timestamp"]),
+            row.kind,
+            data,
+            source,
+            headers,
+        )
 
     def _block(self, row: Row) -> Value:
         """Return the event in a row as a block of an ICRC-3 log.
@@ -165,13 +185,21 @@ class Archive(Core):
         tx: dict[str, Value] = {"eventId": nat(event.eventId), "namespace": text(event.namespace)}
         if event.prevEventId is not None:
             tx["prevEventId"] = nat(event.prevEventId)
-        tx |= {"source": blob(event.source), "timestamp": nat(event.timestamp), "data": icrc3_value(event.data)}
+        tx |= {
+            "source": blob(event.source),
+            "timestamp": nat(event.timestamp),
+            "data": icrc3_value(event.data),
+        }
         if event.headers is not None:
             tx["headers"] = icrc3_value(map_(event.headers))
         parent = {"phash": blob(self._hashes[row.seq - 2])} if row.seq > 1 else {}
-        return map_({**parent, "btype": text(BLOCK_TYPE), "ts": nat(event.timestamp), "tx": map_(tx)})
+        return map_(
+            {**parent, "btype": text(BLOCK_TYPE), "ts": nat(event.timestamp), "tx": map_(tx)}
+        )
 
-    def _blocks(self, _caller: Principal, _time: int, ranges: tuple[tuple[int, int], ...]) -> _Answer:
+    def _blocks(
+        self, _caller: Principal, _time: int, ranges: tuple[tuple[int, int], ...]
+    ) -> _Answer:
         """Answer `icrc3_get_blocks` with as many blocks as fit into a message, and at least one."""
         length = self.store.head().seq
         while len(self._hashes) < length:
@@ -188,7 +216,9 @@ class Archive(Core):
             found.append((at, self._block(row)))
         return length, tuple(found), ()
 
-    def _page(self, _caller: Principal, _time: int, page: tuple[str, int, int, int]) -> tuple[Event, ...]:
+    def _page(
+        self, _caller: Principal, _time: int, page: tuple[str, int, int, int]
+    ) -> tuple[Event, ...]:
         namespace, start, end, take = page
         return self.page(namespace, start, end, min(take, 1000))
 
@@ -214,7 +244,9 @@ def whole_log(network: CanisterNetwork, publisher: Publisher) -> list[Event]:
             continue
         event: Event | None = row.event
         if row.archived:
-            event = None if archive is None else archive.event(row.event.namespace, row.event.eventId)
+            event = (
+                None if archive is None else archive.event(row.event.namespace, row.event.eventId)
+            )
         if event is not None:
             found.append(event)
     return found

@@ -44,7 +44,9 @@ class Bridge(App):
 
     heartbeat: bool = True
 
-    def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS, *, store: Store) -> None:
+    def __init__(
+        self, orchestrator: Principal, settings: Settings = DEFAULTS, *, store: Store
+    ) -> None:
         self.store = store
         super().__init__(orchestrator, settings, publications={}, subscriptions={})
 
@@ -69,7 +71,9 @@ class Bridge(App):
         if page.head.epoch == head.epoch:
             for row in page.rows:
                 seq = row.seq
-                self._say(ctx, self.namespace(row.chain, row.kind), data_of(row), head.epoch * EPOCH + seq)
+                self._say(
+                    ctx, self.namespace(row.chain, row.kind), data_of(row), head.epoch * EPOCH + seq
+                )
         self.data = (head.epoch, seq)
         self.flush(ctx)
 
@@ -95,7 +99,13 @@ def data_of(row: Row) -> Value:
     """Return the data of the event for a row. Times are in nanoseconds."""
     fields = value_of(row.fields)
     chain = "relay" if row.chain is None else str(row.chain)
-    where = {"seq": row.seq, "anchor": row.anchor, "block": row.block, "index": row.index, "time": row.time * 1_000_000}
+    where = {
+        "seq": row.seq,
+        "anchor": row.anchor,
+        "block": row.block,
+        "index": row.index,
+        "time": row.time * 1_000_000,
+    }
     return of({**where, "chain": chain, "kind": row.kind, "id": row.id, "fields": fields})
 
 

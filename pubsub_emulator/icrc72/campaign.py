@@ -17,7 +17,17 @@ from pubsub_emulator.icrc72.invariants import InvariantObserver
 from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, drawn, finish
 
 # The fields of a plan that are numbers, in the order of a case.
-_NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades", "retires")
+_NUMBERS: Final = (
+    "rounds",
+    "delay",
+    "refuse",
+    "load",
+    "deaths",
+    "pauses",
+    "downs",
+    "upgrades",
+    "retires",
+)
 
 
 class Outcome(NamedTuple):
@@ -33,7 +43,10 @@ class Outcome(NamedTuple):
 def play_plan(plan: Plan) -> Outcome:
     """Play a story, with the audit and the invariants. All participants are honest."""
     story = begin(plan)
-    audit, watch = Audit(story.system.orchestrator, story.system.broadcasters), InvariantObserver(story.system)
+    audit, watch = (
+        Audit(story.system.orchestrator, story.system.broadcasters),
+        InvariantObserver(story.system),
+    )
     story.network.observers += [audit, watch]
     try:
         finish(story)
@@ -41,7 +54,11 @@ def play_plan(plan: Plan) -> Outcome:
         return Outcome(plan, story.network.round, str(surprise))
     logs = story.system.logs()
     apps = {who: story.system.app(who) for who in story.steady}
-    over = {who: list(app.subscriber.state.over) for who, app in apps.items() if app.subscriber is not None}
+    over = {
+        who: list(app.subscriber.state.over)
+        for who, app in apps.items()
+        if app.subscriber is not None
+    }
     broken = watch.finish(logs, over)
     found = audit.finish(logs, story.network.running())
     words = "; ".join(f"{each.cheat} by {each.actor.text}: {each.evidence}" for each in found)
@@ -58,7 +75,10 @@ def play_cheat(number: int) -> str:
     findings = run(cheat, Schedule(b"cheat %d" % number, number % 2, 0))
     if any(each.cheat == cheat.name for each in findings):
         return ""
-    return f"{cheat.name} was not found; found: {', '.join(each.cheat for each in findings) or 'nothing'}"
+    return (
+        f"{cheat.name} was not found; found:"
+        f" {', '.join(each.cheat for each in findings) or 'nothing'}"
+    )
 
 
 def campaign(seed: str, cases: int, first: int = 0) -> Iterator[Outcome]:
@@ -99,7 +119,11 @@ def _changed(plan: Plan, name: str, number: int) -> Plan:
 
 def written(plan: Plan) -> dict[str, object]:
     """Return a plan as plain values, which JSON can contain."""
-    return {"seed": plan.seed.hex(), "churn": plan.churn, **{name: getattr(plan, name) for name in _NUMBERS}}
+    return {
+        "seed": plan.seed.hex(),
+        "churn": plan.churn,
+        **{name: getattr(plan, name) for name in _NUMBERS},
+    }
 
 
 def read(case: object) -> Plan:
@@ -109,11 +133,15 @@ def read(case: object) -> Plan:
     try:
         plan = Plan(bytes.fromhex(case["seed"]), churn=bool(case["churn"]))
         for name in _NUMBERS:
-            plan = _changed(plan, name, int(case.get(name, 0)) if name == "retires" else int(case[name]))
+            plan = _changed(
+                plan, name, int(case.get(name, 0)) if name == "retires" else int(case[name])
+            )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Icrc72Error(f"not a case of a story: {error}") from error
     most = {"rounds": 10_000, "delay": 20, "refuse": 90}
     for name in _NUMBERS:
         if not 0 <= getattr(plan, name) <= most.get(name, 100):
-            raise Icrc72Error(f"a case has {name} from 0 to {most.get(name, 100):,}, not {getattr(plan, name)}")
+            raise Icrc72Error(
+                f"a case has {name} from 0 to {most.get(name, 100):,}, not {getattr(plan, name)}"
+            )
     return plan

@@ -80,7 +80,9 @@ class App(RoleCanister):
         self.publisher: Publisher | None = None
         self.subscriber: Subscriber | None = None
         if published or not subscribed:
-            self.publisher = Publisher(self.inbox, _pairs(published, new_publication), archive, keep)
+            self.publisher = Publisher(
+                self.inbox, _pairs(published, new_publication), archive, keep
+            )
             self.publisher.on_refused = self.on_refused
             cores.append(self.publisher)
         if subscribed:
@@ -122,7 +124,13 @@ class App(RoleCanister):
     # What authors call
 
     def emit(
-        self, ctx: Context, namespace: str, data: object, headers: Pairs = (), *, number: int | None = None
+        self,
+        ctx: Context,
+        namespace: str,
+        data: object,
+        headers: Pairs = (),
+        *,
+        number: int | None = None,
     ) -> None:
         """Publish plain data or an ICRC16 value when this execution has ended well.
 
@@ -134,9 +142,14 @@ class App(RoleCanister):
         value = of(data)
         self.publisher.check(ctx, namespace, value, headers)
         mine = self.publisher.state.mine[namespace]
-        made = [*(each[3] for each in self._emitted if each[0] == namespace), *(each[2] for each in mine.waiting)]
+        made = [
+            *(each[3] for each in self._emitted if each[0] == namespace),
+            *(each[2] for each in mine.waiting),
+        ]
         if number is not None and number <= max([mine.last, *(each or 0 for each in made)]):
-            raise Icrc72Error(f"event {shown(number)} of {namespace} does not come after all former ones")
+            raise Icrc72Error(
+                f"event {shown(number)} of {namespace} does not come after all former ones"
+            )
         self._emitted.append((namespace, value, headers, number))
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
@@ -202,7 +215,9 @@ def _trap(error: Exception) -> Trap:
     return error if isinstance(error, Trap) else Trap(f"{type(error).__name__}: {error}")
 
 
-def _pairs(configs: Mapping[str, Config], check: Callable[[Principal, Pairs], object]) -> dict[str, Pairs]:
+def _pairs(
+    configs: Mapping[str, Config], check: Callable[[Principal, Pairs], object]
+) -> dict[str, Pairs]:
     """Return configurations with ICRC16 values, checked like by the orchestrator.
 
     Raises `ConfigError` with the name of the malformed one.

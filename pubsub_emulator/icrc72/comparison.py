@@ -18,7 +18,15 @@ _HEX: Final = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _ASCII_LOWER: Final = str.maketrans({chr(at): chr(at + 32) for at in range(65, 91)})
 """Maps ASCII letters to lower case. Other letters keep their case in comparisons without case."""
 _INFINITE: Final = float("inf")
-_ORDERS: Final = {"==": op.eq, "!=": op.ne, "<>": op.ne, ">": op.gt, ">=": op.ge, "<": op.lt, "<=": op.le}
+_ORDERS: Final = {
+    "==": op.eq,
+    "!=": op.ne,
+    "<>": op.ne,
+    ">": op.gt,
+    ">=": op.ge,
+    "<": op.lt,
+    "<=": op.le,
+}
 C = TypeVar("C", str, bytes, int, float)
 
 
@@ -38,7 +46,9 @@ def compare_word(found: Value, operator: str, text: str, *, literal: bool) -> bo
             return _ordered(who.text, operator, text)
         case ("Blob" | "Bytes", raw):
             is_hex = not literal and _HEX.fullmatch(text) is not None
-            return _ordered(raw, operator, bytes.fromhex(text[2:]) if is_hex else text.encode(errors="replace"))
+            return _ordered(
+                raw, operator, bytes.fromhex(text[2:]) if is_hex else text.encode(errors="replace")
+            )
         case ("Bool", truth) if not literal and text in {"true", "false"}:
             return _ordered(int(truth), operator, int(text == "true"))
         case ("Float", raw) if number:
@@ -55,7 +65,11 @@ def compare(found: Value, operator: str, other: Value) -> bool:
     the same kind.
     """
     if operator.endswith("~="):
-        return found.tag == "Text" and other.tag == "Text" and _contains(found.value, operator, other.value)
+        return (
+            found.tag == "Text"
+            and other.tag == "Text"
+            and _contains(found.value, operator, other.value)
+        )
     one, two = _comparable(found), _comparable(other)
     if one is not None and type(one) is type(two):
         return bool(_ORDERS[operator](one, two))
@@ -83,7 +97,9 @@ def _exact(value: Value) -> Fraction | float | None:
     Infinities stay floats, which Python compares with fractions correctly.
     """
     if value.tag != "Float":
-        return Fraction(value.value) if isinstance(value.value, int) and value.tag != "Bool" else None
+        return (
+            Fraction(value.value) if isinstance(value.value, int) and value.tag != "Bool" else None
+        )
     double = _double(value.value)
     if double != double:  # noqa: PLR0124 — NaN is what differs from itself
         return None

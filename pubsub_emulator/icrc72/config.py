@@ -126,12 +126,18 @@ def check_same(given: v.Pairs, made: C, known: C, what: str) -> None:
     Raises `ConfigError` if it is not empty and differs from the known one, apart from the memo.
     """
     if given and replace(made, memo=None) != replace(known, memo=None):
-        raise ConfigError(f"{what} is registered with another configuration, which only an update changes")
+        raise ConfigError(
+            f"{what} is registered with another configuration, which only an update changes"
+        )
 
 
-def check_size(config: v.Pairs | PublicationConfig | SubscriptionConfig, settings: Settings) -> None:
+def check_size(
+    config: v.Pairs | PublicationConfig | SubscriptionConfig, settings: Settings
+) -> None:
     """Check the size of a configuration. Raises `ConfigError`."""
-    size = type_codec("orchestrator", MAP).size(config if isinstance(config, tuple) else config.pairs())
+    size = type_codec("orchestrator", MAP).size(
+        config if isinstance(config, tuple) else config.pairs()
+    )
     if size > settings.config_bytes:
         raise ConfigError(f"a configuration has at most {settings.config_bytes} bytes, not {size}")
 
@@ -158,7 +164,9 @@ def read_publication(config: v.Pairs) -> PublicationConfig:
     Keys and values that are not understood are ignored. The first of repeated keys counts.
     """
     made = PublicationConfig(v.as_principal(v.first(config, keys.CREATOR)) or Principal(), ())
-    return _read(made, config, lambda made, key, value: changed_publication(made, key, value, new=True))
+    return _read(
+        made, config, lambda made, key, value: changed_publication(made, key, value, new=True)
+    )
 
 
 def read_subscription(config: v.Pairs) -> SubscriptionConfig:
@@ -197,7 +205,9 @@ def changed_publication(
     return _changed(config, _PUBLICATION.get(key), written, value)
 
 
-def changed_subscription(config: SubscriptionConfig, written: str, value: v.Value) -> SubscriptionConfig:
+def changed_subscription(
+    config: SubscriptionConfig, written: str, value: v.Value
+) -> SubscriptionConfig:
     """Return the configuration of a subscription after one key was set. Raises `ConfigError`."""
     key = keys.canonical(written)
     if key in {keys.SUBSCRIPTION_ADD, keys.SUBSCRIPTION_REMOVE}:
@@ -229,7 +239,9 @@ def filter_text(value: v.Value) -> str:
     return written
 
 
-def _changed_list(config: PublicationConfig, which: str, key: str, value: v.Value) -> PublicationConfig | None:
+def _changed_list(
+    config: PublicationConfig, which: str, key: str, value: v.Value
+) -> PublicationConfig | None:
     """Apply a key of one of the four lists or its list canister.
 
     Returns `None` if the key does not belong to this list.
@@ -248,7 +260,9 @@ def _changed_list(config: PublicationConfig, which: str, key: str, value: v.Valu
             given = tuple(each for each in had if each not in given)
         return replace(config, lists={**config.lists, which: given})
     if key == f"{canister}:remove":
-        return replace(config, canisters={each: at for each, at in config.canisters.items() if each != which})
+        return replace(
+            config, canisters={each: at for each, at in config.canisters.items() if each != which}
+        )
     if key == canister:
         return replace(config, canisters={**config.canisters, which: _list_canister(key, value)})
     return None
@@ -280,7 +294,9 @@ def _principals(key: str, value: v.Value) -> tuple[Principal, ...]:
 
 def _list_canister(key: str, value: v.Value) -> tuple[Principal, str]:
     match v.as_items(value):
-        case (one, two) if (canister := v.as_principal(one)) is not None and (name := v.as_text(two)) is not None:
+        case (one, two) if (canister := v.as_principal(one)) is not None and (
+            name := v.as_text(two)
+        ) is not None:
             return canister, name
     raise ConfigError(f"{key} is Array[Blob canister, Text list]")
 
@@ -297,8 +313,13 @@ def _reader(read: Callable[[v.Value], T | None], words: str) -> Callable[[str, v
     return known
 
 
-_mode = _reader(lambda value: mode if (mode := v.as_text(value)) in MODES else None, f"one of {', '.join(MODES)}")
-_partitions = _reader(lambda value: n if (n := v.as_nat(value)) in range(1, 17) else None, "a Nat from 1 to 16")
+_mode = _reader(
+    lambda value: mode if (mode := v.as_text(value)) in MODES else None,
+    f"one of {', '.join(MODES)}",
+)
+_partitions = _reader(
+    lambda value: n if (n := v.as_nat(value)) in range(1, 17) else None, "a Nat from 1 to 16"
+)
 _positive = _reader(lambda value: v.as_nat(value) or None, "a positive Nat")
 _bool = _reader(lambda value: value.value if value.tag == "Bool" else None, "a Bool")
 
@@ -367,7 +388,9 @@ _SUBSCRIPTION: Final = {
 }
 
 
-def replay_config(config: v.Pairs, filter_: str | None, skip: v.Skip | None) -> tuple[str | None, v.Skip | None]:
+def replay_config(
+    config: v.Pairs, filter_: str | None, skip: v.Skip | None
+) -> tuple[str | None, v.Skip | None]:
     """Return filter and skip of a replay.
 
     `filter_` and `skip` are those of the subscription, which the configuration of the replay may

@@ -98,15 +98,22 @@ class PubSub:
             if subscriber is not None:
                 state, held = subscriber.state, subscriber.holding()
                 if state.gaps or state.current or held:
-                    found.append(f"{who.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds {held}")
+                    found.append(
+                        f"{who.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds"
+                        f" {held}"
+                    )
         brokers = self.brokers if self.orchestrator in running else {}
         for identity in self.broadcasters:
             dead = identity in brokers and brokers[identity].dead
-            queues = self.broadcaster(identity).state.queues if identity in running and not dead else {}
+            queues = (
+                self.broadcaster(identity).state.queues if identity in running and not dead else {}
+            )
             for who, queue in queues.items():
                 if queue.live or queue.replayed or queue.system:
                     queued = f"{queue.live}, {queue.replayed} and {queue.system}"
-                    found.append(f"{identity.text[:5]} holds {queued} notifications for {who.text[:5]}")
+                    found.append(
+                        f"{identity.text[:5]} holds {queued} notifications for {who.text[:5]}"
+                    )
         return found
 
     def successor(self, who: Principal) -> Canister:
@@ -118,7 +125,9 @@ class PubSub:
         wanted = {} if old.subscriber is None else old.subscriber.state.wanted
         published: dict[str, Config] = {name: dict(each.config) for name, each in mine.items()}
         followed: dict[str, Config] = {name: dict(each.config) for name, each in wanted.items()}
-        return type(old)(self.orchestrator, self.settings, publications=published, subscriptions=followed)
+        return type(old)(
+            self.orchestrator, self.settings, publications=published, subscriptions=followed
+        )
 
     def install(self, subnet: int, app: type[App]) -> Principal:
         """Install an app on a subnet."""
@@ -157,7 +166,9 @@ def deploy(
         core = Orchestrator([me], settings, may_publish=may_publish, everywhere=True, valid=valid)
         network.create(0, RoleCanister([core, make(me, settings)]))
         return PubSub(network, kind, me, settings, [me])
-    network.create(0, RoleCanister([Orchestrator([], settings, may_publish=may_publish, valid=valid)]))
+    network.create(
+        0, RoleCanister([Orchestrator([], settings, may_publish=may_publish, valid=valid)])
+    )
     made = PubSub(network, kind, me, settings)
     for subnet in broadcasters:
         made.add_broadcaster(subnet, make)
@@ -165,7 +176,11 @@ def deploy(
 
 
 def deploy_direct(
-    network: CanisterNetwork, publications: Mapping[str, Config], app: type[App] = App, *, settings: Settings = DEFAULTS
+    network: CanisterNetwork,
+    publications: Mapping[str, Config],
+    app: type[App] = App,
+    *,
+    settings: Settings = DEFAULTS,
 ) -> PubSub:
     """Deploy a publisher on subnet 0 that is its own orchestrator and broadcaster."""
     me = network.next_id(0)

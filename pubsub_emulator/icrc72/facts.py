@@ -70,7 +70,10 @@ The end is the id after the last one, or `None`.
 MemberValue = bool | tuple[Principal, ...] | Due
 """The value of a member's fact: entries by partition (bc), `Due` (rp) or true (sb)."""
 
-Cause = tuple[Literal["member", "replay"], Principal | int] | tuple[Literal["publisher", "pair"], int, Principal]
+Cause = (
+    tuple[Literal["member", "replay"], Principal | int]
+    | tuple[Literal["publisher", "pair"], int, Principal]
+)
 """The reason for facts: a member, a replay, or a publisher or subscriber of a publication.
 
 The facts of a cause are planned and withdrawn together.

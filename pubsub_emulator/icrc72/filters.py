@@ -243,7 +243,9 @@ class _Parser:
             raise self._wrong(repr(words))
 
     def _wrong(self, expected: str) -> FilterError:
-        found = repr(self._text[self._at : self._at + 20]) if self._at < len(self._text) else "the end"
+        found = (
+            repr(self._text[self._at : self._at + 20]) if self._at < len(self._text) else "the end"
+        )
         return FilterError(f"the filter has {found} at {self._at} where {expected} was expected")
 
 
@@ -299,7 +301,9 @@ class _Evaluation:
     def _select(self, path: Path, item: Value) -> Iterator[Value]:
         return self._walk(self._data if path.root else item, path.steps, 0)
 
-    def _walk(self, value: Value, steps: tuple[Name | All | Where, ...], at: int) -> Iterator[Value]:
+    def _walk(
+        self, value: Value, steps: tuple[Name | All | Where, ...], at: int
+    ) -> Iterator[Value]:
         """Yield the values to which the steps from number `at` lead, looking into Options."""
         self._step()
         value = unwrapped(value)
@@ -345,7 +349,11 @@ class _Evaluation:
             case (("Array" | "Bytes" | "Floats" | "Nats"), packed):
                 if step.index is not None and -len(packed) <= step.index < len(packed):
                     # Packed arrays have bare Python values, and `_items` gives them their tags.
-                    yield list(_items(value))[step.index] if value.tag != "Array" else value.value[step.index]
+                    yield (
+                        list(_items(value))[step.index]
+                        if value.tag != "Array"
+                        else value.value[step.index]
+                    )
 
     def _step(self) -> None:
         self._left -= 1

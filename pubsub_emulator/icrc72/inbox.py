@@ -17,7 +17,12 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, ONE_WAY, SECOND, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import record
-from pubsub_emulator.icrc72.messages import EventNotification, PublicationRegistration, Results, Valid
+from pubsub_emulator.icrc72.messages import (
+    EventNotification,
+    PublicationRegistration,
+    Results,
+    Valid,
+)
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
 from pubsub_emulator.icrc72.role import Core, Handler, Query, restored
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
@@ -84,7 +89,10 @@ class Inbox(Core):
 
     def updates(self) -> Mapping[str, Handler]:
         """Return the update methods by name."""
-        return {"icrc72_handle_notification": self._handle, "icrc72_handle_notification_trusted": self._handle_trusted}
+        return {
+            "icrc72_handle_notification": self._handle,
+            "icrc72_handle_notification_trusted": self._handle_trusted,
+        }
 
     def queries(self) -> Mapping[str, Query]:
         """Return the queries by name.
@@ -145,7 +153,9 @@ class Inbox(Core):
                 for core in self.role.cores:
                     core.wake(ctx)
 
-        self.role.ask(ctx, self.orchestrator, methods.REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED)
+        self.role.ask(
+            ctx, self.orchestrator, methods.REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED
+        )
 
     def _ask_valid(self, ctx: Context, caller: Principal | None = None) -> None:
         """Ask for the valid broadcasters because an unknown `caller` came, or at the start.
@@ -159,7 +169,9 @@ class Inbox(Core):
             self.state.unknown[caller] = None
         if self._waiting or ctx.now < self.state.ask_next:
             return
-        self.state.ask_next = ctx.now + min(1 << min(self.state.asks, 20), self.settings.publisher_wait)
+        self.state.ask_next = ctx.now + min(
+            1 << min(self.state.asks, 20), self.settings.publisher_wait
+        )
         self.state.asks += 1
         self._waiting = True
         if self.state.valid_list is not None and self.state.unknown:
@@ -199,7 +211,9 @@ class Inbox(Core):
                 if listed:
                     self.state.valid[each] = None
 
-        self.role.ask(ctx, canister, methods.IS_MEMBER, tuple(methods.member(each, name) for each in who), got)
+        self.role.ask(
+            ctx, canister, methods.IS_MEMBER, tuple(methods.member(each, name) for each in who), got
+        )
 
     def _handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
         """Answer `icrc72_handle_notification`.
@@ -219,7 +233,9 @@ class Inbox(Core):
         """Answer `icrc72_handle_notification_trusted`; Ok confirms the whole batch (IC-46)."""
         count, confirmed = len(notifications), self._receive(ctx, notifications)
         taken: Variant[Literal["Ok"], Value] = Variant("Ok", nat(confirmed))
-        left: Variant[Literal["err"], str] = Variant("err", f"{count - confirmed} of {count} were not taken")
+        left: Variant[Literal["err"], str] = Variant(
+            "err", f"{count - confirmed} of {count} were not taken"
+        )
         methods.HANDLE_TRUSTED.reply(ctx, taken if confirmed == count else left)
 
     def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
@@ -231,7 +247,9 @@ class Inbox(Core):
         """
         caller = ctx.caller
         own = {system_namespace(role, ctx.me): role for role in self.on_alert}
-        mine = [each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")]
+        mine = [
+            each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")
+        ]
         if caller == self.orchestrator and caller not in self.state.valid:
             system = [each for each in mine if each.namespace in own]
             if len(system) < len(mine):
@@ -300,7 +318,9 @@ class Inbox(Core):
         counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
         if self.taker is not None:
             counts["subscriptions"], counts["held"] = self.taker.subscribed(), self.taker.holding()
-        counts["notifications_last_100_rounds"] = sum(n for at, n in self.state.recent.items() if at > since)
+        counts["notifications_last_100_rounds"] = sum(
+            n for at, n in self.state.recent.items() if at > since
+        )
         return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
 
 
@@ -324,7 +344,12 @@ class Registering:
         self.under_way: dict[str, None] = {}
 
     def register(
-        self, ctx: Context, inbox: Inbox, method: _Method, mine: Mapping[str, _Registrable], after: _After
+        self,
+        ctx: Context,
+        inbox: Inbox,
+        method: _Method,
+        mine: Mapping[str, _Registrable],
+        after: _After,
     ) -> None:
         """Register items that have no id, in one guaranteed call of at most a batch.
 

@@ -55,12 +55,18 @@ class InvariantObserver:
             self._open[number] = happening.sender, happening.round
             self._first = number if self._first is None else self._first
         elif kind == "answer":
-            if self._open.pop(number, None) is None and self._first is not None and number >= self._first:
+            if (
+                self._open.pop(number, None) is None
+                and self._first is not None
+                and number >= self._first
+            ):
                 self._breaks("I6", f"call {number} of {happening.method} has a second response")
         elif kind == "execute":
             self._execute(happening)
         elif kind in {"upgrade", "uninstall"}:
-            self._open = {n: each for n, each in self._open.items() if each[0] != happening.receiver}
+            self._open = {
+                n: each for n, each in self._open.items() if each[0] != happening.receiver
+            }
 
     def _breaks(self, rule: str, what: str) -> None:
         if len(self.broken) < 20:
@@ -70,7 +76,10 @@ class InvariantObserver:
         """Check the order of requests (I7), and note notifications."""
         pair = happening.sender, happening.receiver
         if happening.number <= self._started.get(pair, 0):
-            self._breaks("I7", f"request {happening.number} started after {self._started[pair]} of the same pair")
+            self._breaks(
+                "I7",
+                f"request {happening.number} started after {self._started[pair]} of the same pair",
+            )
         self._started[pair] = happening.number
         try:
             notes = HANDLE.value(happening.data) if happening.method.startswith(HANDLE.name) else ()
@@ -92,7 +101,9 @@ class InvariantObserver:
                 self._states[number] = replay.state
 
     def finish(
-        self, logs: Mapping[Principal, Mapping[tuple[str, int], Event]], over: Mapping[Principal, list[int]]
+        self,
+        logs: Mapping[Principal, Mapping[tuple[str, int], Event]],
+        over: Mapping[Principal, list[int]],
     ) -> list[str]:
         """Make the final checks, and return all breaches.
 
@@ -112,11 +123,17 @@ class InvariantObserver:
 
     def _judge_replay(self, replay: Replay, who: Principal, log: list[Event]) -> None:
         """Check that a replay notified the events of its range that pass, in order (R1)."""
-        rows = [each for each in log if each.namespace == replay.namespace and replay.start <= each.eventId]
+        rows = [
+            each
+            for each in log
+            if each.namespace == replay.namespace and replay.start <= each.eventId
+        ]
         rows.sort(key=lambda each: each.eventId)
         sent = rows[: replay.count]
         if replay.end is not None and any(each.eventId >= replay.end for each in sent):
-            self._breaks("R1", f"replay {replay.id} counts {replay.count} events, its range has fewer")
+            self._breaks(
+                "R1", f"replay {replay.id} counts {replay.count} events, its range has fewer"
+            )
         width = replay.filter, replay.skip
         due = [each.eventId for each in sent if lets_pass(width, each.eventId, each.data)]
         got: dict[int, Value] = {}
@@ -125,6 +142,8 @@ class InvariantObserver:
             if receiver == who and read(note.headers).replay == replay.id:
                 got.setdefault(note.eventId, note.data)
         if list(got) != due:
-            self._breaks("R1", f"replay {replay.id} notified {list(got)[:12]}, its range has {due[:12]}")
+            self._breaks(
+                "R1", f"replay {replay.id} notified {list(got)[:12]}, its range has {due[:12]}"
+            )
         elif any(data[number] != value for number, value in got.items()):
             self._breaks("R1", f"replay {replay.id} has other data than the log")

@@ -22,7 +22,9 @@ class Key(NamedTuple):
     """Other forms that are read as this key, because other implementations write them."""
 
 
-LISTS: Final = tuple(f"{who}:{how}" for who in ("publishers", "subscribers") for how in ("allowed", "disallowed"))
+LISTS: Final = tuple(
+    f"{who}:{how}" for who in ("publishers", "subscribers") for how in ("allowed", "disallowed")
+)
 """The four lists of a publication, without prefix and kind."""
 
 
@@ -132,21 +134,31 @@ TABLES: Final = {title: _table(rows) for title, rows in _WRITTEN.items()}
 
 PUBLICATION, SUBSCRIPTION, REPLAY_CONFIG, HEADERS, *_ = TABLES.values()
 
-BROADCASTER_HEADERS: Final = {each.name for each in HEADERS} - {HASH, PARTITION, REPLAYED, REPLAY_ID, REPLAY_END}
+BROADCASTER_HEADERS: Final = {each.name for each in HEADERS} - {
+    HASH,
+    PARTITION,
+    REPLAYED,
+    REPLAY_ID,
+    REPLAY_END,
+}
 """The headers that only broadcasters append, and no publisher may bring (IC-41)."""
 
 _NAMES: Final = {
     "publication": "publishers events events:sent notifications confirmations",
     "publisher": "publications events",
     "subscription": "notifications confirmations",
-    "subscriber": """subscriptions notifications confirmations duplicates gaps refused_callers handler_failures
-        unreadable unconfirmed notifications_last_100_rounds held""",
-    "broadcaster": """events events_last_100_rounds notifications confirmations retries refused busy queued bytes
-        suspended filter_overruns unreadable unconfirmed""",
+    "subscriber": (
+        """subscriptions notifications confirmations duplicates gaps refused_callers handler_failures
+        unreadable unconfirmed notifications_last_100_rounds held"""
+    ),
+    "broadcaster": (
+        """events events_last_100_rounds notifications confirmations retries refused busy queued bytes
+        suspended filter_overruns unreadable unconfirmed"""
+    ),
 }
-STATISTICS: Final = {f"icrc72:{prefix}:stats:": tuple(names.split()) for prefix, names in _NAMES.items()} | {
-    "icrc77:replay:stats:": ("published", "filtered_out", "notifications", "confirmations")
-}
+STATISTICS: Final = {
+    f"icrc72:{prefix}:stats:": tuple(names.split()) for prefix, names in _NAMES.items()
+} | {"icrc77:replay:stats:": ("published", "filtered_out", "notifications", "confirmations")}
 """The names of statistics by prefix. All values are Nat."""
 
 # The position decides the code, counted from 1.
@@ -165,9 +177,22 @@ _CODES: Final = (
 CODES: Final = dict(enumerate(_CODES, 1))
 """The codes of `GenericError` and of error alerts, with their texts."""
 
-NOT_FOUND, NO_SUBNET, QUOTA, TOO_LARGE, SUSPENDED, LIST_SILENT, HASH_MISMATCH, NO_REPLAY, WRONG_STATE, CANCELED = CODES
+(
+    NOT_FOUND,
+    NO_SUBNET,
+    QUOTA,
+    TOO_LARGE,
+    SUSPENDED,
+    LIST_SILENT,
+    HASH_MISMATCH,
+    NO_REPLAY,
+    WRONG_STATE,
+    CANCELED,
+) = CODES
 
-ALIASES: Final = {alias: key.name for table in TABLES.values() for key in table for alias in key.aliases}
+ALIASES: Final = {
+    alias: key.name for table in TABLES.values() for key in table for alias in key.aliases
+}
 """The canonical key of each alias."""
 
 

@@ -21,9 +21,18 @@ class GenericError(NamedTuple):
     message: str
 
 
-NoDetail = Literal["Unauthorized", "Busy", "NotFound", "PublicationNotFound", "SubscriptionNotFound"]
+NoDetail = Literal[
+    "Unauthorized", "Busy", "NotFound", "PublicationNotFound", "SubscriptionNotFound"
+]
 """The tags of errors without detail."""
-Told = Literal["ImproperConfig", "ImproperId", "GenericBatchError", "PaymentRequired", "RangeTooLarge", "CannotCancel"]
+Told = Literal[
+    "ImproperConfig",
+    "ImproperId",
+    "GenericBatchError",
+    "PaymentRequired",
+    "RangeTooLarge",
+    "CannotCancel",
+]
 """The tags of errors with a text."""
 Error = (
     Variant[NoDetail, None]
@@ -44,7 +53,10 @@ Results = tuple[Result[T_co] | None, ...]
 AllAccepted = Variant[Literal["allAccepted"], None]
 Itemized = Variant[Literal["itemized"], Results[None]]
 ConfirmResult = AllAccepted | Itemized
-_Flat = Variant[Literal["namespace"], str] | Variant[Literal["id", "publicationId", "subscriptionId"], int]
+_Flat = (
+    Variant[Literal["namespace"], str]
+    | Variant[Literal["id", "publicationId", "subscriptionId"], int]
+)
 Identifier = _Flat | Variant[Literal["id"], _Flat]
 """A reference to a publication or subscription.
 
@@ -64,7 +76,8 @@ def changes(config: tuple[str, Value] | Pairs) -> Pairs:
 
 
 Slice = (
-    Variant[Literal["BySubscriber", "ByPublisher", "ByBroadcaster"], Principal] | Variant[Literal["ByNamespace"], str]
+    Variant[Literal["BySubscriber", "ByPublisher", "ByBroadcaster"], Principal]
+    | Variant[Literal["ByNamespace"], str]
 )
 """A condition of a query."""
 Statistics = Variant[Literal["None", "All"], None] | Variant[Literal["List"], tuple[str, ...]]
@@ -104,7 +117,10 @@ def state_of(name: StateName, count: int, words: str) -> ReplayState:
             return Variant(name, words)
 
 
-Valid = Variant[Literal["list"], tuple[Principal, ...]] | Variant[Literal["icrc75"], tuple[Principal, str]]
+Valid = (
+    Variant[Literal["list"], tuple[Principal, ...]]
+    | Variant[Literal["icrc75"], tuple[Principal, str]]
+)
 """The valid broadcasters, or a list canister and the list that contains them."""
 
 
@@ -315,6 +331,10 @@ class TransferArg(NamedTuple):
 RECORDS: dict[str, type[tuple[object, ...]]] = {
     "ICRC16Property": Property,
     **dict.fromkeys(("ByPrincipal", "ByText", "ByNat"), Page),
-    **{name: each for name, each in globals().items() if isinstance(each, type) and issubclass(each, tuple)},
+    **{
+        name: each
+        for name, each in globals().items()
+        if isinstance(each, type) and issubclass(each, tuple)
+    },
 }
 """The Python classes of records by the name of the type in the `.did` files."""

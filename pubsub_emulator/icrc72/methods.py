@@ -61,7 +61,9 @@ def member(who: Principal, name: str) -> Member:
 
 
 REGISTER_PUBLICATION: Final = _Batch[m.PublicationRegistration, int]("icrc72_register_publication")
-REGISTER_SUBSCRIPTION: Final = _Batch[m.SubscriptionRegistration, int]("icrc72_register_subscription")
+REGISTER_SUBSCRIPTION: Final = _Batch[m.SubscriptionRegistration, int](
+    "icrc72_register_subscription"
+)
 UPDATE_PUBLICATION: Final = _Batch[m.PublicationUpdate, bool]("icrc72_update_publication")
 UPDATE_SUBSCRIPTION: Final = _Batch[m.SubscriptionUpdate, bool]("icrc72_update_subscription")
 DELETE_PUBLICATION: Final = _Batch[m.PublicationDelete, bool]("icrc72_delete_publication")
@@ -69,13 +71,19 @@ DELETE_SUBSCRIPTION: Final = _Batch[m.SubscriptionDelete, bool]("icrc72_delete_s
 GET_VALID: Final = Method[None, m.Valid]("icrc72_get_valid_broadcasters")
 GET_VALID_ONE: Final = Method[None, m.Valid]("icrc72_get_valid_broadcaster")
 GET_PUBLICATIONS: Final = Method[m.ByText, tuple[m.PublicationInfo, ...]]("icrc72_get_publications")
-GET_SUBSCRIPTIONS: Final = Method[m.ByNat, tuple[m.SubscriptionInfo, ...]]("icrc72_get_subscriptions")
-GET_BROADCASTERS: Final = Method[m.ByPrincipal, tuple[m.BroadcasterInfo, ...]]("icrc72_get_broadcasters")
+GET_SUBSCRIPTIONS: Final = Method[m.ByNat, tuple[m.SubscriptionInfo, ...]](
+    "icrc72_get_subscriptions"
+)
+GET_BROADCASTERS: Final = Method[m.ByPrincipal, tuple[m.BroadcasterInfo, ...]](
+    "icrc72_get_broadcasters"
+)
 GET_BROADCASTER_STATS: Final = Method[None, Pairs]("icrc72_get_broadcaster_stats")
 PUBLISH: Final = _Batch[m.Event, tuple[int, ...]]("icrc72_publish")
 CONFIRM: Final = Method[tuple[int, ...], m.ConfirmResult]("icrc72_confirm_notifications")
 HANDLE: Final = Method[tuple[m.EventNotification, ...], None]("icrc72_handle_notification")
-HANDLE_TRUSTED: Final = Method[tuple[m.EventNotification, ...], Trusted]("icrc72_handle_notification_trusted")
+HANDLE_TRUSTED: Final = Method[tuple[m.EventNotification, ...], Trusted](
+    "icrc72_handle_notification_trusted"
+)
 REGISTER_REPLAY: Final = _Batch[m.ReplayRegistration, int]("icrc77_register_replay")
 CANCEL_REPLAY: Final = _Batch[int, int]("icrc77_cancel_replay")
 REPLAY_STATUS: Final = _Batch[m.ReplayStatusUpdate, int]("icrc77_replay_status")
@@ -103,7 +111,9 @@ def refused(tag: m.Told, words: str) -> m.Err:
     return Variant("Err", Variant(tag, words))
 
 
-def forbidden(tag: Literal["UnauthorizedPublisher", "UnauthorizedSubscriber"], namespace: str) -> m.Err:
+def forbidden(
+    tag: Literal["UnauthorizedPublisher", "UnauthorizedSubscriber"], namespace: str
+) -> m.Err:
     """Return the error for a caller that may not publish in a namespace or subscribe to it."""
     return Variant("Err", Variant(tag, (namespace,)))
 
@@ -121,7 +131,12 @@ def too_many(most: int) -> m.Err:
 
 def is_ok(results: m.Results[T] | None) -> bool:
     """Return whether the first item of a batch was Ok."""
-    return results is not None and len(results) > 0 and results[0] is not None and results[0].tag == "Ok"
+    return (
+        results is not None
+        and len(results) > 0
+        and results[0] is not None
+        and results[0].tag == "Ok"
+    )
 
 
 def words_of(error: m.Error) -> str:

@@ -21,7 +21,9 @@ _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 """A segment without wildcards."""
 _SYSTEM: Final = re.compile(r"icrc[0-9]+:", re.ASCII | re.IGNORECASE)
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
-_SYSTEM_OF: Final = re.compile(r"icrc72:(broadcaster|publisher|subscriber):sys:([a-z2-7-]+)", re.ASCII)
+_SYSTEM_OF: Final = re.compile(
+    r"icrc72:(broadcaster|publisher|subscriber):sys:([a-z2-7-]+)", re.ASCII
+)
 
 
 def is_system(name: str) -> bool:
@@ -113,7 +115,9 @@ the number of partitions.
 """
 
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_VALUES: Final = {letter: at for at, digit in enumerate(_DIGITS) for letter in (digit, digit.lower())}
+_VALUES: Final = {
+    letter: at for at, digit in enumerate(_DIGITS) for letter in (digit, digit.lower())
+}
 # Crockford's base32 reads letters that look like digits as these digits.
 _VALUES.update({"o": 0, "O": 0, **dict.fromkeys("iIlL", 1)})
 
@@ -145,7 +149,9 @@ def from_text(text: str) -> int:
             continue
         value = _VALUES.get(letter)
         if value is None:
-            raise IdentifierError(f"{text[:80]!r} is no identifier: {letter!r} is no digit of Crockford base32")
+            raise IdentifierError(
+                f"{text[:80]!r} is no identifier: {letter!r} is no digit of Crockford base32"
+            )
         found = found << 5 | value
     return found
 

@@ -13,7 +13,15 @@ from contextlib import suppress
 from typing import Final, Literal, TypedDict, TypeVar, Unpack, cast
 
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR, SECOND, STOPPING, Answer, Canister, Context
+from pubsub_emulator.icrc72.ic.canister import (
+    BOUNDED,
+    CANISTER_ERROR,
+    SECOND,
+    STOPPING,
+    Answer,
+    Canister,
+    Context,
+)
 from pubsub_emulator.icrc72.ic.errors import CandidError, Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import StableError, decode, encode
@@ -194,13 +202,25 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def ask(
-        self, ctx: Context, to: Principal, method: Method[A, R], value: A, then: Got[R] = None, **how: Unpack[How]
+        self,
+        ctx: Context,
+        to: Principal,
+        method: Method[A, R],
+        value: A,
+        then: Got[R] = None,
+        **how: Unpack[How],
     ) -> None:
         """Call a method and continue with its result. The call is bounded by default."""
         self.send(ctx, to, method, method.argument(value), then, **how)
 
     def send(
-        self, ctx: Context, to: Principal, method: Method[A, R], arg: bytes, then: Got[R] = None, **how: Unpack[How]
+        self,
+        ctx: Context,
+        to: Principal,
+        method: Method[A, R],
+        arg: bytes,
+        then: Got[R] = None,
+        **how: Unpack[How],
     ) -> None:
         """Call a method with an argument that is already encoded.
 
@@ -221,7 +241,9 @@ class RoleCanister(Canister):
             self.rearm(ctx)
 
         kind, cycles = how.get("kind", BOUNDED), how.get("cycles", 0)
-        ctx.call(to, method.name, arg, answered if then is not None else None, kind=kind, cycles=cycles)
+        ctx.call(
+            to, method.name, arg, answered if then is not None else None, kind=kind, cycles=cycles
+        )
 
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
         """Confirm notifications: Ok for each one that was pending for the caller (IC-44).

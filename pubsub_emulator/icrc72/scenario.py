@@ -16,7 +16,13 @@ from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.namespaces import matches
-from pubsub_emulator.icrc72.scenario_file import FaultModel, ModuleModel, PublisherModel, ScenarioModel, SubscriberModel
+from pubsub_emulator.icrc72.scenario_file import (
+    FaultModel,
+    ModuleModel,
+    PublisherModel,
+    ScenarioModel,
+    SubscriberModel,
+)
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.stories import Witness
 from pubsub_emulator.icrc72.values import Skip
@@ -87,7 +93,9 @@ class Outcome:
     @property
     def good(self) -> bool:
         """Return whether all events were accepted and handled, without errors and findings."""
-        complete = self.taken == self.published and all(had == due for had, due, _ in self.handled.values())
+        complete = self.taken == self.published and all(
+            had == due for had, due, _ in self.handled.values()
+        )
         return complete and not self.findings and not self.refused
 
 
@@ -115,34 +123,51 @@ class Run:
         self.digest = Digest()
         self.network.observers.extend((self.digest, *observers))
         self.settings = replace(DEFAULTS, queue_notifications=model.queue)
-        self.system: PubSub = deploy(self.network, model.kind, broadcasters=model.broadcasters, settings=self.settings)
+        self.system: PubSub = deploy(
+            self.network, model.kind, broadcasters=model.broadcasters, settings=self.settings
+        )
         self.audit = Audit(self.system.orchestrator, self.system.broadcasters)
         self.network.observers.append(self.audit)
         self.who: dict[str, Principal] = {"orchestrator": self.system.orchestrator}
         for at, each in enumerate(self.system.broadcasters):
             self.who[f"broadcaster {at}"] = each
         for publisher in model.publisher:
-            self.who[publisher.name] = self.network.create(publisher.subnet, self._teller(publisher))
+            self.who[publisher.name] = self.network.create(
+                publisher.subnet, self._teller(publisher)
+            )
         for subscriber in model.subscriber:
-            self.who[subscriber.name] = self.network.create(subscriber.subnet, self._listener(subscriber))
+            self.who[subscriber.name] = self.network.create(
+                subscriber.subnet, self._listener(subscriber)
+            )
         for module in model.canister:
             controllers = [Principal.from_text(each) for each in module.controllers]
-            self.who[module.name] = self.network.create(module.subnet, self._made_of(module), controllers=controllers)
+            self.who[module.name] = self.network.create(
+                module.subnet, self._made_of(module), controllers=controllers
+            )
         self._upgrading: list[str] = []
         """The canisters that are stopping in order to be upgraded."""
 
     def _teller(self, model: PublisherModel) -> Teller:
         config: Config = {REPLAY: True} if model.replay else {}
-        return Teller(self.system.orchestrator, self.settings, publications={model.namespace: config}, subscriptions={})
+        return Teller(
+            self.system.orchestrator,
+            self.settings,
+            publications={model.namespace: config},
+            subscriptions={},
+        )
 
     def _listener(self, model: SubscriberModel) -> Witness:
         given = {FILTER: model.filter, SKIP: model.skip}
         chosen = {model.pattern: {key: value for key, value in given.items() if value is not None}}
-        return Witness(self.system.orchestrator, self.settings, subscriptions=chosen, publications={})
+        return Witness(
+            self.system.orchestrator, self.settings, subscriptions=chosen, publications={}
+        )
 
     def _made_of(self, model: ModuleModel) -> Canister:
         if self._modules is None:
-            raise Icrc72Error(f"{model.name} is a module, and nothing here makes canisters of modules")
+            raise Icrc72Error(
+                f"{model.name} is a module, and nothing here makes canisters of modules"
+            )
         return self._modules(model, self.system.orchestrator)
 
     def finish(self) -> Outcome:
@@ -173,7 +198,10 @@ class Run:
                 self._upgrading.remove(name)
                 self._upgrade(name)
         for publisher in self.model.publisher:
-            due = publisher.first <= now <= publisher.until and (now - publisher.first) % publisher.every == 0
+            due = (
+                publisher.first <= now <= publisher.until
+                and (now - publisher.first) % publisher.every == 0
+            )
             if due and now <= self.model.rounds:
                 self.network.submit(ANONYMOUS, self.who[publisher.name], publisher.namespace, b"")
         self.network.step()
@@ -187,7 +215,9 @@ class Run:
             self.network.start(who)
         elif fault.what == "retire":
             if not self.system.registry.retire(who):
-                raise Icrc72Error(f"{fault.who} cannot be retired: no other broadcaster serves its subnet")
+                raise Icrc72Error(
+                    f"{fault.who} cannot be retired: no other broadcaster serves its subnet"
+                )
         else:
             self.network.stop(who)
             if fault.what == "upgrade":
@@ -207,8 +237,16 @@ class Run:
     def outcome(self) -> Outcome:
         """Return the result so far."""
         logs = self.system.logs()
-        publishers = [each for each in self.model.publisher if self.network.status(self.who[each.name]) != EMPTY]
-        running = [each for each in self.model.subscriber if self.network.status(self.who[each.name]) == RUNNING]
+        publishers = [
+            each
+            for each in self.model.publisher
+            if self.network.status(self.who[each.name]) != EMPTY
+        ]
+        running = [
+            each
+            for each in self.model.subscriber
+            if self.network.status(self.who[each.name]) == RUNNING
+        ]
         handled = {each.name: self._judge(each, logs) for each in running}
         lost = self.network.status(self.system.orchestrator) == EMPTY
         findings = self.audit.finish(logs, self.network.running(), at_rest=not self._busy())
@@ -217,11 +255,22 @@ class Run:
             "0x" + self.digest.value.hex(),
             self.digest.count,
             {each.name: self._made(each) for each in publishers},
-            {each.name: self.system.publisher(self.who[each.name]).published(each.namespace) for each in publishers},
+            {
+                each.name: self.system.publisher(self.who[each.name]).published(each.namespace)
+                for each in publishers
+            },
             self._refused(),
-            {name: status for name, who in self.who.items() if (status := self.network.status(who)) != RUNNING},
+            {
+                name: status
+                for name, who in self.who.items()
+                if (status := self.network.status(who)) != RUNNING
+            },
             handled,
-            {} if lost else {number: each.state for number, each in self.system.registry.state.replays.items()},
+            {}
+            if lost
+            else {
+                number: each.state for number, each in self.system.registry.state.replays.items()
+            },
             findings,
             {who: name for name, who in self.who.items()},
         )
@@ -246,16 +295,26 @@ class Run:
                 found[each.name] = errors[0]
         return found
 
-    def _judge(self, model: SubscriberModel, logs: Mapping[Principal, Log]) -> tuple[int, int, bool]:
+    def _judge(
+        self, model: SubscriberModel, logs: Mapping[Principal, Log]
+    ) -> tuple[int, int, bool]:
         """Return how many events a subscriber has handled and should have, and whether in order."""
         data = self.system.app(self.who[model.name]).data
         skip = None if model.skip is None else Skip(*model.skip)
         due = 0
         in_order = True
-        for name in dict.fromkeys(name for log in logs.values() for name, _ in log if matches(model.pattern, name)):
+        for name in dict.fromkeys(
+            name for log in logs.values() for name, _ in log if matches(model.pattern, name)
+        ):
             mine = [number for namespace, number in data if namespace == name]
             in_order = in_order and mine == sorted(mine)
-            events = [event for log in logs.values() for event in log.values() if event.namespace == name]
-            passing = [each.eventId for each in events if lets_pass((model.filter, skip), each.eventId, each.data)]
+            events = [
+                event for log in logs.values() for event in log.values() if event.namespace == name
+            ]
+            passing = [
+                each.eventId
+                for each in events
+                if lets_pass((model.filter, skip), each.eventId, each.data)
+            ]
             due += sum(number >= min(mine, default=0) for number in passing)
         return len(data), due, in_order

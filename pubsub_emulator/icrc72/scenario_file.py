@@ -135,22 +135,37 @@ def parse(data: bytes | str, place: str) -> ScenarioModel:
 
 def check(model: ScenarioModel) -> list[Misplaced]:
     """Return all contradictions of a scenario, which types alone do not exclude."""
-    return [*_places(model), *_names(model), *_texts(model), *_controllers(model), *_times(model), *_struck(model)]
+    return [
+        *_places(model),
+        *_names(model),
+        *_texts(model),
+        *_controllers(model),
+        *_times(model),
+        *_struck(model),
+    ]
 
 
 def _canisters(model: ScenarioModel) -> tuple[tuple[str, tuple[CanisterModel, ...]], ...]:
     """Return the canisters that the scenario names, by table."""
-    return ("publisher", model.publisher), ("subscriber", model.subscriber), ("canister", model.canister)
+    return (
+        ("publisher", model.publisher),
+        ("subscriber", model.subscriber),
+        ("canister", model.canister),
+    )
 
 
 def _places(model: ScenarioModel) -> Iterator[Misplaced]:
     """Yield errors of subnets that do not exist."""
-    named: list[tuple[Location, int]] = [(("broadcasters", at), each) for at, each in enumerate(model.broadcasters)]
+    named: list[tuple[Location, int]] = [
+        (("broadcasters", at), each) for at, each in enumerate(model.broadcasters)
+    ]
     for table, entries in _canisters(model):
         named += [((table, at, "subnet"), each.subnet) for at, each in enumerate(entries)]
     for location, subnet in named:
         if subnet >= model.subnets:
-            yield Misplaced(location, f"there is no subnet {subnet}; there are 0 to {model.subnets - 1}")
+            yield Misplaced(
+                location, f"there is no subnet {subnet}; there are 0 to {model.subnets - 1}"
+            )
 
 
 def _names(model: ScenarioModel) -> Iterator[Misplaced]:
@@ -159,7 +174,10 @@ def _names(model: ScenarioModel) -> Iterator[Misplaced]:
     for table, entries in _canisters(model):
         for at, each in enumerate(entries):
             if each.name in {"orchestrator", "proxy"} or _BROADCASTER.fullmatch(each.name):
-                yield Misplaced((table, at, "name"), f"{each.name!r} is the name of a canister that is always there")
+                yield Misplaced(
+                    (table, at, "name"),
+                    f"{each.name!r} is the name of a canister that is always there",
+                )
             elif each.name in taken:
                 yield Misplaced((table, at, "name"), f"two are called {each.name!r}")
             taken[each.name] = None
@@ -172,7 +190,9 @@ def _texts(model: ScenarioModel) -> Iterator[Misplaced]:
         where = ("publisher", at, "namespace")
         yield from _refused(where, check_namespace, publisher.namespace)
         if publisher.namespace in owners:
-            yield Misplaced(where, f"only {owners[publisher.namespace]!r}, who comes first, may publish there")
+            yield Misplaced(
+                where, f"only {owners[publisher.namespace]!r}, who comes first, may publish there"
+            )
         owners.setdefault(publisher.namespace, publisher.name)
     for at, subscriber in enumerate(model.subscriber):
         yield from _refused(("subscriber", at, "pattern"), check_pattern, subscriber.pattern)
@@ -213,12 +233,18 @@ def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
     """Yield errors of faults that are impossible after those before them."""
     subnets = (0,) if model.kind == "broadcaster" else model.broadcasters
     brokers = {f"broadcaster {at}": subnet for at, subnet in enumerate(subnets)}
-    known = ["orchestrator", *brokers, *(each.name for _, entries in _canisters(model) for each in entries)]
+    known = [
+        "orchestrator",
+        *brokers,
+        *(each.name for _, entries in _canisters(model) for each in entries),
+    ]
     state: dict[str, str] = {}
     for at, fault in sorted(enumerate(model.fault), key=lambda each: each[1].round):
         who, where = fault.who, ("fault", at, "who")
         one = who == "orchestrator" or (model.kind == "broadcaster" and who in brokers)
-        others = [each for each, subnet in brokers.items() if each != who and subnet == brokers.get(who)]
+        others = [
+            each for each, subnet in brokers.items() if each != who and subnet == brokers.get(who)
+        ]
         if who not in known:
             yield Misplaced(where, f"nobody is called {who!r}; there are {', '.join(known)}")
         elif state.get(who) == "kill":
@@ -228,5 +254,7 @@ def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
         elif fault.what == "upgrade" and one:
             yield Misplaced(where, "the orchestrator is not upgraded in scenarios")
         elif fault.what == "retire" and not others:
-            yield Misplaced(where, f"{who} cannot be retired: no other broadcaster serves its subnet")
+            yield Misplaced(
+                where, f"{who} cannot be retired: no other broadcaster serves its subnet"
+            )
         state[who] = fault.what

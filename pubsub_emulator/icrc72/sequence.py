@@ -22,7 +22,9 @@ class Arrow(NamedTuple):
     """The label."""
 
 
-def way(happenings: Iterable[Happening], names: Mapping[Principal, str], namespace: str, number: int) -> list[Arrow]:
+def way(
+    happenings: Iterable[Happening], names: Mapping[Principal, str], namespace: str, number: int
+) -> list[Arrow]:
     """Return the messages that publish, relay, notify and confirm one event of a namespace.
 
     `number` is the id of the event. `names` are those of canisters; others are shown by their ids.
@@ -41,7 +43,9 @@ def way(happenings: Iterable[Happening], names: Mapping[Principal, str], namespa
     return found
 
 
-def _words(each: Happening, namespace: str, number: int, notes: dict[tuple[Principal, int], int]) -> str:
+def _words(
+    each: Happening, namespace: str, number: int, notes: dict[tuple[Principal, int], int]
+) -> str:
     """Return the label of a message, or an empty text if it does not concern the event."""
     try:
         if each.method == CONFIRM.name:
@@ -73,20 +77,31 @@ def as_svg(arrows: list[Arrow]) -> str:
     wide, high = 180 * max(len(actors), 1) + 90, 44 * len(arrows) + 80
     place = {name: 150 + 180 * at for at, name in enumerate(actors)}
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-family="sans-serif" font-size="12">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}"'
+            ' font-family="sans-serif" font-size="12">'
+        ),
         '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">',
         '<path d="M0,0 L8,4 L0,8 z" fill="#333"/></marker></defs>',
         f'<rect width="{wide}" height="{high}" fill="#fff"/>',
     ]
     for name, x in place.items():
-        parts.append(f'<text x="{x}" y="24" text-anchor="middle" font-weight="bold">{escape(safe(name))}</text>')
+        parts.append(
+            f'<text x="{x}" y="24" text-anchor="middle"'
+            f' font-weight="bold">{escape(safe(name))}</text>'
+        )
         parts.append(f'<line x1="{x}" y1="34" x2="{x}" y2="{high - 20}" stroke="#bbb"/>')
     for at, each in enumerate(arrows):
         y = 66 + 44 * at
         one, two = place[each.sender], place[each.receiver]
         dashed = ' stroke-dasharray="4 3"' if each.words.startswith("refused") else ""
         parts.append(f'<text x="8" y="{y + 4}" fill="#777">round {each.round}</text>')
-        parts.append(f'<line x1="{one}" y1="{y}" x2="{two}" y2="{y}" stroke="#333"{dashed} marker-end="url(#tip)"/>')
+        parts.append(
+            f'<line x1="{one}" y1="{y}" x2="{two}" y2="{y}" stroke="#333"{dashed}'
+            ' marker-end="url(#tip)"/>'
+        )
         middle = (one + two) // 2
-        parts.append(f'<text x="{middle}" y="{y - 6}" text-anchor="middle">{escape(safe(each.words))}</text>')
+        parts.append(
+            f'<text x="{middle}" y="{y - 6}" text-anchor="middle">{escape(safe(each.words))}</text>'
+        )
     return "\n".join([*parts, "</svg>", ""])

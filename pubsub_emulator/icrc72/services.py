@@ -18,7 +18,15 @@ from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.messages import RECORDS
 from pubsub_emulator.icrc72.values import Pairs, Value
 
-SERVICES: Final = ("orchestrator", "broadcaster", "publisher", "subscriber", "list", "ledger", "archive")
+SERVICES: Final = (
+    "orchestrator",
+    "broadcaster",
+    "publisher",
+    "subscriber",
+    "list",
+    "ledger",
+    "archive",
+)
 
 
 STRICT: Final = frozenset(["icrc77_get_replays"])
@@ -37,7 +45,11 @@ class Codec:
     """
 
     def __init__(
-        self, types: tuple[Type, ...], others: Sequence[tuple[Type, ...]] = (), *, strict: bool = False
+        self,
+        types: tuple[Type, ...],
+        others: Sequence[tuple[Type, ...]] = (),
+        *,
+        strict: bool = False,
     ) -> None:
         self.types = types
         self._encoder = Encoder(types)
@@ -91,8 +103,14 @@ def interface(service: str) -> Interface:
     """
     text = (files("pubsub_emulator.icrc72") / "did" / f"{service}.did").read_text(encoding="utf-8")
     # `tuple.__new__` makes a named tuple from the tuple of fields, faster than its own constructor.
-    makers: dict[str, Make] = {name: partial(tuple.__new__, record) for name, record in RECORDS.items()}
-    names = {name for name in re.findall(r"^type (\w+)", text, re.MULTILINE) if name.partition("_")[0] in makers}
+    makers: dict[str, Make] = {
+        name: partial(tuple.__new__, record) for name, record in RECORDS.items()
+    }
+    names = {
+        name
+        for name in re.findall(r"^type (\w+)", text, re.MULTILINE)
+        if name.partition("_")[0] in makers
+    }
     return parse(text, {name: makers[name.partition("_")[0]] for name in names})
 
 
@@ -106,7 +124,9 @@ def codec(method: str) -> MethodCodec:
         found = interface(service).methods.get(method)
         if found is not None:
             readings = interface("readings").methods.values()
-            return MethodCodec(found, [each for each in readings if each.name.startswith(f"{method}__")])
+            return MethodCodec(
+                found, [each for each in readings if each.name.startswith(f"{method}__")]
+            )
     raise KeyError(method)
 
 

@@ -134,11 +134,19 @@ class Witness(App):
         if self.subscriber is not None:
             wanted = self.subscriber.state.wanted[method]
             if wanted.id is not None:
-                value = of(arg == b"stop") if arg in {b"stop", b"start"} else of(arg.decode() or None)
+                value = (
+                    of(arg == b"stop") if arg in {b"stop", b"start"} else of(arg.decode() or None)
+                )
                 key = STOPPED_KEY if arg in {b"stop", b"start"} else FILTER
                 which: Variant[Literal["id"], int] = Variant("id", wanted.id)
                 update = SubscriptionUpdate(which, (key, value))
-                self.ask(ctx, self.subscriber.orchestrator, UPDATE_SUBSCRIPTION, (update,), kind=GUARANTEED)
+                self.ask(
+                    ctx,
+                    self.subscriber.orchestrator,
+                    UPDATE_SUBSCRIPTION,
+                    (update,),
+                    kind=GUARANTEED,
+                )
         ctx.reply(b"")
 
 
@@ -192,18 +200,29 @@ def begin(
 
     `deployed` installs the orchestrator and the broadcasters, which may be foreign implementations.
     """
-    network = CanisterNetwork(2, seed=plan.seed, schedule=Schedule(plan.seed, plan.delay, plan.refuse))
+    network = CanisterNetwork(
+        2, seed=plan.seed, schedule=Schedule(plan.seed, plan.delay, plan.refuse)
+    )
     network.observers.extend(observers)
     system = deployed(network, plan.settings)
     publishers: dict[str, Principal] = {}
     config: Config = {REPLAY: True, "icrc77:max_range": plan.settings.max_range}
     for subnet, name in enumerate(NAMESPACES):
-        app = Maker(system.orchestrator, plan.settings, publications={name: config}, subscriptions={})
+        app = Maker(
+            system.orchestrator, plan.settings, publications={name: config}, subscriptions={}
+        )
         publishers[name] = network.create(subnet, app)
     steady: dict[Principal, tuple[str, tuple[str, ...], Passes]] = {}
 
-    def follow(subnet: int, kind: str, names: tuple[str, ...], conf: Config, passes: Passes) -> None:
-        app = Witness(system.orchestrator, plan.settings, subscriptions=dict.fromkeys(names, conf), publications={})
+    def follow(
+        subnet: int, kind: str, names: tuple[str, ...], conf: Config, passes: Passes
+    ) -> None:
+        app = Witness(
+            system.orchestrator,
+            plan.settings,
+            subscriptions=dict.fromkeys(names, conf),
+            publications={},
+        )
         steady[network.create(subnet, app)] = (kind, names, passes)
 
     follow(1, "all", NAMESPACES, {}, lambda _number: True)
@@ -211,7 +230,12 @@ def begin(
     follow(0, "all", ("story.*",), {}, lambda _number: True)
     follow(0, "hash", NAMESPACES[1:], {FILTER: "hash < 2"}, lambda number: number * 7919 % 5 < 2)
     guests = [
-        network.create(at, Witness(system.orchestrator, plan.settings, subscriptions={"story.**": {}}, publications={}))
+        network.create(
+            at,
+            Witness(
+                system.orchestrator, plan.settings, subscriptions={"story.**": {}}, publications={}
+            ),
+        )
         for at in (1, 0)
     ]
     return CanisterStory(plan, system, publishers, steady, guests)
@@ -260,7 +284,9 @@ def _trouble(story: CanisterStory, draws: Draws) -> None:
     brokers = story.system.broadcasters
     settled = network.round > plan.rounds // 4
     if plan.pauses and draws.one_in(120):
-        _pause(story, draws.choice([*brokers, story.system.orchestrator]), draws.choice([30, 80, 150]))
+        _pause(
+            story, draws.choice([*brokers, story.system.orchestrator]), draws.choice([30, 80, 150])
+        )
     if plan.downs and draws.one_in(60):
         _pause(story, draws.choice(list(story.steady)), draws.choice([40, 120, 300, 700]))
     if plan.deaths > len(story.dead) and settled and draws.one_in(40):
@@ -292,7 +318,11 @@ def _kill(story: CanisterStory, who: Principal) -> None:
 
 
 def _pause(story: CanisterStory, who: Principal, rounds: int) -> None:
-    if story.network.status(who) == RUNNING and who not in story.paused and who not in story.upgrading:
+    if (
+        story.network.status(who) == RUNNING
+        and who not in story.paused
+        and who not in story.upgrading
+    ):
         story.network.stop(who)
         story.paused[who] = story.network.round + rounds
 
@@ -339,7 +369,9 @@ def restless(story: CanisterStory) -> list[str]:
     for name, who in story.publishers.items():
         publisher = story.system.publisher(who)
         if publisher.published(name) < len(publisher.state.log):
-            found.append(f"{name}: {publisher.published(name)} of {len(publisher.state.log)} published")
+            found.append(
+                f"{name}: {publisher.published(name)} of {len(publisher.state.log)} published"
+            )
     return found + story.system.unrest(story.steady)
 
 
@@ -352,7 +384,13 @@ def check(story: CanisterStory) -> None:
         followed = NAMESPACES if names == ("story.*",) else names
         for name in followed:
             got = [number for namespace, number in app.data if namespace == name]
-            _check_one(story, f"{who.text[:5]} ({kind}) of {name}", got, [n for n in logs[name] if passes(n)], app)
+            _check_one(
+                story,
+                f"{who.text[:5]} ({kind}) of {name}",
+                got,
+                [n for n in logs[name] if passes(n)],
+                app,
+            )
     _check_all_bounds(story)
 
 
@@ -362,7 +400,9 @@ def _check_all_bounds(story: CanisterStory) -> None:
         if story.network.status(identity) == RUNNING:
             _check_bounds(story, story.system.broadcaster(identity))
     for who in story.steady:
-        subscriber = story.system.app(who).subscriber if story.network.status(who) == RUNNING else None
+        subscriber = (
+            story.system.app(who).subscriber if story.network.status(who) == RUNNING else None
+        )
         if subscriber is not None:
             _check_subscriber(story, subscriber)
 
@@ -386,8 +426,12 @@ def _check_one(story: CanisterStory, what: str, got: list[int], full: list[int],
     first = min(got)
     missing = [number for number in full if number >= first and number not in set(got)]
     if missing:
-        raise Surprise(f"{what}: {len(missing)} missing from {missing[:8]}, first {first}, last {max(got)}")
-    suspended = app.subscriber is not None and any(code == 5 for _, code, _, _ in app.subscriber.state.errors)
+        raise Surprise(
+            f"{what}: {len(missing)} missing from {missing[:8]}, first {first}, last {max(got)}"
+        )
+    suspended = app.subscriber is not None and any(
+        code == 5 for _, code, _, _ in app.subscriber.state.errors
+    )
     moved = app.subscriber is not None and app.subscriber.state.moved
     if story.plan.calm and not (suspended or moved or deaths) and got != sorted(got):
         raise Surprise(f"{what}: out of order: {got[:20]}")
@@ -397,10 +441,18 @@ def _check_bounds(story: CanisterStory, broadcaster: Broadcaster) -> None:
     """Check the memory of a broadcaster, and that its store counts references correctly (I9)."""
     state, settings = broadcaster.state, story.plan.settings
     if state.bytes_own > settings.store_bytes or state.bytes_relayed > settings.store_bytes:
-        raise Surprise(f"the store of a broadcaster holds {state.bytes_own} and {state.bytes_relayed} bytes")
+        raise Surprise(
+            f"the store of a broadcaster holds {state.bytes_own} and {state.bytes_relayed} bytes"
+        )
     for who, queue in state.queues.items():
-        if queue.live > settings.queue_notifications or queue.replayed > settings.queue_notifications // 2:
-            raise Surprise(f"the queue of {who.text} holds {queue.live} live, {queue.replayed} replayed notifications")
+        if (
+            queue.live > settings.queue_notifications
+            or queue.replayed > settings.queue_notifications // 2
+        ):
+            raise Surprise(
+                f"the queue of {who.text} holds {queue.live} live, {queue.replayed} replayed"
+                " notifications"
+            )
         if queue.system > settings.system_queue + settings.gaps:
             raise Surprise(f"{queue.system} system events are queued for {who.text}")
     if any(len(chain.seen) > settings.repeated for chain in state.chains.values()):
@@ -410,7 +462,9 @@ def _check_bounds(story: CanisterStory, broadcaster: Broadcaster) -> None:
     lanes = sum(len(lane.queue) for relay in state.relays.values() for lane in relay.lanes.values())
     lanes += sum(len(each.lane.queue) for each in state.forwarded.values())
     if refs != notes + lanes or any(each.refs <= 0 for each in state.events.values()):
-        raise Surprise(f"a broadcaster's store counts {refs} uses of events, its queues have {notes + lanes}")
+        raise Surprise(
+            f"a broadcaster's store counts {refs} uses of events, its queues have {notes + lanes}"
+        )
 
 
 def _check_subscriber(story: CanisterStory, subscriber: Subscriber) -> None:

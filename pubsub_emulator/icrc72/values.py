@@ -24,7 +24,9 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import LONGEST, Principal
 
-Integer = Literal["Nat", "Int", "Nat8", "Nat16", "Nat32", "Nat64", "Int8", "Int16", "Int32", "Int64"]
+Integer = Literal[
+    "Nat", "Int", "Nat8", "Nat16", "Nat32", "Nat64", "Int8", "Int16", "Int32", "Int64"
+]
 Value = (
     Variant[Integer, int]
     | Variant[Literal["Text"], str]
@@ -83,7 +85,9 @@ def array(items: Iterable[Value]) -> Variant[Literal["Array"], tuple[Value, ...]
     return Variant("Array", tuple(items))
 
 
-def map_(entries: Mapping[str, Value] | Iterable[tuple[str, Value]]) -> Variant[Literal["Map"], Pairs]:
+def map_(
+    entries: Mapping[str, Value] | Iterable[tuple[str, Value]],
+) -> Variant[Literal["Map"], Pairs]:
     """Return a Map, whose entries keep their order."""
     pairs = entries.items() if isinstance(entries, Mapping) else entries
     return Variant("Map", tuple((name, value) for name, value in pairs))
@@ -237,10 +241,16 @@ def skip_of(value: Value) -> Skip:
     items = as_items(opened(value)) or ()
     numbers = [None if (inside := opened(each)) is None else as_nat(inside) for each in items]
     mod, offset = (*numbers, None, None)[:2]
-    if not 1 <= len(items) <= 2 or mod is None or (len(items) == 2 and offset is None and opened(items[1]) is not None):
+    if (
+        not 1 <= len(items) <= 2
+        or mod is None
+        or (len(items) == 2 and offset is None and opened(items[1]) is not None)
+    ):
         raise ConfigError("skip is an Array of one or two Nat")
     if not (offset or 0) < mod:
-        raise ConfigError(f"skip has the offset {shown(offset or 0)} modulo {shown(mod)}: it must be below")
+        raise ConfigError(
+            f"skip has the offset {shown(offset or 0)} modulo {shown(mod)}: it must be below"
+        )
     return Skip(mod, offset or 0)
 
 

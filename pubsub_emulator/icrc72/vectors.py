@@ -13,8 +13,20 @@ from pubsub_emulator.icrc72.ic.candid.decode import Decoder
 from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
 from pubsub_emulator.icrc72.ic.candid.json_form import from_json, to_json
 from pubsub_emulator.icrc72.ic.candid.types import Type
-from pubsub_emulator.icrc72.ic.principal import Principal, canister_id, self_authenticating, subnet_of
-from pubsub_emulator.icrc72.namespaces import check_namespace, check_pattern, from_blob, from_text, matches, to_text
+from pubsub_emulator.icrc72.ic.principal import (
+    Principal,
+    canister_id,
+    self_authenticating,
+    subnet_of,
+)
+from pubsub_emulator.icrc72.namespaces import (
+    check_namespace,
+    check_pattern,
+    from_blob,
+    from_text,
+    matches,
+    to_text,
+)
 from pubsub_emulator.icrc72.services import codec, interface
 from pubsub_emulator.icrc72.values import array, nat, skip_of, value_hash
 from pubsub_emulator.primitives.errors import PubsubError
@@ -115,7 +127,11 @@ def _wildcard(vector: Document) -> None:
 
 
 def _filter(vector: Document) -> None:
-    same("the match", filters.matches(vector["filter"], from_json(_icrc16(), vector["data"])), vector["matches"])
+    same(
+        "the match",
+        filters.matches(vector["filter"], from_json(_icrc16(), vector["data"])),
+        vector["matches"],
+    )
 
 
 def _bad_filter(vector: Document) -> None:
@@ -145,9 +161,15 @@ def _candid_message(vector: Document) -> None:
     method = codec(vector["method"])
     side = method.args if vector["side"] == "args" else method.rets
     found = _both(side.decode, vector)
-    same("the message", [to_json(type_, value) for type_, value in zip(side.types, found, strict=True)], vector["json"])
+    same(
+        "the message",
+        [to_json(type_, value) for type_, value in zip(side.types, found, strict=True)],
+        vector["json"],
+    )
     same("our encoding, read back", side.decode(side.encode(*found)), found)
-    read = tuple(from_json(type_, form) for type_, form in zip(side.types, vector["json"], strict=True))
+    read = tuple(
+        from_json(type_, form) for type_, form in zip(side.types, vector["json"], strict=True)
+    )
     same("the form, read back", read, found)
 
 
@@ -161,7 +183,11 @@ def _conformance(vector: Document) -> None:
         return
     found = decoder.decode(raw)
     if "json" in vector:
-        same("the values", [to_json(type_, value) for type_, value in zip(types, found, strict=True)], vector["json"])
+        same(
+            "the values",
+            [to_json(type_, value) for type_, value in zip(types, found, strict=True)],
+            vector["json"],
+        )
     if vector["want"] == "equal":
         same("the other value", decoder.decode(unhex(vector["other"])), found)
     elif vector["want"] == "different" and decoder.decode(unhex(vector["other"])) == found:
@@ -171,7 +197,9 @@ def _conformance(vector: Document) -> None:
 def _coercion(vector: Document) -> None:
     """Check how a message of other types is read as a type of a service."""
     types, raw = interface(vector["did"]).types, unhex(vector["bytes"])
-    wanted = types[vector["type"]] if vector["type"] in types else parse_types(f"({vector['type']})")[0]
+    wanted = (
+        types[vector["type"]] if vector["type"] in types else parse_types(f"({vector['type']})")[0]
+    )
     decoder = Decoder((wanted,))
     if vector.get("refused"):
         _refused(vector["desc"], lambda: decoder.decode(raw))
@@ -193,7 +221,11 @@ _KINDS: Final = (
     ("bad CandyPath filters", _exactly("filter"), _bad_filter),
     ("skips", _exactly("skip", "eventId", "delivered"), _skip),
     ("ICRC16 values in Candid", _exactly("value", "py", "js"), _candid_value),
-    ("ICRC-72 messages in Candid", _exactly("did", "method", "side", "json", "py", "js"), _candid_message),
+    (
+        "ICRC-72 messages in Candid",
+        _exactly("did", "method", "side", "json", "py", "js"),
+        _candid_message,
+    ),
     ("Candid coercions", _exactly("desc", "did", "type", "bytes", "json", "js"), _coercion),
     ("Candid conformance", _exactly("file", "desc", "defs", "type", "bytes", "want"), _conformance),
 )

@@ -178,7 +178,9 @@ def _delay(cheating: int, placement: str, bad: set[int], blocks: int) -> Delay:
             network.publish(PUBLISHER, keys[at % len(keys)], at.to_bytes(40, "little"))
         step = network.step()[0]
         lost += len(step.refused)
-        found += [step.number - waiting.pop(delivery.key) for delivery in step.deliveries(SUBSCRIBER)]
+        found += [
+            step.number - waiting.pop(delivery.key) for delivery in step.deliveries(SUBSCRIBER)
+        ]
         for event in step.events:
             if isinstance(event, DataPublished):
                 waiting.setdefault(event.key, step.number)

@@ -26,7 +26,14 @@ from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.laboratory.cases import Case, Found, JudgingContext, read_case
 from pubsub_emulator.laboratory.mutation import NO_LINES
-from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, Guide, read_corpus, read_progress, write_progress
+from pubsub_emulator.laboratory.novelty import (
+    PROGRESS,
+    BadCorpus,
+    Guide,
+    read_corpus,
+    read_progress,
+    write_progress,
+)
 from pubsub_emulator.laboratory.surprises import Surprises
 from pubsub_emulator.laboratory.worlds import World, fresh_state
 from pubsub_emulator.primitives.errors import PubsubError
@@ -231,7 +238,9 @@ class _Campaign:
 
     def late(self) -> bool:
         """Return whether the time is over or the caller wants to stop."""
-        return (self.until is not None and monotonic() >= self.until) or (self.stop is not None and self.stop())
+        return (self.until is not None and monotonic() >= self.until) or (
+            self.stop is not None and self.stop()
+        )
 
     def over(self) -> bool:
         """Return whether no more cases are wanted."""
@@ -253,7 +262,9 @@ class _Campaign:
         for block in range(BLOCKS_A_WORLD):
             if self.over():
                 break
-            self.situation(world.situation(), f"{number}/{block}", self.alone if alone else self.strategies)
+            self.situation(
+                world.situation(), f"{number}/{block}", self.alone if alone else self.strategies
+            )
             world.advance()
 
     def seed_of(self, label: str) -> bytes:
@@ -282,7 +293,10 @@ class _Campaign:
                 picked = (min(strategies, key=lambda strategy: self.tried[strategy.name]),)
                 self.tried[picked[0].name] += 1
             else:
-                picked = tuple(draws.choice(cheap if cheap and draws.one_in(2) else strategies) for _ in range(count))
+                picked = tuple(
+                    draws.choice(cheap if cheap and draws.one_in(2) else strategies)
+                    for _ in range(count)
+                )
             names, steps = cheats.propose(now, picked, draws.take(16))
             if self.guide is not None and not at % 2 and self.guide.wants(draws):
                 names, steps = self.guide.made(draws, (names, steps))
@@ -293,7 +307,12 @@ class _Campaign:
             self.result.found.add(self.case(now, judging, f"{label}/state", (), (), (), why))
 
     def _try(
-        self, now: Situation, judging: JudgingContext, label: str, names: tuple[str, ...], steps: tuple[Step, ...]
+        self,
+        now: Situation,
+        judging: JudgingContext,
+        label: str,
+        names: tuple[str, ...],
+        steps: tuple[Step, ...],
     ) -> None:
         """Judge one case, compare its verdicts with the expected ones, and record the result."""
         due = _due(now, steps)
@@ -306,7 +325,9 @@ class _Campaign:
         if self.guide is not None and self.guide.is_new(found, lines, alone=now.budget is not None):
             self.guide.keep(self.case(now, judging, label, names, steps, steps, found))
         if found != due:
-            shrunk = shrink(steps, lambda fewer: self.judge(now, judging, fewer) == found != _due(now, fewer))
+            shrunk = shrink(
+                steps, lambda fewer: self.judge(now, judging, fewer) == found != _due(now, fewer)
+            )
             self.result.found.add(self.case(now, judging, label, names, steps, shrunk, found))
 
     def judge(self, now: Situation, judging: JudgingContext, steps: tuple[Step, ...]) -> Found:
@@ -328,7 +349,18 @@ class _Campaign:
         """Return a case for a file."""
         block = None if now.budget is not None else now.honest
         label = f"{self.seed.hex()}/{label}"
-        return Case(label, names, judging, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)
+        return Case(
+            label,
+            names,
+            judging,
+            now.seeds,
+            block,
+            now.canonical,
+            steps,
+            shrunk,
+            _due(now, shrunk),
+            found,
+        )
 
 
 def _same_walk(now: Situation) -> Found:
@@ -338,8 +370,14 @@ def _same_walk(now: Situation) -> Found:
     """
     source = {blake2_256(node): node for node in now.canonical}
     calls = now.calls_in(now.messages)
-    over_proof, over_state = plan(now.view, now.relay.storage_root, source, now.allowed, calls), now.walked
-    one, other = ([each.cursor, each.used, each.changes, list(each.taken)] for each in (over_proof, over_state))
+    over_proof, over_state = (
+        plan(now.view, now.relay.storage_root, source, now.allowed, calls),
+        now.walked,
+    )
+    one, other = (
+        [each.cursor, each.used, each.changes, list(each.taken)]
+        for each in (over_proof, over_state)
+    )
     same = over_proof.missing is None and one == other
     return () if same else ("!the walk over the proof is another than over the relay state",)
 
@@ -367,5 +405,11 @@ def _digest(now: Situation) -> bytes:
 
     The root is also computed from scratch, to find out whether a cached node or hash is wrong.
     """
-    rows = (part for key, value in now.parent.state.top_entries() for part in (blake2_256(key), blake2_256(value)))
-    return blake2_256(b"".join(rows) + now.parent.state.root() + fresh_state(now.parent.state).root())
+    rows = (
+        part
+        for key, value in now.parent.state.top_entries()
+        for part in (blake2_256(key), blake2_256(value))
+    )
+    return blake2_256(
+        b"".join(rows) + now.parent.state.root() + fresh_state(now.parent.state).root()
+    )

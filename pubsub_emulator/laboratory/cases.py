@@ -33,8 +33,24 @@ from pydantic import BaseModel, Field
 
 from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdicts
 from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Step, Stuff, apply_to_proof, from_json, to_json
-from pubsub_emulator.emulator.fixtures import U32, U64, HashHex, Hex, checked, decoded, state_entries
+from pubsub_emulator.collator.cheats.steps import (
+    BadStep,
+    Draft,
+    Step,
+    Stuff,
+    apply_to_proof,
+    from_json,
+    to_json,
+)
+from pubsub_emulator.emulator.fixtures import (
+    U32,
+    U64,
+    HashHex,
+    Hex,
+    checked,
+    decoded,
+    state_entries,
+)
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -77,9 +93,13 @@ class JudgingContext:
     @staticmethod
     def of(situation: Situation) -> "JudgingContext":
         """Return the context of a situation."""
-        known = sorted((relay.number, relay.storage_root) for relay in (situation.relay, *situation.others))
+        known = sorted(
+            (relay.number, relay.storage_root) for relay in (situation.relay, *situation.others)
+        )
         root = situation.relay.storage_root
-        return JudgingContext(situation.parent, tuple(known), situation.slot_now, root, situation.budget)
+        return JudgingContext(
+            situation.parent, tuple(known), situation.slot_now, root, situation.budget
+        )
 
     def context(self, candidate: Candidate) -> validate.RelayContext:
         """Return the relay chain's facts about the relay parent of a candidate."""
@@ -98,7 +118,11 @@ class JudgingContext:
             raise BadCase(f"state: {fault}") from fault
         except Exception as failure:  # noqa: BLE001  # that a verifier fails at all is what a campaign looks for
             return (f"!{type(failure).__name__}: {failure}",)
-        return () if refusal is None else tuple(dict.fromkeys(each.verdict.value for each in refusal.evidence))
+        return (
+            ()
+            if refusal is None
+            else tuple(dict.fromkeys(each.verdict.value for each in refusal.evidence))
+        )
 
     def judge_bytes(self, raw: bytes) -> Found | None:
         """Return the verifier's verdicts on a block in bytes, or `None` if they do not decode."""
@@ -138,7 +162,9 @@ class Case:
         """Return the verifier's verdicts on the honest block or proof after these steps."""
         if self.block is None:
             storage = Storage(self.judging.parent.state.fork())
-            return self.judging.judge_proof(SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps))
+            return self.judging.judge_proof(
+                SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps)
+            )
         return self.judging.judge(self.changed_block(self.block, steps))
 
     def changed_block(self, block: Candidate, steps: tuple[Step, ...]) -> Candidate:
@@ -181,7 +207,9 @@ class Case:
             "shrunk": [to_json(step) for step in self.shrunk],
             "steps": None if self.steps == self.shrunk else [to_json(step) for step in self.steps],
             "proof": [hexed(node) for node in self.proof],
-            "state": {hexed(key): hexed(value) for key, value in judging.parent.state.top_entries()},
+            "state": {
+                hexed(key): hexed(value) for key, value in judging.parent.state.top_entries()
+            },
         }
         body = ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in rows.items())
         return f"{{\n{body}\n}}\n"
@@ -221,7 +249,9 @@ class _File(BaseModel):
         return Case(
             self.label,
             self.strategies,
-            judging_context(self.parent, self.state, self.relays, self.slot_now, self.root, self.budget),
+            judging_context(
+                self.parent, self.state, self.relays, self.slot_now, self.root, self.budget
+            ),
             tuple(map(unhex, self.seeds)),
             None if self.block is None else _block(self.block, proof),
             proof,
@@ -283,7 +313,11 @@ def _lines(value: object) -> str:
     if isinstance(value, list) and value:
         return "[\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n]"
     if isinstance(value, dict) and value:
-        return "{\n" + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "\n}"
+        return (
+            "{\n"
+            + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items())
+            + "\n}"
+        )
     return json.dumps(value)
 
 
@@ -306,4 +340,6 @@ def read_case(path: Path) -> Case:
     except UnicodeDecodeError as fault:
         raise BadCase(f"{path}: not UTF-8 at byte {fault.start}") from fault
     except BadCase as fault:
-        raise BadCase(str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}") from fault
+        raise BadCase(
+            str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}"
+        ) from fault

@@ -52,7 +52,9 @@ def read_difference(path: Path) -> KeptDifference:
     try:
         return _read(read_json(path, error=BadCase))
     except BadCase as fault:
-        raise BadCase(str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}") from fault
+        raise BadCase(
+            str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}"
+        ) from fault
 
 
 class _Relay(BaseModel):
@@ -93,7 +95,9 @@ def _read(document: object) -> KeptDifference:
     judged = None if kept.judged is None else frozenset(kept.judged)
     now = in_words(found, judged, alone={kept.ours, kept.theirs} <= _BYTES)
     ours, theirs = kept.ours, kept.theirs
-    return KeptDifference(kept.strategies, len(kept.steps), case.chain, judging, raw, ours, theirs, found, now)
+    return KeptDifference(
+        kept.strategies, len(kept.steps), case.chain, judging, raw, ours, theirs, found, now
+    )
 
 
 def in_words(found: Found | None, judged: frozenset[str] | None, *, alone: bool) -> str:

@@ -116,7 +116,9 @@ def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:
     for fixture in fixtures:
         write_fixture(fixture, folder / f"{fixture.name}.json")
         about = fixture.about.replace("|", "\\|")
-        rows.append(f"| `{fixture.name}.json` | {about if len(about) < 160 else about[:157] + '…'} |\n")
+        rows.append(
+            f"| `{fixture.name}.json` | {about if len(about) < 160 else about[:157] + '…'} |\n"
+        )
     write_relay_states(relay_states(SCENARIO), folder)
     (folder / SCHEMA_FILE).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
     (folder / README_FILE).write_text(_README + "".join(rows), encoding="utf-8")
@@ -124,7 +126,9 @@ def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:
 
 def read_vectors(folder: Path) -> list[Fixture]:
     """Return the fixtures in a folder in the order of their names. Raises `FixtureError`."""
-    return [read_fixture(path) for path in sorted(folder.glob("*.json")) if path.name != SCHEMA_FILE]
+    return [
+        read_fixture(path) for path in sorted(folder.glob("*.json")) if path.name != SCHEMA_FILE
+    ]
 
 
 def relay_states(scenario: str) -> list[dict[str, object]]:
@@ -143,9 +147,15 @@ def relay_states(scenario: str) -> list[dict[str, object]]:
 
 def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> dict[str, object]:
     """Return a relay state in the form of its file."""
-    top = [(key, value) for key, value in state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX)]
+    top = [
+        (key, value)
+        for key, value in state.top_entries()
+        if not key.startswith(CHILD_STORAGE_PREFIX)
+    ]
     keys = sorted(state.children)
-    children = [{"storage_key": hexed(key), "entries": _pairs(state.child_entries(key))} for key in keys]
+    children = [
+        {"storage_key": hexed(key), "entries": _pairs(state.child_entries(key))} for key in keys
+    ]
     return {
         "version": VERSION,
         "name": f"relay-state-{header.number:03}",
@@ -166,7 +176,9 @@ def write_relay_states(states: Iterable[dict[str, object]], folder: Path) -> Non
     below = folder / FOLDER
     below.mkdir()
     for state in states:
-        (below / f"{state['name']}.json").write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
+        (below / f"{state['name']}.json").write_text(
+            json.dumps(state, indent=1) + "\n", encoding="utf-8"
+        )
 
 
 def _pairs(entries: Iterable[tuple[bytes, bytes]]) -> list[list[str]]:

@@ -39,7 +39,17 @@ _LENGTHS: Final = (0, 1, -1, 2, 63, 64, 255, 256, 16383, 16384, 65535)
 _NUMBERS: Final = (*_LENGTHS, 2**30, 2**31, 2**32 - 1, 2**32, 2**63, 2**64, 2**70)
 _TEXTS: Final = ("", "0x", "0x0", "0xzz", "\x00", "../../x", "é")
 _NESTED: Final[tuple[object, ...]] = ([], {}, [[]], {"": None}, [None])
-_VALUES: Final[tuple[object, ...]] = (*_NUMBERS, 0.5, -0.0, 1e308, None, True, False, *_TEXTS, *_NESTED)
+_VALUES: Final[tuple[object, ...]] = (
+    *_NUMBERS,
+    0.5,
+    -0.0,
+    1e308,
+    None,
+    True,
+    False,
+    *_TEXTS,
+    *_NESTED,
+)
 _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+|'[^']*'|\"[^\"]*\"|b'.*'")
 """The parts of an error message that differ between similar errors."""
 
@@ -232,7 +242,11 @@ def mutate_bytes(data: bytes, corpus: Sequence[bytes], draws: Draws) -> bytes:
         case 0 if rest:
             return data[:at] + bytes((rest[0] ^ (1 << draws.below(8)),)) + rest[1:]
         case 1 if rest:
-            return data[:at] + draws.choice((b"\x00", b"\xff", b"\x7f", b"\x80", b"0", b"9", b"[", b'"')) + rest[1:]
+            return (
+                data[:at]
+                + draws.choice((b"\x00", b"\xff", b"\x7f", b"\x80", b"0", b"9", b"[", b'"'))
+                + rest[1:]
+            )
         case 2:
             return data[:at] + draws.take(length) + rest
         case 3:
@@ -288,7 +302,13 @@ def _places(value: object, place: tuple[object, ...]) -> Iterator[tuple[object, 
     """Yield the places of all values in a document, up to a depth of 12."""
     yield place
     if len(place) < 12:
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        inner = (
+            value.items()
+            if isinstance(value, dict)
+            else enumerate(value)
+            if isinstance(value, list)
+            else ()
+        )
         for part, each in inner:
             yield from _places(each, (*place, part))
 
@@ -331,7 +351,11 @@ class Lines:
         sys.settrace(self.before)
 
     def _enter(self, frame: FrameType, _event: str, _argument: object) -> "_Trace | None":
-        return self._line if str(frame.f_globals.get("__name__", "")).startswith(self.modules) else None
+        return (
+            self._line
+            if str(frame.f_globals.get("__name__", "")).startswith(self.modules)
+            else None
+        )
 
     def _line(self, frame: FrameType, event: str, _argument: object) -> "_Trace | None":
         if event == "line":

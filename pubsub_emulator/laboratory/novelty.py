@@ -34,7 +34,12 @@ _MOST_STEPS: Final = 64
 """The maximum number of steps of a combined case."""
 _VERIFIER: Final = tuple(
     f"pubsub_emulator.{name}"
-    for name in ("runtime.parachain", "runtime.pallet_subscriber", "runtime.framework.message_chains", "trie")
+    for name in (
+        "runtime.parachain",
+        "runtime.pallet_subscriber",
+        "runtime.framework.message_chains",
+        "trie",
+    )
 )
 """The modules whose lines are traced."""
 
@@ -117,7 +122,11 @@ def read_corpus(folder: Path) -> list[Case]:
 
     The list is empty if there is no such folder. Raises `BadCase`.
     """
-    files = sorted(path for path in folder.glob("*.json") if path.name != PROGRESS) if folder.is_dir() else []
+    files = (
+        sorted(path for path in folder.glob("*.json") if path.name != PROGRESS)
+        if folder.is_dir()
+        else []
+    )
     return [read_case(path) for path in files[:MOST_KEPT]]
 
 
@@ -145,7 +154,11 @@ def _progress(folder: Path) -> dict[str, object]:
     if not path.exists():
         return {}
     content = read_json(path, error=BadCorpus)
-    if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("seeds"), dict):
+    if (
+        not isinstance(content, dict)
+        or content.get("format") != FORMAT
+        or not isinstance(content.get("seeds"), dict)
+    ):
         raise BadCorpus(f"{path}: not a corpus of this program: its format is not {FORMAT!r}")
     return dict(content["seeds"])
 

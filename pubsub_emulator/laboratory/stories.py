@@ -132,7 +132,9 @@ class NetworkStory:
         subscriptions = dict.fromkeys(PUBLISHERS[: 1 + keys % 2], wanted) if wanted else {}
         cache = tuple(CachePolicy)[policy % len(CachePolicy)]
         version = before.spec_version + 1
-        self.network.upgrade(replace(before, subscriptions=subscriptions, cache=cache, spec_version=version))
+        self.network.upgrade(
+            replace(before, subscriptions=subscriptions, cache=cache, spec_version=version)
+        )
         self.again.update((para, publisher) for publisher in PUBLISHERS)
 
     def nonsense_upgrade(self, at: int) -> None:
@@ -155,7 +157,9 @@ class NetworkStory:
         """Let governance open a channel."""
         sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
         self._say(f"open_channel {sender} {recipient} {capacity}")
-        self.network.call(Root(), "Hrmp", "force_open_hrmp_channel", sender, recipient, capacity % 9, 4096)
+        self.network.call(
+            Root(), "Hrmp", "force_open_hrmp_channel", sender, recipient, capacity % 9, 4096
+        )
 
     def close_channel(self, at: int, to: int) -> None:
         """Let governance close a channel. Messages in it are lost."""
@@ -210,7 +214,13 @@ class NetworkStory:
         who = AccountId(bytes((number % 251,)) * 32)
         calls: tuple[tuple[object, ...], ...] = (
             (Root(), "Balances", "force_set_balance", who, (1 << 128) - 1 - number),
-            (Root(), "Balances", "force_set_balance", self.network.manager(PARAS[number % len(PARAS)]), number % 3),
+            (
+                Root(),
+                "Balances",
+                "force_set_balance",
+                self.network.manager(PARAS[number % len(PARAS)]),
+                number % 3,
+            ),
             (Signed(who), "Registrar", "register", ParaId(number % 2000), b"head"),
             (Signed(who), "Broadcaster", "register_publisher", PUBLISHERS[number % 2]),
             (Root(), "Broadcaster", "force_deregister_publisher", ParaId(number % 3000)),
@@ -257,7 +267,9 @@ class NetworkStory:
         for record in step.records:
             inherent = record.candidate.inherent
             arrived = [message.msg for message in inherent.messages.downward]
-            arrived += [message.data for _, messages in inherent.messages.horizontal for message in messages]
+            arrived += [
+                message.data for _, messages in inherent.messages.horizontal for message in messages
+            ]
             for data in arrived:
                 self._arrive(record.chain, data)
         for para in SUBSCRIBERS:
@@ -266,7 +278,9 @@ class NetworkStory:
                 now = None if each.value is None else each.entry_hash
                 known = place in self.last and self.last[place] == now
                 if known and (para, each.publisher) not in self.again:
-                    raise self._broken(f"{para} is told twice of {each.key.hex()} of {each.publisher}")
+                    raise self._broken(
+                        f"{para} is told twice of {each.key.hex()} of {each.publisher}"
+                    )
                 self.last[place] = now
 
     def _arrive(self, para: ParaId, data: bytes) -> None:
@@ -282,11 +296,15 @@ class NetworkStory:
 
     def _nothing_lost(self, living: list[ParaId]) -> None:
         """Check that every message arrived, still waits, or may be lost."""
-        waiting = {message.data for para in PARAS for message in self.network.parachain(para).horizontal}
+        waiting = {
+            message.data for para in PARAS for message in self.network.parachain(para).horizontal
+        }
         for data, message in self.messages.items():
             gone = not message.arrived and data not in waiting and not message.excused
             if gone and message.recipient in living:
-                raise self._broken(f"message {data[:12]!r} of {message.sender} to {message.recipient} is lost")
+                raise self._broken(
+                    f"message {data[:12]!r} of {message.sender} to {message.recipient} is lost"
+                )
 
     def _all_delivered(self, living: list[ParaId]) -> None:
         """Check that every subscriber knows whether each of its keys exists."""
@@ -304,7 +322,9 @@ class NetworkStory:
                 for key, place in zip(keys, places, strict=True):
                     row, entry = delivered.get(storage, spec, publisher, key), rows.get(place)
                     if (row is None) != (entry is None):
-                        raise self._broken(f"{para} was not told how {key.hex()} of {publisher} is now")
+                        raise self._broken(
+                            f"{para} was not told how {key.hex()} of {publisher} is now"
+                        )
 
     # Helpers
 
@@ -324,8 +344,14 @@ class NetworkStory:
         living = self.network.relay.runtime.paras.parachains(self.network.relay.storage())
         excused = recipient not in living or (sender is not None and sender not in living)
         message = self.messages[data] = _Message(sender, recipient)
-        message.excused = excused or self._leaving(sender, recipient) or any(closes(message) for closes in self.closing)
-        if sender is None and size > min(config.max_downward_message_size for config in CONFIGURATIONS):
+        message.excused = (
+            excused
+            or self._leaving(sender, recipient)
+            or any(closes(message) for closes in self.closing)
+        )
+        if sender is None and size > min(
+            config.max_downward_message_size for config in CONFIGURATIONS
+        ):
             # It is too long under a configuration that governance may set before it arrives.
             message.excused = True
         return data
@@ -348,19 +374,35 @@ def _config() -> NetworkConfig:
     policies = (CachePolicy.SLOTS, CachePolicy.NODES, CachePolicy.NONE)
     chains = [ParachainConfig.publisher(RuntimeSpec(para, {})) for para in PUBLISHERS]
     chains += [
-        ParachainConfig(RuntimeSpec(para, subscriptions, cache=policy), pace=Pace(blocks=1 + at % 2, lag=at))
+        ParachainConfig(
+            RuntimeSpec(para, subscriptions, cache=policy), pace=Pace(blocks=1 + at % 2, lag=at)
+        )
         for at, (para, policy) in enumerate(zip(SUBSCRIBERS, policies, strict=True))
     ]
-    channels = ((ParaId(1000), ParaId(2500)), (ParaId(2500), ParaId(2600)), (ParaId(2600), ParaId(2500)))
+    channels = (
+        (ParaId(1000), ParaId(2500)),
+        (ParaId(2500), ParaId(2600)),
+        (ParaId(2600), ParaId(2500)),
+    )
     relay = RelayConfig(session_length=4, session_delay=1)
     return NetworkConfig(tuple(chains), relay, (PUBLISHERS[1],), channels, b"story")
 
 
 ACTIONS: Final[tuple[tuple[int, Callable[[NetworkStory, Draws], None]], ...]] = (
-    (6, lambda story, draws: story.publish(draws.below(2), draws.below(12), draws.choice((0, 20, 2000)))),
+    (
+        6,
+        lambda story, draws: story.publish(
+            draws.below(2), draws.below(12), draws.choice((0, 20, 2000))
+        ),
+    ),
     (1, lambda story, draws: story.publish(draws.below(2), draws.below(12), 5, 1 + draws.below(9))),
     (2, lambda story, draws: story.delete(draws.below(2), draws.below(12))),
-    (5, lambda story, draws: story.send(draws.below(5), draws.below(5), draws.choice((0, 100, 4000)))),
+    (
+        5,
+        lambda story, draws: story.send(
+            draws.below(5), draws.below(5), draws.choice((0, 100, 4000))
+        ),
+    ),
     (3, lambda story, draws: story.send_downward(draws.below(5), draws.choice((0, 200, 40_000)))),
     (2, lambda story, draws: story.upgrade(draws.below(3), draws.below(12), draws.below(3))),
     (1, lambda story, draws: story.nonsense_upgrade(draws.below(12))),

@@ -61,7 +61,10 @@ def group_key(case: Case) -> GroupKey:
     """
     steps = sorted({type(step).__name__ for step in case.shrunk})
     judged = "a proof alone" if case.block is None else "a block"
-    found = tuple(_SPECIFIC.sub("#", verdict) if verdict.startswith("!") else verdict for verdict in case.verdicts)
+    found = tuple(
+        _SPECIFIC.sub("#", verdict) if verdict.startswith("!") else verdict
+        for verdict in case.verdicts
+    )
     place = f"{' + '.join(steps) or 'the honest one'}, {judged}"
     return GroupKey(kind_of(case.expected, case.verdicts), case.expected, found, place)
 
@@ -79,7 +82,10 @@ class Group:
 
     def takes(self, case: Case) -> bool:
         """Return whether `case` is smaller than the stored one."""
-        return (len(case.shrunk), len(case.to_json())) < (len(self.case.shrunk), len(self.case.to_json()))
+        return (len(case.shrunk), len(case.to_json())) < (
+            len(self.case.shrunk),
+            len(self.case.to_json()),
+        )
 
 
 @dataclass(slots=True)
@@ -129,4 +135,6 @@ class Surprises:
     def ordered(self) -> list[tuple[GroupKey, Group]]:
         """Return the groups, the worst kind first and then the largest."""
         worst = list(Kind)
-        return sorted(self.groups.items(), key=lambda each: (worst.index(each[0].kind), -each[1].count))
+        return sorted(
+            self.groups.items(), key=lambda each: (worst.index(each[0].kind), -each[1].count)
+        )

@@ -29,7 +29,13 @@ from pubsub_emulator.trie import read_proof
 from pubsub_emulator.trie.compact import decode_compact
 from pubsub_emulator.xcm import Publish, decode, encode
 
-_SMALL: Final = ("drop-and-restore", "wrong-state-root", "add-junk", "alter-message", "as-if-cursor")
+_SMALL: Final = (
+    "drop-and-restore",
+    "wrong-state-root",
+    "add-junk",
+    "alter-message",
+    "as-if-cursor",
+)
 """The cases of the corpus that the targets start from. They are small, so that readers are fast."""
 
 
@@ -68,7 +74,9 @@ def _candidates() -> Iterable[bytes]:
     return [bytes((at,)) + block.encode() for at, (_, block) in enumerate(_blocks())]
 
 
-@target("candidate", "bytes of a block, judged on a known state", _candidates, "runtime", "primitives")
+@target(
+    "candidate", "bytes of a block, judged on a known state", _candidates, "runtime", "primitives"
+)
 def _read_candidate(data: bytes) -> str:
     case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
     candidate = Candidate.decode(data[1:])
@@ -83,7 +91,9 @@ def _read_candidate(data: bytes) -> str:
 def _states() -> Iterable[bytes]:
     for at, (case, _) in enumerate(_blocks()):
         rows = case.judging.parent.state.top_entries()
-        yield bytes((at,)) + b"".join(encode_bytes(key) + encode_bytes(value) for key, value in rows)
+        yield bytes((at,)) + b"".join(
+            encode_bytes(key) + encode_bytes(value) for key, value in rows
+        )
 
 
 @target("state", "the state below a block, which is judged on it", _states, "runtime")
@@ -91,7 +101,9 @@ def _read_state(data: bytes) -> str:
     case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
     reader = Reader(data, 1)
     rows = {key: reader.bytes_() for key in _rest(reader)}
-    state = State.from_entries((key, value) for key, value in rows.items() if not key.startswith(CHILD_STORAGE_PREFIX))
+    state = State.from_entries(
+        (key, value) for key, value in rows.items() if not key.startswith(CHILD_STORAGE_PREFIX)
+    )
     header = replace(case.judging.parent.header, state_root=state.root())
     return _judged(case, ChainHead(header, state), block)
 
@@ -120,8 +132,17 @@ def _read_compact(data: bytes) -> str:
 
 def _messages() -> Iterable[bytes]:
     publish = Publish(PubsubKey(bytes(32)), b"value", 7)
-    samples = ("0508 2f0000 060200 0c000000", "0504 2c" + "11" * 32, "050c 0a 0b 00 17", "05 04 2f 01 00 04 04")
-    return [encode((publish,)), encode((publish,) * 9), *(bytes.fromhex(sample.replace(" ", "")) for sample in samples)]
+    samples = (
+        "0508 2f0000 060200 0c000000",
+        "0504 2c" + "11" * 32,
+        "050c 0a 0b 00 17",
+        "05 04 2f 01 00 04 04",
+    )
+    return [
+        encode((publish,)),
+        encode((publish,) * 9),
+        *(bytes.fromhex(sample.replace(" ", "")) for sample in samples),
+    ]
 
 
 @target("xcm", "an upward message", _messages, "xcm")
@@ -146,7 +167,11 @@ def _read_header(data: bytes) -> str:
 
 
 def _runtimes() -> Iterable[bytes]:
-    return [code for case, _ in _blocks() if (code := case.judging.parent.state.top.get(b":code")) is not None]
+    return [
+        code
+        for case, _ in _blocks()
+        if (code := case.judging.parent.state.top.get(b":code")) is not None
+    ]
 
 
 @target("runtime", "a parachain's runtime", _runtimes, "runtime.pallet_subscriber.config")
@@ -160,7 +185,8 @@ def _read_runtime(data: bytes) -> str:
 
 def _scenarios() -> Iterable[bytes]:
     small = (
-        b'name = "n"\nseed = "s"\nrelay_blocks = 4\n[[publishers]]\nparas = [1000, 2000]\nkeys = 3\nupdate_rate = 0.5\n'
+        b'name = "n"\nseed = "s"\nrelay_blocks = 4\n[[publishers]]\nparas = [1000, 2000]\nkeys ='
+        b" 3\nupdate_rate = 0.5\n"
     )
     small += b'[[subscribers]]\npara = 3000\nsubscribe = [{ publishers = "all", keys = 2 }]\n'
     return [small]
@@ -176,7 +202,11 @@ def _read_scenario(data: bytes) -> str:
 
 
 def _fixtures() -> Iterable[bytes]:
-    return [fixture.model_dump_json().encode() for case, _ in _blocks()[:2] for fixture in fixtures_of_case(case)]
+    return [
+        fixture.model_dump_json().encode()
+        for case, _ in _blocks()[:2]
+        for fixture in fixtures_of_case(case)
+    ]
 
 
 @target("fixture", "a fixture, replayed", _fixtures, "emulator.fixtures", "runtime", text=True)
@@ -188,7 +218,9 @@ def _case_files() -> Iterable[bytes]:
     return [case.to_json().encode() for case, _ in _blocks()]
 
 
-@target("case", "a case of a campaign, replayed", _case_files, "laboratory.cases", "runtime", text=True)
+@target(
+    "case", "a case of a campaign, replayed", _case_files, "laboratory.cases", "runtime", text=True
+)
 def _read_case(data: bytes) -> str:
     try:
         text = data.decode()

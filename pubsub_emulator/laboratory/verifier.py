@@ -74,7 +74,9 @@ def _answer(line: bytes, wanted: object) -> Answer:
     try:
         data = json.loads(line)
         if data["id"] != wanted:
-            raise VerifierFailed(f"the verifier answered case {data['id']!r} when asked for {wanted}")
+            raise VerifierFailed(
+                f"the verifier answered case {data['id']!r} when asked for {wanted}"
+            )
         if "undecodable" in data:
             return Answer(frozenset(), frozenset(), str(data["undecodable"]))
         judged, offences = frozenset(data["judged"]), frozenset(data["offences"])
@@ -112,7 +114,12 @@ class VerifierProcess:
         """Return the running verifier."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         """End the process: close its input, and kill it if it does not exit within two seconds."""
         self._selector.close()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -149,13 +156,17 @@ class VerifierProcess:
         pipe = self._process.stdout
         while b"\n" not in self._buffer:
             if pipe is None or not self._selector.select(max(deadline - monotonic(), 0)):
-                raise VerifierFailed(f"the verifier did not answer within {self.patience:g} seconds")
+                raise VerifierFailed(
+                    f"the verifier did not answer within {self.patience:g} seconds"
+                )
             part = pipe.read1(1 << 16)  # type: ignore[attr-defined]  # a buffered reader, which typeshed calls IO
             if not part:
                 raise VerifierFailed(f"the verifier has ended{self._code()}")
             self._buffer += part
             if len(self._buffer) > LONGEST_ANSWER:
-                raise VerifierFailed(f"the verifier's answer is longer than {LONGEST_ANSWER:,} bytes")
+                raise VerifierFailed(
+                    f"the verifier's answer is longer than {LONGEST_ANSWER:,} bytes"
+                )
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
@@ -190,7 +201,10 @@ class Difference:
     def to_json(self) -> str:
         """Return the content of the file."""
         names = ("ours", "theirs", "judged", "strategies", "steps", "case")
-        rows = {**{name: getattr(self, name) for name in names}, "steps": list(map(to_json, self.steps))}
+        rows = {
+            **{name: getattr(self, name) for name in names},
+            "steps": list(map(to_json, self.steps)),
+        }
         return json.dumps(rows, indent=1) + "\n"
 
 
@@ -219,7 +233,9 @@ Judge = Callable[[dict[str, object]], Answer]
 class _Run:
     """A comparison that is under way."""
 
-    def __init__(self, judge: Judge, wanted: int, seed: str, strategies: Sequence[str] | None) -> None:
+    def __init__(
+        self, judge: Judge, wanted: int, seed: str, strategies: Sequence[str] | None
+    ) -> None:
         self.judge = judge
         self.wanted = wanted
         self.seed = seed.encode()
@@ -245,7 +261,13 @@ class _Run:
             raw = case.changed_block(case.block, case.shrunk).encode()
             self._compare(case.judging, case.strategies, case.shrunk, raw)
 
-    def _try(self, now: Situation, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
+    def _try(
+        self,
+        now: Situation,
+        judging: JudgingContext,
+        names: tuple[str, ...],
+        steps: tuple[Step, ...],
+    ) -> None:
         """Compare on the block after some steps, which are shrunk first if the results differ."""
 
         def made(some: tuple[Step, ...]) -> bytes:
@@ -254,7 +276,9 @@ class _Run:
         raw = made(steps)
         _, *found = self._difference(judging, raw)
         if found[0] != found[1] and steps:
-            steps = shrink(steps, lambda fewer: [*self._difference(judging, made(fewer))[1:]] == found)
+            steps = shrink(
+                steps, lambda fewer: [*self._difference(judging, made(fewer))[1:]] == found
+            )
             raw = made(steps)
         self._compare(judging, names, steps, raw)
 
@@ -270,7 +294,9 @@ class _Run:
             theirs = "+".join(sorted(answer.offences & answer.judged)) or "no offence"
         return answer, in_words(ours, answer.judged, alone=refused), theirs
 
-    def _compare(self, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes) -> None:
+    def _compare(
+        self, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes
+    ) -> None:
         """Compare on the bytes of a block and record the result."""
         if self.result.cases >= self.wanted:
             return
@@ -281,7 +307,9 @@ class _Run:
         self.result.judged |= answer.judged
         if ours != theirs:
             judged = tuple(sorted(answer.judged))
-            kept = Difference(names, steps, case_of(judging, raw, self.result.cases), ours, theirs, judged)
+            kept = Difference(
+                names, steps, case_of(judging, raw, self.result.cases), ours, theirs, judged
+            )
             self.result.differences.setdefault(kept.group, []).append(kept)
         self.result.cases += 1
 
@@ -298,8 +326,14 @@ def case_of(judging: JudgingContext, raw: bytes, number: int) -> dict[str, objec
         "id": number,
         "chain": PARA,
         "parent_header": hexed(judging.parent.header.encode()),
-        "pre_state": [[hexed(key), hexed(value)] for key, value in judging.parent.state.top_entries()],
-        "relay": {"number": at, "storage_root": None if root is None else hexed(root), "slot_now": judging.slot_now},
+        "pre_state": [
+            [hexed(key), hexed(value)] for key, value in judging.parent.state.top_entries()
+        ],
+        "relay": {
+            "number": at,
+            "storage_root": None if root is None else hexed(root),
+            "slot_now": judging.slot_now,
+        },
         "candidate": hexed(raw),
     }
 

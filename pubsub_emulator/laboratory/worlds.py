@@ -56,7 +56,10 @@ class RelayImage:
         return self.top.root()
 
     def prove(
-        self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
+        self,
+        top_keys: Iterable[bytes],
+        child_keys: Mapping[bytes, Iterable[bytes]],
+        into: dict[Hash, bytes],
     ) -> None:
         """Add to `into` the nodes that prove these keys of the top trie and of child tries.
 
@@ -101,7 +104,9 @@ class World:
         self.seeds = tuple(self.draws.take(32) for _ in range(self.draws.between(1, 3)))
         self.stranger = self.draws.take(32)
         self.static = self._static_entries()
-        self.publishers = [self._publisher(ParaId(para)) for para in self.draws.sample(_PUBLISHERS, self._count())]
+        self.publishers = [
+            self._publisher(ParaId(para)) for para in self.draws.sample(_PUBLISHERS, self._count())
+        ]
         if len(self.publishers) > 1 and self.draws.one_in(3):
             one, other = self.draws.sample(self.publishers, 2)
             other.pool = list(one.pool)
@@ -123,7 +128,11 @@ class World:
     # The parachain
 
     def _count(self) -> int:
-        return self.draws.between(3, 5) if not self.proofs_only and self.draws.one_in(2) else self.draws.between(1, 4)
+        return (
+            self.draws.between(3, 5)
+            if not self.proofs_only and self.draws.one_in(2)
+            else self.draws.between(1, 4)
+        )
 
     def _spec(self) -> config.RuntimeSpec:
         """Draw the subscriber's runtime.
@@ -142,10 +151,14 @@ class World:
         )
         if draws.one_in(2):
             # 1,140 bytes hold the nodes of eight keys by the formula, and overflow with a few more.
-            spec = replace(spec, max_stored_keys=8, max_cache_bytes=draws.choice((1140, 2000, 4_000_000)))
+            spec = replace(
+                spec, max_stored_keys=8, max_cache_bytes=draws.choice((1140, 2000, 4_000_000))
+            )
         if self.proofs_only or draws.one_in(4):
             return spec
-        spec = replace(spec, max_stored_keys=8, reserve_minimum=True, max_pov_size=1_300_000, max_trie_depth=5)
+        spec = replace(
+            spec, max_stored_keys=8, reserve_minimum=True, max_pov_size=1_300_000, max_trie_depth=5
+        )
         room = 16_000
         while True:
             tight = replace(spec, max_value_length=config.MIN_BUDGET - room)
@@ -165,7 +178,9 @@ class World:
                 keys.append(PubsubKey(self.draws.take(32)))
             declared.append((publisher.para, keys))
         if self.draws.one_in(4):
-            declared.append((ParaId(self.draws.choice(_PUBLISHERS)), [PubsubKey(self.draws.take(32))]))
+            declared.append(
+                (ParaId(self.draws.choice(_PUBLISHERS)), [PubsubKey(self.draws.take(32))])
+            )
         if self.draws.one_in(30):
             declared = []
         return dict(config.merge_subscriptions(declared))
@@ -199,10 +214,14 @@ class World:
         if kind == 1 and self.relays:
             path: dict[Hash, bytes] = {}
             other = draws.choice(self.publishers)
-            self.relays[-1].prove((), dict((self._rules().placed(other.para, other.pool[:2]),)), path)
+            self.relays[-1].prove(
+                (), dict((self._rules().placed(other.para, other.pool[:2]),)), path
+            )
             return draws.choice(list(path.values()))
         if kind == 2:
-            twin = next((p for p in self.publishers if key in p.entries and p is not publisher), None)
+            twin = next(
+                (p for p in self.publishers if key in p.entries and p is not publisher), None
+            )
             if twin is not None:
                 return twin.entries[key]
         length = draws.choice((0, 3, 23, 24, 40, 100, 100, 300, 900))
@@ -227,7 +246,9 @@ class World:
         elif kind <= 2 and publisher.earlier:
             publisher.entries = dict(draws.choice(publisher.earlier))
         elif kind == 3:
-            publisher.fault = draws.choice(("short-root", "long-root", "no-node", "bad-child", "", "", "", ""))
+            publisher.fault = draws.choice(
+                ("short-root", "long-root", "no-node", "bad-child", "", "", "", "")
+            )
         elif kind == 4:
             self._publish(publisher, len(publisher.pool))
         elif kind <= 7:
@@ -242,7 +263,9 @@ class World:
         """Draw the entries of the relay state that never change."""
         draws = self.draws
         count = draws.between(3, 40)
-        filler = {draws.take(draws.between(1, 40)): draws.take(draws.between(0, 60)) for _ in range(count)}
+        filler = {
+            draws.take(draws.between(1, 40)): draws.take(draws.between(0, 60)) for _ in range(count)
+        }
         filler[storage_keys.ACTIVE_CONFIG] = draws.take(draws.between(20, 200))
         if draws.one_in(3):
             filler[storage_keys.upgrade_go_ahead_signal(PARA)] = b"\x01"
@@ -274,16 +297,26 @@ class World:
         para = draws.choice(self.publishers).para
         kind = draws.below(6)
         if kind < 3:
-            return transact(subscriber_call(("clear_publisher_cache", "redeliver", "enable_publisher")[kind], para))
+            return transact(
+                subscriber_call(
+                    ("clear_publisher_cache", "redeliver", "enable_publisher")[kind], para
+                )
+            )
         if kind == 3:
             return transact(draws.take(draws.between(0, 9)))
-        self.spec = replace(self.spec, subscriptions=self._subscriptions(), spec_version=self.spec.spec_version + 1)
+        self.spec = replace(
+            self.spec, subscriptions=self._subscriptions(), spec_version=self.spec.spec_version + 1
+        )
         if kind == 4:
             policy = draws.choice(tuple(config.CachePolicy))
-            self.spec = replace(self.spec, cache=policy, max_cache_bytes=max(self.spec.max_cache_bytes, 1140))
+            self.spec = replace(
+                self.spec, cache=policy, max_cache_bytes=max(self.spec.max_cache_bytes, 1140)
+            )
         return transact(set_code(self.spec))
 
-    def _image(self, number: RelayBlockNumber, published: Mapping[ParaId, Mapping[PubsubKey, bytes]]) -> RelayImage:
+    def _image(
+        self, number: RelayBlockNumber, published: Mapping[ParaId, Mapping[PubsubKey, bytes]]
+    ) -> RelayImage:
         """Return a relay block with these published entries."""
         entries = dict(self.static)
         entries[storage_keys.CURRENT_SLOT] = number.to_bytes(8, "little")
@@ -291,7 +324,9 @@ class World:
             entries[storage_keys.dmq_mqc_head(PARA)] = self.heads[0]
         if self.senders:
             index = b"".join(sender.to_bytes(4, "little") for sender in self.senders)
-            entries[storage_keys.hrmp_ingress_channel_index(PARA)] = encode_compact(len(self.senders)) + index
+            entries[storage_keys.hrmp_ingress_channel_index(PARA)] = (
+                encode_compact(len(self.senders)) + index
+            )
         for sender in self.senders:
             head = self.heads.get(sender)
             channel = bytes(20) + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
@@ -336,9 +371,18 @@ class World:
         """Return everything that the author of the next block knows."""
         draws = self.draws
         slot = (self.head.header.aura_slot() or 0) + draws.between(1, 2)
-        downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), data) for at, data in self.queues.get(0, ()))
+        downward = tuple(
+            InboundDownwardMessage(RelayBlockNumber(at), data)
+            for at, data in self.queues.get(0, ())
+        )
         horizontal = tuple(
-            (ParaId(sender), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in self.queues[sender]))
+            (
+                ParaId(sender),
+                tuple(
+                    InboundHrmpMessage(RelayBlockNumber(at), data)
+                    for at, data in self.queues[sender]
+                ),
+            )
             for sender in sorted(self.queues)
             if sender
         )
@@ -359,7 +403,9 @@ class World:
         # The walk used the cost of everything, because a budget is at least a megabyte.
         used = now.walked.used
         least = now.spec.max_item_cost
-        return replace(now, budget=least + draws.below(used + 320) if draws.below(5) else least + used + 4000)
+        return replace(
+            now, budget=least + draws.below(used + 320) if draws.below(5) else least + used + 4000
+        )
 
     def _foreign(self) -> RelayImage:
         """Return the newest relay state with a changed entry of each publisher."""
@@ -377,7 +423,9 @@ class World:
         inherent = now.inherent(now.relay, now.walked, now.messages)
         seed = turn_of(now.slot, now.seeds)
         storage = Storage(now.parent.state.fork())
-        candidate, outcome = build(storage, now.spec, now.parent.header, inherent, now.walked, now.slot, seed)
+        candidate, outcome = build(
+            storage, now.spec, now.parent.header, inherent, now.walked, now.slot, seed
+        )
         self.head = ChainHead(candidate.header, outcome.state)
         self.queues = {}
         self._now = None
@@ -401,13 +449,19 @@ def _with_bad_child(trie: Trie) -> tuple[Hash, tuple[bytes, ...]]:
     trie.prove([key for key, _ in trie.items()], nodes)
     bad = b"\x0f no node"
     node = nodes[root]
-    child = next((node_hash for node_hash in nodes if node_hash != root and node.find(node_hash) >= 0), None)
+    child = next(
+        (node_hash for node_hash in nodes if node_hash != root and node.find(node_hash) >= 0), None
+    )
     forged = bad if child is None else node.replace(child, blake2_256(bad), 1)
     return blake2_256(forged), (forged, bad)
 
 
 def fresh_state(state: State) -> State:
     """Return the same state built again from its entries. It shares no cached node or hash."""
-    children = {child_key: list(state.child_entries(child_key)) for child_key in sorted(state.children)}
+    children = {
+        child_key: list(state.child_entries(child_key)) for child_key in sorted(state.children)
+    }
     prefix = storage_keys.CHILD_STORAGE_PREFIX
-    return State.from_entries(((k, v) for k, v in state.top_entries() if not k.startswith(prefix)), children)
+    return State.from_entries(
+        ((k, v) for k, v in state.top_entries() if not k.startswith(prefix)), children
+    )

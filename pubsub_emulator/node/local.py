@@ -48,7 +48,11 @@ class LocalNode:
         """
         self.live = LiveNetwork(simulation)
         self.timeline = Timeline(self.live.genesis, history)
-        methods = {name: method for name, method in all_methods(unsafe=True).items() if not name.startswith(_POOLED)}
+        methods = {
+            name: method
+            for name, method in all_methods(unsafe=True).items()
+            if not name.startswith(_POOLED)
+        }
         self._node = Node(
             simulation.scenario.name,
             self.timeline,

@@ -93,7 +93,9 @@ def _of_priority(old: int, new: int) -> Refused:
 
 
 def _of_limit() -> Refused:
-    return Refused(1016, "Immediately Dropped", "The transaction couldn't enter the pool because of the limit")
+    return Refused(
+        1016, "Immediately Dropped", "The transaction couldn't enter the pool because of the limit"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +361,9 @@ class Pool:
         if not mine:
             del self._by_account[entry.account]
 
-    def _sort_out(self, block: NextBlock, accounts: Iterable[AccountId], fresh: Hash | None = None) -> None:
+    def _sort_out(
+        self, block: NextBlock, accounts: Iterable[AccountId], fresh: Hash | None = None
+    ) -> None:
         """Update which extrinsics of these accounts are ready and which are future.
 
         A change of status is reported. `fresh` is a new extrinsic, whose first status is always

@@ -13,7 +13,12 @@ def encode_bytes_list(values: Sequence[bytes]) -> bytes:
     parts = [encode_compact(len(values))]
     for value in values:
         length = len(value)
-        parts += ((length << 2 | 1).to_bytes(2, "little") if 0x40 <= length < 0x4000 else encode_compact(length), value)
+        parts += (
+            (length << 2 | 1).to_bytes(2, "little")
+            if 0x40 <= length < 0x4000
+            else encode_compact(length),
+            value,
+        )
     return b"".join(parts)
 
 

@@ -23,7 +23,10 @@ def homes(package: str) -> dict[str, tuple[str, str]]:
 
     # `get_data` also reads from a zip archive.
     stub = pkgutil.get_data(package, "__init__.pyi") or b""
-    return {public: (f"{package}.{module}", name) for module, name, public in _LINE.findall(stub.decode())}
+    return {
+        public: (f"{package}.{module}", name)
+        for module, name, public in _LINE.findall(stub.decode())
+    }
 
 
 def face(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:

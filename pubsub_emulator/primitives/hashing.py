@@ -79,7 +79,9 @@ def twox_128(data: bytes) -> bytes:
 
     Prefixes of pallets and storage items are made of it.
     """
-    return xxh64_intdigest(data, 0).to_bytes(8, "little") + xxh64_intdigest(data, 1).to_bytes(8, "little")
+    return xxh64_intdigest(data, 0).to_bytes(8, "little") + xxh64_intdigest(data, 1).to_bytes(
+        8, "little"
+    )
 
 
 def twox_256(data: bytes) -> bytes:

@@ -73,8 +73,12 @@ class Header:
 
     def encode(self) -> bytes:
         """Return the SCALE bytes, as hashed and as stored in `Paras::Heads`."""
-        fixed = self.parent_hash + encode_compact(self.number) + self.state_root + self.extrinsics_root
-        return b"".join((fixed, encode_compact(len(self.digest)), *(item.encode() for item in self.digest)))
+        fixed = (
+            self.parent_hash + encode_compact(self.number) + self.state_root + self.extrinsics_root
+        )
+        return b"".join(
+            (fixed, encode_compact(len(self.digest)), *(item.encode() for item in self.digest))
+        )
 
     @staticmethod
     def decode(data: bytes) -> "Header":
@@ -122,8 +126,16 @@ class Header:
 
         Return `None` if the digest is absent, repeated or not 8 bytes long.
         """
-        found = [log.data for log in self.digest if log.kind is DigestKind.PRE_RUNTIME and log.engine == AURA_ENGINE]
-        return Slot(int.from_bytes(found[0], "little")) if len(found) == 1 and len(found[0]) == 8 else None
+        found = [
+            log.data
+            for log in self.digest
+            if log.kind is DigestKind.PRE_RUNTIME and log.engine == AURA_ENGINE
+        ]
+        return (
+            Slot(int.from_bytes(found[0], "little"))
+            if len(found) == 1 and len(found[0]) == 8
+            else None
+        )
 
     def aura_seal(self) -> bytes | None:
         """Return the author's signature, or `None`.

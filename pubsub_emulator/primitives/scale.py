@@ -122,7 +122,9 @@ class Reader:
             value = self.uint(size)
             minimum = max(0x4000_0000, 1 << 8 * (size - 1))
         if value < minimum:
-            raise ScaleError(f"compact integer {value} is not in its shortest form at offset {start}")
+            raise ScaleError(
+                f"compact integer {value} is not in its shortest form at offset {start}"
+            )
         if value.bit_length() > bits:
             raise ScaleError(f"compact integer {value} exceeds {bits} bits at offset {start}")
         return value
@@ -135,7 +137,9 @@ class Reader:
         start = self.pos
         count = self.compact(32)
         if count * least > self.remaining():
-            raise ScaleError(f"length {count} at offset {start} exceeds the {self.remaining()} bytes left")
+            raise ScaleError(
+                f"length {count} at offset {start} exceeds the {self.remaining()} bytes left"
+            )
         return count
 
     def bytes_(self) -> bytes:
@@ -160,7 +164,11 @@ class Codec(Generic[T]):
     __slots__ = ("encode", "info", "name", "read")
 
     def __init__(
-        self, name: str, encode: Callable[[T], bytes], read: Callable[[Reader], T], info: TypeInfo | None = None
+        self,
+        name: str,
+        encode: Callable[[T], bytes],
+        read: Callable[[Reader], T],
+        info: TypeInfo | None = None,
     ) -> None:
         self.name = name
         self.encode = encode
@@ -205,7 +213,9 @@ class Codec(Generic[T]):
     def map(self, name: str, into: Callable[[T], S], back: Callable[[S], T]) -> "Codec[S]":
         """Return a codec of the same bytes for another Python type."""
         encode, read = self.encode, self.read
-        return Codec(name, lambda value: encode(back(value)), lambda reader: into(read(reader)), self.info)
+        return Codec(
+            name, lambda value: encode(back(value)), lambda reader: into(read(reader)), self.info
+        )
 
     def __repr__(self) -> str:
         return f"Codec({self.name})"
@@ -260,7 +270,9 @@ u16: Codec[int] = _UintCodec(2)
 u32: Codec[int] = _UintCodec(4)
 u64: Codec[int] = _UintCodec(8)
 u128: Codec[int] = _UintCodec(16)
-boolean: Codec[bool] = Codec("bool", lambda value: b"\x01" if value else b"\x00", Reader.boolean, type_info.BOOL)
+boolean: Codec[bool] = Codec(
+    "bool", lambda value: b"\x01" if value else b"\x00", Reader.boolean, type_info.BOOL
+)
 compact: Codec[int] = Codec("Compact", encode_compact, Reader.compact)
 bytes_: Codec[bytes] = Codec("Vec<u8>", encode_bytes, Reader.bytes_, type_info.BYTES)
 unit: Codec[None] = Codec("()", lambda _value: b"", lambda _reader: None, type_info.UNIT)
@@ -312,7 +324,9 @@ def vec(item: Codec[T], limit: int | None = None) -> Codec[list[T]]:
         start = reader.pos
         count = reader.length(0 if item.name == "()" else 1)
         if limit is not None and count > limit:
-            raise ScaleError(f"at most {limit} elements of {item.name}, not {count}, at offset {start}")
+            raise ScaleError(
+                f"at most {limit} elements of {item.name}, not {count}, at offset {start}"
+            )
         return [item.read(reader) for _ in range(count)]
 
     info = None if item.info is None else type_info.SequenceOf(item.info)
@@ -328,7 +342,12 @@ def option(item: Codec[T]) -> Codec[T | None]:
     def read(reader: Reader) -> T | None:
         return item.read(reader) if reader.boolean() else None
 
-    return Codec(f"Option<{item.name}>", encode, read, None if item.info is None else type_info.option(item.info))
+    return Codec(
+        f"Option<{item.name}>",
+        encode,
+        read,
+        None if item.info is None else type_info.option(item.info),
+    )
 
 
 def pair(first: Codec[A], second: Codec[B]) -> Codec[tuple[A, B]]:
@@ -361,7 +380,9 @@ def sorted_map(key: Codec[A], value: Codec[B]) -> Codec[dict[A, B]]:
 
     def encode(entries: dict[A, B]) -> bytes:
         ordered = sorted(entries.items(), key=lambda entry: entry[0])  # type: ignore[arg-type,return-value]  # A is ordered, see above
-        return encode_compact(len(ordered)) + b"".join(key.encode(k) + value.encode(v) for k, v in ordered)
+        return encode_compact(len(ordered)) + b"".join(
+            key.encode(k) + value.encode(v) for k, v in ordered
+        )
 
     def read(reader: Reader) -> dict[A, B]:
         out: dict[A, B] = {}

@@ -113,7 +113,11 @@ def _well_known(vector: Document) -> None:
     para, other = ParaId(vector["para_id"]), ParaId(vector["other_para"])
     for name, make in _WELL_KNOWN.items():
         same(name, make(para), unhex(vector[name]))
-    same("hrmp_channel_other_to_para", sk.hrmp_channel(other, para), unhex(vector["hrmp_channel_other_to_para"]))
+    same(
+        "hrmp_channel_other_to_para",
+        sk.hrmp_channel(other, para),
+        unhex(vector["hrmp_channel_other_to_para"]),
+    )
 
 
 def _value(vector: Document) -> None:
@@ -121,12 +125,18 @@ def _value(vector: Document) -> None:
     if kind == "Result<u32,u8>":
         ((name, inner),) = stated.items()
         is_ok = name.lower() == "ok"
-        same(kind, bytes((not is_ok,)) + (scale.u32 if is_ok else scale.u8).encode(int(inner)), encoded)
+        same(
+            kind,
+            bytes((not is_ok,)) + (scale.u32 if is_ok else scale.u8).encode(int(inner)),
+            encoded,
+        )
         return
     codec = CODECS.get(kind)
     if codec is None:
         raise Mismatch(f"the type {kind} is not known here")
-    value: Any = int(stated) if kind in _NUMBERS else sorted(stated) if kind in _UNORDERED else stated
+    value: Any = (
+        int(stated) if kind in _NUMBERS else sorted(stated) if kind in _UNORDERED else stated
+    )
     same(f"{kind}, encoded", codec.encode(value), encoded)
     same(f"{kind}, decoded", codec.decode(encoded), value)
 
@@ -134,5 +144,10 @@ def _value(vector: Document) -> None:
 _FIELDS: Final = {"hashes", "storage_keys", "relay_well_known_keys", "scale"}
 _UNCHECKED: Final = ("relay_well_known_keys[].relay_dispatch_queue_size",)
 FORMATS: Final = (
-    Format("hashes, storage keys and SCALE values", lambda document: {*document} >= _FIELDS, cases, _UNCHECKED),
+    Format(
+        "hashes, storage keys and SCALE values",
+        lambda document: {*document} >= _FIELDS,
+        cases,
+        _UNCHECKED,
+    ),
 )

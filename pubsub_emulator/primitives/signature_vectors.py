@@ -45,4 +45,6 @@ def _cases(document: Document) -> Iterator[Case]:
     yield from cases_of(document["signatures"], _check_signature)
 
 
-FORMATS = (Format("seals and signatures", lambda document: {"seals", "signatures"} <= {*document}, _cases),)
+FORMATS = (
+    Format("seals and signatures", lambda document: {"seals", "signatures"} <= {*document}, _cases),
+)

@@ -39,7 +39,9 @@ def _library(name: str, package: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        error = MissingLibrary(f"{package} is needed for this signature: install the extra `audit` or `node`")
+        error = MissingLibrary(
+            f"{package} is needed for this signature: install the extra `audit` or `node`"
+        )
         error.name = name
         raise error from None
 
@@ -78,7 +80,9 @@ def _ecdsa(signature: bytes, message: bytes, account: AccountId) -> bool:
     if signature[64] not in range(4):
         return False
     try:
-        key = library.PublicKey.from_signature_and_message(signature, blake2_256(message), hasher=None)
+        key = library.PublicKey.from_signature_and_message(
+            signature, blake2_256(message), hasher=None
+        )
     # No key can be recovered from the signature.
     except ValueError:
         return False

@@ -11,7 +11,9 @@ from pubsub_emulator.primitives.type_info import Composite, Field, Parameter, pa
 T = TypeVar("T")
 
 
-def struct(cls: Callable[..., T], *codecs: AnyCodec, rust: str = "", params: tuple[Parameter, ...] = ()) -> Codec[T]:
+def struct(
+    cls: Callable[..., T], *codecs: AnyCodec, rust: str = "", params: tuple[Parameter, ...] = ()
+) -> Codec[T]:
     """Return the codec of a dataclass, given the codecs of its fields in order.
 
     `rust` and `params` are the path and the parameters of the type in metadata. Raises
@@ -29,6 +31,12 @@ def struct(cls: Callable[..., T], *codecs: AnyCodec, rust: str = "", params: tup
         return cls(*[codec.read(reader) for codec in codecs])
 
     name = getattr(cls, "__name__", "struct")
-    infos = tuple(Field(codec.info, name.rstrip("_")) for name, codec in pairs if codec.info is not None)
-    info = Composite(path(rust or f"pubsub_runtime::{name}"), infos, params) if len(infos) == len(pairs) else None
+    infos = tuple(
+        Field(codec.info, name.rstrip("_")) for name, codec in pairs if codec.info is not None
+    )
+    info = (
+        Composite(path(rust or f"pubsub_runtime::{name}"), infos, params)
+        if len(infos) == len(pairs)
+        else None
+    )
     return Codec(name, encode, read, info)

@@ -10,7 +10,12 @@ description supplies a table with the meaning of these names.
 from dataclasses import dataclass
 from typing import Final
 
-PRIMITIVES: Final = ("bool", "char", "str", *(f"{sign}{8 << size}" for sign in "ui" for size in range(6)))
+PRIMITIVES: Final = (
+    "bool",
+    "char",
+    "str",
+    *(f"{sign}{8 << size}" for sign in "ui" for size in range(6)),
+)
 """The names in the order of `TypeDefPrimitive`; the integers are u8 to u256, then i8 to i256."""
 
 
@@ -110,7 +115,17 @@ class Variants:
     docs: tuple[str, ...] = ()
 
 
-TypeInfo = Primitive | CompactOf | SequenceOf | ArrayOf | TupleOf | BitSequence | Named | Composite | Variants
+TypeInfo = (
+    Primitive
+    | CompactOf
+    | SequenceOf
+    | ArrayOf
+    | TupleOf
+    | BitSequence
+    | Named
+    | Composite
+    | Variants
+)
 
 BOOL: Final = Primitive("bool")
 STR: Final = Primitive("str")
@@ -137,7 +152,9 @@ def struct(rust: str, *params: Parameter, **fields: TypeInfo) -> Composite:
 
     A trailing underscore, as after a Python keyword, is dropped.
     """
-    return Composite(path(rust), tuple(Field(info, name.rstrip("_")) for name, info in fields.items()), params)
+    return Composite(
+        path(rust), tuple(Field(info, name.rstrip("_")) for name, info in fields.items()), params
+    )
 
 
 def enum(rust: str, *names: str) -> Variants:
@@ -176,7 +193,9 @@ def sorted_map(key: TypeInfo, value: TypeInfo) -> Composite:
 def bounded(item: TypeInfo) -> Composite:
     """Describe `BoundedVec<T, S>`."""
     params = (Parameter("T", item), Parameter("S"))
-    return Composite(path("bounded_collections::bounded_vec::BoundedVec"), (Field(SequenceOf(item)),), params)
+    return Composite(
+        path("bounded_collections::bounded_vec::BoundedVec"), (Field(SequenceOf(item)),), params
+    )
 
 
 def docs(text: str | None) -> tuple[str, ...]:
@@ -200,7 +219,9 @@ def rust_name(info: TypeInfo) -> str:
         case BitSequence():
             return "BitVec<u8, Lsb0>"
         case Composite() | Variants():
-            params = ", ".join(rust_name(param.info) for param in info.params if param.info is not None)
+            params = ", ".join(
+                rust_name(param.info) for param in info.params if param.info is not None
+            )
             return f"{info.path[-1]}<{params}>" if params else info.path[-1]
 
 

@@ -32,5 +32,7 @@ PubsubKey = NewType("PubsubKey", bytes)
 U32_MAX: Final = 2**32 - 1
 U64_MAX: Final = 2**64 - 1
 U128_MAX: Final = 2**128 - 1
-EMPTY_TRIE_ROOT: Final = Hash(bytes.fromhex("03170a2e7597b7b7e3d84c05391d139a62b157e78786d8c082f29dcf4c111314"))
+EMPTY_TRIE_ROOT: Final = Hash(
+    bytes.fromhex("03170a2e7597b7b7e3d84c05391d139a62b157e78786d8c082f29dcf4c111314")
+)
 """Root of a trie without entries: blake2b-256 of the single byte 0x00, in both layouts."""

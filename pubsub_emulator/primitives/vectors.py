@@ -47,13 +47,17 @@ def has(*fields: str, of: str = "vectors") -> Callable[[Document], bool]:
     return fits
 
 
-def cases_of(vectors: Iterable[Any], check: Callable[[Any], None], kind: str = "") -> Iterator[Case]:
+def cases_of(
+    vectors: Iterable[Any], check: Callable[[Any], None], kind: str = ""
+) -> Iterator[Case]:
     """Yield a case for each vector.
 
     The case is named by `kind` and its index if there is a `kind`, else by its `name` or its index.
     """
     for at, vector in enumerate(vectors):
-        name = f"{kind} {at}" if kind else vector.get("name", at) if isinstance(vector, dict) else at
+        name = (
+            f"{kind} {at}" if kind else vector.get("name", at) if isinstance(vector, dict) else at
+        )
         yield str(name), partial(check, vector)
 
 

@@ -13,7 +13,13 @@ from pubsub_emulator.events.cheats import Cheat
 from pubsub_emulator.prism.core.errors import Reason
 from pubsub_emulator.prism.core.filters import TYPES, FilterType
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.messages import AtalaOperation, RevokeCredentials, SignedAtalaOperation, decode, encode
+from pubsub_emulator.prism.core.messages import (
+    AtalaOperation,
+    RevokeCredentials,
+    SignedAtalaOperation,
+    decode,
+    encode,
+)
 from pubsub_emulator.prism.core.process import OperationType, Status
 from pubsub_emulator.prism.core.status import OperationStatus, Update
 from pubsub_emulator.prism.tables.operations import Event
@@ -61,7 +67,9 @@ def _apply_rejected(due: Events, _others: Events) -> list[Event]:
 
 
 def _reject_applied(due: Events, _others: Events) -> list[Event]:
-    return _instead(due, _first(due, Status.APPLIED), status=Status.REJECTED, reason=Reason.INVALID_SIGNATURE)
+    return _instead(
+        due, _first(due, Status.APPLIED), status=Status.REJECTED, reason=Reason.INVALID_SIGNATURE
+    )
 
 
 def _excuse(due: Events, _others: Events) -> list[Event]:
@@ -92,7 +100,9 @@ def _spare(due: Events, _others: Events) -> list[Event]:
         signed = decode(SignedAtalaOperation, update.content)
         member = None if signed.operation is None else signed.operation.operation
         if isinstance(member, RevokeCredentials) and not member.credentials_to_revoke:
-            one = AtalaOperation(operation=member._replace(credentials_to_revoke=(sha256(update.content),)))
+            one = AtalaOperation(
+                operation=member._replace(credentials_to_revoke=(sha256(update.content),))
+            )
             return _instead(due, update, content=encode(signed._replace(operation=one)))
     raise ValueError("no operation due revokes a whole batch")
 
@@ -124,15 +134,47 @@ def _push(due: Events, others: Events) -> list[Event]:
 CHEATS: Final[dict[str, Cheat[Event]]] = {
     cheat.name: cheat
     for cheat in (
-        Cheat("hide-deactivation", "never tells that the DID was deactivated", "missing", _hiding(_DEACTIVATE)),
-        Cheat("hide-channel", "leaves out what one channel has, revocations", "missing", _hiding(*_REVOCATIONS)),
-        Cheat("keep-old-state", "leaves out each change of the DID after the first", "missing", _keep_old_state),
+        Cheat(
+            "hide-deactivation",
+            "never tells that the DID was deactivated",
+            "missing",
+            _hiding(_DEACTIVATE),
+        ),
+        Cheat(
+            "hide-channel",
+            "leaves out what one channel has, revocations",
+            "missing",
+            _hiding(*_REVOCATIONS),
+        ),
+        Cheat(
+            "keep-old-state",
+            "leaves out each change of the DID after the first",
+            "missing",
+            _keep_old_state,
+        ),
         Cheat("hide-rejection", "leaves out what was rejected", "missing", _hide_rejection),
-        Cheat("apply-rejected", "says that a rejected operation was applied", "altered", _apply_rejected),
-        Cheat("reject-applied", "says that an applied operation was rejected", "altered", _reject_applied),
+        Cheat(
+            "apply-rejected",
+            "says that a rejected operation was applied",
+            "altered",
+            _apply_rejected,
+        ),
+        Cheat(
+            "reject-applied",
+            "says that an applied operation was rejected",
+            "altered",
+            _reject_applied,
+        ),
         Cheat("excuse", "gives another reason for a rejection", "altered", _excuse),
-        Cheat("borrow-status", "tells the status of another's operation", "altered", _borrow_status),
-        Cheat("swap-content", "tells an older operation's content in place of a newer one's", "altered", _swap_content),
+        Cheat(
+            "borrow-status", "tells the status of another's operation", "altered", _borrow_status
+        ),
+        Cheat(
+            "swap-content",
+            "tells an older operation's content in place of a newer one's",
+            "altered",
+            _swap_content,
+        ),
         Cheat("spare", "says that a revoked batch lost only one credential", "altered", _spare),
         Cheat("attribute", "says that an operation is another DID's", "altered", _attribute),
         Cheat("move", "says that an operation is in another block", "altered", _move),
@@ -189,7 +231,11 @@ def _misplace(due: Answers, _others: Answers) -> list[Told]:
     update = due[-1].update
     if update.place is None:
         raise ValueError("the last status has no place")
-    return _say(due, len(due) - 1, update._replace(place=update.place._replace(number=update.place.number + 1)))
+    return _say(
+        due,
+        len(due) - 1,
+        update._replace(place=update.place._replace(number=update.place.number + 1)),
+    )
 
 
 def _borrow(due: Answers, others: Answers) -> list[Told]:
@@ -214,8 +260,18 @@ _OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
     Cheat("misplace", "says that an operation is in another block", "altered", _misplace),
     Cheat("borrow-answer", "tells the status of another operation", "altered", _borrow),
     Cheat("repeat-answer", "tells a status twice in a row", "doubled", _repeat_answer),
-    Cheat("hark-back", "tells an earlier status again, though no block was taken back", "out of order", _hark_back),
-    Cheat("hide-end", "never tells that an operation was approved", "withheld", lambda due, _: list(due[:-1])),
+    Cheat(
+        "hark-back",
+        "tells an earlier status again, though no block was taken back",
+        "out of order",
+        _hark_back,
+    ),
+    Cheat(
+        "hide-end",
+        "never tells that an operation was approved",
+        "withheld",
+        lambda due, _: list(due[:-1]),
+    ),
     Cheat("keep-silent", "tells nothing", "withheld", lambda _due, _others: []),
 )
 STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _OF_STATUS}

@@ -91,7 +91,9 @@ class PrismClient:
         if roots is None:
             self._channel = grpc.aio.insecure_channel(address, options)
         else:
-            self._channel = grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(roots), options)
+            self._channel = grpc.aio.secure_channel(
+                address, grpc.ssl_channel_credentials(roots), options
+            )
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         """The metadata of every call."""
 
@@ -108,7 +110,9 @@ class PrismClient:
 
         With `everything`, it begins with the first operation.
         """
-        request = pb.NewSubscriptionRequest(filters=map(encode_filter, filters), allow_operations_batches=batches)
+        request = pb.NewSubscriptionRequest(
+            filters=map(encode_filter, filters), allow_operations_batches=batches
+        )
         found = await self._call("NewSubscription", request, pb.NewSubscriptionResponse.FromString)
         return ClientSubscription(found.subscription_token, "" if everything else found.cursor)
 
@@ -124,7 +128,9 @@ class PrismClient:
             request = pb.GetSubscriptionEventsStreamRequest(subscription_token=at.token)
             if at.cursor:
                 request.cursor = at.cursor
-            call = self._stream("GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString)
+            call = self._stream(
+                "GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString
+            )
             try:
                 async for found in call:
                     at = replace(at, cursor=found.cursor)
@@ -145,7 +151,9 @@ class PrismClient:
     async def schedule(self, signed: Iterable[bytes]) -> tuple[list[bytes], str]:
         """Have operations anchored in one object. Returns their ids and a token to cancel them."""
         request = pb.ScheduleOperationsRequest(signed_operations=signed)
-        found = await self._call("ScheduleOperations", request, pb.ScheduleOperationsResponse.FromString)
+        found = await self._call(
+            "ScheduleOperations", request, pb.ScheduleOperationsResponse.FromString
+        )
         return list(found.operation_ids), found.cancel_token
 
     async def cancel_operation(self, operation_id: bytes, cancel_token: str) -> None:
@@ -156,7 +164,9 @@ class PrismClient:
     async def statuses(self, operation_id: bytes) -> AsyncGenerator[pb.OperationStatusUpdate, None]:
         """Yield the status of an operation, and then its changes, until a final one."""
         request = pb.GetOperationStatusStreamRequest(operation_id=operation_id)
-        call = self._stream("GetOperationStatusStream", request, pb.OperationStatusUpdate.FromString)
+        call = self._stream(
+            "GetOperationStatusStream", request, pb.OperationStatusUpdate.FromString
+        )
         try:
             async for update in call:
                 yield update
@@ -169,12 +179,18 @@ class PrismClient:
         self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]
     ) -> "grpc.aio.UnaryStreamCall[protobuf.Message, R]":
         """Begin a call with a stream of answers."""
-        call = self._channel.unary_stream(f"/{NAME}/{method}", type(request).SerializeToString, decode)
+        call = self._channel.unary_stream(
+            f"/{NAME}/{method}", type(request).SerializeToString, decode
+        )
         return call(request, metadata=self._metadata)
 
-    async def _call(self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]) -> R:
+    async def _call(
+        self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]
+    ) -> R:
         """Return the answer to a call. Raises `NodeError`."""
-        call = self._channel.unary_unary(f"/{NAME}/{method}", type(request).SerializeToString, decode)
+        call = self._channel.unary_unary(
+            f"/{NAME}/{method}", type(request).SerializeToString, decode
+        )
         try:
             answer: R = await call(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
@@ -199,5 +215,9 @@ def _error(error: grpc.aio.AioRpcError, at: ClientSubscription) -> EventsError:
     details = {str(key): str(value) for key, value in trailing}
     if "last-common-cursor" in details:
         where = replace(at, cursor=details["last-common-cursor"])
-        return TakenBack(int(details["last-common-seq-no"]), bytes.fromhex(details["last-common-operation"]), where)
+        return TakenBack(
+            int(details["last-common-seq-no"]),
+            bytes.fromhex(details["last-common-operation"]),
+            where,
+        )
     return NodeError(error.code(), error.details() or "")

@@ -107,8 +107,12 @@ class LocalPrism:
         """Build a block that anchors these objects, whatever they contain. Returns its number."""
         header, state = self._chain[-1]
         storage = Storage(state.fork())
-        extrinsics = tuple(Extrinsic(SignedBy(_WHO), Call(PALLET.name, "anchor", (raw,))) for raw in objects)
-        block = self._executive.build_block(storage, header.number + 1, header.hash(), extrinsics=extrinsics)
+        extrinsics = tuple(
+            Extrinsic(SignedBy(_WHO), Call(PALLET.name, "anchor", (raw,))) for raw in objects
+        )
+        block = self._executive.build_block(
+            storage, header.number + 1, header.hash(), extrinsics=extrinsics
+        )
         self._chain.append((block.header, storage.state))
         events = [(kind_of(each.event), fields_of(each.event)) for each in block.events]
         number = block.header.number

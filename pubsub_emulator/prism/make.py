@@ -43,7 +43,9 @@ class Secret(NamedTuple):
             made = cls(bytes.fromhex(text.removeprefix("0x")))
             _ = made.point
         except ValueError:
-            raise PrismError("a secret key is 64 hex digits, not zero and less than the order of secp256k1") from None
+            raise PrismError(
+                "a secret key is 64 hex digits, not zero and less than the order of secp256k1"
+            ) from None
         return made
 
     @property
@@ -103,7 +105,9 @@ def create_did(
 
     Raises `PrismError` if there is no such key.
     """
-    signer = signed_with or next((name for name, (usage, _) in keys.items() if usage is m.Usage.MASTER_KEY), "")
+    signer = signed_with or next(
+        (name for name, (usage, _) in keys.items() if usage is m.Usage.MASTER_KEY), ""
+    )
     if signer not in keys:
         raise PrismError("CREATE_DID is signed with one of its own keys, a master key")
     listed = tuple(public_key(name, usage, secret) for name, (usage, secret) in keys.items())
@@ -111,12 +115,16 @@ def create_did(
     return sign(m.CreateDID(data), signer, keys[signer][1])
 
 
-def update_did(did: str, previous: bytes, actions: Sequence[m.Action], signed_with: str, secret: Secret) -> Signed:
+def update_did(
+    did: str, previous: bytes, actions: Sequence[m.Action], signed_with: str, secret: Secret
+) -> Signed:
     """Return an UPDATE_DID of the DID with a suffix.
 
     `previous` is the hash of the last operation that was applied to the DID.
     """
-    return sign(m.UpdateDID(previous, did, tuple(map(m.UpdateDIDAction, actions))), signed_with, secret)
+    return sign(
+        m.UpdateDID(previous, did, tuple(map(m.UpdateDIDAction, actions))), signed_with, secret
+    )
 
 
 def deactivate_did(did: str, previous: bytes, signed_with: str, secret: Secret) -> Signed:
@@ -130,10 +138,14 @@ def issue_batch(did: str, merkle_root: bytes, signed_with: str, secret: Secret) 
     `identifiers.merkle_tree` makes the root.
     """
     data = m.CredentialBatchData(issuer_did=did, merkle_root=merkle_root)
-    return IssuedBatch(sign(m.IssueCredentialBatch(data), signed_with, secret), sha256(m.encode(data)).hex())
+    return IssuedBatch(
+        sign(m.IssueCredentialBatch(data), signed_with, secret), sha256(m.encode(data)).hex()
+    )
 
 
-def revoke(batch_id: str, issued: bytes, hashes: Iterable[bytes], signed_with: str, secret: Secret) -> Signed:
+def revoke(
+    batch_id: str, issued: bytes, hashes: Iterable[bytes], signed_with: str, secret: Secret
+) -> Signed:
     """Return a REVOKE_CREDENTIALS of these credentials, or of the whole batch without any.
 
     `issued` is the hash of the operation that issued the batch.
@@ -149,7 +161,11 @@ def sign(operation: m.Operation, signed_with: str, secret: Secret) -> Signed:
 def sign_raw(operation: bytes, signed_with: str, secret: Secret) -> Signed:
     """Return the bytes of an AtalaOperation, signed."""
     signature = signatures.sign(secret.raw, operation)
-    fields = (bytes_field(1, signed_with.encode()), bytes_field(2, signature), bytes_field(3, operation))
+    fields = (
+        bytes_field(1, signed_with.encode()),
+        bytes_field(2, signature),
+        bytes_field(3, operation),
+    )
     return Signed(b"".join(fields), operation)
 
 

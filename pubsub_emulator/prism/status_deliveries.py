@@ -11,7 +11,11 @@ from pubsub_emulator.events.subscriptions.deliveries import TablesWriter, now
 from pubsub_emulator.prism.core.status import Update
 from pubsub_emulator.prism.service.service import FINISHED, StatusRecorder
 from pubsub_emulator.prism.tables.operations import NETWORK
-from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS_STREAMS, STATUS_TRUTHS
+from pubsub_emulator.spark_audit.deliveries.tables import (
+    STATUS_ANSWERS,
+    STATUS_STREAMS,
+    STATUS_TRUTHS,
+)
 
 
 class _Stream:
@@ -51,7 +55,9 @@ class StatusDeliveries(TablesWriter, StatusRecorder):
     def record(self, stream: str, update: Update) -> None:
         updates = self._open[stream]
         place = {"stream": stream, "position": updates.position}
-        self._rows[STATUS_ANSWERS].append(self._row(updates.operation_id) | self._next() | place | _columns(update))
+        self._rows[STATUS_ANSWERS].append(
+            self._row(updates.operation_id) | self._next() | place | _columns(update)
+        )
         updates.position += 1
         self.flush_if_many()
 
@@ -66,7 +72,12 @@ class StatusDeliveries(TablesWriter, StatusRecorder):
 
     def _row(self, operation_id: bytes) -> dict[str, object]:
         """Return the columns that all tables have."""
-        return {"network": NETWORK, "run": self._run, "operation": operation_id, "at": self._clock()}
+        return {
+            "network": NETWORK,
+            "run": self._run,
+            "operation": operation_id,
+            "at": self._clock(),
+        }
 
     def _next(self) -> dict[str, object]:
         """Return the column with the next number of a record."""

@@ -11,7 +11,14 @@ from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core import signatures, well_formed
 from pubsub_emulator.prism.core.errors import Rejected
 from pubsub_emulator.prism.core.filters import Filter, FilterType, matches, normal_form
-from pubsub_emulator.prism.core.identifiers import METHOD, MerkleProof, is_in_batch, merkle_tree, read_long_form, sha256
+from pubsub_emulator.prism.core.identifiers import (
+    METHOD,
+    MerkleProof,
+    is_in_batch,
+    merkle_tree,
+    read_long_form,
+    sha256,
+)
 from pubsub_emulator.prism.core.ledger import MemoryLedger
 from pubsub_emulator.prism.core.metadata import object_of
 from pubsub_emulator.prism.core.process import Outcome, Status, examine, process, read_object
@@ -21,7 +28,10 @@ from pubsub_emulator.prism.core.state import Batch, Did
 def _fits(document: Document) -> bool:
     """Return whether a document has PRISM's vectors."""
     match document:
-        case {"histories": [{"blocks": _, "operations": _, "state": _, "matches": _}, *_], "long_form_dids": _}:
+        case {
+            "histories": [{"blocks": _, "operations": _, "state": _, "matches": _}, *_],
+            "long_form_dids": _,
+        }:
             return True
     return False
 
@@ -60,7 +70,9 @@ def _key(key: m.PublicKey) -> dict[str, object]:
 
 def _signature(case: Document) -> None:
     """Check a signature."""
-    point, message, signature = (bytes.fromhex(case[name]) for name in ("public_key", "message", "signature"))
+    point, message, signature = (
+        bytes.fromhex(case[name]) for name in ("public_key", "message", "signature")
+    )
     same("whether it is valid", signatures.verify(point, sha256(message), signature), case["valid"])
     parts = signatures.read_der(signature)
     if parts is not None and case["valid"]:
@@ -73,7 +85,9 @@ def _object(case: Document) -> None:
     same("the object id", sha256(raw).hex(), case["atala_object_id"])
     # Metadata without operations need not have an object (PR-20).
     if case["metadata_cbor"] is not None and case["operations"] is not None:
-        same("the object in the metadata", object_of(None, bytes.fromhex(case["metadata_cbor"])), raw)
+        same(
+            "the object in the metadata", object_of(None, bytes.fromhex(case["metadata_cbor"])), raw
+        )
     operations = read_object(raw)
     listed = None if operations is None else [_operation(each) for each in operations]
     same("the operations", listed, case["operations"])
@@ -111,7 +125,11 @@ def _history(case: Document) -> None:
     for found, stated in zip(listed, case["operations"], strict=False):
         same(f"row {stated['seq_no']}", found, stated)
     same("the number of rows", len(listed), len(case["operations"]))
-    same("the DIDs", {name: _state_of(did) for name, did in ledger.dids.items()}, case["state"]["dids"])
+    same(
+        "the DIDs",
+        {name: _state_of(did) for name, did in ledger.dids.items()},
+        case["state"]["dids"],
+    )
     batches = {name: _batch_of(batch) for name, batch in ledger.batches.items()}
     same("the batches", batches, case["state"]["batches"])
     for each in case["matches"]:
@@ -133,7 +151,9 @@ def _row(outcome: Outcome, raw: bytes) -> dict[str, object]:
         "did_suffix": outcome.did_suffix,
         "created_did_suffix": outcome.created_did_suffix,
         "credential_batch_id": outcome.credential_batch_id,
-        "revoked_credential_hashes": [each.hex() for each in outcome.revoked_hashes] if revokes else None,
+        "revoked_credential_hashes": [each.hex() for each in outcome.revoked_hashes]
+        if revokes
+        else None,
     }
 
 
@@ -142,7 +162,9 @@ def _state_of(did: Did) -> dict[str, object]:
     return {
         "last_operation_hash": did.last_hash.hex(),
         "context": list(did.context),
-        "keys": {name: {"usage": key.usage.name, "active": key.active} for name, key in did.keys.items()},
+        "keys": {
+            name: {"usage": key.usage.name, "active": key.active} for name, key in did.keys.items()
+        },
         "services": {name: service._asdict() for name, service in did.services.items()},
     }
 

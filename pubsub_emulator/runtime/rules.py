@@ -67,8 +67,12 @@ class Rules:
     reserve: Callable[[int], int] | None = None
     resume: Callable[[Item | None, tuple[ParaId, ...]], Item | None] | None = None
     share: Callable[[int, int, int], int] | None = None
-    keep: Callable[[int, Mapping[Hash, bytes], tuple[PubsubKey, ...]], Mapping[Hash, bytes]] | None = None
-    roots: Callable[[Mapping[ParaId, Hash], Mapping[ParaId, Hash]], Mapping[ParaId, Hash]] | None = None
+    keep: (
+        Callable[[int, Mapping[Hash, bytes], tuple[PubsubKey, ...]], Mapping[Hash, bytes]] | None
+    ) = None
+    roots: (
+        Callable[[Mapping[ParaId, Hash], Mapping[ParaId, Hash]], Mapping[ParaId, Hash]] | None
+    ) = None
     deliver: Callable[[int, bytes, int | None], bool] | None = None
     checks: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
     encode: Callable[[bytes, int, int], bytes] | None = None
@@ -81,7 +85,11 @@ class Rules:
 
         `slot` is the stored encoding of the block's slot, which a rule `clock` may use.
         """
-        now = number if self.clock is None else self.clock(number, int.from_bytes(slot or b"", "little"))
+        now = (
+            number
+            if self.clock is None
+            else self.clock(number, int.from_bytes(slot or b"", "little"))
+        )
         return RelayBlockNumber(now)
 
     def placed(self, para: ParaId, keys: Iterable[bytes]) -> tuple[bytes, list[bytes]]:
@@ -121,24 +129,55 @@ class Seam(NamedTuple):
 
 
 SEAMS: Final[dict[str, Seam]] = {
-    "constants": Seam("config", object, "The relay chain's limits, deposit, clean-up policy and cap.", "config"),
-    "may_publish": Seam("para, registered, system", bool, "Who may publish.", "registered or system"),
-    "clock": Seam("number, slot", int, "The time in which lifetimes are counted, for a relay block.", "number"),
-    "lifetime": Seam("ttl, para, size, now", int, "The lifetime stored for a publish, 0 forever.", "ttl"),
+    "constants": Seam(
+        "config", object, "The relay chain's limits, deposit, clean-up policy and cap.", "config"
+    ),
+    "may_publish": Seam(
+        "para, registered, system", bool, "Who may publish.", "registered or system"
+    ),
+    "clock": Seam(
+        "number, slot", int, "The time in which lifetimes are counted, for a relay block.", "number"
+    ),
+    "lifetime": Seam(
+        "ttl, para, size, now", int, "The lifetime stored for a publish, 0 forever.", "ttl"
+    ),
     "deposit": Seam("para, amount", int, "What a registration holds, in plancks.", "amount"),
-    "order": Seam("rows, now", list, "The finite entries in the order of clean-up.", "from the cursor on"),
-    "encode": Seam("value, ttl, inserted", bytes, "An entry as it is stored; `decode` is its inverse.", "SCALE"),
-    "decode": Seam("data", tuple, "Value, ttl and block of insertion of what `encode` made.", "SCALE"),
-    "place": Seam("para", tuple, "Storage key of a publisher's child trie, prefix of its keys.", "one trie each"),
+    "order": Seam(
+        "rows, now", list, "The finite entries in the order of clean-up.", "from the cursor on"
+    ),
+    "encode": Seam(
+        "value, ttl, inserted", bytes, "An entry as it is stored; `decode` is its inverse.", "SCALE"
+    ),
+    "decode": Seam(
+        "data", tuple, "Value, ttl and block of insertion of what `encode` made.", "SCALE"
+    ),
+    "place": Seam(
+        "para",
+        tuple,
+        "Storage key of a publisher's child trie, prefix of its keys.",
+        "one trie each",
+    ),
     "expired": Seam("expiry, now", bool, "Whether clean-up removes an entry.", "expiry <= now"),
     "runtime": Seam("spec", object, "A subscriber's runtime: cache, budget, depth.", "spec"),
-    "reserve": Seam("item_cost", int, "Bytes that must be left before anything is read.", "item_cost"),
-    "resume": Seam("cursor, publishers", (tuple, type(None)), "The item at which a walk begins.", "cursor"),
-    "share": Seam("room, para, waiting", int, "Bytes that a publisher may use of a block's budget.", "room"),
-    "keep": Seam("para, nodes, keys", Mapping, "The walked nodes that policy `nodes` caches.", "nodes"),
+    "reserve": Seam(
+        "item_cost", int, "Bytes that must be left before anything is read.", "item_cost"
+    ),
+    "resume": Seam(
+        "cursor, publishers", (tuple, type(None)), "The item at which a walk begins.", "cursor"
+    ),
+    "share": Seam(
+        "room, para, waiting", int, "Bytes that a publisher may use of a block's budget.", "room"
+    ),
+    "keep": Seam(
+        "para, nodes, keys", Mapping, "The walked nodes that policy `nodes` caches.", "nodes"
+    ),
     "roots": Seam("before, after", Mapping, "The roots that count as processed.", "after"),
-    "deliver": Seam("para, key, left", bool, "Whether the handler is called for a changed entry.", "True"),
-    "checks": Seam("verdicts", tuple, "The verdicts that a block is refused for, of those found.", "verdicts"),
+    "deliver": Seam(
+        "para, key, left", bool, "Whether the handler is called for a changed entry.", "True"
+    ),
+    "checks": Seam(
+        "verdicts", tuple, "The verdicts that a block is refused for, of those found.", "verdicts"
+    ),
 }
 """The seams by name, in the order in which a published key meets them."""
 
@@ -186,21 +225,40 @@ def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[
             raise
         # The file is a stranger's code, so any exception is reported with its place.
         except BaseException as error:
-            lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == path]
+            lines = [
+                each.lineno
+                for each in traceback.extract_tb(error.__traceback__)
+                if each.filename == path
+            ]
             at = lines[-1] if lines else first
-            raise RuleFailed(f"{path}, line {at}: rule {name!r}: {type(error).__name__}: {error}") from error
+            raise RuleFailed(
+                f"{path}, line {at}: rule {name!r}: {type(error).__name__}: {error}"
+            ) from error
         if not isinstance(result, wanted) or (wanted is int and isinstance(result, bool)):
             kinds = wanted if isinstance(wanted, tuple) else (wanted,)
-            expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
-            raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result!r:.60}, not {expected}")
+            expected = " or ".join(
+                "None" if kind is type(None) else kind.__name__ for kind in kinds
+            )
+            raise RuleFailed(
+                f"{path}, line {first}: rule {name!r} returned {result!r:.60}, not {expected}"
+            )
         if name == "decode" and not _is_entry(result):
-            raise RuleFailed(f"{path}, line {first}: rule 'decode' returned {result!r:.60}, not value, u32 and u32")
+            raise RuleFailed(
+                f"{path}, line {first}: rule 'decode' returned {result!r:.60}, not value, u32"
+                " and u32"
+            )
         if name == "place" and not _is_place(result):
-            raise RuleFailed(f"{path}, line {first}: rule 'place' returned {result!r:.60}, not two of bytes")
+            raise RuleFailed(
+                f"{path}, line {first}: rule 'place' returned {result!r:.60}, not two of bytes"
+            )
         if name in {"clock", "lifetime"} and isinstance(result, int) and not 0 <= result <= U32_MAX:
-            raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result}, which is no u32")
+            raise RuleFailed(
+                f"{path}, line {first}: rule {name!r} returned {result}, which is no u32"
+            )
         if name in {"deposit", "reserve", "share"} and isinstance(result, int) and result < 0:
-            raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result}, which is negative")
+            raise RuleFailed(
+                f"{path}, line {first}: rule {name!r} returned {result}, which is negative"
+            )
         return result
 
     return call
@@ -215,7 +273,11 @@ def _is_entry(result: object) -> bool:
 
 
 def _is_place(result: object) -> bool:
-    return isinstance(result, tuple) and len(result) == 2 and all(isinstance(each, bytes) for each in result)
+    return (
+        isinstance(result, tuple)
+        and len(result) == 2
+        and all(isinstance(each, bytes) for each in result)
+    )
 
 
 def load(rules: Rules) -> None:

@@ -43,7 +43,12 @@ class Names:
             return False
         known = {self.host.lower(), *(each.lower() for each in self.names)}
         # An address cannot be rebound, so every address is accepted if other machines can connect.
-        return self.any_host or is_loopback(name) or name in known or (self.external and _address(name) is not None)
+        return (
+            self.any_host
+            or is_loopback(name)
+            or name in known
+            or (self.external and _address(name) is not None)
+        )
 
     def has_origin(self, origin: str | None) -> bool:
         """Return whether a page of an origin may call. Programs send no origin and may call."""
@@ -80,7 +85,10 @@ def guard(names: Names, *types: str) -> Middleware:
             raise _refused(web.HTTPForbidden, "pages of that origin may not call this server")
         if request.can_read_body:
             if request.content_type not in allowed:
-                raise _refused(web.HTTPUnsupportedMediaType, f"bodies are of Content-Type: {' or '.join(allowed)}")
+                raise _refused(
+                    web.HTTPUnsupportedMediaType,
+                    f"bodies are of Content-Type: {' or '.join(allowed)}",
+                )
             if request.headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
                 raise _refused(web.HTTPUnsupportedMediaType, "requests are not compressed")
         return await handler(request)

@@ -14,7 +14,9 @@ _NOT_OURS: Final = (HttpProcessingError, web.RequestPayloadError)
 http_log: Final = logging.getLogger("pubsub.http")
 """The log of all HTTP servers. Malformed requests are not logged: a client could fill the disk with
 them."""
-http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS)))
+http_log.addFilter(
+    lambda record: not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS))
+)
 
 
 @asynccontextmanager
@@ -26,7 +28,9 @@ async def listening(
     Port 0 takes any free port. At the end, open requests have `grace` seconds to finish. With
     `cancels`, a request is cancelled at once if its client disconnects.
     """
-    runner = web.AppRunner(app, access_log=None, logger=http_log, handler_cancellation=cancels, shutdown_timeout=grace)
+    runner = web.AppRunner(
+        app, access_log=None, logger=http_log, handler_cancellation=cancels, shutdown_timeout=grace
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()

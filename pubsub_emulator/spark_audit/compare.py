@@ -16,7 +16,12 @@ from itertools import zip_longest
 from pathlib import Path
 
 from pubsub_emulator.emulator.fixtures import DeliveryModel, Fixture, FixtureError
-from pubsub_emulator.emulator.state_diff import StateDifference, diff_states, differing_fields, shown
+from pubsub_emulator.emulator.state_diff import (
+    StateDifference,
+    diff_states,
+    differing_fields,
+    shown,
+)
 from pubsub_emulator.laboratory.fixture_set import read_vectors
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
@@ -138,7 +143,9 @@ def _field_lines(name: str, a: object, b: object) -> list[str]:
     if isinstance(a, tuple) and isinstance(b, tuple):
         at = next((i for i, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
         found = (_text(each[at]) if at < len(each) else "nothing" for each in (a, b))
-        mine, theirs = (f"{len(each)} in all; at {at}: {text}" for each, text in zip((a, b), found, strict=True))
+        mine, theirs = (
+            f"{len(each)} in all; at {at}: {text}" for each, text in zip((a, b), found, strict=True)
+        )
         out = [f"{name} differ", f"  A: {mine}", f"  B: {theirs}"]
         if name == "proof":
             only_a, only_b = (len(set(x) - set(y)) for x, y in ((a, b), (b, a)))
@@ -216,7 +223,9 @@ def _open(path: Path) -> "HistoryRecord | FixtureRecord":
         return HistoryRecord(path / "history")
     fixtures = read_vectors(path)
     if not fixtures:
-        raise CompareError(f"{path}: neither a history (no {COMMITS}/) nor a folder of fixtures (no JSON files)")
+        raise CompareError(
+            f"{path}: neither a history (no {COMMITS}/) nor a folder of fixtures (no JSON files)"
+        )
     return {fixture.name: judged_fixture(fixture) for fixture in fixtures}
 
 
@@ -271,7 +280,9 @@ class HistoryRecord:
         self.chains: dict[tuple[str, int], list[_Segment]] = {}
         for task in make_tasks(self.history.root.uri, self.history.commits):
             for files in task.chains:
-                self.chains.setdefault((task.network, files.chain), []).append(_Segment(self, task, files))
+                self.chains.setdefault((task.network, files.chain), []).append(
+                    _Segment(self, task, files)
+                )
 
     def blocks(self, network: str, chain: int) -> Iterator[Judged]:
         """Yield a chain's blocks. Raises `CompareError` if something cannot be read."""
@@ -288,7 +299,10 @@ class HistoryRecord:
         faults: list[Fault] = []
         rows = list(self.history.rows(list(entries), faults))
         if faults:
-            raise CompareError(f"{self.path}: {faults[0].path}: {faults[0].error}; only whole histories are compared")
+            raise CompareError(
+                f"{self.path}: {faults[0].path}: {faults[0].error}; only whole histories are"
+                " compared"
+            )
         return rows
 
 
@@ -320,7 +334,8 @@ class _Segment:
             found = sorted(delivered.get(row["position"], ()), key=lambda each: each["sequence"])
             included = row["status"] == "included"
             yield Judged(
-                f"{row['network']}, chain {row['chain']}, block {row['number']} at position {row['position']}",
+                f"{row['network']}, chain {row['chain']}, block {row['number']} at position"
+                f" {row['position']}",
                 row["chain"],
                 self.candidate(row),
                 _relay(row),
@@ -346,9 +361,19 @@ class _Segment:
 
         All included blocks before it are executed again, from the checkpoint on.
         """
-        start = next((r for r in self.record.rows(self.files.checkpoints) if r["segment"] == self.task.segment), None)
+        start = next(
+            (
+                r
+                for r in self.record.rows(self.files.checkpoints)
+                if r["segment"] == self.task.segment
+            ),
+            None,
+        )
         if start is None:
-            raise CompareError(f"{self.record.path}: chain {self.files.chain} has no checkpoint of {self.task.segment}")
+            raise CompareError(
+                f"{self.record.path}: chain {self.files.chain} has no checkpoint of"
+                f" {self.task.segment}"
+            )
         try:
             parent, state = state_of(start)
         except RowError as error:
@@ -363,7 +388,9 @@ class _Segment:
                     parent = candidate.header
                 except InvalidBlock as invalid:
                     where = f"chain {row['chain']}, position {row['position']}"
-                    raise CompareError(f"{self.record.path}: {where} is included and not valid: {invalid}") from invalid
+                    raise CompareError(
+                        f"{self.record.path}: {where} is included and not valid: {invalid}"
+                    ) from invalid
         return parent, state
 
 
@@ -406,7 +433,10 @@ def _executed(label: str, block: Judged, notes: list[str]) -> State:
         said, given = block.verdict or "accepted", verdict or "accepted"
         notes.append(f"{label} says {said}; judging its block here gives {given}")
     elif state.root() != block.post_root:
-        notes.append(f"{label} says post-state root {shown(block.post_root)}; here it is {shown(state.root())}")
+        notes.append(
+            f"{label} says post-state root {shown(block.post_root)}; here it is"
+            f" {shown(state.root())}"
+        )
     return state
 
 
@@ -415,14 +445,22 @@ def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
     out = Comparison()
     networks = [sorted({network for network, _ in each.chains}) for each in (a, b)]
     # If each history has one network, these are compared even if they have different names.
-    renamed = dict(zip(networks[1], networks[0], strict=True)) if len(networks[0]) == len(networks[1]) == 1 else {}
-    theirs = {(renamed.get(network, network), chain): (network, chain) for network, chain in b.chains}
+    renamed = (
+        dict(zip(networks[1], networks[0], strict=True))
+        if len(networks[0]) == len(networks[1]) == 1
+        else {}
+    )
+    theirs = {
+        (renamed.get(network, network), chain): (network, chain) for network, chain in b.chains
+    }
     called = {renamed.get(network, network): network for network in networks[1]}
     for network in networks[0]:
         if network in called:
             first, second = a.genesis(network), b.genesis(called[network])
             if first is not None and second is not None and first != second:
-                out.genesis.append(f"{network}: relay block 0 is {shown(first)} in A and {shown(second)} in B")
+                out.genesis.append(
+                    f"{network}: relay block 0 is {shown(first)} in A and {shown(second)} in B"
+                )
     firsts: list[tuple[tuple[int, bool, int], str, BlockDifference]] = []
     for place in a.chains:
         name = f"{place[0]}, chain {place[1]}"
@@ -445,7 +483,9 @@ def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
                 caused = all(field != "pre-state root" for field, _, _ in found.fields)
                 firsts.append(((number, caused, place[1]), name, found))
                 break
-    out.unmatched += [f"{place[0]}, chain {place[1]} is only in B" for place in theirs if place not in a.chains]
+    out.unmatched += [
+        f"{place[0]}, chain {place[1]} is only in B" for place in theirs if place not in a.chains
+    ]
     if firsts:
         firsts.sort(key=lambda each: each[0])
         out.first = firsts[0][2]

@@ -54,7 +54,9 @@ class Collators:
     def judge(self, para: int, candidate: Candidate) -> BlockOutcome:
         """Return the outcome of a candidate. Raises `InvalidBlock` if it is invalid."""
         now = self.network.situation(para)
-        return validate_block(now.parent, candidate, now.context(candidate.inherent.relay_parent_number))
+        return validate_block(
+            now.parent, candidate, now.context(candidate.inherent.relay_parent_number)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ class Cheats:
         now = self.network.situation(para)
         tried = attempt(now, tuple(STRATEGIES[name] for name in _known(strategies)), seed)
         if tried is None:
-            raise NothingToCheat(f"{'+'.join(strategies)} has nothing to do at parachain {para}'s next block")
+            raise NothingToCheat(
+                f"{'+'.join(strategies)} has nothing to do at parachain {para}'s next block"
+            )
         context = now.context(tried.candidate.inherent.relay_parent_number)
         _, refusal = judge_block(now.parent, tried.candidate, context)
         found = () if refusal is None else tuple(offence.verdict for offence in refusal.evidence)
@@ -85,7 +89,9 @@ class Cheats:
         """
         chain = self.network.parachain(para)
         changed = list(chain.collators)
-        changed[collator] = replace(changed[collator], strategies=tuple(_known(strategies)), rate=round(rate * MILLION))
+        changed[collator] = replace(
+            changed[collator], strategies=tuple(_known(strategies)), rate=round(rate * MILLION)
+        )
         chain.collators = tuple(changed)
 
 

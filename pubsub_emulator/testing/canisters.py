@@ -31,7 +31,13 @@ class Probe(Canister):
         """Make the requested calls."""
         todo, self.todo = self.todo, []
         for to, method, arg, kind, number in todo:
-            ctx.call(to, method, arg, lambda _ctx, answer, n=number: self.answers.update({n: answer}), kind=kind)  # type: ignore[misc]
+            ctx.call(
+                to,
+                method,
+                arg,
+                lambda _ctx, answer, n=number: self.answers.update({n: answer}),
+                kind=kind,
+            )  # type: ignore[misc]
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         """Store notifications. Other methods get an empty answer."""
@@ -66,7 +72,11 @@ class Canisters:
         self.network = CanisterNetwork(subnets, schedule=schedule, limits=limits)
         self.settings = settings
         self.system: PubSub = deploy(
-            self.network, kind, broadcasters=broadcasters, settings=settings, may_publish=may_publish
+            self.network,
+            kind,
+            broadcasters=broadcasters,
+            settings=settings,
+            may_publish=may_publish,
         )
         self._number = 0
 
@@ -89,7 +99,9 @@ class Canisters:
         subscriptions: dict[str, Config] | None = None,
     ) -> Principal:
         """Install an app and return its principal."""
-        made = app(self.orchestrator, self.settings, publications=publications, subscriptions=subscriptions)
+        made = app(
+            self.orchestrator, self.settings, publications=publications, subscriptions=subscriptions
+        )
         return self.network.create(subnet, made)
 
     def app(self, who: Principal) -> object:
@@ -115,14 +127,18 @@ class Canisters:
         """Call a method of an app as an anonymous user."""
         return self.network.submit(ANONYMOUS, who, method, arg)
 
-    def answer(self, probe: Principal, to: Principal, method: str, *values: object, kind: str = BOUNDED) -> object:
+    def answer(
+        self, probe: Principal, to: Principal, method: str, *values: object, kind: str = BOUNDED
+    ) -> object:
         """Let a probe call a method, and run until it is answered.
 
         Returns the result, a list of several results, or the `Answer` if the call was rejected or
         its result does not decode.
         """
         number = self._number = self._number + 1
-        self.probed(probe).todo.append((to, method, codec(method).args.encode(*values), kind, number))
+        self.probed(probe).todo.append(
+            (to, method, codec(method).args.encode(*values), kind, number)
+        )
         for _ in range(400):
             self.network.step()
             if number in self.probed(probe).answers:

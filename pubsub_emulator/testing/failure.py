@@ -69,7 +69,9 @@ class RunningNetworks:
 
     def take_back(self, network: Network) -> None:
         """Forget a network that was only used to build a base for others."""
-        self._handed = {name: last for name, last in self._handed.items() if last.network is not network}
+        self._handed = {
+            name: last for name, last in self._handed.items() if last.network is not network
+        }
 
     def clear(self) -> None:
         """Forget all networks after a test."""
@@ -110,11 +112,13 @@ def _block(record: BlockRecord) -> Iterator[str]:
     said = "valid" if record.refusal is None else "REFUSED"
     cheat = f", by the cheat {record.strategy}" if record.strategy is not None else ""
     yield (
-        f"parachain {record.chain} block {record.candidate.header.number}, in relay block {record.included_at} "
-        f"on {inherent.relay_parent_number}: {said}{cheat}"
+        f"parachain {record.chain} block {record.candidate.header.number}, in relay block"
+        f" {record.included_at} on {inherent.relay_parent_number}: {said}{cheat}"
     )
     if record.refusal is not None:
-        yield from (f"  {offence.verdict.value}: {offence.detail}" for offence in record.refusal.evidence)
+        yield from (
+            f"  {offence.verdict.value}: {offence.detail}" for offence in record.refusal.evidence
+        )
     if record.outcome is not None:
         yield from _ledger_lines(record.outcome.ledger)
         yield from _some(_delivery(delivery) for delivery in record.outcome.deliveries)
@@ -127,11 +131,14 @@ def _ledger_lines(ledger: BlockLedger) -> Iterator[str]:
         f"static keys {ledger.static_bytes:,}, maps {ledger.map_charges:,}"
     )
     yield (
-        f"  proof {ledger.proof_bytes:,} in {ledger.proof_nodes:,} nodes, own state {ledger.own_state_bytes:,} "
-        f"(of it cache {ledger.cache_state_bytes:,})"
+        f"  proof {ledger.proof_bytes:,} in {ledger.proof_nodes:,} nodes, own state"
+        f" {ledger.own_state_bytes:,} (of it cache {ledger.cache_state_bytes:,})"
     )
     names = [column.name for column in fields(PublisherLedger)]
-    rows = [names, *([_cell(getattr(publisher, name)) for name in names] for publisher in ledger.publishers)]
+    rows = [
+        names,
+        *([_cell(getattr(publisher, name)) for name in names] for publisher in ledger.publishers),
+    ]
     widths = [max(len(row[at]) for row in rows) for at in range(len(names))]
     for row in rows if ledger.publishers else ():
         yield "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
@@ -144,14 +151,18 @@ def _cell(value: object) -> str:
 
 
 def _delivery(delivery: Delivery) -> str:
-    what = "removed" if delivery.value is None else f"{_short(delivery.value)}, {delivery.ttl_state}"
+    what = (
+        "removed" if delivery.value is None else f"{_short(delivery.value)}, {delivery.ttl_state}"
+    )
     failed = ", the handler FAILED" if delivery.failed else ""
     return f"  delivered {delivery.publisher} 0x{delivery.key.hex()}: {what}{failed}"
 
 
 def _event(event: Event) -> str:
     values = ((name, getattr(event, name)) for name, _ in event.CODECS)
-    inner = ", ".join(f"{name}={_short(value) if isinstance(value, bytes) else value}" for name, value in values)
+    inner = ", ".join(
+        f"{name}={_short(value) if isinstance(value, bytes) else value}" for name, value in values
+    )
     return f"  {event.PALLET}::{type(event).__name__}({inner})"
 
 
@@ -184,7 +195,10 @@ def _state_lines(before: State, after: State) -> Iterator[str]:
             mine, theirs = dict(before.child_entries(child)), dict(after.child_entries(child))
             for key in sorted({**mine, **theirs}):
                 if mine.get(key) != theirs.get(key):
-                    yield f"  {child_name(child)}, 0x{key.hex()}: {_short(mine.get(key))} → {_short(theirs.get(key))}"
+                    yield (
+                        f"  {child_name(child)}, 0x{key.hex()}: {_short(mine.get(key))} →"
+                        f" {_short(theirs.get(key))}"
+                    )
 
     if before.root() == after.root():
         yield "  nothing changed"

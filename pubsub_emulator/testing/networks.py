@@ -77,7 +77,11 @@ class Networks:
         config, chains = Network.of(publishers, subscribers, seed).config, []
         for chain in config.parachains:
             chosen = (collators or {}).get(chain.spec.para_id)
-            mine = chain.collators if chosen is None else tuple(CollatorConfig(tuple(names)) for names in chosen)
+            mine = (
+                chain.collators
+                if chosen is None
+                else tuple(CollatorConfig(tuple(names)) for names in chosen)
+            )
             chains.append(replace(chain, collators=mine))
         return self.build(replace(config, parachains=tuple(chains)))
 

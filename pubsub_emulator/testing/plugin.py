@@ -38,13 +38,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, so that `--strict-markers` knows it."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(file, blocks=None): pubsub_simulation and pubsub_network are this scenario after so many relay "
-        "blocks, or at its end; a .toml file beside the test or below the root folder, or the name of a bundled one",
+        f"{MARKER}(file, blocks=None): pubsub_simulation and pubsub_network are this scenario after"
+        " so many relay blocks, or at its end; a .toml file beside the test or below the root"
+        " folder, or the name of a bundled one",
     )
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the last blocks of a failed test's networks to its report."""
     report = yield
     networks = item.config.stash.get(_NETWORKS, None)

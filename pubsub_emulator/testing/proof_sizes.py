@@ -28,7 +28,12 @@ from typing import Final
 from urllib.parse import quote
 
 from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord, SubscriptionRecord
+from pubsub_emulator.emulator.network.records import (
+    BlockRecord,
+    Observer,
+    RelayRecord,
+    SubscriptionRecord,
+)
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
@@ -42,7 +47,13 @@ SUFFIX: Final = ".proof-snapshot"
 
 COUNTS: Final = ("blocks", "refused", "delivered", "removed", "relay_blocks")
 """The names of counts, which must not change."""
-SIZES: Final = ("proof_bytes", "proof_nodes", "largest_proof_bytes", "static_bytes", "own_state_bytes")
+SIZES: Final = (
+    "proof_bytes",
+    "proof_nodes",
+    "largest_proof_bytes",
+    "static_bytes",
+    "own_state_bytes",
+)
 """The names of sizes of a parachain."""
 PUBLISHER_SIZES: Final = ("top_path_bytes", "child_node_bytes", "value_bytes")
 """The names of sizes of a publisher."""
@@ -133,7 +144,9 @@ class ProofSizes(Observer):
         for table in sorted(tables, key=_by_number):
             lines += ["", f"[{table}]"] if table else []
             order = (*COUNTS, *SIZES, *PUBLISHER_SIZES)
-            lines += [f"{name} = {tables[table][name]:_}" for name in order if name in tables[table]]
+            lines += [
+                f"{name} = {tables[table][name]:_}" for name in order if name in tables[table]
+            ]
         return "\n".join(lines) + "\n"
 
     def write(self, path: Path) -> None:
@@ -224,7 +237,12 @@ def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Chan
 def verdict(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[str]:
     """Return the reasons why `now` is not acceptable given `kept`. The list is empty if it is."""
     if kept.scenario_hash != now.scenario_hash:
-        return [f"the snapshot is of another scenario than {now.scenario or 'this'}, or of an earlier version of it"]
+        return [
+            (
+                f"the snapshot is of another scenario than {now.scenario or 'this'}, or of an earlier"
+                " version of it"
+            )
+        ]
     return [str(change) for change in compare(kept, now, tolerance) if change.exceeds]
 
 
@@ -242,10 +260,15 @@ def parse_tolerance(text: str) -> Fraction:
 def _by_number(name: str) -> tuple[tuple[int, str], ...]:
     """Return the sort key of a name: parachains by id, and counts before sizes."""
     rank = len(_RANKS)
-    return tuple((int(part), "") if part.isdecimal() else (_RANKS.get(part, rank), part) for part in name.split("."))
+    return tuple(
+        (int(part), "") if part.isdecimal() else (_RANKS.get(part, rank), part)
+        for part in name.split(".")
+    )
 
 
-_RANKS: Final = {part: at for at, part in enumerate(("", *COUNTS, *SIZES, "publishers", *PUBLISHER_SIZES))}
+_RANKS: Final = {
+    part: at for at, part in enumerate(("", *COUNTS, *SIZES, "publishers", *PUBLISHER_SIZES))
+}
 
 
 # The fixture `proof_snapshot`
@@ -271,7 +294,9 @@ class ProofSnapshot:
     """The name of the test."""
     update: bool
 
-    def __call__(self, measured: Simulation | ProofSizes, tolerance: str = "0%", name: str = "") -> None:
+    def __call__(
+        self, measured: Simulation | ProofSizes, tolerance: str = "0%", name: str = ""
+    ) -> None:
         """Check the proof sizes of a scenario, which is run to its end, or of a `ProofSizes`.
 
         `name` distinguishes several snapshots of one test. Raises `ProofsGrew`, `BadTolerance` or
@@ -288,7 +313,10 @@ class ProofSnapshot:
         found = verdict(read_sizes(path), now, share)
         if found:
             lines = "\n".join(f"  {line}" for line in found)
-            raise ProofsGrew(f"{path}, tolerance {tolerance}; --proof-snapshot-update keeps what is now:\n{lines}")
+            raise ProofsGrew(
+                f"{path}, tolerance {tolerance}; --proof-snapshot-update keeps what is"
+                f" now:\n{lines}"
+            )
 
     def path(self, name: str = "") -> Path:
         """Return the file of this test's snapshot with that name."""

@@ -7,7 +7,11 @@ from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkCon
 from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    CachePolicy,
+    RuntimeSpec,
+    merge_subscriptions,
+)
 
 Collators = tuple[tuple[str, ...], ...]
 """The strategies of each collator, which it uses at every turn. They are empty for an honest one.
@@ -31,9 +35,13 @@ class SubscriberSetup:
 
     def config(self) -> ParachainConfig:
         """Return the configuration of the parachain."""
-        wanted = merge_subscriptions([(ParaId(para), list(keys)) for para, keys in self.items.items()])
+        wanted = merge_subscriptions(
+            [(ParaId(para), list(keys)) for para, keys in self.items.items()]
+        )
         spec = RuntimeSpec(ParaId(self.para), wanted, cache=CachePolicy(self.cache))
-        return ParachainConfig(spec, tuple(CollatorConfig(names) for names in self.collators), self.pace)
+        return ParachainConfig(
+            spec, tuple(CollatorConfig(names) for names in self.collators), self.pace
+        )
 
 
 @dataclass(frozen=True, slots=True)

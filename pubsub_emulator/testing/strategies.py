@@ -46,12 +46,16 @@ def keys() -> st.SearchStrategy[PubsubKey]:
 
     They are named keys, keys that share long prefixes or differ in one nibble, and any 32 bytes.
     """
-    return st.sampled_from((*NAMED_KEYS, *CLOSE_KEYS)) | st.binary(min_size=32, max_size=32).map(PubsubKey)
+    return st.sampled_from((*NAMED_KEYS, *CLOSE_KEYS)) | st.binary(min_size=32, max_size=32).map(
+        PubsubKey
+    )
 
 
 def key_sets(max_size: int = 6) -> st.SearchStrategy[tuple[PubsubKey, ...]]:
     """Return a strategy for at least one distinct key, in ascending order."""
-    return st.lists(keys(), min_size=1, max_size=max_size, unique=True).map(lambda found: tuple(sorted(found)))
+    return st.lists(keys(), min_size=1, max_size=max_size, unique=True).map(
+        lambda found: tuple(sorted(found))
+    )
 
 
 def values(max_size: int = 2048) -> st.SearchStrategy[bytes]:
@@ -61,8 +65,14 @@ def values(max_size: int = 2048) -> st.SearchStrategy[bytes]:
     in between. There are two choices per value and not one for each byte, so that histories of many
     values still shrink.
     """
-    sizes = [size for size in (0, 1, 8, 16, 20, 22, 23, 24, 31, 32, 33, 64, 200, 600) if size < max_size]
-    return st.builds(lambda size, fill: bytes((fill,)) * size, st.sampled_from((*sizes, max_size)), st.integers(0, 255))
+    sizes = [
+        size for size in (0, 1, 8, 16, 20, 22, 23, 24, 31, 32, 33, 64, 200, 600) if size < max_size
+    ]
+    return st.builds(
+        lambda size, fill: bytes((fill,)) * size,
+        st.sampled_from((*sizes, max_size)),
+        st.integers(0, 255),
+    )
 
 
 def ttls() -> st.SearchStrategy[int]:
@@ -75,7 +85,9 @@ def _or_keys(of: st.SearchStrategy[PubsubKey] | None) -> st.SearchStrategy[Pubsu
 
 
 def publishes(
-    publishers: Sequence[int] = PUBLISHERS, of: st.SearchStrategy[PubsubKey] | None = None, max_value: int = 2048
+    publishers: Sequence[int] = PUBLISHERS,
+    of: st.SearchStrategy[PubsubKey] | None = None,
+    max_value: int = 2048,
 ) -> st.SearchStrategy[Publish]:
     """Return a strategy for a key that one of `publishers` publishes. `of` draws the keys."""
     return st.builds(Publish, st.sampled_from(publishers), _or_keys(of), values(max_value), ttls())
@@ -115,7 +127,9 @@ def histories(
     return actions.map(lambda done: (*done, Go(settle)) if settle else tuple(done))
 
 
-def histories_of(setup: NetworkSetup, max_actions: int = 20, settle: int = 4) -> st.SearchStrategy[History]:
+def histories_of(
+    setup: NetworkSetup, max_actions: int = 20, settle: int = 4
+) -> st.SearchStrategy[History]:
     """Return a strategy for histories that fit a network.
 
     Its publishers write keys that are subscribed to, and other keys.
@@ -123,7 +137,9 @@ def histories_of(setup: NetworkSetup, max_actions: int = 20, settle: int = 4) ->
     items = (subscriber.items for subscriber in setup.subscribers)
     wanted = sorted({key for each in items for listed in each.values() for key in listed})
     subscribers = [subscriber.para for subscriber in setup.subscribers]
-    return histories(setup.publishers, st.sampled_from(wanted) | keys(), subscribers, max_actions, settle)
+    return histories(
+        setup.publishers, st.sampled_from(wanted) | keys(), subscribers, max_actions, settle
+    )
 
 
 def cheats(names: Iterable[str] = ()) -> st.SearchStrategy[str]:
@@ -131,7 +147,9 @@ def cheats(names: Iterable[str] = ()) -> st.SearchStrategy[str]:
     return st.sampled_from(tuple(names) or tuple(for_any_chain()))
 
 
-def collator_sets(max_size: int = 4, of: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Collators]:
+def collator_sets(
+    max_size: int = 4, of: st.SearchStrategy[str] | None = None
+) -> st.SearchStrategy[Collators]:
     """Return a strategy for the collators of one parachain, at least one of which is honest.
 
     Each of the others cheats by up to two strategies, which `of` draws.
@@ -139,17 +157,22 @@ def collator_sets(max_size: int = 4, of: st.SearchStrategy[str] | None = None) -
     names = cheats() if of is None else of
     strategies = st.lists(names, max_size=2, unique=True).map(tuple)
     others = st.lists(strategies, max_size=max_size - 1)
-    return st.builds(lambda rest, at: (*rest[:at], (), *rest[at:]), others, st.integers(0, max_size - 1))
+    return st.builds(
+        lambda rest, at: (*rest[:at], (), *rest[at:]), others, st.integers(0, max_size - 1)
+    )
 
 
 def items(
-    publishers: Sequence[int] = PUBLISHERS, of: st.SearchStrategy[tuple[PubsubKey, ...]] | None = None
+    publishers: Sequence[int] = PUBLISHERS,
+    of: st.SearchStrategy[tuple[PubsubKey, ...]] | None = None,
 ) -> st.SearchStrategy[dict[int, tuple[PubsubKey, ...]]]:
     """Return a strategy for the keys that a parachain subscribes to, by publisher.
 
     There is at least one publisher.
     """
-    return st.dictionaries(st.sampled_from(publishers), key_sets() if of is None else of, min_size=1, max_size=3)
+    return st.dictionaries(
+        st.sampled_from(publishers), key_sets() if of is None else of, min_size=1, max_size=3
+    )
 
 
 def paces() -> st.SearchStrategy[Pace]:

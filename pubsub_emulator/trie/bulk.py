@@ -49,7 +49,9 @@ def state_root(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> Hash
     if not listed:
         return EMPTY_TRIE_ROOT
     max_inline = MAX_INLINE_VALUE[version]
-    return _uncollected(lambda: _regular_root(listed, max_inline) or _mixed_root(listed, max_inline))
+    return _uncollected(
+        lambda: _regular_root(listed, max_inline) or _mixed_root(listed, max_inline)
+    )
 
 
 def _uncollected(make: Callable[[], T]) -> T:
@@ -211,7 +213,11 @@ def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
             update(hasher, value)
             stored = digest(hasher)
         else:
-            stored = INLINE_LENGTHS[len(value)] + value if len(value) < len(INLINE_LENGTHS) else encode_bytes(value)
+            stored = (
+                INLINE_LENGTHS[len(value)] + value
+                if len(value) < len(INLINE_LENGTHS)
+                else encode_bytes(value)
+            )
         if right > left:
             stack.append((depth, bitmap, refs, tail, kind))
             depth = right
@@ -232,7 +238,9 @@ def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
             return blake2_256(node_head(HASHED_LEAF if detached else LEAF, nibbles) + key + stored)
         byte = key[half]
         if nibbles >= len(LEAF_HEADS):
-            head = node_head(HASHED_LEAF if detached else LEAF, nibbles) + (b"" if depth & 1 else NIBBLES[byte & 15])
+            head = node_head(HASHED_LEAF if detached else LEAF, nibbles) + (
+                b"" if depth & 1 else NIBBLES[byte & 15]
+            )
         elif depth & 1:
             head = (HASHED_LEAF_HEADS if detached else LEAF_HEADS)[nibbles]
         else:

@@ -20,7 +20,14 @@ from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
 from pubsub_emulator.trie import codec
 from pubsub_emulator.trie.decoded import DecodedNode
-from pubsub_emulator.trie.errors import BadNode, IncompleteProof, MissingNode, ProofTooLarge, RootMismatch, UnusedNodes
+from pubsub_emulator.trie.errors import (
+    BadNode,
+    IncompleteProof,
+    MissingNode,
+    ProofTooLarge,
+    RootMismatch,
+    UnusedNodes,
+)
 
 DEFAULT_LIMIT: Final = 1 << 20
 
@@ -94,7 +101,8 @@ def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], lim
         middle = node[parts.body_at : parts.value_end]
         if value is not None:
             plain = codec.node_head(
-                codec.LEAF if parts.kind == codec.HASHED_LEAF else codec.BRANCH_WITH_VALUE, parts.nibbles
+                codec.LEAF if parts.kind == codec.HASHED_LEAF else codec.BRANCH_WITH_VALUE,
+                parts.nibbles,
             )
             head = bytes((codec.ESCAPE,)) + plain + node[parts.partial_at : parts.body_at]
             middle = node[parts.body_at : parts.value_at] + b"\x00"
@@ -160,15 +168,23 @@ def _decode_item(waiting: list[bytes], found: dict[bytes, bytes]) -> _Open:
     node = item[1:] if attached else item
     parts = _parts(node, b"", b"")
     if attached:
-        if parts.kind not in {codec.LEAF, codec.BRANCH_WITH_VALUE} or parts.value_at != parts.value_end:
-            raise BadNode(b"", b"", b"", 0, "the node of an attached value has no empty value in its place")
+        if (
+            parts.kind not in {codec.LEAF, codec.BRANCH_WITH_VALUE}
+            or parts.value_at != parts.value_end
+        ):
+            raise BadNode(
+                b"", b"", b"", 0, "the node of an attached value has no empty value in its place"
+            )
         if not waiting:
             raise IncompleteProof("the items end before an attached value")
         value = waiting.pop()
         name = blake2_256(value)
         found[name] = value
         head = (
-            codec.node_head(codec.HASHED_LEAF if parts.kind == codec.LEAF else codec.HASHED_BRANCH, parts.nibbles)
+            codec.node_head(
+                codec.HASHED_LEAF if parts.kind == codec.LEAF else codec.HASHED_BRANCH,
+                parts.nibbles,
+            )
             + node[parts.partial_at : parts.body_at]
             + (b"" if parts.kind == codec.LEAF else node[parts.body_at : parts.body_at + 2])
             + name
@@ -214,10 +230,20 @@ def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[byt
                 raise BadNode(name, root, CHILD_STORAGE_PREFIX, depth, "a value at half a byte")
             if value is not None:
                 if len(value) != 32:
-                    raise BadNode(name, root, CHILD_STORAGE_PREFIX, depth, f"a child root of {len(value)} bytes")
+                    raise BadNode(
+                        name,
+                        root,
+                        CHILD_STORAGE_PREFIX,
+                        depth,
+                        f"a child root of {len(value)} bytes",
+                    )
                 out.append(value)
         for nibble, _, at, end in reversed(parts.children):
             child = node[at:end]
             below = path if len(path) == len(prefix) else f"{path}{nibble:x}"
-            waiting.append((child, None, below, depth + 1) if len(child) == 32 else (name, child, below, depth + 1))
+            waiting.append(
+                (child, None, below, depth + 1)
+                if len(child) == 32
+                else (name, child, below, depth + 1)
+            )
     return out

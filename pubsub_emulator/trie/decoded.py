@@ -22,7 +22,17 @@ class DecodedNode:
     children  nibble, start of the length, start and end of the reference
     """
 
-    __slots__ = ("bitmap", "body_at", "children", "kind", "nibbles", "node", "partial_at", "value_at", "value_end")
+    __slots__ = (
+        "bitmap",
+        "body_at",
+        "children",
+        "kind",
+        "nibbles",
+        "node",
+        "partial_at",
+        "value_at",
+        "value_end",
+    )
 
     def __init__(self, node: bytes) -> None:
         """Decode `node`.

@@ -45,7 +45,11 @@ class Descent:
     """
 
     def __init__(
-        self, root: Hash, keys: Sequence[bytes], shared_with_next: Sequence[int], nodes: Mapping[Hash, bytes]
+        self,
+        root: Hash,
+        keys: Sequence[bytes],
+        shared_with_next: Sequence[int],
+        nodes: Mapping[Hash, bytes],
     ) -> None:
         self.root = root
         self.keys = keys
@@ -159,7 +163,9 @@ class Lookups(Descent):
     nodes that are not in `nodes`, as in `follow`.
     """
 
-    def __init__(self, root: Hash, nodes: Mapping[Hash, bytes], node_of: Callable[[Hash, bytes, int], bytes]) -> None:
+    def __init__(
+        self, root: Hash, nodes: Mapping[Hash, bytes], node_of: Callable[[Hash, bytes, int], bytes]
+    ) -> None:
         super().__init__(root, (b"", b""), (0, 0), nodes)
         self.node_of = node_of
 

@@ -55,7 +55,9 @@ def _same(mine: _Side | None, theirs: _Side | None) -> bool:
     if mine.rest != theirs.rest:
         return False
     a, b = mine.node, theirs.node
-    return a is b or (not a.stale and not b.stale and a.partial == b.partial and a.encoded == b.encoded)
+    return a is b or (
+        not a.stale and not b.stale and a.partial == b.partial and a.encoded == b.encoded
+    )
 
 
 def _shared(mine: _Side | None, theirs: _Side | None) -> str:

@@ -21,7 +21,10 @@ class MissingNode(TrieError):
     """
 
     def __init__(self, hash: bytes, root: bytes, key: bytes, depth: int) -> None:  # noqa: A002  # the field's name
-        super().__init__(f"node {hash.hex()} is missing at nibble {depth} of key {key.hex()} under root {root.hex()}")
+        super().__init__(
+            f"node {hash.hex()} is missing at nibble {depth} of key {key.hex()} under root"
+            f" {root.hex()}"
+        )
         self.hash = hash
         self.root = root
         self.key = key
@@ -36,7 +39,10 @@ class BadNode(TrieError):
     """
 
     def __init__(self, hash: bytes, root: bytes, key: bytes, depth: int, reason: str) -> None:  # noqa: A002  # as above
-        super().__init__(f"node {hash.hex()} at nibble {depth} of key {key.hex()} under root {root.hex()}: {reason}")
+        super().__init__(
+            f"node {hash.hex()} at nibble {depth} of key {key.hex()} under root {root.hex()}:"
+            f" {reason}"
+        )
         self.hash = hash
         self.root = root
         self.key = key

@@ -59,7 +59,9 @@ class LazyTrie(PartialTrie):
         out._root, out._seen = self._root, self._seen
         return out
 
-    def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    def items(
+        self, prefix: bytes = b"", after: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Return the entries as `Trie.items`; the next nodes are fetched in batches."""
         reader = self.fork()
         reader._ahead = True  # noqa: SLF001  # of its own kind
@@ -70,10 +72,14 @@ class LazyTrie(PartialTrie):
         self._loads += self._ahead
         if self._loads > MOST_LOADS:
             raise StateUnavailable(f"a walk of more than {MOST_LOADS:,} nodes")
-        if isinstance(reference, Far) and isinstance(node.value, bytes) and len(node.value) > MAX_INLINE_VALUE[1]:
+        if (
+            isinstance(reference, Far)
+            and isinstance(node.value, bytes)
+            and len(node.value) > MAX_INLINE_VALUE[1]
+        ):
             raise StateUnavailable(
-                f"node {reference.hash.hex()} is of layout version 0, in which values are not detached: only states of "
-                "version 1 are fetched on demand"
+                f"node {reference.hash.hex()} is of layout version 0, in which values are not"
+                " detached: only states of version 1 are fetched on demand"
             )
         return node
 

@@ -173,7 +173,9 @@ class Trie:
         self.update(doomed)
         return len(doomed)
 
-    def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    def items(
+        self, prefix: bytes = b"", after: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Return the entries under `prefix`, strictly after `after`, ascending.
 
         Later writes do not change what the iterator yields.

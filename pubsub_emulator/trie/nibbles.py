@@ -42,7 +42,9 @@ def shared_nibbles(records: list[bytes], size: int) -> list[int]:
     start = shared(records[0][:size], records[-1][:size]) >> 4
     if size % 8 or len(records[0]) % 8 or 8 * start == size:
         keys = [int.from_bytes(record[:size]) for record in records]
-        return [(8 * size - apart.bit_length()) >> 2 for apart in map(xor, keys, islice(keys, 1, None))]
+        return [
+            (8 * size - apart.bit_length()) >> 2 for apart in map(xor, keys, islice(keys, 1, None))
+        ]
     words = array("Q", b"".join(records))[start :: len(records[0]) >> 3]
     if byteorder == "little":
         words.byteswap()

@@ -53,7 +53,19 @@ class Node:
               reference is inline or if something before them has changed
     """
 
-    __slots__ = ("bits", "children", "dirty", "encoded", "owner", "partial", "refs", "shape", "stale", "tail", "value")
+    __slots__ = (
+        "bits",
+        "children",
+        "dirty",
+        "encoded",
+        "owner",
+        "partial",
+        "refs",
+        "shape",
+        "stale",
+        "tail",
+        "value",
+    )
 
     def __init__(self, owner: Owner, partial: str, value: bytes | None, tail: bytes = b"") -> None:
         self.owner = owner
@@ -157,7 +169,9 @@ def encode_stale(root: Node, max_inline: int) -> None:
             child = children[bit.bit_length() - 1]
             if child is None:
                 continue
-            steps.append((node, child, first + 33 * CHILDREN[bitmap & (bit - 1)] if first > 1 else 0))
+            steps.append(
+                (node, child, first + 33 * CHILDREN[bitmap & (bit - 1)] if first > 1 else 0)
+            )
             if child.stale and child.children is not None:
                 branches.append(child)
     fresh, update, digest = new_hasher, feed, digest_of
@@ -264,6 +278,10 @@ def _store_value(node: Node, max_inline: int) -> bytes:
         feed(hasher, value)
         tail = digest_of(hasher)
     else:
-        tail = INLINE_LENGTHS[len(value)] + value if len(value) < len(INLINE_LENGTHS) else encode_bytes(value)
+        tail = (
+            INLINE_LENGTHS[len(value)] + value
+            if len(value) < len(INLINE_LENGTHS)
+            else encode_bytes(value)
+        )
     node.tail = tail
     return tail

@@ -19,7 +19,9 @@ _DEEPEST: Final = 600
 """The nibbles of the longest key that is followed."""
 
 
-def check_omitted(root: bytes, nodes: Iterable[bytes], reads: Mapping[bytes, bytes | None], version: int) -> None:
+def check_omitted(
+    root: bytes, nodes: Iterable[bytes], reads: Mapping[bytes, bytes | None], version: int
+) -> None:
     """Check that the trie `root` has these values, `None` for an absent key.
 
     Raises `BadNode`, `IncompleteProof`, `UnusedNodes`, and `RootMismatch` if a value differs.
@@ -34,7 +36,9 @@ def check_omitted(root: bytes, nodes: Iterable[bytes], reads: Mapping[bytes, byt
 
 
 class _Reader:
-    def __init__(self, nodes: Iterable[bytes], reads: Mapping[bytes, bytes | None], version: int) -> None:
+    def __init__(
+        self, nodes: Iterable[bytes], reads: Mapping[bytes, bytes | None], version: int
+    ) -> None:
         self.waiting = [*nodes][::-1]
         self._reads = {key.hex(): value for key, value in reads.items()}
         self.unread = {key for key, value in self._reads.items() if value is not None}
@@ -67,12 +71,25 @@ class _Reader:
             self.unread.discard(path)
             is_leaf = not parts.bitmap
             if len(known) > self._most:
-                kind, value = codec.HASHED_LEAF if is_leaf else codec.HASHED_BRANCH, blake2_256(known)
+                kind, value = (
+                    codec.HASHED_LEAF if is_leaf else codec.HASHED_BRANCH,
+                    blake2_256(known),
+                )
             else:
-                kind, value = codec.LEAF if is_leaf else codec.BRANCH_WITH_VALUE, encode_compact(len(known)) + known
+                kind, value = (
+                    codec.LEAF if is_leaf else codec.BRANCH_WITH_VALUE,
+                    encode_compact(len(known)) + known,
+                )
         bitmap = node[parts.body_at : parts.body_at + 2] if parts.bitmap else b""
-        head = codec.node_head(kind, parts.nibbles) + node[parts.partial_at : parts.body_at] + bitmap + value
-        return head + b"".join(self._child(child, f"{path}{nibble:x}") for nibble, child in parts.references)
+        head = (
+            codec.node_head(kind, parts.nibbles)
+            + node[parts.partial_at : parts.body_at]
+            + bitmap
+            + value
+        )
+        return head + b"".join(
+            self._child(child, f"{path}{nibble:x}") for nibble, child in parts.references
+        )
 
     def _child(self, child: bytes, path: str) -> bytes:
         if not child:

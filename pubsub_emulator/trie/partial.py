@@ -119,7 +119,9 @@ class PartialTrie:
         if node is not None and (rest is None or node.partial.startswith(rest)):
             self._ascend(path, None)
 
-    def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    def items(
+        self, prefix: bytes = b"", after: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Return the entries whose keys start with `prefix`, ascending, strictly after `after`.
 
         Later writes do not change what the iterator yields.
@@ -190,7 +192,9 @@ class PartialTrie:
         """Return the Merkle root."""
         if self._root is None:
             return EMPTY_TRIE_ROOT
-        return Hash(self._root.hash) if isinstance(self._root, Far) else blake2_256(encode(self._root))
+        return (
+            Hash(self._root.hash) if isinstance(self._root, Far) else blake2_256(encode(self._root))
+        )
 
     def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
         """Add to `into` every node and detached value that reading `keys` touches."""
@@ -206,7 +210,9 @@ class PartialTrie:
                 if value is not None and len(value) > _MAX_INLINE:
                     into[blake2_256(value)] = value
 
-    def _items(self, root: Reference | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
+    def _items(
+        self, root: Reference | None, prefix: str, after: str | None
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the entries below `root` in ascending order, as `items`.
 
         Loads only nodes that can hold a wanted key. `prefix` and `after` are hex digits.
@@ -225,7 +231,10 @@ class PartialTrie:
                 continue
             if len(path) > 2 * MAX_KEY:
                 self._key(path)
-            waiting += [(node.children[nibble], path, f"{nibble:x}") for nibble in sorted(node.children, reverse=True)]
+            waiting += [
+                (node.children[nibble], path, f"{nibble:x}")
+                for nibble in sorted(node.children, reverse=True)
+            ]
             if path.startswith(prefix) and (after is None or path > after):
                 value = self._value(node, path)
                 if value is not None:
@@ -239,10 +248,18 @@ class PartialTrie:
         """
         if len(path) % 2 or len(path) > 2 * MAX_KEY:
             why = f"a value after {len(path)} nibbles"
-            raise BadNode(b"", self._first, bytes.fromhex(path[: len(path) & ~1][: 2 * MAX_KEY]), len(path), why)
+            raise BadNode(
+                b"",
+                self._first,
+                bytes.fromhex(path[: len(path) & ~1][: 2 * MAX_KEY]),
+                len(path),
+                why,
+            )
         return bytes.fromhex(path)
 
-    def _descend(self, digits: str) -> tuple[PartialNode | None, list[tuple[PartialNode, int]], str | None]:
+    def _descend(
+        self, digits: str
+    ) -> tuple[PartialNode | None, list[tuple[PartialNode, int]], str | None]:
         """Descend towards a key.
 
         Returns the last node, the nodes above it with the nibbles taken, and the rest of the key.
@@ -302,7 +319,11 @@ class PartialTrie:
         return replace(child, partial=f"{node.partial}{nibble:x}{child.partial}")
 
     def _value(self, node: PartialNode, digits: str) -> bytes | None:
-        return self._fetched(node.value.hash, digits, len(digits)) if isinstance(node.value, Far) else node.value
+        return (
+            self._fetched(node.value.hash, digits, len(digits))
+            if isinstance(node.value, Far)
+            else node.value
+        )
 
     def _load(self, reference: Reference, digits: str, depth: int) -> PartialNode:
         if isinstance(reference, PartialNode):
@@ -348,7 +369,9 @@ def _split(node: PartialNode, rest: str, value: bytes) -> PartialNode:
     """
     partial = node.partial
     shared = shared_digits(partial, rest, 0)
-    below: dict[int, Reference] = {int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])}
+    below: dict[int, Reference] = {
+        int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])
+    }
     if shared == len(rest):
         return PartialNode(rest, value, below)
     below[int(rest[shared], 16)] = PartialNode(rest[shared + 1 :], value, {})
@@ -397,7 +420,13 @@ def _encoded(node: PartialNode) -> bytes:
     value = node.value
     detached = isinstance(value, Far) or (value is not None and len(value) > _MAX_INLINE)
     if node.children:
-        kind = codec.BRANCH if value is None else codec.HASHED_BRANCH if detached else codec.BRANCH_WITH_VALUE
+        kind = (
+            codec.BRANCH
+            if value is None
+            else codec.HASHED_BRANCH
+            if detached
+            else codec.BRANCH_WITH_VALUE
+        )
     else:
         kind = codec.HASHED_LEAF if detached else codec.LEAF
     pieces = [codec.node_head(kind, len(node.partial)), codec.pack(node.partial)]

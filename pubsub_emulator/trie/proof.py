@@ -18,7 +18,9 @@ Values = dict[bytes, bytes | None]
 """The values of keys that a proof shows, `None` for an absent key."""
 
 
-def read_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes], *, exact: bool = False) -> Values:
+def read_proof(
+    root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes], *, exact: bool = False
+) -> Values:
     """Return the value of each key under `root`, in the order of `keys`.
 
     The value is `None` if the proof shows that the key is absent.
@@ -37,7 +39,12 @@ def read_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes], *, ex
 
 
 def read_child_proof(
-    root: bytes, nodes: Iterable[bytes], child_storage_key: bytes, keys: Iterable[bytes], *, exact: bool = False
+    root: bytes,
+    nodes: Iterable[bytes],
+    child_storage_key: bytes,
+    keys: Iterable[bytes],
+    *,
+    exact: bool = False,
 ) -> Values:
     """Return the value of each key in a child trie, as `read_proof`.
 
@@ -51,13 +58,17 @@ def read_child_proof(
         out: Values = dict.fromkeys(keys)
     else:
         if len(child_root) != 32:
-            raise BadNode(b"", root, top_key, 2 * len(top_key), f"a child root of {len(child_root)} bytes")
+            raise BadNode(
+                b"", root, top_key, 2 * len(top_key), f"a child root of {len(child_root)} bytes"
+            )
         out = _read(found, Hash(child_root), keys, used)
     _refuse_unused(found, used)
     return out
 
 
-def _indexed(nodes: Iterable[bytes], *, exact: bool) -> tuple[dict[Hash, bytes], dict[Hash, None] | None]:
+def _indexed(
+    nodes: Iterable[bytes], *, exact: bool
+) -> tuple[dict[Hash, bytes], dict[Hash, None] | None]:
     """Return the nodes by hash, with the empty trie's node.
 
     If `exact`, return also an empty mapping that will collect the used nodes.
@@ -82,7 +93,9 @@ def _indexed(nodes: Iterable[bytes], *, exact: bool) -> tuple[dict[Hash, bytes],
 class _Witness(Descent):
     """A descent that records in `used` the nodes that it reads."""
 
-    def __init__(self, root: Hash, keys: list[bytes], found: dict[Hash, bytes], used: dict[Hash, None]) -> None:
+    def __init__(
+        self, root: Hash, keys: list[bytes], found: dict[Hash, bytes], used: dict[Hash, None]
+    ) -> None:
         super().__init__(root, keys, shared_with_next(keys), {})
         self.found = found
         self.used = used
@@ -94,7 +107,9 @@ class _Witness(Descent):
         return self.found.get(reference)
 
 
-def _read(found: dict[Hash, bytes], root: Hash, keys: Iterable[bytes], used: dict[Hash, None] | None) -> Values:
+def _read(
+    found: dict[Hash, bytes], root: Hash, keys: Iterable[bytes], used: dict[Hash, None] | None
+) -> Values:
     """Return the value of each key.
 
     If `used` is given, the nodes that are read are added to it.
@@ -107,7 +122,9 @@ def _read(found: dict[Hash, bytes], root: Hash, keys: Iterable[bytes], used: dic
     if node is None:
         raise MissingNode(root, root, wanted[0], 0)
     reader = (
-        Descent(root, wanted, shared_with_next(wanted), found) if used is None else _Witness(root, wanted, found, used)
+        Descent(root, wanted, shared_with_next(wanted), found)
+        if used is None
+        else _Witness(root, wanted, found, used)
     )
     reader.start(node)
     for at, key in enumerate(wanted):

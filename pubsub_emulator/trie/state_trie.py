@@ -40,7 +40,9 @@ class StateTrie(Protocol):
     def remove_prefix(self, prefix: bytes) -> int | None:
         """Remove every key that starts with `prefix`."""
 
-    def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    def items(
+        self, prefix: bytes = b"", after: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Return the entries whose keys start with `prefix`, ascending, strictly after `after`."""
 
     def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:

@@ -175,7 +175,9 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
     return (CHILD if length == 32 else INLINE), node[pos : pos + length], end + 1
 
 
-def follow(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes]) -> tuple[int, bytes, int]:
+def follow(
+    root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes]
+) -> tuple[int, bytes, int]:
     """Take all steps from the root node to the end of the way to `key`.
 
     Returns as `step`, but never `CHILD` or `INLINE`. `node_of(hash, key, depth)` must return the
@@ -260,7 +262,11 @@ def _compact(node: bytes, pos: int, key: bytes, depth: int) -> tuple[int, int]:
     end = pos + width
     if end > size:
         _refuse(key, depth, "truncated length")
-    value = int.from_bytes(node[pos + 1 : end], "little") if mode == 3 else int.from_bytes(node[pos:end], "little") >> 2
+    value = (
+        int.from_bytes(node[pos + 1 : end], "little")
+        if mode == 3
+        else int.from_bytes(node[pos:end], "little") >> 2
+    )
     if value < least:
         _refuse(key, depth, "length is not in its shortest form")
     return value, end

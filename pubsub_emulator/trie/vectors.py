@@ -11,7 +11,14 @@ from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, has, same
 from pubsub_emulator.trie.bulk import state_root
 from pubsub_emulator.trie.compact import decode_compact, encode_compact
-from pubsub_emulator.trie.errors import BadNode, IncompleteProof, MissingNode, RootMismatch, TrieError, UnusedNodes
+from pubsub_emulator.trie.errors import (
+    BadNode,
+    IncompleteProof,
+    MissingNode,
+    RootMismatch,
+    TrieError,
+    UnusedNodes,
+)
 from pubsub_emulator.trie.mutable import Trie
 from pubsub_emulator.trie.omitted import check_omitted
 from pubsub_emulator.trie.proof import read_child_proof, read_proof
@@ -32,7 +39,10 @@ def _pairs(pairs: list[list[str]]) -> list[tuple[bytes, bytes]]:
 
 
 def _reads(reads: list[Document]) -> dict[bytes, bytes | None]:
-    return {unhex(read["key"]): unhex(read["result"]["value"]) if "value" in read["result"] else None for read in reads}
+    return {
+        unhex(read["key"]): unhex(read["result"]["value"]) if "value" in read["result"] else None
+        for read in reads
+    }
 
 
 def check_roots(vector: Document) -> None:
@@ -58,7 +68,9 @@ def check_writes(vector: Document) -> None:
                     trie.remove(unhex(key))
                 else:
                     trie.insert(unhex(key), unhex(value))
-            same(f"the root after batch {at} in layout V{version}", bytes(trie.root()), unhex(stated))
+            same(
+                f"the root after batch {at} in layout V{version}", bytes(trie.root()), unhex(stated)
+            )
         same("what is left", list(trie.items()), sorted(_pairs(vector["final_entries"])))
 
 
@@ -87,9 +99,15 @@ def check_omitted_proof(vector: Document) -> None:
     """Check that a proof without the read values holds for them and not for other values."""
     nodes, root = _all(vector["proof"]), unhex(vector["root"])
     if vector.get("entries") is not None:
-        same("the root", bytes(Trie.from_entries(_pairs(vector["entries"]), vector["version"]).root()), root)
+        same(
+            "the root",
+            bytes(Trie.from_entries(_pairs(vector["entries"]), vector["version"]).root()),
+            root,
+        )
     for items, expected in (("items", "expect"), ("tampered_items", "tampered_expect")):
-        reads = {unhex(key): None if value is None else unhex(value) for key, value in vector[items]}
+        reads = {
+            unhex(key): None if value is None else unhex(value) for key, value in vector[items]
+        }
         try:
             check_omitted(root, nodes, reads, vector["version"])
         except TrieError as error:
@@ -120,9 +138,13 @@ def check_children(vector: Document) -> None:
         top.prove([child_root_key(storage_key)], into)
         if children.get(storage_key):
             children[storage_key].prove(keys, into)
-        results = _reads([one for one in vector["child_results"] if unhex(one["storage_key"]) == storage_key])
+        results = _reads(
+            [one for one in vector["child_results"] if unhex(one["storage_key"]) == storage_key]
+        )
         same("the keys of a child", sorted(results), sorted({*keys}))
-        same("what is read of a child", read_child_proof(root, nodes, storage_key, results), results)
+        same(
+            "what is read of a child", read_child_proof(root, nodes, storage_key, results), results
+        )
     same("the proof", sorted(into.values()), sorted(nodes))
     same("what is read of the top trie", read_proof(root, nodes, tops), tops)
     _check_compact(root, nodes, vector["compact_proof"])
@@ -138,15 +160,25 @@ def _children(vector: Document, version: int) -> dict[bytes, Trie]:
         for child in vector.get("children", [])
     }
     for child in vector.get("child_roots", []):
-        same("a child's root", bytes(children[unhex(child["storage_key"])].root()), unhex(child["root"]))
+        same(
+            "a child's root",
+            bytes(children[unhex(child["storage_key"])].root()),
+            unhex(child["root"]),
+        )
     for publisher in vector.get("publishers", []):
         para = ParaId(publisher["para_id"])
         storage_key = derive_child_key(para)
         same("a publisher's storage key", storage_key, unhex(publisher["child_storage_key"]))
-        same("a publisher's place in the top trie", publisher_root_key(para), unhex(publisher["top_key"]))
+        same(
+            "a publisher's place in the top trie",
+            publisher_root_key(para),
+            unhex(publisher["top_key"]),
+        )
         trie = children[storage_key] = Trie(version)
         for item in publisher["items"]:
-            entry = PublishedEntry(unhex(item["value"]), item["ttl"], RelayBlockNumber(item["when_inserted"])).encode()
+            entry = PublishedEntry(
+                unhex(item["value"]), item["ttl"], RelayBlockNumber(item["when_inserted"])
+            ).encode()
             same("an entry", entry, unhex(item["encoded"]))
             trie.insert(unhex(item["key"]), entry)
         same("a publisher's root", bytes(trie.root()), unhex(publisher["child_root"]))
@@ -163,10 +195,16 @@ def check_tampered(vector: Document) -> None:
         except wanted:
             return
         except TrieError as error:
-            raise Mismatch(f"it is refused as {type(error).__name__}, the vector states {vector['expect']}") from None
+            raise Mismatch(
+                f"it is refused as {type(error).__name__}, the vector states {vector['expect']}"
+            ) from None
         raise Mismatch(f"the proof is taken, the vector states {vector['expect']}")
     nodes = _all(vector["nodes"])
-    same("whether the root is there", root in {blake2_256(node) for node in nodes}, vector["root_present"])
+    same(
+        "whether the root is there",
+        root in {blake2_256(node) for node in nodes},
+        vector["root_present"],
+    )
     for read in vector["reads"]:
         same(f"key {read['key']}", outcome(root, nodes, unhex(read["key"])), read["result"])
 
@@ -179,13 +217,19 @@ def check_foreign(vector: Document) -> None:
     if "oracle" not in vector:
         return
     root, nodes, oracle = Hash(unhex(vector["root"])), _all(vector["nodes"]), vector["oracle"]
-    same("whether the root is there", root in {blake2_256(node) for node in nodes}, oracle["root_present"])
+    same(
+        "whether the root is there",
+        root in {blake2_256(node) for node in nodes},
+        oracle["root_present"],
+    )
     for read in oracle["sp_trie_reads"]:
         same(f"key {read['key']}", outcome(root, nodes, unhex(read["key"])), read["result"])
     entries = dict(_pairs(oracle["smoldot_entries"] or []))
     same("what is there", read_proof(root, nodes, entries), entries)
     for key, wanted in vector.get("assertions_in_source", {}).items():
-        stated = {"absent": {"absent": True}, "incomplete": {"error": "IncompleteDatabase"}}.get(wanted)
+        stated = {"absent": {"absent": True}, "incomplete": {"error": "IncompleteDatabase"}}.get(
+            wanted
+        )
         same(f"key {key}", outcome(root, nodes, unhex(key)), stated or {"value": wanted})
 
 
@@ -212,7 +256,9 @@ def outcome(root: Hash, nodes: list[bytes], key: bytes) -> Mapping[str, object]:
     return {"absent": True} if value is None else {"value": hexed(value)}
 
 
-def _format(name: str, fields: tuple[str, ...], check: Callable[[Document], None], *unchecked: str) -> Format:
+def _format(
+    name: str, fields: tuple[str, ...], check: Callable[[Document], None], *unchecked: str
+) -> Format:
     return Format(name, has(*fields), each_vector(check), unchecked)
 
 
@@ -226,8 +272,12 @@ FORMATS: Final = (
         "trie_proof_values_omitted",
         "full_trie_node_count",
     ),
-    _format("proofs without values", ("root", "proof", "items", "tampered_items"), check_omitted_proof),
-    _format("child tries", ("top_entries", "children", "child_roots", "proof_nodes"), check_children),
+    _format(
+        "proofs without values", ("root", "proof", "items", "tampered_items"), check_omitted_proof
+    ),
+    _format(
+        "child tries", ("top_entries", "children", "child_roots", "proof_nodes"), check_children
+    ),
     _format("publishers", ("relay_top_entries", "publishers", "proof_nodes"), check_children),
     Format(
         "proofs of others",
@@ -237,6 +287,10 @@ FORMATS: Final = (
     ),
     _format("keys under a prefix", ("root", "expected_keys_under_prefix", "proofs"), check_prefix),
     _format(
-        "tampered proofs", ("kind", "root", "nodes", "reads"), check_tampered, "smoldot_known_entries", "smoldot_error"
+        "tampered proofs",
+        ("kind", "root", "nodes", "reads"),
+        check_tampered,
+        "smoldot_known_entries",
+        "smoldot_error",
     ),
 )

@@ -10,7 +10,16 @@ from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.xcm import schema
 from pubsub_emulator.xcm.errors import XcmDecodeError
 from pubsub_emulator.xcm.location import Location
-from pubsub_emulator.xcm.schema import Bytes4, Bytes8, Bytes16, Bytes32, CompactU32, CompactU128, Struct, Variants
+from pubsub_emulator.xcm.schema import (
+    Bytes4,
+    Bytes8,
+    Bytes16,
+    Bytes32,
+    CompactU32,
+    CompactU128,
+    Struct,
+    Variants,
+)
 
 MAX_ITEMS_IN_ASSETS: Final = 20
 
@@ -140,7 +149,9 @@ def sorted_assets(assets: Iterable[Asset]) -> tuple[Asset, ...]:
 
     Duplicates remain, and encoding refuses them.
     """
-    return tuple(sorted(assets, key=lambda asset: (asset.fun.INDEX, _rank(asset.id), _rank(asset.fun))))
+    return tuple(
+        sorted(assets, key=lambda asset: (asset.fun.INDEX, _rank(asset.id), _rank(asset.fun)))
+    )
 
 
 class WildFungibility(IntEnum):
@@ -165,7 +176,9 @@ class WildAsset(
     """A wildcard over holding."""
 
 
-class AssetFilter(Variants, unnamed={0: ("Definite", {"inner": Assets}), 1: ("Wild", {"inner": WildAsset})}):
+class AssetFilter(
+    Variants, unnamed={0: ("Definite", {"inner": Assets}), 1: ("Wild", {"inner": WildAsset})}
+):
     """Named assets or a wildcard."""
 
 

@@ -12,7 +12,12 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.xcm.instructions import Publish, SetTopic, Xcm
 from pubsub_emulator.xcm.location import Location, as_parachain, parachain
-from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported
+from pubsub_emulator.xcm.outcome import (
+    BadFormat,
+    ProcessMessageError,
+    StackLimitReached,
+    Unsupported,
+)
 
 Filter = Callable[[Location], bool]
 """A predicate on origins."""
@@ -30,7 +35,9 @@ class Properties:
 class Barrier(Protocol):
     """An object that decides whether a message may run."""
 
-    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
+    def should_execute(
+        self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
+    ) -> Refusal:
         """Return `None` if the message may run, else the reason for the refusal."""
         ...
 
@@ -73,7 +80,9 @@ class AllowPublishFrom:
     max_instructions: int
     tolerate_set_topic: bool = False
 
-    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
+    def should_execute(
+        self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
+    ) -> Refusal:
         """Return the reason why the message is not admitted, else `None`.
 
         The caller has already compared the weight with its limit.
@@ -106,7 +115,9 @@ class AllowUnpaidExecutionFrom:
 
     allowed: Filter
 
-    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
+    def should_execute(
+        self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
+    ) -> Refusal:
         """Return `Unsupported` if the filter does not accept the origin, else `None`."""
         del message, max_weight, properties
         return None if self.allowed(origin) else Unsupported()
@@ -121,7 +132,9 @@ class AnyOf:
     def __init__(self, *barriers: Barrier) -> None:
         self.barriers = barriers
 
-    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Refusal:
+    def should_execute(
+        self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
+    ) -> Refusal:
         """Return `None` if one of the barriers admits the message, else `Unsupported`."""
         for barrier in self.barriers:
             if barrier.should_execute(origin, message, max_weight, properties) is None:

@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.type_info import ArrayOf, CompactOf, Field, SequenceOf, TypeInfo, Variant, Variants
+from pubsub_emulator.primitives.type_info import (
+    ArrayOf,
+    CompactOf,
+    Field,
+    SequenceOf,
+    TypeInfo,
+    Variant,
+    Variants,
+)
 from pubsub_emulator.primitives.weights import weight_info
 from pubsub_emulator.xcm.assets import Asset
 from pubsub_emulator.xcm.instructions import XCM
@@ -29,7 +37,13 @@ _RUST: Final = {
     "InstructionError": f"{_V5}::traits::InstructionError",
     "Outcome": f"{_V5}::traits::Outcome",
 }
-_MODULES: Final = {"assets": "asset::", "location": "location::", "response": "", "instructions": "", "outcome": ""}
+_MODULES: Final = {
+    "assets": "asset::",
+    "location": "location::",
+    "response": "",
+    "instructions": "",
+    "outcome": "",
+}
 _XCM: Final = type_info.Named("Xcm")
 
 
@@ -90,7 +104,10 @@ def _sequence(item: AnyXcm, size: int | None) -> TypeInfo:
 
 
 def _fields(kind: Any) -> tuple[Field, ...]:
-    return tuple(Field(describe(codec), None if name == "inner" else name.rstrip("_")) for name, codec in kind.FIELDS)
+    return tuple(
+        Field(describe(codec), None if name == "inner" else name.rstrip("_"))
+        for name, codec in kind.FIELDS
+    )
 
 
 @lru_cache(maxsize=256)
@@ -101,7 +118,8 @@ def _declared(kind: Any) -> TypeInfo:
     return Variants(
         _path(kind),
         tuple(
-            Variant(variants[index].__name__.rstrip("_"), index, _fields(variants[index])) for index in sorted(variants)
+            Variant(variants[index].__name__.rstrip("_"), index, _fields(variants[index]))
+            for index in sorted(variants)
         ),
     )
 
@@ -113,7 +131,10 @@ def _junctions(junction: AnyXcm) -> TypeInfo:
 
 
 def _error() -> TypeInfo:
-    fields = {XcmErrorKind.Trap: (Field(type_info.U64),), XcmErrorKind.WeightLimitReached: (Field(weight_info),)}
+    fields = {
+        XcmErrorKind.Trap: (Field(type_info.U64),),
+        XcmErrorKind.WeightLimitReached: (Field(weight_info),),
+    }
     kinds = tuple(Variant(kind.name, kind, fields.get(kind, ())) for kind in XcmErrorKind)
     return Variants(type_info.path("xcm::v5::traits::Error"), kinds)
 
@@ -124,9 +145,13 @@ def type_names() -> dict[str, TypeInfo]:
 
     Versioned messages and locations are among them.
     """
-    message = type_info.wrapper(f"{_V5}::Xcm", SequenceOf(describe(XCM.shape.parts[0])), "Vec<Instruction>")
+    message = type_info.wrapper(
+        f"{_V5}::Xcm", SequenceOf(describe(XCM.shape.parts[0])), "Vec<Instruction>"
+    )
     return {
         "Xcm": message,
         "VersionedXcm": type_info.variants("xcm::VersionedXcm", ("V5", 5, _XCM)),
-        "VersionedLocation": type_info.variants("xcm::VersionedLocation", ("V5", 5, describe(Location.codec))),
+        "VersionedLocation": type_info.variants(
+            "xcm::VersionedLocation", ("V5", 5, describe(Location.codec))
+        ),
     }

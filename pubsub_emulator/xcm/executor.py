@@ -9,8 +9,9 @@ refunded. Then the error handler runs, if one is set. The appendix runs in any c
 an unused handler is refunded. Each list has its own indices. The outcome has the index of the last
 error within its own list, as in `xcm-executor`.
 
-Executed here: `Publish`, `ClearOrigin`, `DescendOrigin`, `ExpectOrigin`, `UnpaidExecution`, `SetTopic`, `ClearTopic`,
-`SetErrorHandler`, `SetAppendix`, `ClearError`, `Trap`. Everything else ends in `Unimplemented`.
+Executed here: `Publish`, `ClearOrigin`, `DescendOrigin`, `ExpectOrigin`, `UnpaidExecution`,
+`SetTopic`, `ClearTopic`, `SetErrorHandler`, `SetAppendix`, `ClearError`, `Trap`. Everything else
+ends in `Unimplemented`.
 """
 
 from contextlib import AbstractContextManager
@@ -25,7 +26,15 @@ from pubsub_emulator.xcm.barriers import Barrier, Properties, Refusal
 from pubsub_emulator.xcm.errors import PublishFailure
 from pubsub_emulator.xcm.instructions import Instruction, Publish, Xcm
 from pubsub_emulator.xcm.location import MAX_JUNCTIONS, Location, as_parachain
-from pubsub_emulator.xcm.outcome import Complete, Error, Incomplete, InstructionError, Outcome, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.outcome import (
+    Complete,
+    Error,
+    Incomplete,
+    InstructionError,
+    Outcome,
+    XcmError,
+    XcmErrorKind,
+)
 from pubsub_emulator.xcm.weigher import MAX_INDEX, FixedWeightBounds
 
 
@@ -83,7 +92,12 @@ class XcmExecutor:
         self.barrier = barrier
 
     def execute(
-        self, chain: ExecutingChain, origin: Location, message: Xcm, weight: Weight, message_id: bytes
+        self,
+        chain: ExecutingChain,
+        origin: Location,
+        message: Xcm,
+        weight: Weight,
+        message_id: bytes,
     ) -> Execution:
         """Run `message` from `origin` on `chain`; `weight` is the weigher's result.
 

@@ -15,8 +15,24 @@ from pubsub_emulator.xcm.assets import Asset, AssetFilter, Assets, AssetTransfer
 from pubsub_emulator.xcm.errors import XcmDecodeError
 from pubsub_emulator.xcm.location import InteriorLocation, Junction, Location, NetworkId
 from pubsub_emulator.xcm.outcome import WeightField
-from pubsub_emulator.xcm.response import Hints, IndexedError, MaybeErrorCode, QueryResponseInfo, Response, WeightLimit
-from pubsub_emulator.xcm.schema import U32, Bytes32, ByteVec, CompactU32, CompactU64, Variants, XcmReader, variant
+from pubsub_emulator.xcm.response import (
+    Hints,
+    IndexedError,
+    MaybeErrorCode,
+    QueryResponseInfo,
+    Response,
+    WeightLimit,
+)
+from pubsub_emulator.xcm.schema import (
+    U32,
+    Bytes32,
+    ByteVec,
+    CompactU32,
+    CompactU64,
+    Variants,
+    XcmReader,
+    variant,
+)
 
 PUBLISH_INDEX: Final = 52
 
@@ -44,7 +60,9 @@ def encode_instruction(instruction: "Instruction") -> bytes:
         return Instruction.codec.encode(instruction)
     key, value, ttl = instruction.key, instruction.value, instruction.ttl
     if len(key) != 32 or not 0 <= ttl <= U32_MAX:
-        raise ScaleError(f"Publish wants a key of 32 bytes and a u32 ttl, not {len(key)} bytes and {ttl}")
+        raise ScaleError(
+            f"Publish wants a key of 32 bytes and a u32 ttl, not {len(key)} bytes and {ttl}"
+        )
     return b"\x34" + key + encode_bytes(value) + ttl.to_bytes(4, "little")
 
 
@@ -98,7 +116,13 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
                 continue
             after = end + 4
             if after <= size:
-                out.append(Publish(data[pos + 1 : pos + 33], data[at:end], int.from_bytes(data[end:after], "little")))
+                out.append(
+                    Publish(
+                        data[pos + 1 : pos + 33],
+                        data[at:end],
+                        int.from_bytes(data[end:after], "little"),
+                    )
+                )
                 reader.pos = after
                 continue
         out.append(read_any(reader))
@@ -225,7 +249,12 @@ schema.declare(
         2: ("ReceiveTeleportedAsset", {"inner": Assets}),
         3: (
             "QueryResponse",
-            {"query_id": CompactU64, "response": Response, "max_weight": WeightField, "querier": Location | None},
+            {
+                "query_id": CompactU64,
+                "response": Response,
+                "max_weight": WeightField,
+                "querier": Location | None,
+            },
         ),
         4: ("TransferAsset", {"assets": Assets, "beneficiary": Location}),
         5: ("TransferReserveAsset", {"assets": Assets, "dest": Location, "xcm": Xcm}),
@@ -234,7 +263,10 @@ schema.declare(
             {"sender": CompactU32, "max_message_size": CompactU32, "max_capacity": CompactU32},
         ),
         8: ("HrmpChannelAccepted", {"recipient": CompactU32}),
-        9: ("HrmpChannelClosing", {"initiator": CompactU32, "sender": CompactU32, "recipient": CompactU32}),
+        9: (
+            "HrmpChannelClosing",
+            {"initiator": CompactU32, "sender": CompactU32, "recipient": CompactU32},
+        ),
         12: ("ReportError", {"inner": QueryResponseInfo}),
         13: ("DepositAsset", {"assets": AssetFilter, "beneficiary": Location}),
         14: ("DepositReserveAsset", {"assets": AssetFilter, "dest": Location, "xcm": Xcm}),

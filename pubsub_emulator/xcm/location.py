@@ -9,7 +9,17 @@ from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.xcm import schema
 from pubsub_emulator.xcm.errors import XcmDecodeError
-from pubsub_emulator.xcm.schema import U8, U64, Bytes4, Bytes20, Bytes32, CompactU32, CompactU64, CompactU128, Variants
+from pubsub_emulator.xcm.schema import (
+    U8,
+    U64,
+    Bytes4,
+    Bytes20,
+    Bytes32,
+    CompactU32,
+    CompactU64,
+    CompactU128,
+    Variants,
+)
 
 MAX_JUNCTIONS: Final = 8
 
@@ -104,7 +114,9 @@ class OnlyChild(Junction):
 def _encode_junctions(junctions: Sequence[Junction]) -> bytes:
     if len(junctions) > MAX_JUNCTIONS:
         raise ScaleError(f"at most {MAX_JUNCTIONS} junctions, not {len(junctions)}")
-    return bytes((len(junctions),)) + b"".join([Junction.codec.encode(junction) for junction in junctions])
+    return bytes((len(junctions),)) + b"".join(
+        [Junction.codec.encode(junction) for junction in junctions]
+    )
 
 
 def _read_junctions(plain: Reader) -> tuple[Junction, ...]:

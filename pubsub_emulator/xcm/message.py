@@ -9,8 +9,19 @@ from typing import Final
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
-from pubsub_emulator.xcm.instructions import XCM, Instruction, Xcm, encode_instructions, join_instructions
-from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH, XcmReader, read_to_end
+from pubsub_emulator.xcm.instructions import (
+    XCM,
+    Instruction,
+    Xcm,
+    encode_instructions,
+    join_instructions,
+)
+from pubsub_emulator.xcm.schema import (
+    MAX_INSTRUCTIONS_TO_DECODE,
+    MAX_XCM_DECODE_DEPTH,
+    XcmReader,
+    read_to_end,
+)
 
 VERSION: Final = 5
 _V5: Final = bytes((VERSION,))
@@ -60,7 +71,12 @@ def message_of(encoded: Iterable[bytes]) -> bytes:
     return _V5 + join_instructions(encoded)
 
 
-_INNER: Final = {kind: name for kind in Instruction.VARIANTS.values() for name, codec in kind.FIELDS if codec is XCM}
+_INNER: Final = {
+    kind: name
+    for kind in Instruction.VARIANTS.values()
+    for name, codec in kind.FIELDS
+    if codec is XCM
+}
 
 
 def nested(instruction: Instruction) -> Xcm | None:

@@ -14,9 +14,23 @@ from typing import Annotated, Final
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.weights import Weight, encode_weight, read_weight
-from pubsub_emulator.xcm.schema import SKIP, U8, Kind, Shape, Struct, Variants, XcmCodec, names, struct, uint, variant
+from pubsub_emulator.xcm.schema import (
+    SKIP,
+    U8,
+    Kind,
+    Shape,
+    Struct,
+    Variants,
+    XcmCodec,
+    names,
+    struct,
+    uint,
+    variant,
+)
 
-WEIGHT: Final[XcmCodec[Weight]] = XcmCodec("Weight", encode_weight, read_weight, Shape(Kind.STRUCT, type=Weight))
+WEIGHT: Final[XcmCodec[Weight]] = XcmCodec(
+    "Weight", encode_weight, read_weight, Shape(Kind.STRUCT, type=Weight)
+)
 """`Weight`: `Compact<u64>` ref_time (ps), `Compact<u64>` proof_size (bytes)."""
 
 WeightField = Annotated[Weight, WEIGHT]
@@ -88,7 +102,10 @@ def _encode_error(error: XcmError) -> bytes:
         return head + _U64.encode(error.detail)
     if error.kind is XcmErrorKind.WeightLimitReached and isinstance(error.detail, Weight):
         return head + encode_weight(error.detail)
-    if error.kind in (XcmErrorKind.Trap, XcmErrorKind.WeightLimitReached) or error.detail is not None:
+    if (
+        error.kind in (XcmErrorKind.Trap, XcmErrorKind.WeightLimitReached)
+        or error.detail is not None
+    ):
         raise ScaleError(f"{error.kind.name} does not go with {error.detail}")
     return head
 
@@ -102,7 +119,9 @@ def _read_error(reader: Reader) -> XcmError:
     return XcmError(kind)
 
 
-XCM_ERROR: Final[XcmCodec[XcmError]] = XcmCodec("Error", _encode_error, _read_error, Shape(Kind.STRUCT, type=XcmError))
+XCM_ERROR: Final[XcmCodec[XcmError]] = XcmCodec(
+    "Error", _encode_error, _read_error, Shape(Kind.STRUCT, type=XcmError)
+)
 
 XcmErrorField = Annotated[XcmError, XCM_ERROR]
 

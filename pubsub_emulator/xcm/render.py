@@ -69,7 +69,11 @@ def render(codec: AnyXcm, value: Any) -> Any:
         case Kind.SEQUENCE:
             return [render(shape.parts[0], item) for item in value]
         case Kind.JUNCTIONS:
-            return {f"x{len(value)}": [render(shape.parts[0], item) for item in value]} if value else {"here": None}
+            return (
+                {f"x{len(value)}": [render(shape.parts[0], item) for item in value]}
+                if value
+                else {"here": None}
+            )
         case Kind.TUPLE:
             return [render(part, item) for part, item in zip(shape.parts, value, strict=True)]
         case Kind.STRUCT:

@@ -6,7 +6,17 @@ from typing import Annotated, Final
 from pubsub_emulator.xcm import assets, schema
 from pubsub_emulator.xcm.location import Location
 from pubsub_emulator.xcm.outcome import XCM_ERROR, WeightField, XcmError
-from pubsub_emulator.xcm.schema import U32, ByteVec, CompactU32, CompactU64, Struct, Variants, sequence, struct, variant
+from pubsub_emulator.xcm.schema import (
+    U32,
+    ByteVec,
+    CompactU32,
+    CompactU64,
+    Struct,
+    Variants,
+    sequence,
+    struct,
+    variant,
+)
 
 MAX_DISPATCH_ERROR_LEN: Final = 128
 MAX_PALLET_NAME_LEN: Final = 48
@@ -18,13 +28,19 @@ MAX_ASSET_TRANSFER_FILTERS: Final = 6
 ErrorCode = Annotated[bytes, schema.byte_vec(MAX_DISPATCH_ERROR_LEN)]
 PalletName = Annotated[bytes, schema.byte_vec(MAX_PALLET_NAME_LEN)]
 
-IndexedError = Annotated[tuple[int, XcmError] | None, schema.optional(schema.pair(schema.uint(32), XCM_ERROR))]
+IndexedError = Annotated[
+    tuple[int, XcmError] | None, schema.optional(schema.pair(schema.uint(32), XCM_ERROR))
+]
 """`Option<(u32, Error)>`."""
 
 
 class MaybeErrorCode(
     Variants,
-    unnamed={0: ("Success", {}), 1: ("Error", {"inner": ErrorCode}), 2: ("TruncatedError", {"inner": ErrorCode})},
+    unnamed={
+        0: ("Success", {}),
+        1: ("Error", {"inner": ErrorCode}),
+        2: ("TruncatedError", {"inner": ErrorCode}),
+    },
 ):
     """The result of a dispatched call."""
 
@@ -48,7 +64,14 @@ class Response(
         1: ("Assets", {"inner": assets.Assets}),
         2: ("ExecutionResult", {"inner": IndexedError}),
         3: ("Version", {"inner": U32}),
-        4: ("PalletsInfo", {"inner": Annotated[tuple[PalletInfo, ...], sequence(PalletInfo.codec, MAX_PALLETS_INFO)]}),
+        4: (
+            "PalletsInfo",
+            {
+                "inner": Annotated[
+                    tuple[PalletInfo, ...], sequence(PalletInfo.codec, MAX_PALLETS_INFO)
+                ]
+            },
+        ),
         5: ("DispatchResult", {"inner": MaybeErrorCode}),
     },
 ):
@@ -105,5 +128,6 @@ class Hint(Variants, unnamed={0: ("AssetClaimer", {"location": Location})}):
 
 Hints = Annotated[tuple[Hint, ...], sequence(Hint.codec, MAX_HINTS)]
 AssetTransferFilters = Annotated[
-    tuple[assets.AssetTransferFilter, ...], sequence(assets.AssetTransferFilter.codec, MAX_ASSET_TRANSFER_FILTERS)
+    tuple[assets.AssetTransferFilter, ...],
+    sequence(assets.AssetTransferFilter.codec, MAX_ASSET_TRANSFER_FILTERS),
 ]

@@ -20,7 +20,18 @@ input that nests deeper or announces more elements than it can hold.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum, IntEnum, auto
-from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeVar, cast, dataclass_transform, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
@@ -114,7 +125,9 @@ class XcmReader(Reader):
         if limit is not None and count > limit:
             raise XcmDecodeError(f"{name} holds at most {limit} elements, not {count}", start)
         if count > self.remaining():
-            raise XcmDecodeError(f"{name} announces {count} elements, {self.remaining()} bytes are left", start)
+            raise XcmDecodeError(
+                f"{name} announces {count} elements, {self.remaining()} bytes are left", start
+            )
         return count
 
 
@@ -133,7 +146,9 @@ class XcmCodec(Codec[T]):
 
     __slots__ = ("shape",)
 
-    def __init__(self, name: str, encode: Callable[[T], bytes], read: Callable[[Reader], T], shape: Shape) -> None:
+    def __init__(
+        self, name: str, encode: Callable[[T], bytes], read: Callable[[Reader], T], shape: Shape
+    ) -> None:
         super().__init__(name, encode, read)
         self.shape = shape
 
@@ -214,9 +229,13 @@ def names(enum: type[E]) -> XcmCodec[E]:
         try:
             return enum(index)
         except ValueError:
-            raise XcmDecodeError(f"{enum.__name__} has no variant {index}", reader.pos - 1) from None
+            raise XcmDecodeError(
+                f"{enum.__name__} has no variant {index}", reader.pos - 1
+            ) from None
 
-    return XcmCodec(enum.__name__, lambda value: bytes((enum(value),)), read, Shape(Kind.NAMES, type=enum))
+    return XcmCodec(
+        enum.__name__, lambda value: bytes((enum(value),)), read, Shape(Kind.NAMES, type=enum)
+    )
 
 
 def optional(item: XcmCodec[T]) -> XcmCodec[T | None]:
@@ -354,7 +373,9 @@ def struct(cls: type[T]) -> type[T]:
     def read(reader: Reader) -> Any:
         return made(*[codec.read(reader) for _, codec in fields])
 
-    made.codec = XcmCodec(cls.__name__, _checked(cls.__name__, made, encode), read, Shape(Kind.STRUCT, type=made))
+    made.codec = XcmCodec(
+        cls.__name__, _checked(cls.__name__, made, encode), read, Shape(Kind.STRUCT, type=made)
+    )
     return cast("type[T]", made)
 
 
@@ -366,7 +387,9 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
         made: Any
         made, _ = _declare(cls)
         if index in made.VARIANTS:
-            raise DefensiveFailure(f"{cls.__name__}: discriminant {index} is taken by {made.VARIANTS[index].__name__}")
+            raise DefensiveFailure(
+                f"{cls.__name__}: discriminant {index} is taken by {made.VARIANTS[index].__name__}"
+            )
         made.INDEX = index
         made.VARIANTS[index] = made
         return cast("type[T]", made)
@@ -377,7 +400,9 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
 def declare(base: type[Variants], variants: Unnamed) -> None:
     """Declare variants of `base` that no code mentions by name and that may contain `base`."""
     for index, (name, fields) in variants.items():
-        variant(index)(type(name, (base,), {"__module__": base.__module__, "__annotations__": dict(fields)}))
+        variant(index)(
+            type(name, (base,), {"__module__": base.__module__, "__annotations__": dict(fields)})
+        )
 
 
 U8 = Annotated[int, uint(8)]

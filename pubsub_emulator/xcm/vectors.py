@@ -44,13 +44,17 @@ def _location(vector: Document) -> None:
 
 def _publish(vector: Document) -> None:
     data = unhex(vector["encoded"])
-    message = tuple(Publish(unhex(item["key"]), unhex(item["value"]), item["ttl"]) for item in vector["items"])
+    message = tuple(
+        Publish(unhex(item["key"]), unhex(item["value"]), item["ttl"]) for item in vector["items"]
+    )
     same("the message", encode(message), data)
     same("what is read", decode(data), message)
 
 
 def _entry(vector: Document) -> None:
-    entry = PublishedEntry(unhex(vector["value"]), vector["ttl"], RelayBlockNumber(vector["when_inserted"]))
+    entry = PublishedEntry(
+        unhex(vector["value"]), vector["ttl"], RelayBlockNumber(vector["when_inserted"])
+    )
     same("the entry", entry.encode(), unhex(vector["encoded"]))
 
 
@@ -74,5 +78,10 @@ def _lower(value: Any) -> Any:
 
 _FIELDS: Final = {"messages", "random_messages", "locations", "publish_instruction"}
 FORMATS: Final = (
-    Format("XCM v5 messages", lambda document: {*document} >= _FIELDS, cases, ("tables", "messages[].human")),
+    Format(
+        "XCM v5 messages",
+        lambda document: {*document} >= _FIELDS,
+        cases,
+        ("tables", "messages[].human"),
+    ),
 )

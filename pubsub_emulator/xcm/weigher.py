@@ -20,9 +20,21 @@ from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.xcm import outcome
 from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
-from pubsub_emulator.xcm.instructions import ExecuteWithOrigin, Instruction, Publish, SetAppendix, SetErrorHandler, Xcm
+from pubsub_emulator.xcm.instructions import (
+    ExecuteWithOrigin,
+    Instruction,
+    Publish,
+    SetAppendix,
+    SetErrorHandler,
+    Xcm,
+)
 from pubsub_emulator.xcm.message import decode
-from pubsub_emulator.xcm.outcome import InstructionError, ProcessMessageError, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.outcome import (
+    InstructionError,
+    ProcessMessageError,
+    XcmError,
+    XcmErrorKind,
+)
 from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE
 
 MAX_INDEX: Final = 255
@@ -47,7 +59,9 @@ class FixedWeightBounds:
     Instructions that a message may run here are counted. Messages for other chains weigh nothing.
     """
 
-    def __init__(self, weights: XcmWeights, max_instructions: int = MAX_INSTRUCTIONS_TO_DECODE) -> None:
+    def __init__(
+        self, weights: XcmWeights, max_instructions: int = MAX_INSTRUCTIONS_TO_DECODE
+    ) -> None:
         self.weights = weights
         self.max_instructions = max_instructions
         self._publish_time = weights.instruction.ref_time + weights.publish.ref_time
@@ -69,7 +83,9 @@ class FixedWeightBounds:
             ref_time += more_time
             proof_size += more_proof
             if left < 0:
-                return InstructionError(min(index, MAX_INDEX), XcmError(XcmErrorKind.ExceedsStackLimit))
+                return InstructionError(
+                    min(index, MAX_INDEX), XcmError(XcmErrorKind.ExceedsStackLimit)
+                )
             if ref_time > U64_MAX or proof_size > U64_MAX:
                 return InstructionError(min(index, MAX_INDEX), XcmError(XcmErrorKind.Overflow))
         return Weight(ref_time, proof_size)
@@ -91,8 +107,16 @@ class FixedWeightBounds:
         if isinstance(top, Publish):
             size = len(top.value)
             byte = self._publish_byte
-            return 1, self._publish_time + byte.ref_time * size, self._publish_proof + byte.proof_size * size
-        base, publish, per_byte = self.weights.instruction, self.weights.publish, self.weights.publish_byte
+            return (
+                1,
+                self._publish_time + byte.ref_time * size,
+                self._publish_proof + byte.proof_size * size,
+            )
+        base, publish, per_byte = (
+            self.weights.instruction,
+            self.weights.publish,
+            self.weights.publish_byte,
+        )
         count = ref_time = proof_size = 0
         waiting: list[Xcm] = [(top,)]
         while waiting and count <= left:

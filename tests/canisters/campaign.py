@@ -1,9 +1,10 @@
 """Stories with canisters: `python tests/canisters/campaign.py --cases 500`.
 
-`python examples/canisters/build.py --collect` builds them for long runs. Each is a drawn story (refusals, delays,
-deaths, pauses, upgrades). In its turn each role is played by a canister in Motoko: publisher, subscriber, broadcaster
-(two of four), orchestrator, then all of them; everybody else is emulated. They are upgraded amid it where the story
-upgrades. In the end each subscriber has had every event from its first on, once, and in order where nobody was away.
+`python examples/canisters/build.py --collect` builds them for long runs. Each is a drawn story
+(refusals, delays, deaths, pauses, upgrades). In its turn each role is played by a canister in
+Motoko: publisher, subscriber, broadcaster (two of four), orchestrator, then all of them; everybody
+else is emulated. They are upgraded amid it where the story upgrades. In the end each subscriber has
+had every event from its first on, once, and in order where nobody was away.
 """
 
 import argparse
@@ -40,7 +41,9 @@ TRIES = 24
 
 
 def built(role: str, first: Principal) -> WasmCanister:
-    """A canister that was built, installed with the orchestrator; an orchestrator, with its first broadcaster."""
+    """A canister that was built, installed with the orchestrator; an orchestrator, with its first
+    broadcaster.
+    """
     folder = COLLECTED if COLLECTED.is_dir() else BUILT
     return WasmCanister((folder / f"{role}.wasm").read_bytes(), WHO.encode(first))
 
@@ -71,28 +74,39 @@ class Play:
             partial(Witness, *there, publications={}, subscriptions={PRICE: {}}),
         )
         self.publisher, self.subscriber = (
-            self._created(self.network, subnet, role, self.system.orchestrator)
-            if role in cast
-            else self.network.create(subnet, made())
+            (
+                self._created(self.network, subnet, role, self.system.orchestrator)
+                if role in cast
+                else self.network.create(subnet, made())
+            )
             for subnet, (role, made) in enumerate(zip(ROLES, makers, strict=False))
         )
 
-    def _created(self, network: CanisterNetwork, subnet: int, role: str, first: Principal) -> Principal:
+    def _created(
+        self, network: CanisterNetwork, subnet: int, role: str, first: Principal
+    ) -> Principal:
         who = network.create(subnet, built(role, first), controllers=(ANONYMOUS,))
         self.modules[who] = role
         return who
 
     def _deployed(self, network: CanisterNetwork, settings: Settings) -> PubSub:
-        """An orchestrator, and two broadcasters on each subnet, of which the first may be a module."""
+        """An orchestrator, and two broadcasters on each subnet, of which the first may be a
+        module.
+        """
         me = network.next_id(0)
         if "Orchestrator" in self.cast:
             self._created(network, 0, "Orchestrator", me)
             system = Deployment(network, "orchestrator", me, settings, modules=self.modules)
         else:
             made = deploy(network, broadcasters=(), settings=settings)
-            system = Deployment(network, made.kind, made.orchestrator, settings, modules=self.modules)
+            system = Deployment(
+                network, made.kind, made.orchestrator, settings, modules=self.modules
+            )
         for subnet in (0, 1, 0, 1):
-            who, alone = network.next_id(subnet), "Broadcaster" in self.cast and len(network.running()) < 3
+            who, alone = (
+                network.next_id(subnet),
+                "Broadcaster" in self.cast and len(network.running()) < 3,
+            )
             if "Orchestrator" in self.cast:
                 network.submit(ANONYMOUS, me, "add_broadcaster", WHO.encode(who))
             else:
@@ -107,7 +121,10 @@ class Play:
         return system
 
     def tell(self) -> int:
-        """Tell the story. Returns the number of events that the subscriber handled. Raises `Surprise`."""
+        """Tell the story.
+
+        Returns the number of events that the subscriber handled. Raises `Surprise`.
+        """
         self.network.step(WARM_UP)
         finish(self.story, self._each_round)
         for _ in range(TRIES):  # an event after all others shows what is missing
@@ -115,7 +132,9 @@ class Play:
             for _ in range(50):
                 step(self.story)
             had, last = self._had(), self._last()
-            ordered = had if self.plan.calm else sorted(had)  # what comes at another exit may overtake
+            ordered = (
+                had if self.plan.calm else sorted(had)
+            )  # what comes at another exit may overtake
             if had and not self.story.upgrading and ordered == list(range(ordered[0], last + 1)):
                 return len(had)
         raise Surprise(f"the subscriber had {had[:3]} … {had[-3:]} ({len(had)}) of {last}")
@@ -135,13 +154,19 @@ class Play:
 
     def _last(self) -> int:
         if self.publisher in self.modules:
-            return int(NAT.decode(self.network.query(ANONYMOUS, self.publisher, "published", NOTHING).data)[0])
+            return int(
+                NAT.decode(
+                    self.network.query(ANONYMOUS, self.publisher, "published", NOTHING).data
+                )[0]
+            )
         publisher = self.system.app(self.publisher).publisher
         return 0 if publisher is None else publisher.published(PRICE)
 
     def _had(self) -> list[int]:
         if self.subscriber in self.modules:
-            return list(IDS.decode(self.network.query(ANONYMOUS, self.subscriber, "ids", NOTHING).data)[0])
+            return list(
+                IDS.decode(self.network.query(ANONYMOUS, self.subscriber, "ids", NOTHING).data)[0]
+            )
         return [number for _, number in self.system.app(self.subscriber).data]
 
 
@@ -160,7 +185,9 @@ def main() -> int:
             surprises += 1
             sys.stdout.write(f"story {number} ({', '.join(cast)}): {surprise}\n")
         if number % 10 == 9:
-            sys.stdout.write(f"up to story {number}: {events:,} events handled, {surprises} surprises\n")
+            sys.stdout.write(
+                f"up to story {number}: {events:,} events handled, {surprises} surprises\n"
+            )
             sys.stdout.flush()
     sys.stdout.write(f"{given.cases} stories, {events:,} events handled, {surprises} surprises\n")
     return 1 if surprises else 0

@@ -20,8 +20,13 @@ def main() -> int:
         return 1
     if AGENT.exists():
         return 0
-    words = ([sys.executable, "-m", "venv", AGENT.parents[1]], [AGENT, "-m", "pip", "install", "--quiet", *PYTHON])
-    return next((1 for each in words if subprocess.run(list(map(str, each)), check=False).returncode), 0)
+    words = (
+        [sys.executable, "-m", "venv", AGENT.parents[1]],
+        [AGENT, "-m", "pip", "install", "--quiet", *PYTHON],
+    )
+    return next(
+        (1 for each in words if subprocess.run(list(map(str, each)), check=False).returncode), 0
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The examples beside emulated roles: they publish, subscribe, replay, and survive upgrades and traps."""
+"""The examples beside emulated roles: they publish, subscribe, replay, and survive upgrades and
+traps.
+"""
 
 import os
 import sys
@@ -21,9 +23,12 @@ from campaign import BUILT, IDS, NAT, ROLES, Play, built  # a program beside thi
 
 NAMESPACE = "org.example.price"
 RUST = pytest.mark.skipif(
-    not (BUILT / "RustSubscriber.wasm").exists() and not os.environ.get("CI"), reason="it was not built"
+    not (BUILT / "RustSubscriber.wasm").exists() and not os.environ.get("CI"),
+    reason="it was not built",
 )
-SUBSCRIBERS = pytest.mark.parametrize("name", ["Subscriber", pytest.param("RustSubscriber", marks=RUST)])
+SUBSCRIBERS = pytest.mark.parametrize(
+    "name", ["Subscriber", pytest.param("RustSubscriber", marks=RUST)]
+)
 
 
 class World:
@@ -58,7 +63,9 @@ class World:
         far = [
             each.receiver
             for each in self.recorder.happenings
-            if each.kind == "send" and each.method == "icrc72_confirm_notifications" and each.sender == self.subscriber
+            if each.kind == "send"
+            and each.method == "icrc72_confirm_notifications"
+            and each.sender == self.subscriber
         ]
         exit_ = next(each for each in reversed(far) if each in self.system.broadcasters)
         self.network.stop(self.subscriber)
@@ -104,10 +111,15 @@ def test_a_trap_changes_nothing(name: str) -> None:
     world.publish(3)
     world.network.step(20)
     before = world.network.canister(world.subscriber).state_bytes()
-    ticket = world.network.submit(ANONYMOUS, world.subscriber, "icrc72_handle_notification", b"no Candid")
+    ticket = world.network.submit(
+        ANONYMOUS, world.subscriber, "icrc72_handle_notification", b"no Candid"
+    )
     world.network.step(5)
     assert ticket.answer is not None
-    assert (ticket.answer.code, world.network.canister(world.subscriber).state_bytes()) == (CANISTER_ERROR, before)
+    assert (ticket.answer.code, world.network.canister(world.subscriber).state_bytes()) == (
+        CANISTER_ERROR,
+        before,
+    )
     world.publish(3)
     world.network.step(60)
     assert world.had() == list(range(1, 7))
@@ -134,9 +146,13 @@ def test_an_emulated_subscriber_and_an_emulated_publisher_understand_them() -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "tries"), [("Broadcaster", try_broadcaster), ("Orchestrator", try_orchestrator)], ids=str
+    ("name", "tries"),
+    [("Broadcaster", try_broadcaster), ("Orchestrator", try_orchestrator)],
+    ids=str,
 )
-def test_a_broadcaster_and_an_orchestrator_break_no_rule(name: str, tries: Callable[..., Trial]) -> None:
+def test_a_broadcaster_and_an_orchestrator_break_no_rule(
+    name: str, tries: Callable[..., Trial]
+) -> None:
     trial = tries(Candidate(lambda who: built(name, who)), b"motoko", 10)
     assert [each for each in trial.book.verdicts if not each.holds] == []
     assert all(each.shown for each in trial.book.verdicts)

@@ -29,14 +29,18 @@ def _commands(text: str) -> list[str]:
 
 
 def test_ci_runs_the_readmes_own_test_command_last() -> None:
-    readme = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    readme = re.search(
+        r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert readme is not None
     assert _commands(readme.group(1)) == ["python3 dev.py demo", "python3 dev.py test"]
     assert _commands((ROOT / ".ci/run").read_text(encoding="utf-8"))[-1] == "python3 dev.py test"
 
 
 @pytest.mark.parametrize("failing", ["", "lint", "docs", "clients", "interop", "test"])
-def test_ci_runs_every_job_and_the_tests_only_after_all_others_passed(failing: str, tmp_path: Path) -> None:
+def test_ci_runs_every_job_and_the_tests_only_after_all_others_passed(
+    failing: str, tmp_path: Path
+) -> None:
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
     job = "import sys; print('ran', sys.argv[1], flush=True); sys.exit(3 * (sys.argv[1] == %r))"
@@ -45,11 +49,21 @@ def test_ci_runs_every_job_and_the_tests_only_after_all_others_passed(failing: s
     ran = [line.rpartition("ran ")[2] for line in done.stdout.splitlines()]
     assert done.returncode == (3 if failing else 0)
     lanes = ["setup", "lint", "compiled", "canisters", "docs", "interop", "clients", "worlds"]
-    after = {"lint": ["compiled", "canisters"], "docs": ["interop"], "clients": ["worlds"]}.get(failing, [])
-    assert sorted(ran) == sorted([job for job in lanes if job not in after] + ["test"] * (failing in {"", "test"}))
+    after = {"lint": ["compiled", "canisters"], "docs": ["interop"], "clients": ["worlds"]}.get(
+        failing, []
+    )
+    assert sorted(ran) == sorted(
+        [job for job in lanes if job not in after] + ["test"] * (failing in {"", "test"})
+    )
     assert ran[0] == "setup"
     assert ran[-1] == "test" or failing not in {"", "test"}
-    assert {*lanes, "test"} == {*environment.GROUPS} - {"demo", "pubsub", "mutation", "versions", "ci"}
+    assert {*lanes, "test"} == {*environment.GROUPS} - {
+        "demo",
+        "pubsub",
+        "mutation",
+        "versions",
+        "ci",
+    }
 
 
 WAITS = """
@@ -82,7 +96,9 @@ def test_dependency_groups_are_opened_with_what_they_include() -> None:
     assert environment.requirements(project, ("b",)) == ["y", "x"]
 
 
-def test_the_setup_is_done_again_when_pyproject_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setup_is_done_again_when_pyproject_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(environment, "ROOT", tmp_path)
     (tmp_path / "pyproject.toml").write_text("one")
     first = environment.stamp()
@@ -95,7 +111,9 @@ def test_the_setup_is_done_again_when_pyproject_changes(tmp_path: Path, monkeypa
 
 @pytest.fixture
 def pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The project's file in a folder of its own, and what pip is asked for instead of running it."""
+    """The project's file in a folder of its own, and what pip is asked for instead of running
+    it.
+    """
     asked: list[list[str]] = []
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     (tmp_path / "constraints.txt").write_bytes((ROOT / "constraints.txt").read_bytes())
@@ -104,11 +122,15 @@ def pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(environment, "PYTHON", Path(sys.executable))
     monkeypatch.setattr(environment, "java_is_here", lambda: True)
     monkeypatch.setattr(environment, "displaced", lambda: None)
-    monkeypatch.setattr(environment, "run_pip", lambda command: asked.append([str(word) for word in command]))
+    monkeypatch.setattr(
+        environment, "run_pip", lambda command: asked.append([str(word) for word in command])
+    )
     return asked
 
 
-def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(pips: list[list[str]]) -> None:
+def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(
+    pips: list[list[str]],
+) -> None:
     for job in ("demo", "demo", "lint", "lint", "demo"):
         environment.set_up(job, [])
     first, second = (" ".join(asked) for asked in pips)
@@ -119,7 +141,9 @@ def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(pips:
     assert "playwright" not in second
 
 
-@pytest.mark.parametrize("asked", [["--engine", "spark"], ["--engine=spark"], ["--master", "local[2]"]])
+@pytest.mark.parametrize(
+    "asked", [["--engine", "spark"], ["--engine=spark"], ["--master", "local[2]"]]
+)
 def test_spark_is_installed_when_a_command_first_names_it_and_no_java_beside_another(
     asked: list[str], pips: list[list[str]]
 ) -> None:
@@ -145,10 +169,16 @@ def test_tests_of_the_core_set_up_the_core_and_every_other_run_all(pips: list[li
     assert len(pips) == 2
 
 
-@pytest.mark.parametrize(("job", "words"), [("compiled", "no C compiler here"), ("interop", "no cargo here")])
+@pytest.mark.parametrize(
+    ("job", "words"), [("compiled", "no C compiler here"), ("interop", "no cargo here")]
+)
 @pytest.mark.parametrize("where", ["", "true"], ids=["at a desk", "in CI"])
 def test_a_job_whose_tool_is_missing_says_so_and_fails_only_in_ci(
-    job: str, words: str, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    job: str,
+    words: str,
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CI", where)
@@ -162,9 +192,14 @@ _PRINT_SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
 def test_a_copy_of_the_project_in_the_environment_is_noticed_and_replaced(
-    pips: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    pips: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`pip install .` in `.venv` puts a copy there, which programs would run instead of the checkout."""
+    """`pip install .` in `.venv` puts a copy there, which programs would run instead of the
+    checkout.
+    """
     venv.create(tmp_path / "venv")
     own = tmp_path / "venv" / PYTHON.relative_to(VENV)
     site = Path(subprocess.check_output([own, "-c", _PRINT_SITE], text=True).strip())
@@ -201,9 +236,10 @@ def test_pips_work_is_told_and_its_failure_is_one_line(
 ) -> None:
     monkeypatch.setattr(environment, "VENV", tmp_path)
     told = (
-        "Collecting pyspark\n  Downloading https://index.example/pyspark-4.tar.gz (434.2 MB)\n"
-        "  Downloading click-8.whl (98 kB)\nBuilding wheels for collected packages: pyspark\n"
-        "  Building wheel for pyspark (setup.py): started\nInstalling collected packages: py4j, pyspark\n"
+        "Collecting pyspark\n  Downloading https://index.example/pyspark-4.tar.gz (434.2 MB)\n "
+        " Downloading click-8.whl (98 kB)\nBuilding wheels for collected packages: pyspark\n "
+        " Building wheel for pyspark (setup.py): started\nInstalling collected packages: py4j,"
+        " pyspark\n"
     )
     environment.run_pip([sys.executable, "-c", f"print({told!r}, end='')"])
     assert capsys.readouterr().err.splitlines() == [
@@ -212,15 +248,25 @@ def test_pips_work_is_told_and_its_failure_is_one_line(
         "dev.py:   installing 2 packages",
     ]
     with pytest.raises(SetupError, match="pip failed: ERROR: no such version"):
-        environment.run_pip([sys.executable, "-c", "print('ERROR: no such version'); raise SystemExit(1)"])
+        environment.run_pip(
+            [sys.executable, "-c", "print('ERROR: no such version'); raise SystemExit(1)"]
+        )
     assert (tmp_path / "pip.log").read_text() == "ERROR: no such version\n"
     with pytest.raises(SetupError, match=r"^no package index answers; [^\n]*$"):
-        environment.run_pip([sys.executable, "-c", "print('connection broken'); raise SystemExit(1)"])
-    assert capsys.readouterr().err == "dev.py:   the package index does not answer; pip tries again\n"
+        environment.run_pip(
+            [sys.executable, "-c", "print('connection broken'); raise SystemExit(1)"]
+        )
+    assert (
+        capsys.readouterr().err == "dev.py:   the package index does not answer; pip tries again\n"
+    )
 
 
 def test_the_constraints_name_one_version_of_each_package_that_is_asked_for() -> None:
-    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
+    pins = [
+        line
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
     names = [re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower() for pin in pins]
     assert names == sorted(set(names))
     assert all("==" in pin for pin in pins)
@@ -238,10 +284,16 @@ def test_the_constraints_name_one_version_of_each_package_that_is_asked_for() ->
 
 
 def test_every_pinned_version_can_be_installed_on_the_oldest_python_that_is_claimed() -> None:
-    """A distribution's Python, such as 3.11.2, may be older than the last release of its minor version."""
+    """A distribution's Python, such as 3.11.2, may be older than the last release of its minor
+    version.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     oldest = project["requires-python"].removeprefix(">=") + ".0"
-    pins = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
+    pins = [
+        line.partition("==")[0]
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    ]
     refusing: list[str] = []
     for name in pins:
         try:
@@ -254,8 +306,14 @@ def test_every_pinned_version_can_be_installed_on_the_oldest_python_that_is_clai
 
 
 def _reached(wanted: list[str]) -> tuple[set[str], set[str]]:
-    """The packages that `wanted` needs on any system, by the metadata of what is installed, and which are absent."""
-    queue, asked, absent = [Requirement(each) for each in wanted], set[tuple[str, frozenset[str]]](), set[str]()
+    """The packages that `wanted` needs on any system, by the metadata of what is installed, and
+    which are absent.
+    """
+    queue, asked, absent = (
+        [Requirement(each) for each in wanted],
+        set[tuple[str, frozenset[str]]](),
+        set[str](),
+    )
     while queue:
         requirement = queue.pop()
         name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
@@ -280,19 +338,34 @@ def _reached(wanted: list[str]) -> tuple[set[str], set[str]]:
 def test_the_first_lines_are_readable_for_every_python() -> None:
     """Python 2 stops at a syntax that it does not know, before it can refuse in one line."""
     source = (ROOT / "dev.py").read_text(encoding="ascii")
-    unknown = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.FunctionDef, ast.AsyncFunctionDef, ast.Match)
+    unknown = (
+        ast.JoinedStr,
+        ast.AnnAssign,
+        ast.NamedExpr,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.Match,
+    )
     assert not [node for node in ast.walk(ast.parse(source)) if isinstance(node, unknown)]
 
 
 def test_a_python_without_venv_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None if name == "venv" else name)
+    monkeypatch.setattr(
+        environment.importlib.util, "find_spec", lambda name: None if name == "venv" else name
+    )
     monkeypatch.setattr(environment, "VENV", Path("nowhere"))
-    with pytest.raises(SetupError, match="lacks the module venv: on Debian and Ubuntu run `apt install python3-venv`"):
+    with pytest.raises(
+        SetupError,
+        match="lacks the module venv: on Debian and Ubuntu run `apt install python3-venv`",
+    ):
         environment.make_venv()
 
 
 def test_an_older_python_is_told_in_one_line() -> None:
-    script = f"import sys, runpy; sys.version_info = (3, 10, 4); runpy.run_path({str(ROOT / 'dev.py')!r})"
+    script = (
+        "import sys, runpy; sys.version_info = (3, 10, 4);"
+        f" runpy.run_path({str(ROOT / 'dev.py')!r})"
+    )
     done = python("-c", script)
     assert done.returncode == 1
     assert re.fullmatch(r"dev\.py: Python 3\.11 or newer is needed; this is [^\n]*\n", done.stderr)
@@ -335,21 +408,27 @@ def test_pubsub_runs_in_the_callers_folder_with_all_its_arguments(
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_is_left_to_the_tool_which_is_waited_for(tmp_path: Path, how: signal.Signals) -> None:
+def test_an_interruption_is_left_to_the_tool_which_is_waited_for(
+    tmp_path: Path, how: signal.Signals
+) -> None:
     """A terminal's Ctrl-C reaches both; a request to end reaches one and is passed on."""
     child = (
-        "import signal, sys, time\n"
-        "signal.signal(signal.SIGTERM, signal.default_int_handler)\n"
-        "try:\n    print('ready', flush=True)\n    time.sleep(60)\n"
-        "except KeyboardInterrupt:\n    time.sleep(0.6)\n    open('put-in-order', 'w').close()\n    sys.exit(130)\n"
+        "import signal, sys, time\nsignal.signal(signal.SIGTERM,"
+        " signal.default_int_handler)\ntry:\n    print('ready', flush=True)\n   "
+        " time.sleep(60)\nexcept KeyboardInterrupt:\n    time.sleep(0.6)\n    open('put-in-order',"
+        " 'w').close()\n    sys.exit(130)\n"
     )
     script = (
-        f"import pathlib, shutil, sys; sys.path.insert(0, {str(ROOT)!r}); from development import jobs\n"
-        "shutil.which = lambda name, path: sys.executable\n"
-        f"sys.exit(jobs.tool('python', '-c', {child!r}, folder=pathlib.Path.cwd()))"
+        f"import pathlib, shutil, sys; sys.path.insert(0, {str(ROOT)!r}); from development import"
+        " jobs\nshutil.which = lambda name, path: sys.executable\nsys.exit(jobs.tool('python',"
+        f" '-c', {child!r}, folder=pathlib.Path.cwd()))"
     )
     running = subprocess.Popen(
-        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert running.stdout is not None
     assert running.stdout.readline() == "ready\n"

@@ -1,4 +1,6 @@
-"""`pubsub audit` by its options: what fails it, what it trusts, how it follows a growing history (AU-7, AU-10)."""
+"""`pubsub audit` by its options: what fails it, what it trusts, how it follows a growing history
+(AU-7, AU-10).
+"""
 
 import json
 import re
@@ -30,8 +32,12 @@ def cheated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_history(tmp_path_factory.mktemp("cheated") / "history", 6, cheats={3: drop_a_node})
 
 
-@pytest.mark.parametrize(("severity", "code"), [("info", 1), ("warning", 1), ("error", 0), ("never", 0)])
-def test_the_least_severity_that_fails_is_chosen(cheated: Path, tmp_path: Path, severity: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("severity", "code"), [("info", 1), ("warning", 1), ("error", 0), ("never", 0)]
+)
+def test_the_least_severity_that_fails_is_chosen(
+    cheated: Path, tmp_path: Path, severity: str, code: int
+) -> None:
     assert _run(cheated, "--out", tmp_path / "out", "--fail-on", severity).exit_code == code
 
 
@@ -42,7 +48,9 @@ def test_a_severity_that_there_is_not_is_a_usage_error(cheated: Path, tmp_path: 
 
 
 def test_a_start_in_the_middle_is_trusted_by_its_hash(tmp_path: Path) -> None:
-    """AU-1: all is judged, and a chain is not verified whose start nobody vouches for; the others stand at genesis."""
+    """AU-1: all is judged, and a chain is not verified whose start nobody vouches for; the others
+    stand at genesis.
+    """
     network = small_network()
     network.step(5)
     start = network.parachain(SUBSCRIBER).header.hash().hex()
@@ -79,12 +87,16 @@ def test_the_document_for_scripts_says_what_was_done(cheated: Path, tmp_path: Pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signal to one process")
 def test_a_growing_history_is_followed_until_interrupted(tmp_path: Path) -> None:
-    """Each segment is judged once, as it lands; an interrupt ends it in order: exit code and digest are those of a
-    whole run."""
+    """Each segment is judged once, as it lands; an interrupt ends it in order: exit code and digest
+    are those of a whole run.
+    """
     history, out = tmp_path / "history", tmp_path / "out"
     history.mkdir()
     following = subprocess.Popen(
-        [*(sys.executable, "-m", "pubsub_emulator.cli.main", "audit", history, "--out", out), *FOLLOW],
+        [
+            *(sys.executable, "-m", "pubsub_emulator.cli.main", "audit", history, "--out", out),
+            *FOLLOW,
+        ],
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -101,7 +113,9 @@ def test_a_growing_history_is_followed_until_interrupted(tmp_path: Path) -> None
             said += line
             if turn := re.search(r"(\d+) units judged", line):
                 judged += int(turn[1])
-                units = json.loads((out / REPORT).read_bytes())["units"]  # it is there before a turn is told
+                units = json.loads((out / REPORT).read_bytes())[
+                    "units"
+                ]  # it is there before a turn is told
                 if units["judged"] + units["skipped"] == 5:
                     break
         following.send_signal(signal.SIGINT)
@@ -119,7 +133,19 @@ def test_a_growing_history_is_followed_until_interrupted(tmp_path: Path) -> None
 FOLLOW = ("--engine", "python", "--follow", "--json")
 
 
-SIMULATE = ("simulate", "--networks", 2, "--blocks", 30, "--seed", "cli", "--cheat-rate", 0.2, "--engine", "python")
+SIMULATE = (
+    "simulate",
+    "--networks",
+    2,
+    "--blocks",
+    30,
+    "--seed",
+    "cli",
+    "--cheat-rate",
+    0.2,
+    "--engine",
+    "python",
+)
 
 
 def test_a_simulation_is_made_audited_and_scored(
@@ -144,8 +170,14 @@ def test_a_simulation_is_made_audited_and_scored(
     assert typed(monkeypatch, *SIMULATE, "--out", honest, "--cheat-rate", 0) == 0
     assert typed(monkeypatch, "audit", honest, "--out", judged, "--engine", "python") == 0
     capsys.readouterr()
-    assert typed(monkeypatch, "score", history, judged, "--json") == 1, "an audit that missed something is a finding"
+    assert typed(monkeypatch, "score", history, judged, "--json") == 1, (
+        "an audit that missed something is a finding"
+    )
     told = json.loads(capsys.readouterr().out)
-    assert (told["recall"], told["precision"], told["missed"]) == (0.0, 1.0, sum(told["planted"].values()))
+    assert (told["recall"], told["precision"], told["missed"]) == (
+        0.0,
+        1.0,
+        sum(told["planted"].values()),
+    )
     assert typed(monkeypatch, "score", history, judged) == 1
     assert "planted, not found: " in capsys.readouterr().out

@@ -13,7 +13,12 @@ from pubsub_emulator.cli.commands.experiment import plot
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.laboratory.experiments import presets as questions
-from pubsub_emulator.laboratory.experiments.experiment import UnknownParameter, Workload, measure, with_field
+from pubsub_emulator.laboratory.experiments.experiment import (
+    UnknownParameter,
+    Workload,
+    measure,
+    with_field,
+)
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
@@ -49,7 +54,9 @@ def test_a_sweep_leaves_a_table_twice_and_a_plot_twice(tmp_path: Path) -> None:
 
 
 def test_the_picture_of_a_figure_is_the_same_each_time(tmp_path: Path) -> None:
-    rows = tuple({"x": x, "y": 2 * x, "s": s, "f": f} for x in (1, 10) for s in ("a", "b") for f in (1, 2))
+    rows = tuple(
+        {"x": x, "y": 2 * x, "s": s, "f": f} for x in (1, 10) for s in ("a", "b") for f in (1, 2)
+    )
     figure = Figure("figure", "A figure", rows, "x", "y", "s", "f", log_x=True, rule=7)
     texts = []
     for _ in range(2):
@@ -84,7 +91,10 @@ def test_without_the_plot_extra_the_tables_are_there_and_a_line_says_what_is_mis
         (("--sweep", "keys=1", "--cache", "best"), "not a list of cache policies"),
         (("--sweep", "keys=1", "--y", "pow"), "no figure 'pow'"),
         (("--sweep", "keys=1", "--set", "keys=2"), "keys is given in both --sweep and --set"),
-        (("--sweep", "keys=1", "--set", "spread=2", "--set", "spread=3"), "spread is given 2 times in --set"),
+        (
+            ("--sweep", "keys=1", "--set", "spread=2", "--set", "spread=3"),
+            "spread is given 2 times in --set",
+        ),
         (("--sweep", "update_rate=100000"), "update_rate is a share from 0 to 1"),
         (("--sweep", "update_rate=-0.1"), "update_rate is a share from 0 to 1"),
         (("--sweep", "keys=1", "--set", "active_rate=often"), "active_rate is a share from 0 to 1"),
@@ -114,7 +124,9 @@ def test_the_presets_are_the_questions_and_each_writes_what_it_found(
     help_text = run("--help").stdout
     assert all(name in help_text for name in QUESTIONS)
     monkeypatch.setattr(questions, "QUESTIONS", dict.fromkeys(QUESTIONS, answer))
-    monkeypatch.setattr("pubsub_emulator.cli.commands.experiment.run.QUESTIONS", questions.QUESTIONS)
+    monkeypatch.setattr(
+        "pubsub_emulator.cli.commands.experiment.run.QUESTIONS", questions.QUESTIONS
+    )
     result = run("--preset", "attacker", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "An answer" in result.stdout
@@ -130,9 +142,14 @@ def test_ps_69_slots_cost_no_more_than_no_cache_at_all(shape: str, rate: int) ->
         Workload(keys=70, key_shape=shape, update_rate=rate, spread=3),
         Workload(publishers=20, keys=2, key_shape=shape, update_rate=rate, spread=3),
         Workload(publishers=20, keys=7, key_shape=shape, update_rate=rate, spread=3),
-        Workload(keys=20, others=200, update_rate=0, other_update_rate=rate, key_shape=shape, spread=3),
+        Workload(
+            keys=20, others=200, update_rate=0, other_update_rate=rate, key_shape=shape, spread=3
+        ),
     ):
-        none, slots = (measure(replace(workload, cache=policy)) for policy in (CachePolicy.NONE, CachePolicy.SLOTS))
+        none, slots = (
+            measure(replace(workload, cache=policy))
+            for policy in (CachePolicy.NONE, CachePolicy.SLOTS)
+        )
         assert slots.pov <= none.pov, workload
 
 
@@ -140,7 +157,14 @@ def test_ps_70_a_sweep_delivers_everything_and_counts_from_the_block_of_the_publ
     found = measure(Workload(keys=30, update_rate=1_000_000, spread=3))
     assert (found.latency_median, found.latency_max, found.undelivered, found.stops) == (1, 1, 0, 0)
     tight = measure(
-        Workload(publishers=2, keys=300, value_size=2000, update_rate=1_000_000, message_bytes=8_800_000, spread=2)
+        Workload(
+            publishers=2,
+            keys=300,
+            value_size=2000,
+            update_rate=1_000_000,
+            message_bytes=8_800_000,
+            spread=2,
+        )
     )
     assert tight.stops > 0
     assert tight.latency_max > 1
@@ -159,5 +183,8 @@ def test_a_field_of_a_workload_takes_text_as_a_person_writes_it() -> None:
 
 
 def test_help_loads_no_plotting_library() -> None:
-    code = "import sys; import pubsub_emulator.cli.commands.experiment.run; sys.exit('altair' in sys.modules)"
+    code = (
+        "import sys; import pubsub_emulator.cli.commands.experiment.run; sys.exit('altair' in"
+        " sys.modules)"
+    )
     assert python("-c", code).returncode == 0

@@ -15,8 +15,12 @@ def run(*args: object) -> Result:
     return CliRunner().invoke(pubsub, [str(arg) for arg in args])
 
 
-def test_ps_81_fuzz_shows_strategies_and_verdicts_and_ends_well_without_surprises(tmp_path: Path) -> None:
-    result = run("fuzz", "--cases", 40, "--seed", 3, "--strategy", "omit-node", "--out", tmp_path / "none")
+def test_ps_81_fuzz_shows_strategies_and_verdicts_and_ends_well_without_surprises(
+    tmp_path: Path,
+) -> None:
+    result = run(
+        "fuzz", "--cases", 40, "--seed", 3, "--strategy", "omit-node", "--out", tmp_path / "none"
+    )
     assert result.exit_code == 0, result.output
     assert "omit-node" in result.stdout
     assert "OmittedBelowBudget" in result.stdout

@@ -21,12 +21,18 @@ BASH = shutil.which("bash") or "bash"
 CASE = str(ROOT / "pubsub_emulator/laboratory/corpus/add-cached-node.json")
 
 
-def _code(monkeypatch: pytest.MonkeyPatch, *arguments: str, given: str = "", closed: str = "stdout") -> int:
+def _code(
+    monkeypatch: pytest.MonkeyPatch, *arguments: str, given: str = "", closed: str = "stdout"
+) -> int:
     """The exit code of the program with its output going into a pipe that nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
     before = signal.getsignal(signal.SIGTERM)
-    with os.fdopen(writer, "w") as pipe, Path(os.devnull).open("w") as other, monkeypatch.context() as patched:
+    with (
+        os.fdopen(writer, "w") as pipe,
+        Path(os.devnull).open("w") as other,
+        monkeypatch.context() as patched,
+    ):
         patched.setattr(sys, "argv", ["pubsub", *arguments])
         # The program redirects both streams. The other one must not be pytest's own file.
         patched.setattr(sys, "stdout", other)
@@ -71,14 +77,20 @@ def test_tables_prose_and_json_end_with_the_code_of_a_closed_pipe(
     assert _code(monkeypatch, *arguments, given=given) == PIPE_CLOSED
 
 
-def test_a_run_and_what_reads_its_history_end_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_and_what_reads_its_history_end_so_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scenario, out = tmp_path / "tiny.toml", tmp_path / "out"
     scenario.write_text(TINY, encoding="utf-8")
     assert _code(monkeypatch, "run", str(scenario), "--out", str(tmp_path / "other")) == PIPE_CLOSED
     monkeypatch.setattr(sys, "argv", ["pubsub", "run", str(scenario), "--out", str(out)])
     main()
     history = str(out / "history")
-    for arguments in (("inspect", history), ("diff", history, history), ("inspect", history, "--json")):
+    for arguments in (
+        ("inspect", history),
+        ("diff", history, history),
+        ("inspect", history, "--json"),
+    ):
         assert _code(monkeypatch, *arguments) == PIPE_CLOSED
 
 
@@ -87,8 +99,13 @@ def test_errors_that_nobody_reads_end_so_too(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_process_says_nothing_of_it() -> None:
-    shell = f"{sys.executable} -m pubsub_emulator.cli.main step --help | head -1; echo ${{PIPESTATUS[0]}}"
+    shell = (
+        f"{sys.executable} -m pubsub_emulator.cli.main step --help | head -1; echo"
+        " ${PIPESTATUS[0]}"
+    )
     for _ in range(3):
-        done = subprocess.run([BASH, "-c", shell], capture_output=True, text=True, check=True, cwd=ROOT)
+        done = subprocess.run(
+            [BASH, "-c", shell], capture_output=True, text=True, check=True, cwd=ROOT
+        )
         assert done.stderr == ""
         assert re.fullmatch(r"Usage: .*\n(141|0)\n", done.stdout)

@@ -27,7 +27,10 @@ def scenario(tmp_path: Path) -> Path:
 
 
 def test_run_writes_a_history_a_summary_and_a_digest_and_names_them(
-    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    scenario: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
     assert pubsub(monkeypatch, "run", scenario, "--out", out) == 0
@@ -44,7 +47,10 @@ def test_run_writes_a_history_a_summary_and_a_digest_and_names_them(
 
 
 def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
-    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    scenario: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A segment is there as soon as it is over, not when the run is."""
     seen: list[int] = []
@@ -56,11 +62,16 @@ def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
 
     monkeypatch.setattr(HistoryWriter, "_commit", counted)
     history = tmp_path / "growing"
-    assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out", "--history", history) == 0
+    assert (
+        pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out", "--history", history) == 0
+    )
     assert seen == list(range(1, len(seen) + 1))
     assert str(history) in capsys.readouterr().out
     assert not (tmp_path / "out" / "history").exists()
-    assert pubsub(monkeypatch, "audit", history, "--out", tmp_path / "audit", "--engine", "python") == 1
+    assert (
+        pubsub(monkeypatch, "audit", history, "--out", tmp_path / "audit", "--engine", "python")
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,11 +80,17 @@ def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
         (("run",), "pubsub: Missing argument 'SCENARIO'"),
         (("run", "missing.toml", "--out", "o"), "pubsub: missing.toml: No such file or directory"),
         (("run", "nothing", "--out", "o"), "pubsub: nothing: "),
-        (("audit", "nowhere", "--out", "o"), "pubsub: Invalid value for 'HISTORY': nowhere: there is no such folder"),
+        (
+            ("audit", "nowhere", "--out", "o"),
+            "pubsub: Invalid value for 'HISTORY': nowhere: there is no such folder",
+        ),
         (("run", ".", "--out", "o"), "pubsub: .: a folder, and no TOML file"),
         (("fly",), "pubsub: No such command 'fly'"),
         (("demo", "--engine", "steam"), "pubsub: Invalid value for '--engine'"),
-        (("import-relay-proofs", "none.json", "--out", "o"), "pubsub: Invalid value for 'FILES...'"),
+        (
+            ("import-relay-proofs", "none.json", "--out", "o"),
+            "pubsub: Invalid value for 'FILES...'",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_two(
@@ -100,11 +117,18 @@ def test_a_master_that_is_not_there_is_the_machines_failure(
     monkeypatch.chdir(tmp_path)
     arguments = ("simulate", "--networks", 1, "--blocks", 1, "--out", "out")
     assert pubsub(monkeypatch, *arguments, "--master", "spark://127.0.0.1:1") == 4
-    assert capsys.readouterr().err.splitlines()[-1].startswith("pubsub: no Spark master answers at spark://127.0.0.1:1")
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .startswith("pubsub: no Spark master answers at spark://127.0.0.1:1")
+    )
 
 
 def test_a_broken_scenario_names_file_line_and_field(
-    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    scenario: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     scenario.write_text(TINY.replace("keys = 4", "keys = -4"))
     assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
@@ -113,7 +137,10 @@ def test_a_broken_scenario_names_file_line_and_field(
 
 
 def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
-    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    scenario: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
@@ -142,7 +169,9 @@ def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(
 ) -> None:
     out = str(tmp_path / ("out.html" if command.startswith("explore") else "out"))
     arguments = [sys.executable, "-m", "pubsub_emulator.cli.main", *command.split(), "--out", out]
-    running = subprocess.Popen(arguments, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        arguments, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
+    )
     assert running.stderr is not None
     running.stderr.readline()  # the stage has begun
     running.send_signal(how)
@@ -154,13 +183,29 @@ def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
 def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
-    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    scenario: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
     history = str(tmp_path / "out/history")
-    arguments = [sys.executable, "-m", "pubsub_emulator.cli.main", "audit", history, "--engine", "python", "--out"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "pubsub_emulator.cli.main",
+        "audit",
+        history,
+        "--engine",
+        "python",
+        "--out",
+    ]
     running = subprocess.Popen(
-        [*arguments, str(tmp_path / "one")], cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
+        [*arguments, str(tmp_path / "one")],
+        cwd=ROOT,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert running.stderr is not None
     running.stderr.readline()
@@ -171,31 +216,39 @@ def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
     capsys.readouterr()
     digests = []
     for name in ("one", "two"):
-        assert pubsub(monkeypatch, "audit", history, "--engine", "python", "--out", tmp_path / name) == 1
+        assert (
+            pubsub(monkeypatch, "audit", history, "--engine", "python", "--out", tmp_path / name)
+            == 1
+        )
         digests.append(capsys.readouterr().out.splitlines()[-1])
     assert digests[0] == digests[1]
 
 
 def test_help_shows_every_command_with_examples_and_loads_nothing_heavy() -> None:
     script = (
-        "import sys\nsys.argv = ['pubsub', '--help']\nfrom pubsub_emulator.cli.main import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'pyspark', 'pandas', 'pyarrow', 'numpy', 'pydantic', 'rich', 'pathlib'} & set(sys.modules)\n"
-        "heavy |= {name for name in sys.modules if name.startswith('pubsub_emulator.cli.commands')}\n"
-        "assert not heavy, heavy\n"
+        "import sys\nsys.argv = ['pubsub', '--help']\nfrom pubsub_emulator.cli.main import"
+        " main\ntry:\n    main()\nexcept SystemExit:\n    pass\nheavy = {'pyspark', 'pandas',"
+        " 'pyarrow', 'numpy', 'pydantic', 'rich', 'pathlib'} & set(sys.modules)\nheavy |= {name for"
+        " name in sys.modules if name.startswith('pubsub_emulator.cli.commands')}\nassert not"
+        " heavy, heavy\n"
     )
     done = python("-c", script)
     for word in ("audit", "demo", "import-relay-proofs", "run", "Examples:", "pubsub demo"):
         assert word in done.stdout
 
 
-def test_the_version_is_the_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_the_packages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert pubsub(monkeypatch, "--version") == 0
     assert VERSION in capsys.readouterr().out
 
 
 def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
-    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    scenario: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     tiny = run.find_scenario(str(scenario))
     monkeypatch.setattr("pubsub_emulator.cli.commands.run.run.find_scenario", lambda _name: tiny)

@@ -25,8 +25,14 @@ def _compare(folder: Path, *arguments: str, code: int = 0) -> "subprocess.Comple
     return done
 
 
-def test_a_rule_is_compared_with_the_shipped_ones_down_to_the_first_block_that_differs(folder: Path) -> None:
-    done = json.loads(_compare(folder, "shipped", "cap.py", "--scenario", "small.toml", "--json", "--plot", "p").stdout)
+def test_a_rule_is_compared_with_the_shipped_ones_down_to_the_first_block_that_differs(
+    folder: Path,
+) -> None:
+    done = json.loads(
+        _compare(
+            folder, "shipped", "cap.py", "--scenario", "small.toml", "--json", "--plot", "p"
+        ).stdout
+    )
     assert done["sides"] == ["shipped", "cap"]
     assert "proof bytes" in (folder / "p/changes.svg").read_text(encoding="utf-8")
     assert (folder / "p/changes.png").read_bytes().startswith(b"\x89PNG")
@@ -46,7 +52,9 @@ def test_a_tolerance_exceeded_is_exit_code_1_and_one_kept_is_not(folder: Path) -
 def test_folders_of_runs_histories_and_audits_are_compared(folder: Path) -> None:
     for name, rules in (("a", ()), ("b", ("--rules", "cap.py"))):
         assert program("run", "small.toml", *rules, "--out", name, folder=folder).returncode == 0
-        audited = program("audit", f"{name}/history", "--out", f"audit-{name}", *rules, folder=folder)
+        audited = program(
+            "audit", f"{name}/history", "--out", f"audit-{name}", *rules, folder=folder
+        )
         assert audited.returncode == 0
         (folder / name / "history").rename(folder / f"history-{name}")
     assert "expiries" in _compare(folder, "a", "b").stdout
@@ -65,7 +73,9 @@ out.mkdir()
 """
 
 
-def test_a_revision_is_run_as_it_is_in_the_repository_and_not_as_the_folder_is(folder: Path) -> None:
+def test_a_revision_is_run_as_it_is_in_the_repository_and_not_as_the_folder_is(
+    folder: Path,
+) -> None:
     def git(*arguments: str) -> None:
         settings = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
         subprocess.run(("git", *settings, *arguments), cwd=folder, check=True, capture_output=True)  # noqa: S607
@@ -74,7 +84,9 @@ def test_a_revision_is_run_as_it_is_in_the_repository_and_not_as_the_folder_is(f
     (folder / "pubsub_emulator/__init__.py").touch()
     git("init")
     for blocks in ("7", "9"):
-        (folder / "pubsub_emulator/__main__.py").write_text(PROGRAM.replace("BLOCKS", blocks), encoding="utf-8")
+        (folder / "pubsub_emulator/__main__.py").write_text(
+            PROGRAM.replace("BLOCKS", blocks), encoding="utf-8"
+        )
         git("add", "pubsub_emulator")
         git("commit", "-m", blocks)
     command = ("compare", "git:HEAD~1", "git:main", "--json")
@@ -92,11 +104,15 @@ def test_a_revision_is_run_as_it_is_in_the_repository_and_not_as_the_folder_is(f
         (("small.toml", "git:--help"), "no revision"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_compared_is_one_line(
+    folder: Path, arguments: tuple[str, ...], said: str
+) -> None:
     assert said in _compare(folder, *arguments, code=2).stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("text", ["[]", '{"chains": 3}', '{"relay_blocks": "x"}', '{"relay_blocks": NaN}', "{"])
+@pytest.mark.parametrize(
+    "text", ["[]", '{"chains": 3}', '{"relay_blocks": "x"}', '{"relay_blocks": NaN}', "{"]
+)
 def test_a_summary_of_a_strangers_is_one_line(folder: Path, text: str) -> None:
     (folder / "odd").mkdir()
     (folder / "odd/summary.json").write_text(text, encoding="utf-8")
@@ -106,7 +122,10 @@ def test_a_summary_of_a_strangers_is_one_line(folder: Path, text: str) -> None:
 
 
 def test_a_table_has_absolute_and_relative_changes_and_zeroes_for_what_one_side_never_met() -> None:
-    lines = {line.name: line for line in lines_of([{"x": 8, "y": 0, "old": 1}, {"x": 6, "y": 3, "refused: A": 2}])}
+    lines = {
+        line.name: line
+        for line in lines_of([{"x": 8, "y": 0, "old": 1}, {"x": 6, "y": 3, "refused: A": 2}])
+    }
     assert lines["x"].cells() == ("x", "8", "6", "-2", "-25.0 %")
     assert lines["y"].cells() == ("y", "0", "3", "+3", "")
     assert lines["old"].cells() == ("old", "1", "none", "", "")

@@ -1,4 +1,6 @@
-"""`pubsub step --connect` and `pubsub explore --connect` against a node that serves, and against one that lies."""
+"""`pubsub step --connect` and `pubsub explore --connect` against a node that serves, and against
+one that lies.
+"""
 
 import copy
 import re
@@ -52,7 +54,16 @@ LOOKING = {
     "cache",
     "cursor",
 }
-LOOKING |= {"subscriptions", "collators", "strategies", "snapshots", "publishers", "candidates", "help", "diff"}
+LOOKING |= {
+    "subscriptions",
+    "collators",
+    "strategies",
+    "snapshots",
+    "publishers",
+    "candidates",
+    "help",
+    "diff",
+}
 REFUSED = (
     "publish 77 k v",
     "publish 1000 k v 99999999999",
@@ -79,23 +90,34 @@ REFUSED = (
 
 
 def test_one_file_of_commands_has_the_same_output_in_process_and_over_json_rpc() -> None:
-    """Word for word, errors included; the proofs that states are read by are verified on the way."""
+    """Word for word, errors included; the proofs that states are read by are verified on the
+    way.
+    """
     local = Session.of(load_bundled("node"), accounts=True)
     told(local, "step")
     with node() as (url, _), closing(Session.at(url)) as remote:
         for line in LINES:
-            seen = local.network.relay.header.hash(), local.chain(2000).state.root(), list(local.journal)
+            seen = (
+                local.network.relay.header.hash(),
+                local.chain(2000).state.root(),
+                list(local.journal),
+            )
             there = told(remote, line)
             if line == "status":
                 where, _, there = there.partition("\n")
                 assert (
                     where
-                    == f"node relay chain at {url.rstrip('/')}: best block {local.number}, final block {local.number}"
+                    == f"node relay chain at {url.rstrip('/')}: best block {local.number}, final"
+                    f" block {local.number}"
                 )
             assert there == told(local, line), line
             if line.partition(" ")[0] in LOOKING:
                 assert bool(there) == (line[0] != "#")
-                now = local.network.relay.header.hash(), local.chain(2000).state.root(), list(local.journal)
+                now = (
+                    local.network.relay.header.hash(),
+                    local.chain(2000).state.root(),
+                    list(local.journal),
+                )
                 assert now == seen, f"{line} changes nothing"
         for line in REFUSED:
             texts = []
@@ -107,7 +129,11 @@ def test_one_file_of_commands_has_the_same_output_in_process_and_over_json_rpc()
 
 
 def test_two_sessions_over_one_node_see_what_the_other_does() -> None:
-    with node() as (url, running), closing(Session.at(url)) as one, closing(Session.at(url)) as other:
+    with (
+        node() as (url, running),
+        closing(Session.at(url)) as one,
+        closing(Session.at(url)) as other,
+    ):
         told(one, "step 3")
         assert other.number == 4
         told(one, "save a")
@@ -129,22 +155,32 @@ def test_help_and_completion_are_those_of_every_session() -> None:
         assert complete(remote, "until ver") == ["verdict"]
         assert complete(remote, "publish 1000 1000/1")[:2] == ["1000/1"]
         for line in ("write x.json", "load x.json", "draw x.svg block 2000"):
-            with pytest.raises(CommandError, match=r"for a session over a scenario; `pubsub step SCENARIO` begins one"):
+            with pytest.raises(
+                CommandError,
+                match=r"for a session over a scenario; `pubsub step SCENARIO` begins one",
+            ):
                 told(remote, line)
 
 
 def test_what_a_node_does_not_do_is_one_line() -> None:
     with node(dev=False) as (url, _), closing(Session.at(url)) as remote:
-        with pytest.raises(CommandError, match=r"does not offer dev_newBlock; .*`pubsub serve --dev` has more$"):
+        with pytest.raises(
+            CommandError, match=r"does not offer dev_newBlock; .*`pubsub serve --dev` has more$"
+        ):
             told(remote, "step")
         with pytest.raises(CommandError, match="did you mean step"):
             told(remote, "stepp")
         with pytest.raises(CommandError, match="there is no parachain 7; there are 1000, 2000"):
             told(remote, "subscriptions 7")
-        with pytest.raises(CommandError, match=r"not a number in hexadecimal digits|a whole number"):
+        with pytest.raises(
+            CommandError, match=r"not a number in hexadecimal digits|a whole number"
+        ):
             told(remote, "call chain_getBlockHash no")
     for url in ("ws://127.0.0.1:1", "http://127.0.0.1:1", "ws://localhost:1"):
-        with pytest.raises(NodeUnavailable, match=f"^nobody listens at {url}"), closing(Session.at(url)):
+        with (
+            pytest.raises(NodeUnavailable, match=f"^nobody listens at {url}"),
+            closing(Session.at(url)),
+        ):
             pass
 
 
@@ -160,7 +196,11 @@ def test_of_any_substrate_node_events_storage_and_headers_are_read() -> None:
         with closing(Session.at(url)) as other:
             where, line = told(other, "status").splitlines()
             assert where.endswith("best block 4, final block 4")
-            assert line == "this node was not started by `pubsub serve`: only events, storage and headers are available"
+            assert (
+                line
+                == "this node was not started by `pubsub serve`: only events, storage and headers"
+                " are available"
+            )
             assert told(other, "headers relay") == told(other, "headers")
             assert [row.partition("(")[0] for row in told(other, "events").splitlines()] == [
                 row.partition("(")[0] for row in events.splitlines()
@@ -177,13 +217,17 @@ def test_of_any_substrate_node_events_storage_and_headers_are_read() -> None:
                 "subscriptions",
                 "collators",
             ):
-                with pytest.raises(CommandError, match=r"^this node was not started by `pubsub serve`"):
+                with pytest.raises(
+                    CommandError, match=r"^this node was not started by `pubsub serve`"
+                ):
                     told(other, line)
 
 
 def test_numbers_of_a_node_are_shown_as_they_are_typed() -> None:
     with node() as (url, _):
-        done = CliRunner().invoke(pubsub, ["step", "--connect", url], input="publishers\nsubscriptions 2000\n")
+        done = CliRunner().invoke(
+            pubsub, ["step", "--connect", url], input="publishers\nsubscriptions 2000\n"
+        )
         assert done.exit_code == 0, done.stderr
         assert "1000" in done.stdout
         assert "1,000" not in done.stdout
@@ -191,7 +235,9 @@ def test_numbers_of_a_node_are_shown_as_they_are_typed() -> None:
 
 def test_a_script_over_a_node_stops_at_the_first_line_that_cannot_be_done() -> None:
     with node() as (url, running):
-        done = CliRunner().invoke(pubsub, ["step", "--connect", url], input="step 3\nnonsense\nstep 3\n")
+        done = CliRunner().invoke(
+            pubsub, ["step", "--connect", url], input="step 3\nnonsense\nstep 3\n"
+        )
         assert done.exit_code == 2
         assert "standard input:2: there is no command 'nonsense'" in done.stderr
         assert running.server.live.network.number == 4
@@ -206,7 +252,9 @@ def test_a_nodes_newest_blocks_are_executed_again_and_drawn(tmp_path: Path) -> N
     with node() as (url, running), closing(Session.at(url)) as remote:
         told(remote, "cheat 2000 omit-node")
         told(remote, "step 12")
-        done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--blocks", "8", "--out", str(out)])
+        done = CliRunner().invoke(
+            pubsub, ["explore", "--connect", url, "--blocks", "8", "--out", str(out)]
+        )
         assert done.exit_code == 0, done.stderr
         page = open_page(out.read_text(encoding="utf-8"))
         kept = running.server.timeline.moments()[-9:]
@@ -214,21 +262,32 @@ def test_a_nodes_newest_blocks_are_executed_again_and_drawn(tmp_path: Path) -> N
         numbers = [block["number"] for block in page.index["relay"]]
         assert numbers == [moment.number for moment in kept[1:]]
         assert len(page.index["candidates"]) == len(drawn.index["candidates"])
-        places = {name: [row[0] for row in each.index["candidates"]] for name, each in (("read", page), ("own", drawn))}
+        places = {
+            name: [row[0] for row in each.index["candidates"]]
+            for name, each in (("read", page), ("own", drawn))
+        }
         assert places["read"] == places["own"]
         assert any(record.refusal is not None for moment in kept[1:] for record in moment.records)
 
 
-def test_a_node_that_says_what_its_bytes_do_not_is_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_says_what_its_bytes_do_not_is_not_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     honest = pubsub_read.candidate_json
     monkeypatch.setattr(
-        pubsub_read, "candidate_json", lambda *given: {**honest(*given), "verdict": "BadSeal", "status": "rejected"}
+        pubsub_read,
+        "candidate_json",
+        lambda *given: {**honest(*given), "verdict": "BadSeal", "status": "rejected"},
     )
     with node() as (url, _), closing(Session.at(url)) as remote:
         told(remote, "step 3")
-        done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--out", str(tmp_path / "x.html")])
+        done = CliRunner().invoke(
+            pubsub, ["explore", "--connect", url, "--out", str(tmp_path / "x.html")]
+        )
         assert done.exit_code != 0
-        assert "the node says BadSeal, executing it gives valid" in str(done.stderr) + str(done.exception)
+        assert "the node says BadSeal, executing it gives valid" in str(done.stderr) + str(
+            done.exception
+        )
         assert not (tmp_path / "x.html").exists()
 
 
@@ -260,12 +319,20 @@ class Lying(RemoteNode):
 
 def places(answer: object, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place within an answer, itself included."""
-    inner = answer.items() if isinstance(answer, dict) else enumerate(answer) if isinstance(answer, list) else ()
+    inner = (
+        answer.items()
+        if isinstance(answer, dict)
+        else enumerate(answer)
+        if isinstance(answer, list)
+        else ()
+    )
     return [way, *(place for name, each in inner for place in places(each, (*way, name)))]
 
 
 def changed(answer: Any, random: Random) -> Any:
-    """An answer with another value at one place: of another type, out of order, twice, or missing."""
+    """An answer with another value at one place: of another type, out of order, twice, or
+    missing.
+    """
     *way, last = (None, *random.choice(places(answer)))
     if last is None:
         return random.choice(WRONG)
@@ -299,7 +366,9 @@ def test_whatever_a_node_answers_is_shown_safely_or_refused(liar: Lying, seed: i
     liar.lie = lambda _method, answer: changed(answer, random) if random.random() < 0.3 else answer
     for line in random.choices(LINES, k=30):
         shown = played(session, line)
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown), line
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown), (
+            line
+        )
 
 
 @pytest.mark.parametrize("wrong", [5, "x", {}, [[5]], [{"para": "2000"}, 5]], ids=repr)
@@ -328,7 +397,12 @@ def test_an_answer_of_a_wrong_type_is_one_line_that_repeats_it(liar: Lying, wron
     }
     unread = {"chain_getFinalizedHead", "dev_forget", "dev_setHead", "pubsub_delete"}
     unread |= {"pubsub_order", "pubsub_publish", "pubsub_setRuntime", "pubsub_setStorage"}
-    proofs = {"childstate_getKeysPaged", "state_getKeysPaged", "state_getChildReadProof", "state_getReadProof"}
+    proofs = {
+        "childstate_getKeysPaged",
+        "state_getKeysPaged",
+        "state_getChildReadProof",
+        "state_getReadProof",
+    }
     assert liar.methods == {*read, *unread, *proofs, "pubsub_scenario", "system_chain"}
     for method, line in read.items():
         if method == "dev_snapshot" and isinstance(wrong, str):

@@ -1,4 +1,6 @@
-"""The whole demonstration: what it ends with is what the README says, on this machine as on any other."""
+"""The whole demonstration: what it ends with is what the README says, on this machine as on any
+other.
+"""
 
 import re
 from pathlib import Path
@@ -18,4 +20,6 @@ def test_the_demonstration_ends_with_the_digest_in_the_readme(tmp_path: Path) ->
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     promised = re.findall(r"^ {4}(digest: 0x[0-9a-f]{64})$", readme, re.MULTILINE)
     assert [done.stdout.splitlines()[-1]] == promised
-    assert ("known from the last run" in done.stdout) == (usable_cores() > 1), "the audit follows the network"
+    assert ("known from the last run" in done.stdout) == (usable_cores() > 1), (
+        "the audit follows the network"
+    )

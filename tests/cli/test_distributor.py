@@ -1,4 +1,6 @@
-"""`pubsub distributor`: simulating, demonstrating, and serving as processes that end when they are told to."""
+"""`pubsub distributor`: simulating, demonstrating, and serving as processes that end when they are
+told to.
+"""
 
 import json
 import os
@@ -41,7 +43,9 @@ def test_a_scenario_is_played_with_one_digest() -> None:
 def test_every_scenario_is_listed_and_unknown_ones_are_refused() -> None:
     code, text = run("simulate", "list", "--json")
     assert code == 0
-    assert set(json.loads(text[text.index("{") :])["scenarios"]) == {str(number) for number in SCENARIOS}
+    assert set(json.loads(text[text.index("{") :])["scenarios"]) == {
+        str(number) for number in SCENARIOS
+    }
     for wrong in ("0", "34", "nothing", "-"):
         code, text = run("simulate", wrong)
         assert code == 2
@@ -89,7 +93,11 @@ def ask(url: str, body: Any = None) -> tuple[int, Any]:
 
 
 def config(path: Path, port: int, adapters: dict[str, str]) -> Path:
-    lines = [f'public_url = "http://127.0.0.1:{port}"', f"port = {port}", f'store = "sqlite:{path.with_suffix(".db")}"']
+    lines = [
+        f'public_url = "http://127.0.0.1:{port}"',
+        f"port = {port}",
+        f'store = "sqlite:{path.with_suffix(".db")}"',
+    ]
     for name, url in adapters.items():
         lines += [f"[adapters.{name}]", f'url = "{url}"']
     path.write_text("\n".join(lines), encoding="utf-8")
@@ -110,7 +118,9 @@ def test_scenario_17_served_killed_and_started_again_it_publishes_once(tmp_path:
         ask(f"{first}/api/v2/publishEvent", event_of(2)[1].body())
         with process("serve", str(path)) as (made, url):
             for adapter in (first, second):
-                wait_for(lambda adapter=adapter: len(ask(f"{adapter}/api/v2/events?all=true")[1]) == 2)  # type: ignore[misc]
+                wait_for(
+                    lambda adapter=adapter: len(ask(f"{adapter}/api/v2/events?all=true")[1]) == 2
+                )  # type: ignore[misc]
             assert ask(f"{url}/api/v2/publishEvent", event_of(1)[1].body())[0] == 200
             assert len(ask(f"{first}/api/v2/subscribe")[1]) == 1
             made.send_signal(signal.SIGTERM)
@@ -133,14 +143,28 @@ def wait_for(holds: Any, seconds: float = 60) -> None:
             'public_url = "http://h"\nstor = 1\n[adapters.a]\nurl = "http://h"',
             ":2: stor: no such field; did you mean store?",
         ),
-        ('public_url = "http://h"\n[adapters.A]\nurl = "http://h"', ":2: adapters.A: should be text like ^[a-z0-9-]"),
-        ('public_url = "http://h"\nhost = "192.0.2.1"\n[adapters.a]\nurl = "http://h"', "others can reach"),
-        ('public_url = "http://h"\n[adapters.a]\nurl = "http://h"\ntoken_env = "NO_SUCH"', "no NO_SUCH"),
-        ('public_url = "http://h"\nstore = "mysql:x"\n[adapters.a]\nurl = "http://h"', "store 'mysql' is not one of"),
+        (
+            'public_url = "http://h"\n[adapters.A]\nurl = "http://h"',
+            ":2: adapters.A: should be text like ^[a-z0-9-]",
+        ),
+        (
+            'public_url = "http://h"\nhost = "192.0.2.1"\n[adapters.a]\nurl = "http://h"',
+            "others can reach",
+        ),
+        (
+            'public_url = "http://h"\n[adapters.a]\nurl = "http://h"\ntoken_env = "NO_SUCH"',
+            "no NO_SUCH",
+        ),
+        (
+            'public_url = "http://h"\nstore = "mysql:x"\n[adapters.a]\nurl = "http://h"',
+            "store 'mysql' is not one of",
+        ),
         ("public_url = ", "Invalid value"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused_with_their_place(tmp_path: Path, text: str, said: str) -> None:
+def test_settings_that_cannot_be_used_are_refused_with_their_place(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "ied.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PubsubError) as found:
@@ -164,18 +188,29 @@ def test_the_command_says_it_in_one_line_and_ends_with_2(tmp_path: Path) -> None
         (("--evm", "http://127.0.0.1:1", "--key-env", "NONE"), "variable NONE does not hold a key"),
         (("--evm", "http://127.0.0.1:1", "--node", "ws://127.0.0.1:1"), "chains of two kinds"),
         (("--evm", "http://127.0.0.1:1", "--contract", "0x12"), "0x and 40 hex digits"),
-        (("--evm", "http://127.0.0.1:1", "--finality", "101"), "a number of 0 to 100, safe or finalized"),
-        (("--evm", "http://127.0.0.1:1", "--key-env", "EVM_KEY"), "nobody listens at http://127.0.0.1:1"),
+        (
+            ("--evm", "http://127.0.0.1:1", "--finality", "101"),
+            "a number of 0 to 100, safe or finalized",
+        ),
+        (
+            ("--evm", "http://127.0.0.1:1", "--key-env", "EVM_KEY"),
+            "nobody listens at http://127.0.0.1:1",
+        ),
         (("--evm", "ftp://127.0.0.1:1", "--key-env", "EVM_KEY"), "a node's URL starts with"),
         (("--key-env", "EVM_KEY"), "are for --evm"),
-        (("--evm", "http://127.0.0.1:1", "--key-env", "EVM_KEY", "--store", "memory:"), "a --store that lasts"),
+        (
+            ("--evm", "http://127.0.0.1:1", "--key-env", "EVM_KEY", "--store", "memory:"),
+            "a --store that lasts",
+        ),
     ],
 )
 def test_an_adapter_of_an_evm_chain_says_in_one_line_what_is_missing(
     arguments: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
     lasting = ("--store", f"sqlite:{tmp_path / 'a.db'}")
-    done = program("distributor", "adapter", "a", "--port", "0", *lasting, *arguments, EVM_KEY="01" * 32)
+    done = program(
+        "distributor", "adapter", "a", "--port", "0", *lasting, *arguments, EVM_KEY="01" * 32
+    )
     assert done.returncode in {2, 4}
     assert words in done.stderr
     assert not {"Traceback", "Unclosed"} & set(done.stderr.replace(":", " ").split())

@@ -1,4 +1,6 @@
-"""A terminal, file or pipe in Latin-1 or ASCII gets everything that the program says, as far as its encoding goes."""
+"""A terminal, file or pipe in Latin-1 or ASCII gets everything that the program says, as far as its
+encoding goes.
+"""
 
 import io
 import json
@@ -44,7 +46,9 @@ def pubsub(kind: str, *arguments: object, given: str = "") -> "subprocess.Comple
         said = output.decode(ENCODINGS[kind])  # fails where a byte is not of the encoding
         assert "Traceback" not in said
         assert "PYTHONIOENCODING" not in said  # rich asks for it where it fails to encode
-        assert not set(map(chr, range(0x80, 0xA0))) & {*said}  # UTF-8 in a Latin-1 stream has such bytes
+        assert not set(map(chr, range(0x80, 0xA0))) & {
+            *said
+        }  # UTF-8 in a Latin-1 stream has such bytes
     return ended
 
 
@@ -58,11 +62,15 @@ def test_commands_say_all_that_they_say_elsewhere(kind: str, tmp_path: Path) -> 
     assert ("µs" if kind == "latin-1" else "us").encode(ENCODINGS[kind]) in ran.stdout
     audited = pubsub(kind, "audit", run / "history", "--out", audit, "--engine", "python")
     assert audited.returncode == FINDINGS
-    queried = pubsub(kind, "sql", audit, "SELECT chr(8364) || chr(233) || chr(128512) AS text", "--json")
+    queried = pubsub(
+        kind, "sql", audit, "SELECT chr(8364) || chr(233) || chr(128512) AS text", "--json"
+    )
     assert json.loads(queried.stdout)["rows"] == [["€é😀"]]
     shown = pubsub(kind, "inspect", run / "history", "--json")
     assert json.loads(shown.stdout)["kind"] == "history"
-    assert json.loads(pubsub(kind, "new", "--schema").stdout.decode(ENCODINGS[kind])) == json.loads(schema_text())
+    assert json.loads(pubsub(kind, "new", "--schema").stdout.decode(ENCODINGS[kind])) == json.loads(
+        schema_text()
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,9 @@ def test_commands_without_files_say_theirs(kind: str, line: str) -> None:
 
 @pytest.mark.parametrize("kind", NARROW)
 def test_a_session_reads_a_script(kind: str) -> None:
-    said = pubsub(kind, "step", "oracle", given="help\nhelp events\nstep 3\nevents\nstatus\nstorage 2000\n")
+    said = pubsub(
+        kind, "step", "oracle", given="help\nhelp events\nstep 3\nevents\nstatus\nstorage 2000\n"
+    )
     assert said.returncode == 0, said.stderr
     assert b"[KEY...]" in said.stdout
 
@@ -102,12 +112,16 @@ def test_a_query_with_bytes_that_are_not_text_is_refused(tmp_path: Path) -> None
 
 
 class Stream:
-    """Standard output in an encoding, prepared as the program prepares it, and what was written to it."""
+    """Standard output in an encoding, prepared as the program prepares it, and what was written to
+    it.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
         self._encoding = encoding
         self._bytes = io.BytesIO()
-        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(self._bytes, encoding=encoding, write_through=True))
+        monkeypatch.setattr(
+            sys, "stdout", io.TextIOWrapper(self._bytes, encoding=encoding, write_through=True)
+        )
         prepare_streams()
 
     def text(self) -> str:
@@ -146,7 +160,9 @@ def test_prose_has_ascii_for_typography_and_escapes_the_rest(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
-def test_a_document_is_the_same_json_in_every_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+def test_a_document_is_the_same_json_in_every_encoding(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
     stream = Stream(monkeypatch, encoding)
     document = {"…→µé€😀": "0x12…ab → µ é € 😀"}
     say_document(json.dumps(document, ensure_ascii=False))
@@ -158,7 +174,9 @@ def test_columns_are_as_wide_as_their_escaped_texts(monkeypatch: pytest.MonkeyPa
     table("", ("key", "note"), [("é…", "a"), ("plain", "b"), ("ab" * 60, "c" * 60)])
     head, first, second, third, *_ = stream.text().splitlines()
     assert first.startswith("\\u00e9...  ")
-    assert {first.index("  a") + 2, second.index("  b") + 2, third.index("  c") + 2} == {head.index("note")}
+    assert {first.index("  a") + 2, second.index("  b") + 2, third.index("  c") + 2} == {
+        head.index("note")
+    }
     assert "abababab...abababab" in third
 
 

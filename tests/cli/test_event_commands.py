@@ -29,7 +29,9 @@ def refused(*arguments: str) -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> str:
     found = str(tmp_path_factory.mktemp("log") / "events.db")
-    assert "block 30, seq " in run("log", "follow", "node", "--log", found, "--network", "net", "--until", "30")
+    assert "block 30, seq " in run(
+        "log", "follow", "node", "--log", found, "--network", "net", "--until", "30"
+    )
     return found
 
 
@@ -43,7 +45,9 @@ def test_a_log_is_followed_read_and_rewound(place: str, tmp_path: Path) -> None:
     assert rows("--log", place, "--after", "3", "--limit", "2") == every[3:5]
     published = rows("--log", place, "--kind", "Broadcaster.*")
     assert published == [row for row in every if row["kind"].startswith("Broadcaster.")]
-    assert rows("--log", place, "--chain", "2000", "--filter", '{"kind": "Subscriber.DataProcessed"}') == [
+    assert rows(
+        "--log", place, "--chain", "2000", "--filter", '{"kind": "Subscriber.DataProcessed"}'
+    ) == [
         row for row in every if row["chain"] == 2000 and row["kind"] == "Subscriber.DataProcessed"
     ]
     assert rows("--log", place, "--chain", "leading", "--limit", "1")[0]["chain"] is None
@@ -51,7 +55,9 @@ def test_a_log_is_followed_read_and_rewound(place: str, tmp_path: Path) -> None:
     copied.write_bytes(Path(place).read_bytes())
     run("log", "rewind", "20", "--log", str(copied))
     assert rows("--log", str(copied)) == [row for row in every if row["anchor"] <= 20]
-    assert "epoch 1" in run("log", "follow", "node", "--log", str(copied), "--network", "net", "--until", "30")
+    assert "epoch 1" in run(
+        "log", "follow", "node", "--log", str(copied), "--network", "net", "--until", "30"
+    )
     assert rows("--log", str(copied)) == every
 
 
@@ -63,31 +69,62 @@ def test_a_log_is_followed_read_and_rewound(place: str, tmp_path: Path) -> None:
         (["log", "read", "--log", "PLACE", "--filter", "{"], 2, "filters: not JSON"),
         (["log", "read", "--log", "PLACE", "--chain", "x"], 2, "--chain x"),
         (["log", "rewind", "99", "--log", "PLACE"], 2, "the log has no block 99"),
-        (["log", "follow", "node", "--log", "PLACE", "--network", "other"], 2, "holds the log of 'net'"),
-        (["log", "follow", "demo", "--log", "PLACE", "--network", "net", "--until", "3"], 2, "genesis"),
-        (["log", "follow", "ws://127.0.0.1:9", "--log", "NEW"], 4, "nobody listens at ws://127.0.0.1:9"),
+        (
+            ["log", "follow", "node", "--log", "PLACE", "--network", "other"],
+            2,
+            "holds the log of 'net'",
+        ),
+        (
+            ["log", "follow", "demo", "--log", "PLACE", "--network", "net", "--until", "3"],
+            2,
+            "genesis",
+        ),
+        (
+            ["log", "follow", "ws://127.0.0.1:9", "--log", "NEW"],
+            4,
+            "nobody listens at ws://127.0.0.1:9",
+        ),
         (["log", "follow", "node", "--log", "NEW", "--para", "2000"], 2, "--para"),
         (["log", "follow", "ws://127.0.0.1:9", "--log", "NEW", "--para", "x"], 2, "such as 2000="),
-        (["log", "follow", "node", "--log", "postgresql://127.0.0.1:9/x"], 4, "postgresql://127.0.0.1:9/x"),
+        (
+            ["log", "follow", "node", "--log", "postgresql://127.0.0.1:9/x"],
+            4,
+            "postgresql://127.0.0.1:9/x",
+        ),
         (["events", "serve", "--log", "nowhere.db"], 2, "nowhere.db: there is no log"),
     ],
 )
 def test_what_cannot_be_is_one_line_with_its_place(
     place: str, tmp_path: Path, arguments: list[str], code: int, words: str
 ) -> None:
-    given = [each.replace("PLACE", place).replace("NEW", str(tmp_path / "new.db")) for each in arguments]
+    given = [
+        each.replace("PLACE", place).replace("NEW", str(tmp_path / "new.db")) for each in arguments
+    ]
     found, text = refused(*given)
     assert (found, words in text) == (code, True), text
     assert text.startswith("pubsub: ")
 
 
 def test_events_are_served_until_the_program_is_asked_to_end(place: str, tmp_path: Path) -> None:
-    arguments = ["events", "serve", "--log", place, "--port", "0", "--deliveries", str(tmp_path / "deliveries")]
-    server = subprocess.Popen([sys.executable, "-m", "pubsub_emulator", *arguments], stdout=subprocess.PIPE, text=True)
+    arguments = [
+        "events",
+        "serve",
+        "--log",
+        place,
+        "--port",
+        "0",
+        "--deliveries",
+        str(tmp_path / "deliveries"),
+    ]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "pubsub_emulator", *arguments], stdout=subprocess.PIPE, text=True
+    )
     assert server.stdout is not None
     url = server.stdout.readline().split(": ")[0]
     body = json.dumps({"filters": [{"kind": "Broadcaster.*"}], "after": "start"}).encode()
-    request = urllib.request.Request(f"{url}/subscriptions", body, {"Content-Type": "application/json"})  # noqa: S310
+    request = urllib.request.Request(
+        f"{url}/subscriptions", body, {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
         token = json.load(answer)["token"]
     with urllib.request.urlopen(f"{url}/events?token={token}", timeout=20) as stream:  # noqa: S310

@@ -49,7 +49,9 @@ def test_a_history_is_drawn_as_its_run_was(run: Path) -> None:
     mine = _page(run / "out", run / "history.html")
     theirs = (run / "out" / "explorer.html").read_text()
     read, ran = _part(mine, "index"), _part(theirs, "index")
-    assert [row[:7] + row[8:12] for row in read["candidates"]] == [row[:7] + row[8:12] for row in ran["candidates"]]
+    assert [row[:7] + row[8:12] for row in read["candidates"]] == [
+        row[:7] + row[8:12] for row in ran["candidates"]
+    ]
     assert [block["root"] for block in read["relay"]] == [block["root"] for block in ran["relay"]]
     assert [(chain["id"], chain["subscribes"]) for chain in read["chains"]] == [
         (chain["id"], chain["subscribes"]) for chain in ran["chains"]
@@ -67,7 +69,10 @@ def test_of_a_long_history_the_first_blocks_are_drawn(run: Path) -> None:
 
 def test_a_saved_session_is_played_again_and_run_to_a_history_and_the_same_page(run: Path) -> None:
     lines = f"step 2\ncheat 2000 omit-node\nstep 3\nwrite {run / 's.json'}\n"
-    assert CliRunner().invoke(pubsub, ["step", str(run / "a.toml")], input=lines).exit_code in {None, 0}
+    assert CliRunner().invoke(pubsub, ["step", str(run / "a.toml")], input=lines).exit_code in {
+        None,
+        0,
+    }
     page = _page(run / "s.json", run / "s.html")
     index = _part(page, "index")
     assert [block["number"] for block in index["relay"]][-1] == 5
@@ -86,10 +91,20 @@ def test_a_case_is_drawn_honest_and_changed(tmp_path: Path) -> None:
 
 
 def test_a_finding_is_drawn_from_its_evidence_alone(run: Path) -> None:
-    assert invoked("audit", run / "out/history", "--out", run / "audit", "--engine", "python").exit_code == 1
+    assert (
+        invoked(
+            "audit", run / "out/history", "--out", run / "audit", "--engine", "python"
+        ).exit_code
+        == 1
+    )
     listed = json.loads(invoked("evidence", run / "audit", "--json").stdout)
     found = next(each for each in listed["findings"] if each["code"] == "OmittedBelowBudget")
-    assert invoked("evidence", run / "audit", "--finding", found["id"], "--out", run / "f.json").exit_code == 0
+    assert (
+        invoked(
+            "evidence", run / "audit", "--finding", found["id"], "--out", run / "f.json"
+        ).exit_code
+        == 0
+    )
     page = _page(run / "f.json", run / "f.html")
     assert "finding OmittedBelowBudget" in page
     assert "<svg" in page

@@ -1,4 +1,6 @@
-"""`--fork`: a session and a node on the state of a node of `pubsub serve`, which is a program of its own."""
+"""`--fork`: a session and a node on the state of a node of `pubsub serve`, which is a program of
+its own.
+"""
 
 import json
 import re
@@ -28,11 +30,15 @@ def _run(*args: str, script: str = "") -> str:
     return done.output
 
 
-def test_a_session_continues_from_a_node_and_is_resumed_on_the_same_state(node: Served, tmp_path: Path) -> None:
+def test_a_session_continues_from_a_node_and_is_resumed_on_the_same_state(
+    node: Served, tmp_path: Path
+) -> None:
     path, at = tmp_path / "session.json", node.call("chain_getFinalizedHead")
     number = int(node.call("chain_getHeader", at)["number"], 16)
     source = f"{node.url}@{number}"
-    script = f"status\nsubscribe 2000 1000 real\nstep 4\nchild 1000 real\nstorage relay\nwrite {path}\n"
+    script = (
+        f"status\nsubscribe 2000 1000 real\nstep 4\nchild 1000 real\nstorage relay\nwrite {path}\n"
+    )
     said = _run("step", "node", "--fork", source, script=script)
     assert f"relay continues from {node.url}, block {number}" in said
     assert f"relay block {number + 1}, 0 of 100 blocks of the scenario" in said
@@ -58,20 +64,34 @@ def test_a_saved_session_wants_its_state_and_no_other(node: Served, tmp_path: Pa
 
 def test_an_exported_state_is_forked_from_its_file(node: Served, tmp_path: Path) -> None:
     relay, para = tmp_path / "relay.json", tmp_path / "para.json"
-    said = json.loads(_run("export-state", node.url, str(relay), "--json").partition("{")[2].join(("{", "")))
+    said = json.loads(
+        _run("export-state", node.url, str(relay), "--json").partition("{")[2].join(("{", ""))
+    )
     assert said["state_root"] == node.call("chain_getHeader")["stateRoot"]
     _run("export-state", f"{node.url}2000", str(para))
-    said_by_step = _run("step", "node", "--fork", str(relay), "--fork-para", f"2000={para}", script="status\nstep 3\n")
+    said_by_step = _run(
+        "step",
+        "node",
+        "--fork",
+        str(relay),
+        "--fork-para",
+        f"2000={para}",
+        script="status\nstep 3\n",
+    )
     assert f"relay continues from {relay}" in said_by_step
     assert f"2000 continues from {para}" in said_by_step
     assert "delivered" in said_by_step
 
 
 def test_a_node_continues_from_a_node(node: Served) -> None:
-    """Clients see one chain: its first block follows the forked one, and extrinsics are signed for its hash."""
+    """Clients see one chain: its first block follows the forked one, and extrinsics are signed for
+    its hash.
+    """
     forked = Served("--fork", node.url, "--dev", "--build", "manual")
     try:
-        assert any(line.startswith(f"relay continues from {node.url}, block ") for line in forked.said)
+        assert any(
+            line.startswith(f"relay continues from {node.url}, block ") for line in forked.said
+        )
         assert any(re.search(r", state root 0x[0-9a-f]{64}$", line) for line in forked.said)
         real = node.call("chain_getHeader", node.call("chain_getFinalizedHead"))
         first = forked.call("chain_getBlockHash", 0)
@@ -95,8 +115,14 @@ def test_a_node_continues_from_a_node(node: Served) -> None:
         (("step", "node", "--fork", "no-such.json"), "no-such.json"),
         (("step", "node", "--fork-para", "2000"), "--fork-para is PARA=SOURCE"),
         (("step", "node", "--fork-para", "x=state.json"), "--fork-para is PARA=SOURCE"),
-        (("step", "--connect", "ws://127.0.0.1:1", "--fork", "state.json"), "--fork cannot be given with --connect"),
-        (("serve", "--fork", "state.json", "--journal", "journal.jsonl"), "--fork cannot be given with --journal"),
+        (
+            ("step", "--connect", "ws://127.0.0.1:1", "--fork", "state.json"),
+            "--fork cannot be given with --connect",
+        ),
+        (
+            ("serve", "--fork", "state.json", "--journal", "journal.jsonl"),
+            "--fork cannot be given with --journal",
+        ),
         (("step", "node", "--fork", "http://127.0.0.1:1"), "http://127.0.0.1:1"),
     ],
 )

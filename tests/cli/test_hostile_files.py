@@ -1,4 +1,6 @@
-"""Files that a stranger made: one line and exit code 2, never a traceback, a written file or the code of a finding."""
+"""Files that a stranger made: one line and exit code 2, never a traceback, a written file or the
+code of a finding.
+"""
 
 import json
 from collections.abc import Callable
@@ -17,7 +19,13 @@ from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.saved import read
 from pubsub_emulator.emulator.scenario.file import load_bundled, parse_scenario
 from pubsub_emulator.emulator.settings import SettingsError
-from pubsub_emulator.emulator.untrusted import MOST_DEPTH, Unreadable, parse_json, parse_toml, read_bytes
+from pubsub_emulator.emulator.untrusted import (
+    MOST_DEPTH,
+    Unreadable,
+    parse_json,
+    parse_toml,
+    read_bytes,
+)
 from pubsub_emulator.laboratory.cases import BadCase, Case, read_case
 from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
 from pubsub_emulator.spark_audit.judge.evidence import Judgement
@@ -28,7 +36,9 @@ DEEP = "[" * 100_000
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
     """Run a command that must end with one line and exit code 2; returns the line."""
 
     def run(*arguments: object) -> str:
@@ -40,9 +50,24 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return run
 
 
-@pytest.mark.parametrize("command", ["replay", "open-proof", "inspect", "evidence", "step", "import-relay-proofs"])
 @pytest.mark.parametrize(
-    "text", [DEEP, "", "null", "[]", "{}", '{"a": ' * 50_000, "1" * 5000, "NaN", '"\ud800"', "\x00", '{"format": 1}']
+    "command", ["replay", "open-proof", "inspect", "evidence", "step", "import-relay-proofs"]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        DEEP,
+        "",
+        "null",
+        "[]",
+        "{}",
+        '{"a": ' * 50_000,
+        "1" * 5000,
+        "NaN",
+        '"\ud800"',
+        "\x00",
+        '{"format": 1}',
+    ],
 )
 def test_no_json_however_odd_is_a_traceback(
     tmp_path: Path, refused: Callable[..., str], command: str, text: str
@@ -83,10 +108,17 @@ def test_no_toml_however_odd_is_a_traceback(
             'publishers = "all", missing_keys = 4000000000',
             "subscribers.1.subscribe: 4,000,000,004",
         ),
-        ("para = 3000", "para = 3000\nblocks_per_relay_block = 1000000", "1,000,000 blocks at a turn"),
         (
             "para = 3000",
-            "para = 3000\nload = [{ first_block = 1, last_block = 1, downward_messages = 4000000000 }]",
+            "para = 3000\nblocks_per_relay_block = 1000000",
+            "1,000,000 blocks at a turn",
+        ),
+        (
+            "para = 3000",
+            (
+                "para = 3000\nload = [{ first_block = 1, last_block = 1, downward_messages ="
+                " 4000000000 }]"
+            ),
             "subscribers.1.load.1.downward_messages",
         ),
     ],
@@ -110,7 +142,17 @@ def session_file(tmp_path: Path, *lines: str) -> tuple[Path, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "line", ["write {victim}", "load {victim}", "save x", "quit", "'write' {victim}", "help", "#", "step 2; write x"]
+    "line",
+    [
+        "write {victim}",
+        "load {victim}",
+        "save x",
+        "quit",
+        "'write' {victim}",
+        "help",
+        "#",
+        "step 2; write x",
+    ],
 )
 def test_reading_a_session_plays_only_what_changes_the_network(tmp_path: Path, line: str) -> None:
     path, document = session_file(tmp_path, "step 2")
@@ -127,7 +169,13 @@ def test_reading_a_session_plays_only_what_changes_the_network(tmp_path: Path, l
 
 def test_a_session_that_write_made_is_read_whatever_was_done_in_it(tmp_path: Path) -> None:
     path, document = session_file(
-        tmp_path, "step 2", "publish 1000 key value", "step 3", "cheat 3000 omit-node", "snapshots", "step"
+        tmp_path,
+        "step 2",
+        "publish 1000 key value",
+        "step 3",
+        "cheat 3000 omit-node",
+        "snapshots",
+        "step",
     )
     made: list[Session] = []
     list(read(path, made))
@@ -145,7 +193,10 @@ def test_a_session_goes_no_further_than_it_says(tmp_path: Path) -> None:
 def test_figures_of_a_finding_that_nest_without_end_are_shown_as_text() -> None:
     assert list(_shown({"detail": "d"}, Judgement("figures", None, DEEP, {}, ()))) == [DEEP]
     proof = json.dumps({"proof": 1, "unread": ["00"], "unplaced": 5})
-    assert list(_shown({"detail": "d"}, Judgement("figures", None, proof, {}, ()))) == ["d", "unread node 0x00"]
+    assert list(_shown({"detail": "d"}, Judgement("figures", None, proof, {}, ()))) == [
+        "d",
+        "unread node 0x00",
+    ]
 
 
 # Cases and fixtures
@@ -194,10 +245,18 @@ CASE_CHANGES: list[tuple[tuple[Any, ...], object, str]] = [
 
 @pytest.mark.parametrize(("place", "value", "complaint"), CASE_CHANGES)
 def test_every_field_of_a_case_is_checked_before_it_is_used(
-    tmp_path: Path, refused: Callable[..., str], place: tuple[Any, ...], value: object, complaint: str
+    tmp_path: Path,
+    refused: Callable[..., str],
+    place: tuple[Any, ...],
+    value: object,
+    complaint: str,
 ) -> None:
     path = tmp_path / "theirs.json"
-    path.write_text(json.dumps(changed(json.loads((CORPUS / "wrong-state-root.json").read_text()), place, value)))
+    path.write_text(
+        json.dumps(
+            changed(json.loads((CORPUS / "wrong-state-root.json").read_text()), place, value)
+        )
+    )
     line = refused("replay", path)
     assert complaint in line
     assert str(path) in line
@@ -219,7 +278,7 @@ def test_a_case_whose_state_makes_no_sense_is_no_surprise() -> None:
 
 @cache
 def fixture_text() -> str:
-    (fixture, *_) = fixtures_of_case(read_case(CORPUS / "wrong-state-root.json"))
+    fixture, *_ = fixtures_of_case(read_case(CORPUS / "wrong-state-root.json"))
     return fixture.model_dump_json()
 
 
@@ -245,7 +304,11 @@ FIXTURE_CHANGES: list[tuple[tuple[Any, ...], object, str]] = [
 
 @pytest.mark.parametrize(("place", "value", "complaint"), FIXTURE_CHANGES)
 def test_every_field_of_a_fixture_is_checked_before_it_is_used(
-    tmp_path: Path, refused: Callable[..., str], place: tuple[Any, ...], value: object, complaint: str
+    tmp_path: Path,
+    refused: Callable[..., str],
+    place: tuple[Any, ...],
+    value: object,
+    complaint: str,
 ) -> None:
     path = tmp_path / "theirs.json"
     path.write_text(json.dumps(changed(fixture_document(), place, value)))
@@ -283,7 +346,9 @@ def test_depth_is_counted_outside_of_strings(inner: str) -> None:
 
 
 def test_toml_may_hold_brackets_that_close_again() -> None:
-    assert parse_toml("a = '[[[' # ]]]\n" * 1 + "".join(f"[t{at}]\nb = [[1]]\n" for at in range(100)))
+    assert parse_toml(
+        "a = '[[[' # ]]]\n" * 1 + "".join(f"[t{at}]\nb = [[1]]\n" for at in range(100))
+    )
     with pytest.raises(Unreadable, match="deeper than 64 levels"):
         parse_toml("a = " + "[" * 65)
 

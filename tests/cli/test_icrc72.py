@@ -33,7 +33,16 @@ def test_the_demonstration_handles_all_and_has_one_digest() -> None:
 def test_a_trace_shows_the_way_of_an_event_as_text_and_drawing(tmp_path: Path) -> None:
     drawing, scenario = tmp_path / "way.svg", tmp_path / "small.toml"
     scenario.write_text(SMALL)
-    arguments = ["trace", str(scenario), "--namespace", "org.example.price", "--event", "3", "--svg", str(drawing)]
+    arguments = [
+        "trace",
+        str(scenario),
+        "--namespace",
+        "org.example.price",
+        "--event",
+        "3",
+        "--svg",
+        str(drawing),
+    ]
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 0, result.output
     assert "publish event 3" in result.output
@@ -46,7 +55,9 @@ def test_a_trace_shows_the_way_of_an_event_as_text_and_drawing(tmp_path: Path) -
 def test_a_scenario_retires_a_broadcaster_where_another_serves_its_subnet(tmp_path: Path) -> None:
     fault = '[[fault]]\nround = 62\nwhat = "retire"\nwho = "broadcaster 1"\n'
     scenario = tmp_path / "retire.toml"
-    scenario.write_text(SMALL.replace("[0, 1]", "[0, 1, 1]").replace("rounds = 80", "rounds = 200") + fault)
+    scenario.write_text(
+        SMALL.replace("[0, 1]", "[0, 1, 1]").replace("rounds = 80", "rounds = 200") + fault
+    )
     run = Run(load(str(scenario)))
     assert run.finish().good
     assert not run.system.registry.state.brokers[run.who["broadcaster 1"]].registered
@@ -54,13 +65,17 @@ def test_a_scenario_retires_a_broadcaster_where_another_serves_its_subnet(tmp_pa
     with pytest.raises(PubsubError, match="no other broadcaster serves its subnet"):
         load(str(scenario))
     killed = SMALL.replace("[0, 1]", "[0, 1, 1]").replace("rounds = 80", "rounds = 300")
-    scenario.write_text(killed + FAULT.format(62, "kill", "broadcaster 2") + fault.replace("62", "200"))
+    scenario.write_text(
+        killed + FAULT.format(62, "kill", "broadcaster 2") + fault.replace("62", "200")
+    )
     with pytest.raises(PubsubError, match="no other broadcaster serves its subnet"):
         Run(load(str(scenario))).finish()
 
 
 def test_a_story_is_played_and_played_again(tmp_path: Path) -> None:
-    result = CliRunner().invoke(command, ["stories", "--cases", "1", "--no-cheats", "--out", str(tmp_path)])
+    result = CliRunner().invoke(
+        command, ["stories", "--cases", "1", "--no-cheats", "--out", str(tmp_path)]
+    )
     assert result.exit_code == 0, result.output
     case = tmp_path / "case.json"
     case.write_text(json.dumps(written(Plan(b"x", rounds=10))))
@@ -73,7 +88,10 @@ def test_a_story_is_played_and_played_again(tmp_path: Path) -> None:
     [
         ("[" * 100_000, "nest deeper than 64"),
         ("[]", "not a case"),
-        (json.dumps({**written(Plan(b"x")), "rounds": 10**9}), "rounds from 0 to 10,000, not 1000000000"),
+        (
+            json.dumps({**written(Plan(b"x")), "rounds": 10**9}),
+            "rounds from 0 to 10,000, not 1000000000",
+        ),
         (json.dumps({**written(Plan(b"x")), "deaths": 101}), "deaths from 0 to 100, not 101"),
         (json.dumps({**written(Plan(b"x")), "load": 7}).replace("7", "1e999"), "not a case"),
     ],
@@ -95,14 +113,22 @@ MISTAKES = [
     ("rounds = 80", "rounds = 80\nseed = 5", "3: seed: should be text"),
     ("rounds = 80", "rounds = 80\ndelay = 21", "3: delay: should be"),
     ("rounds = 80", "rounds = 80\nrefuse = 91", "3: refuse: should be"),
-    ("rounds = 80", 'rounds = 80\nkind = "direct"', '3: kind: should be "orchestrator" or "broadcaster"'),
+    (
+        "rounds = 80",
+        'rounds = 80\nkind = "direct"',
+        '3: kind: should be "orchestrator" or "broadcaster"',
+    ),
     ("rounds = 80", "rounds = 80\nqueue = 0", "3: queue: should be"),
     ("rounds = 80", "rounds = 80\nquue = 9", "3: quue: no such field; did you mean queue"),
     ("[0, 1]", "[0, 2]", "3: broadcasters.2: there is no subnet 2; there are 0 to 1"),
     ("[0, 1]", "0", "3: broadcasters: should be a list"),
     ('"prices"', '"reader"', "11: subscriber.1.name: two are called 'reader'"),
     ('"prices"', '"orchestrator"', "5: publisher.1.name: 'orchestrator' is the name of a canister"),
-    ('"prices"', '"broadcaster 7"', "5: publisher.1.name: 'broadcaster 7' is the name of a canister"),
+    (
+        '"prices"',
+        '"broadcaster 7"',
+        "5: publisher.1.name: 'broadcaster 7' is the name of a canister",
+    ),
     ("subnet = 0", "subnet = 2", "6: publisher.1.subnet: there is no subnet 2"),
     ("subnet = 0", 'subnet = "0"', "6: publisher.1.subnet: should be"),
     ('"org.example.price"', '"org.*"', "7: publisher.1.namespace: 'org.\\*' is no namespace"),
@@ -112,17 +138,49 @@ MISTAKES = [
     ("until = 64", "until = 50", "9: publisher.1.until: it begins in round 60"),
     ("until = 64", "every = 0", "9: publisher.1.every: should be"),
     ("until = 64", 'replay = "yes"', "9: publisher.1.replay: should be true or false"),
-    ('"org.**"', '"org.***"', "13: subscriber.1.pattern: 'org.\\*\\*\\*' is no namespace or pattern"),
+    (
+        '"org.**"',
+        '"org.***"',
+        "13: subscriber.1.pattern: 'org.\\*\\*\\*' is no namespace or pattern",
+    ),
     ("pattern =", "patern =", "13: subscriber.1.patern: no such field; did you mean pattern"),
-    ('"org.**"', '"org.**"\nfilter = "a =="', "14: subscriber.1.filter: the filter has the end at 4"),
+    (
+        '"org.**"',
+        '"org.**"\nfilter = "a =="',
+        "14: subscriber.1.filter: the filter has the end at 4",
+    ),
     ('"org.**"', '"org.**"\nskip = [0, 0]', "14: subscriber.1.skip: a skip is"),
     ('"org.**"', '"org.**"\nskip = []', "14: subscriber.1.skip: a skip is"),
-    ('"org.**"', '"org.**"' + FAULT.format(5, "burn", "reader"), '16: fault.1.what: should be "kill"'),
-    ('"org.**"', '"org.**"' + FAULT.format(81, "kill", "reader"), "15: fault.1.round: the last round is 80"),
-    ('"org.**"', '"org.**"' + FAULT.format(5, "kill", "nobody"), "17: fault.1.who: nobody is called 'nobody'"),
-    ('"org.**"', '"org.**"' + FAULT.format(5, "start", "reader"), "17: fault.1.who: reader is not stopped"),
-    ('"org.**"', '"org.**"' + FAULT.format(5, "retire", "reader"), "17: fault.1.who: reader cannot be retired"),
-    ('"org.**"', '"org.**"' + FAULT.format(5, "upgrade", "orchestrator"), "17: fault.1.who: the orchestrator"),
+    (
+        '"org.**"',
+        '"org.**"' + FAULT.format(5, "burn", "reader"),
+        '16: fault.1.what: should be "kill"',
+    ),
+    (
+        '"org.**"',
+        '"org.**"' + FAULT.format(81, "kill", "reader"),
+        "15: fault.1.round: the last round is 80",
+    ),
+    (
+        '"org.**"',
+        '"org.**"' + FAULT.format(5, "kill", "nobody"),
+        "17: fault.1.who: nobody is called 'nobody'",
+    ),
+    (
+        '"org.**"',
+        '"org.**"' + FAULT.format(5, "start", "reader"),
+        "17: fault.1.who: reader is not stopped",
+    ),
+    (
+        '"org.**"',
+        '"org.**"' + FAULT.format(5, "retire", "reader"),
+        "17: fault.1.who: reader cannot be retired",
+    ),
+    (
+        '"org.**"',
+        '"org.**"' + FAULT.format(5, "upgrade", "orchestrator"),
+        "17: fault.1.who: the orchestrator",
+    ),
     (
         '"org.**"',
         '"org.**"' + FAULT.format(9, "stop", "reader") + FAULT.format(5, "kill", "reader"),
@@ -137,7 +195,9 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("right", "wrong", "place"), MISTAKES, ids=[each[1][:40] for each in MISTAKES])
+@pytest.mark.parametrize(
+    ("right", "wrong", "place"), MISTAKES, ids=[each[1][:40] for each in MISTAKES]
+)
 def test_a_line_about_a_mistake_in_a_scenario_names_the_place(
     tmp_path: Path, right: str, wrong: str, place: str
 ) -> None:

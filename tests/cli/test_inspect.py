@@ -19,7 +19,9 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 
 ROOT = Path(__file__).resolve().parents[2]
-SCENARIO = TINY.replace("[[subscribers.collators]]", "[[subscribers.collators]]\n\n[[subscribers.collators]]")
+SCENARIO = TINY.replace(
+    "[[subscribers.collators]]", "[[subscribers.collators]]\n\n[[subscribers.collators]]"
+)
 
 
 def _inspect(*arguments: object) -> dict[str, Any]:
@@ -28,7 +30,11 @@ def _inspect(*arguments: object) -> dict[str, Any]:
     assert shown.exit_code == 0, shown.output
     document = json.loads(invoked("inspect", *arguments, "--json").stdout)
     assert isinstance(document, dict)
-    first = document["blocks"][0] if "blocks" in document and isinstance(document["blocks"], list) else document
+    first = (
+        document["blocks"][0]
+        if "blocks" in document and isinstance(document["blocks"], list)
+        else document
+    )
     assert shown.stdout.startswith(f"{document['path']}: {first['kind']}\n")
     return document
 
@@ -38,7 +44,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inspect")
     (folder / "tiny.toml").write_text(SCENARIO)
     assert invoked("run", folder / "tiny.toml", "--out", folder / "out").exit_code == 0
-    assert invoked("audit", folder / "out/history", "--out", folder / "audit", "--engine", "python").exit_code == 1
+    assert (
+        invoked(
+            "audit", folder / "out/history", "--out", folder / "audit", "--engine", "python"
+        ).exit_code
+        == 1
+    )
     return folder
 
 
@@ -58,7 +69,9 @@ def test_a_history_is_counted_from_the_folder_of_its_run_too(folder: Path) -> No
     assert (found["segments"], found["relay_blocks"], found["unreadable"]) == (2, 9, 0)
 
 
-def test_a_block_of_a_history_is_that_of_the_run_with_its_ledger_nodes_and_deliveries(folder: Path) -> None:
+def test_a_block_of_a_history_is_that_of_the_run_with_its_ledger_nodes_and_deliveries(
+    folder: Path,
+) -> None:
     simulation = Simulation(load_scenario(folder / "tiny.toml"))
     records = [r for _ in range(8) for r in simulation.step().records if r.chain == 3000]
     number = next(r.candidate.header.number for r in records if r.refusal is not None)
@@ -90,7 +103,9 @@ def test_a_block_of_a_history_is_that_of_the_run_with_its_ledger_nodes_and_deliv
         ("3000:900", "the chain has blocks 1 to"),
     ],
 )
-def test_a_block_that_is_not_there_is_refused_with_what_is(folder: Path, block: str, complaint: str) -> None:
+def test_a_block_that_is_not_there_is_refused_with_what_is(
+    folder: Path, block: str, complaint: str
+) -> None:
     result = invoked("inspect", folder / "out", "--block", block)
     assert isinstance(result.exception, PubsubError)
     assert complaint in str(result.exception)
@@ -99,7 +114,9 @@ def test_a_block_that_is_not_there_is_refused_with_what_is(folder: Path, block: 
 @pytest.mark.parametrize("table", ["blocks", "nodes", "deliveries", "checkpoints", "relay_headers"])
 def test_every_file_of_a_history_is_looked_into(folder: Path, tmp_path: Path, table: str) -> None:
     shutil.copytree(folder / "out/history", tmp_path / "history")
-    victim = next(path for path in sorted((tmp_path / "history").rglob("*.parquet")) if table in path.parts)
+    victim = next(
+        path for path in sorted((tmp_path / "history").rglob("*.parquet")) if table in path.parts
+    )
     flip(victim, victim.stat().st_size // 2)
     result = invoked("inspect", tmp_path, "--json")
     assert result.exit_code == 3
@@ -107,19 +124,31 @@ def test_every_file_of_a_history_is_looked_into(folder: Path, tmp_path: Path, ta
     assert fault["path"].startswith(victim.relative_to(tmp_path / "history").as_posix())
 
 
-def test_an_imported_proof_is_shown_and_its_chain_has_no_range_that_it_does_not_have(tmp_path: Path) -> None:
+def test_an_imported_proof_is_shown_and_its_chain_has_no_range_that_it_does_not_have(
+    tmp_path: Path,
+) -> None:
     proof = ROOT / "pubsub_emulator/spark_audit/mainnet/moonbeam-devnode-115.json"
     assert invoked("import-relay-proofs", proof, "--out", tmp_path / "imported").exit_code == 0
     shown = _inspect(tmp_path / "imported", "--block", "0:115")
-    assert (shown["kind"], shown["number"], shown["proof_nodes"]) == ("imported relay proof", 115, 3)
+    assert (shown["kind"], shown["number"], shown["proof_nodes"]) == (
+        "imported relay proof",
+        115,
+        3,
+    )
     wrong = invoked("inspect", tmp_path / "imported", "--block", "0:1")
     assert "the chain has block 115" in str(wrong.exception)
 
 
-def test_a_file_of_a_table_is_shown_with_what_its_columns_mean(folder: Path, tmp_path: Path) -> None:
+def test_a_file_of_a_table_is_shown_with_what_its_columns_mean(
+    folder: Path, tmp_path: Path
+) -> None:
     file = next((folder / "out/history/deliveries").rglob("*.parquet"))
     found = _inspect(file)
-    assert (found["kind"], found["table"], found["of"]) == ("Parquet file", "deliveries", "a history")
+    assert (found["kind"], found["table"], found["of"]) == (
+        "Parquet file",
+        "deliveries",
+        "a history",
+    )
     assert found["rows"] == pq.read_metadata(file).num_rows
     assert {each["name"]: each["means"] for each in found["columns"]}["key"] == "published key"
     assert found["first_rows"][0]["chain"] == 3000
@@ -147,7 +176,12 @@ def test_what_is_not_readable_is_lines_that_fit_any_screen(folder: Path, tmp_pat
     assert re.search(r"\d+ of \d+ candidates judged", said.stdout)
     command = re.search(r"run `.*(audit .* --out .*)` again", said.stdout)
     assert command is not None
-    assert command.group(1).split() == ["audit", str(tmp_path / "history"), "--out", str(tmp_path / "audit")]
+    assert command.group(1).split() == [
+        "audit",
+        str(tmp_path / "history"),
+        "--out",
+        str(tmp_path / "audit"),
+    ]
     victim.write_bytes(whole)
     assert invoked(*again).exit_code == 1, "a whole copy in its place repairs it"
 
@@ -172,7 +206,11 @@ def test_fixtures_alone_and_in_a_folder(tmp_path: Path) -> None:
     for fixture in fixtures:
         found = _inspect(tmp_path / f"{fixture.name}.json")
         assert found["kind"] == "fixture"
-        assert found["verdict_now"] == found["verdict_recorded"] == (fixture.expected.verdict or "accepted")
+        assert (
+            found["verdict_now"]
+            == found["verdict_recorded"]
+            == (fixture.expected.verdict or "accepted")
+        )
 
 
 def test_a_case_a_relay_proof_and_a_session(tmp_path: Path) -> None:

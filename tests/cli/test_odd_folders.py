@@ -1,4 +1,6 @@
-"""The name of a folder decides nothing: every command that takes a path says and writes the same wherever it is."""
+"""The name of a folder decides nothing: every command that takes a path says and writes the same
+wherever it is.
+"""
 
 import re
 import shutil
@@ -26,7 +28,9 @@ DECOYS: Final = ("abc", "ab")
 """Names that those of the patterns match."""
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-SUMS: Final = "SELECT chain, COUNT(*), SUM(proof_bytes) FROM block_measures GROUP BY chain ORDER BY chain"
+SUMS: Final = (
+    "SELECT chain, COUNT(*), SUM(proof_bytes) FROM block_measures GROUP BY chain ORDER BY chain"
+)
 
 COMMANDS: Final = (
     "new mine.toml",
@@ -100,24 +104,42 @@ def _prepare(folder: Path) -> Path:
     """A folder with what the commands read."""
     folder.mkdir(parents=True)
     (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
-    shutil.copy(ROOT / "examples" / "mainnet" / "asset-hub-kusama-450000.json", folder / "proof.json")
+    shutil.copy(
+        ROOT / "examples" / "mainnet" / "asset-hub-kusama-450000.json", folder / "proof.json"
+    )
     shutil.copy(ROOT / "examples" / "node_data" / "session.jsonl", folder / "answers.jsonl")
-    shutil.copy(ROOT / "pubsub_emulator" / "icrc72" / "scenarios" / "demo.toml", folder / "canisters.toml")
+    shutil.copy(
+        ROOT / "pubsub_emulator" / "icrc72" / "scenarios" / "demo.toml", folder / "canisters.toml"
+    )
     shutil.copytree(ROOT / "tests" / "vectors" / "tries", folder / "vectors")
     return folder
 
 
-def _play(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[object]:
-    """Exit code and words of every command in a folder, times left out, and at the end the digests of all files."""
+def _play(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[object]:
+    """Exit code and words of every command in a folder, times left out, and at the end the digests
+    of all files.
+    """
     monkeypatch.chdir(folder)
     names = {"SUMS": lambda: SUMS, "FIRST": _first_finding, "PART": _part}
     for line in COMMANDS:
         monkeypatch.setattr(sys, "stdin", StringIO("step 3\nstatus\n"))
-        code = pubsub(monkeypatch, *(names.get(word, lambda word=word: word)() for word in line.split()))
+        code = pubsub(
+            monkeypatch, *(names.get(word, lambda word=word: word)() for word in line.split())
+        )
         said = capsys.readouterr()
         assert code != 2, said.err
-        yield line, code, re.sub(r"[\d.]+ (?:ms|s|core seconds)\b|(?m:^(?:finished|seconds|rate).*$)", "…", said.out)
-    for path in sorted(path for path in Path().rglob("*") if path.is_file() and not _has_time(path)):
+        yield (
+            line,
+            code,
+            re.sub(
+                r"[\d.]+ (?:ms|s|core seconds)\b|(?m:^(?:finished|seconds|rate).*$)", "…", said.out
+            ),
+        )
+    for path in sorted(
+        path for path in Path().rglob("*") if path.is_file() and not _has_time(path)
+    ):
         yield path, blake2b(path.read_bytes()).hexdigest()
 
 
@@ -145,7 +167,11 @@ def test_all_commands_say_and_write_the_same_in_odd_folders(
 
 @pytest.mark.parametrize("name", ODD)
 def test_a_question_has_one_answer_whatever_the_folder_is_called(
-    audited: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    audited: Path,
+    tmp_path: Path,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for folder in (name, *DECOYS):
         shutil.copytree(audited, tmp_path / folder / "audit")

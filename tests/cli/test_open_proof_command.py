@@ -18,7 +18,8 @@ from pubsub_emulator.primitives.types import ParaId
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "examples" / "node_data"
 PROOF, CHILD, HEADER, SESSION = (
-    str(DATA / name) for name in ("read-proof.json", "child-read-proof.json", "header.json", "session.jsonl")
+    str(DATA / name)
+    for name in ("read-proof.json", "child-read-proof.json", "header.json", "session.jsonl")
 )
 STATE_ROOT = json.loads((DATA / "header.json").read_bytes())["result"]["stateRoot"]
 
@@ -31,14 +32,28 @@ def test_a_session_is_opened_by_the_keys_that_were_asked_for() -> None:
     result = run(SESSION)
     assert result.exit_code == 0
     assert f"state root {STATE_ROOT}" in result.stdout
-    for text in ("Paras.Heads(4000)", "absent", "0x372e3432, ttl 100, inserted in block 2", "path nodes of 3 keys"):
+    for text in (
+        "Paras.Heads(4000)",
+        "absent",
+        "0x372e3432, ttl 100, inserted in block 2",
+        "path nodes of 3 keys",
+    ):
         assert text in result.stdout
     assert "unread" not in result.stdout
 
 
 def test_as_json_every_byte_stands_once() -> None:
     result = run(
-        CHILD, "--header", HEADER, "--child", "1000", "--key", hexed(PRICES[0]), "--key", hexed(PRICES[2]), "--json"
+        CHILD,
+        "--header",
+        HEADER,
+        "--child",
+        "1000",
+        "--key",
+        hexed(PRICES[0]),
+        "--key",
+        hexed(PRICES[2]),
+        "--json",
     )
     document = json.loads(result.stdout)
     [proof] = document["proofs"]
@@ -54,7 +69,13 @@ def test_the_state_root_may_be_given_itself_and_the_keys_told_from_the_proof() -
     result = run(CHILD, "--root", STATE_ROOT, "--child", "1000")
     assert result.exit_code == 0
     assert "0x372e3432, ttl 100, inserted in block 2" in result.stdout
-    by_key = run(CHILD, "--root", STATE_ROOT, "--child", hexed(b":child_storage:default:pubsub\xe8\x03\x00\x00"))
+    by_key = run(
+        CHILD,
+        "--root",
+        STATE_ROOT,
+        "--child",
+        hexed(b":child_storage:default:pubsub\xe8\x03\x00\x00"),
+    )
     assert by_key.stdout == result.stdout
 
 
@@ -81,7 +102,10 @@ def test_the_drawing_is_svg_with_every_node(tmp_path: Path) -> None:
             r"Heads\(3000\) is not proven: node .* is missing",
         ),
         ([PROOF, HEADER, "--child", "1000"], "child trie 1000 is not proven: node .* is missing"),
-        ([CHILD, HEADER, "--child", "alice"], "--child alice: neither a parachain's id nor a storage key"),
+        (
+            [CHILD, HEADER, "--child", "alice"],
+            "--child alice: neither a parachain's id nor a storage key",
+        ),
         ([SESSION, "--child", "2000"], "the request did not ask for child trie 2000"),
     ],
 )
@@ -99,17 +123,23 @@ def without_child_root(folder: Path) -> tuple[Path, str]:
     opened = json.loads(run(CHILD, HEADER, "--json").stdout)["proofs"][0]
     root = next(part["value"] for part in opened["parts"] if part["kind"] == "child trie")
     nodes = document["result"]["proof"]
-    document["result"]["proof"] = [node for node in nodes if hexed(blake2_256(bytes.fromhex(node[2:]))) != root]
+    document["result"]["proof"] = [
+        node for node in nodes if hexed(blake2_256(bytes.fromhex(node[2:]))) != root
+    ]
     cut = folder / "cut.json"
     cut.write_text(json.dumps(document), encoding="utf-8")
     return cut, root
 
 
-def test_a_proof_that_stops_at_the_child_root_is_not_a_proof_of_the_child_trie(tmp_path: Path) -> None:
+def test_a_proof_that_stops_at_the_child_root_is_not_a_proof_of_the_child_trie(
+    tmp_path: Path,
+) -> None:
     cut, root = without_child_root(tmp_path)
     result = run(str(cut), HEADER, "--child", "1000")
     assert isinstance(result.exception, PubsubError)
-    assert f"the root node of child trie 1000, {root[2:]}, is not in the proof" in str(result.exception)
+    assert f"the root node of child trie 1000, {root[2:]}, is not in the proof" in str(
+        result.exception
+    )
 
 
 def test_proofs_are_opened_without_what_the_audit_needs() -> None:
@@ -125,8 +155,12 @@ def test_proofs_are_opened_without_what_the_audit_needs() -> None:
     assert "Paras.Heads(4000)" in done.stdout
 
 
-def test_nodes_below_what_a_chain_may_have_stored_are_unread_by_nobodys_word(tmp_path: Path) -> None:
-    """Without the request a proof may be a subscriber's own, which leaves out the nodes that it caches."""
+def test_nodes_below_what_a_chain_may_have_stored_are_unread_by_nobodys_word(
+    tmp_path: Path,
+) -> None:
+    """Without the request a proof may be a subscriber's own, which leaves out the nodes that it
+    caches.
+    """
     cut, _ = without_child_root(tmp_path)
     result = run(str(cut), HEADER, "--json")
     [proof] = json.loads(result.stdout)["proofs"]

@@ -59,7 +59,9 @@ def audit(spark: SparkContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def told(folder: Path, name: str, *updates: Update) -> str:
-    """Write down the life of an operation, and a stream that told these; returns the operation's id in hex."""
+    """Write down the life of an operation, and a stream that told these; returns the operation's id
+    in hex.
+    """
     operation = sha256(name.encode())
     with StatusDeliveries(folder, lambda: 1_700_000_000_000) as recorder:
         recorder.began(name, operation)
@@ -72,7 +74,9 @@ def told(folder: Path, name: str, *updates: Update) -> str:
 
 
 @pytest.mark.spark
-def test_ev_40_honest_statuses_pass_and_a_false_one_is_named_with_its_operation(audit: Any, tmp_path: Path) -> None:
+def test_ev_40_honest_statuses_pass_and_a_false_one_is_named_with_its_operation(
+    audit: Any, tmp_path: Path
+) -> None:
     folder = tmp_path / "deliveries"
     told(folder, "honest", *LIFE)
     found = audit(folder)
@@ -84,7 +88,9 @@ def test_ev_40_honest_statuses_pass_and_a_false_one_is_named_with_its_operation(
     found = audit(folder, "--json")
     assert found.exit_code == 1, found.output
     findings = json.loads(found.stdout)["statuses"]["findings"]
-    assert [(each["operation"], each["finding"], each["count"]) for each in findings] == [(operation, "altered", 1)]
+    assert [(each["operation"], each["finding"], each["count"]) for each in findings] == [
+        (operation, "altered", 1)
+    ]
 
 
 def test_a_folder_without_tables_is_refused_by_its_name(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Hints name the program as it can be called from where the user is, and what installs an extra where it runs."""
+"""Hints name the program as it can be called from where the user is, and what installs an extra
+where it runs.
+"""
 
 import importlib.metadata
 import json
@@ -29,7 +31,10 @@ def test_a_program_that_is_not_on_path_is_named_from_the_current_folder(
     monkeypatch.chdir(installed.parents[2])
     assert program() == ".venv/bin/pubsub"
     further = "pubsub serve --prism, then pubsub prism --help"
-    assert callable_here(further) == ".venv/bin/pubsub serve --prism, then .venv/bin/pubsub prism --help"
+    assert (
+        callable_here(further)
+        == ".venv/bin/pubsub serve --prism, then .venv/bin/pubsub prism --help"
+    )
     assert callable_here("open out/pubsub audit") == "open out/pubsub audit"
     for elsewhere in (installed.parent, tmp_path / "other"):
         elsewhere.mkdir(exist_ok=True)
@@ -37,7 +42,9 @@ def test_a_program_that_is_not_on_path_is_named_from_the_current_folder(
         assert shlex.split(program()) == [str(installed)]
 
 
-def test_a_program_on_path_goes_by_its_name(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_on_path_goes_by_its_name(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(installed.parent))
     assert program() == "pubsub"
     assert callable_here("pubsub step oracle") == "pubsub step oracle"

@@ -1,4 +1,6 @@
-"""The pages of commands and settings say what the program says, and so do shells: they ask it what may come next."""
+"""The pages of commands and settings say what the program says, and so do shells: they ask it what
+may come next.
+"""
 
 import re
 import shlex
@@ -22,7 +24,11 @@ from pubsub_emulator.emulator.settings.fields import described
 
 DOCS = ROOT / "docs"
 reference = import_module("command_reference")  # beside the pages
-PAGES = [path.name for path in sorted(DOCS.glob("*.md")) if "](made.py)" in path.read_text(encoding="utf-8")]
+PAGES = [
+    path.name
+    for path in sorted(DOCS.glob("*.md"))
+    if "](made.py)" in path.read_text(encoding="utf-8")
+]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -32,7 +38,8 @@ def test_every_part_of_a_page_is_written_by_code(name: str) -> None:
 
 def test_every_part_is_on_a_page() -> None:
     named = re.findall(
-        r"\[made: (.*?)\]\(made.py\)", "".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES)
+        r"\[made: (.*?)\]\(made.py\)",
+        "".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES),
     )
     assert sorted(named) == sorted(made.parts())
 
@@ -51,13 +58,21 @@ def test_every_command_has_help_for_all_options_and_an_example_that_it_can_read(
     assert command.help
     for parameter in command.params:
         assert isinstance(parameter, click.Argument) or parameter.get_help_record(context)
-        assert isinstance(parameter, click.Argument) or getattr(parameter, "help", None), parameter.name
+        assert isinstance(parameter, click.Argument) or getattr(parameter, "help", None), (
+            parameter.name
+        )
     section = _section("cli.md", name)
     lines = re.findall(r"^- `(.*?)`", section, re.MULTILINE)
-    own = [found.group(1) for line in lines if (found := re.search(rf"pubsub {re.escape(name)}(?: ([^|>)]*))?", line))]
+    own = [
+        found.group(1)
+        for line in lines
+        if (found := re.search(rf"pubsub {re.escape(name)}(?: ([^|>)]*))?", line))
+    ]
     assert own
     for arguments in own:
-        command.make_parser(context).parse_args(args=shlex.split((arguments or "").replace('"', "")))
+        command.make_parser(context).parse_args(
+            args=shlex.split((arguments or "").replace('"', ""))
+        )
 
 
 def _section(page: str, name: str) -> str:
@@ -101,7 +116,9 @@ def _offered(*words: str) -> list[str]:
 def test_commands_scenarios_strategies_and_choices_are_offered() -> None:
     assert _offered("") == list(COMMANDS)
     assert _offered("step", "") == [*BUNDLE.names(), ""]
-    assert _offered("fuzz", "--strategy", "omit-") == [name for name in STRATEGIES if name.startswith("omit-")]
+    assert _offered("fuzz", "--strategy", "omit-") == [
+        name for name in STRATEGIES if name.startswith("omit-")
+    ]
     assert _offered("audit", "--engine", "") == ["auto", "pool", "spark", "python"]
 
 

@@ -1,4 +1,6 @@
-"""Rules of one's own on the command line; in processes of their own, for what is chosen stays chosen."""
+"""Rules of one's own on the command line; in processes of their own, for what is chosen stays
+chosen.
+"""
 
 import json
 import signal
@@ -22,7 +24,9 @@ def folder(tmp_path: Path) -> Path:
 def test_a_rule_changes_what_a_run_does_and_its_digest_is_in_the_summary(folder: Path) -> None:
     figures = []
     for rules in ((), ("--rules", "cap.py")):
-        run = program("run", "small.toml", *rules, "--out", f"out{len(rules)}", "--json", folder=folder)
+        run = program(
+            "run", "small.toml", *rules, "--out", f"out{len(rules)}", "--json", folder=folder
+        )
         assert run.returncode == 0, run.stderr
         figures.append(json.loads(run.stdout))
     shipped, capped = figures
@@ -32,8 +36,13 @@ def test_a_rule_changes_what_a_run_does_and_its_digest_is_in_the_summary(folder:
 
 
 @pytest.mark.parametrize("engine", ["python", "pool"])
-def test_an_audit_with_the_rules_of_the_history_is_clean_and_one_with_others_says_so(folder: Path, engine: str) -> None:
-    assert program("run", "small.toml", "--rules", "cap.py", "--out", "out", folder=folder).returncode == 0
+def test_an_audit_with_the_rules_of_the_history_is_clean_and_one_with_others_says_so(
+    folder: Path, engine: str
+) -> None:
+    assert (
+        program("run", "small.toml", "--rules", "cap.py", "--out", "out", folder=folder).returncode
+        == 0
+    )
     asked = ("audit", "out/history", "--out", "audit", "--engine", engine)
     for others in ((), ("--rules", "other.py")):
         refused = program(*asked, *others, folder=folder)
@@ -50,7 +59,10 @@ def test_a_session_file_is_played_with_its_rules_alone(folder: Path) -> None:
     assert len(json.loads((folder / "saved.json").read_text())["rules"]) == 66
     refused = program("step", "saved.json", folder=folder, given="quit\n")
     assert "rules: the session was made with 0x" in refused.stdout + refused.stderr
-    assert program("step", "saved.json", "--rules", "cap.py", folder=folder, given="quit\n").returncode == 0
+    assert (
+        program("step", "saved.json", "--rules", "cap.py", folder=folder, given="quit\n").returncode
+        == 0
+    )
 
 
 def test_the_lab_takes_rules(folder: Path) -> None:
@@ -65,11 +77,17 @@ def test_the_lab_takes_rules(folder: Path) -> None:
         (CAP.replace("lifetime(", "life("), "line 5: RulesError: no rule is called 'life'"),
         (CAP.replace("para, size, now", "para"), "takes 4 arguments: ttl, para, size, now"),
         ("x = 1\n", "no rule in it"),
-        (CAP.replace("lifetime(ttl, para, size, now)", "decode(data)"), "`encode` and `decode` are replaced together"),
+        (
+            CAP.replace("lifetime(ttl, para, size, now)", "decode(data)"),
+            "`encode` and `decode` are replaced together",
+        ),
         ("def lifetime(:\n", "line 1: SyntaxError"),
         (CAP.replace("min(ttl or 3, 3)", "1 // 0"), "line 7: rule 'lifetime': ZeroDivisionError"),
         (CAP.replace("min(ttl or 3, 3)", "'3'"), "rule 'lifetime' returned '3', not int"),
-        (CAP.replace("min(ttl or 3, 3)", "1 << 32"), "rule 'lifetime' returned 4294967296, which is no u32"),
+        (
+            CAP.replace("min(ttl or 3, 3)", "1 << 32"),
+            "rule 'lifetime' returned 4294967296, which is no u32",
+        ),
     ],
 )
 def test_a_bad_file_of_rules_is_one_line_with_the_place(folder: Path, text: str, said: str) -> None:
@@ -99,7 +117,9 @@ def test_a_run_replaces_an_earlier_run_of_that_name_and_nothing_else(folder: Pat
     assert program(*asked, folder=folder).returncode == 2
 
 
-def test_a_watched_run_runs_again_when_its_rules_change_and_tells_what_differs(folder: Path) -> None:
+def test_a_watched_run_runs_again_when_its_rules_change_and_tells_what_differs(
+    folder: Path,
+) -> None:
     command = ("run", "small.toml", "--rules", "cap.py", "--out", "out", "--watch")
     watching = subprocess.Popen(
         [sys.executable, "-m", "pubsub_emulator", *command],

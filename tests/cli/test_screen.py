@@ -1,4 +1,6 @@
-"""Tables never break a word, whatever the width of the screen; a bar and what a command prints share one terminal."""
+"""Tables never break a word, whatever the width of the screen; a bar and what a command prints
+share one terminal.
+"""
 
 import os
 import pty
@@ -12,11 +14,22 @@ import pytest
 from pubsub_emulator.cli import screen
 from pubsub_emulator.cli.screen import Spoken, tables
 
-WORDS = ("omit-child-root-path", "OmittedBelowBudget", "1,234,567", "0x" + "ab" * 20, "a few plain words")
+WORDS = (
+    "omit-child-root-path",
+    "OmittedBelowBudget",
+    "1,234,567",
+    "0x" + "ab" * 20,
+    "a few plain words",
+)
 HEADER = ("strategy", "verdict", "bytes", "hash", "why it is so")
 
 
-def _shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, names_rows: int = 1) -> str:
+def _shown(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    names_rows: int = 1,
+) -> str:
     monkeypatch.setattr(tables, "PLAIN_WIDTH", width)
     screen.table("a title that is quite long in itself", HEADER, [WORDS, WORDS], names_rows)
     return capsys.readouterr().out
@@ -28,11 +41,15 @@ def test_no_word_is_broken_and_no_line_is_too_long(
 ) -> None:
     shown = _shown(capsys, monkeypatch, width)
     words = set(shown.split())
-    assert {word for cell in (*WORDS, *HEADER) for word in cell.split() if not word.startswith("0x")} <= words
+    assert {
+        word for cell in (*WORDS, *HEADER) for word in cell.split() if not word.startswith("0x")
+    } <= words
     assert max(map(len, shown.splitlines()[1:])) <= width
 
 
-def test_a_table_is_never_cut_in_two(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_never_cut_in_two(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for width in (160, 100, 80, 60, 50):
         shown = _shown(capsys, monkeypatch, width)
         assert shown.count(WORDS[0]) == 2, f"at {width} columns"
@@ -75,7 +92,9 @@ def test_a_figure_and_its_unit_stay_on_one_line(
 ) -> None:
     for width in range(24, 80, 4):
         monkeypatch.setattr(tables, "PLAIN_WIDTH", width)
-        screen.table("", ("chain", "a longer heading", "another one", "third"), [("3000", *("1.0 MiB",) * 3)])
+        screen.table(
+            "", ("chain", "a longer heading", "another one", "third"), [("3000", *("1.0 MiB",) * 3)]
+        )
         assert capsys.readouterr().out.count("1.0 MiB") == 3, f"at {width} columns"
 
 
@@ -143,7 +162,9 @@ def test_without_a_terminal_a_line_every_ten_seconds_says_how_far_and_for_how_lo
     for second in range(1, 61):
         now[0] = second
         advance(
-            max(second - 8, 0), 100, "auditing: units of work, 1.0 a second" if second > 8 else "auditing: starting"
+            max(second - 8, 0),
+            100,
+            "auditing: units of work, 1.0 a second" if second > 8 else "auditing: starting",
         )
     assert capsys.readouterr().err.splitlines() == [
         "auditing: units of work, 1.0 a second: 2 of 100, about 1 min 38 s left",
@@ -155,7 +176,9 @@ def test_without_a_terminal_a_line_every_ten_seconds_says_how_far_and_for_how_lo
     ]
 
 
-def test_a_unit_that_takes_long_is_told_of_without_being_called(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_unit_that_takes_long_is_told_of_without_being_called(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """A Spark that starts, one long segment: nobody advances, and a person still hears of it."""
     now = [0.0]
     advance = Spoken(lambda: now[0], said="drawing the report")

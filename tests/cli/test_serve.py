@@ -1,4 +1,6 @@
-"""`pubsub serve` as a program: it says where it listens, writes a journal, ends with 130, and does the same again."""
+"""`pubsub serve` as a program: it says where it listens, writes a journal, ends with 130, and does
+the same again.
+"""
 
 import asyncio
 import json
@@ -81,7 +83,9 @@ def test_what_cannot_be_served_is_one_line(tmp_path: Path) -> None:
     assert "broken.jsonl:1: not JSON" in _fails("--replay", str(broken))
 
 
-def test_a_journal_that_does_not_match_stops_at_its_line(serve: Callable[..., Served], tmp_path: Path) -> None:
+def test_a_journal_that_does_not_match_stops_at_its_line(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
     journal = tmp_path / "journal.jsonl"
     first = serve("--dev", "--build", "manual", "--journal", str(journal))
     first.call("dev_newBlock", {"count": 2})

@@ -61,7 +61,9 @@ def _hash(session: Session) -> bytes:
     return session.network.relay.header.hash()
 
 
-def test_what_is_published_in_a_session_is_delivered_with_its_ttl_and_shown_by_name(session: Session) -> None:
+def test_what_is_published_in_a_session_is_delivered_with_its_ttl_and_shown_by_name(
+    session: Session,
+) -> None:
     told(session, "step 3", "subscribe 3000 1000 DOT/USD", "step 3", "publish 1000 DOT/USD 7.42 25")
     shown = told(session, "step 3", "deliveries 3000 1")
     assert "| 1000 | DOT/USD | 7.42 | 2" in shown
@@ -70,7 +72,14 @@ def test_what_is_published_in_a_session_is_delivered_with_its_ttl_and_shown_by_n
 
 
 def test_a_deleted_key_is_reported_gone(session: Session) -> None:
-    told(session, "step 4", "unsubscribe 3000 1000", "step 3", "delete 2100 2100/0", "until removal 3000 5")
+    told(
+        session,
+        "step 4",
+        "unsubscribe 3000 1000",
+        "step 3",
+        "delete 2100 2100/0",
+        "until removal 3000 5",
+    )
     assert "| 2100 | 2100/0 | removed" in told(session, "deliveries 3000 1")
 
 
@@ -81,8 +90,12 @@ def test_unsubscribing_takes_single_keys_or_all_of_a_publisher(session: Session)
     assert "2100" not in shown
 
 
-def test_an_order_that_is_not_in_force_yet_goes_with_the_moment_it_was_given_in(session: Session) -> None:
-    told(session, "step 3", "save before", "unsubscribe 3000 2100", "save ordered", "restore before")
+def test_an_order_that_is_not_in_force_yet_goes_with_the_moment_it_was_given_in(
+    session: Session,
+) -> None:
+    told(
+        session, "step 3", "save before", "unsubscribe 3000 2100", "save ordered", "restore before"
+    )
     assert "2100 | 5" in told(session, "subscriptions 3000")
     assert "sent, not in force yet" not in told(session, "subscriptions 3000")
     told(session, "restore ordered")
@@ -97,12 +110,16 @@ def test_a_cheat_is_met_by_its_verdict_and_an_honest_collator_follows(session: S
     told(session, "step 4", "cheat 3000 omit-node 1", "publish 1000 1000/0 changed")
     assert "omit-node" in told(session, "collators 3000")
     assert "refused (OmittedBelowBudget" in told(session, "until verdict OmittedBelowBudget 20")
-    assert f"3000 | {session.network.parachain(3000).header.number}" in told(session, "verdicts 3000")
+    assert f"3000 | {session.network.parachain(3000).header.number}" in told(
+        session, "verdicts 3000"
+    )
     told(session, "honest 3000", "save now-honest", "step 6")
     assert not any(_refused(moment) for moment in _moments(session)[-6:])
 
 
-def test_without_a_number_the_collator_whose_turn_is_next_is_the_one_that_cheats(session: Session) -> None:
+def test_without_a_number_the_collator_whose_turn_is_next_is_the_one_that_cheats(
+    session: Session,
+) -> None:
     for blocks in (3, 2):
         told(session, f"step {blocks}", "honest 3000", "cheat 3000 stranger", "step")
         [refused] = _refused(_moments(session)[-1])
@@ -122,7 +139,10 @@ def test_a_restored_snapshot_and_a_branch_go_on_to_the_same_bytes(session: Sessi
     shown = told(session, "diff main other")
     assert "relay | 7 | 7" in shown
     assert "what differs on relay" in shown
-    assert "child trie 1000 | DOT | 1 (no expiry" in shown or "child trie 1000 | DOT | nothing | 2 (no expiry" in shown
+    assert (
+        "child trie 1000 | DOT | 1 (no expiry" in shown
+        or "child trie 1000 | DOT | nothing | 2 (no expiry" in shown
+    )
     assert told(session, "diff main now").endswith("equal: every key of every chain")
 
 
@@ -136,7 +156,9 @@ def test_a_difference_can_be_asked_for_by_chain(session: Session) -> None:
         told(session, "diff a now 9")
 
 
-def test_a_difference_is_decoded_whole_and_what_every_block_writes_comes_last(session: Session) -> None:
+def test_a_difference_is_decoded_whole_and_what_every_block_writes_comes_last(
+    session: Session,
+) -> None:
     told(session, "step 3", "save a", "publish 1000 DOT 7.42 100", "step 3")
     pages = [page for page in session.execute("diff a now relay") if isinstance(page, Grid)]
     [grid] = pages
@@ -145,14 +167,21 @@ def test_a_difference_is_decoded_whole_and_what_every_block_writes_comes_last(se
     assert rows["System.Number", ""] == ("3", "6")
     items = [str(item) for item, *_ in grid.rows]
     assert items.index("System.Number") > items.index("Broadcaster.PublishedKeys")
-    only = [page for page in session.execute("diff a now relay CurrentSlot") if isinstance(page, Grid)]
+    only = [
+        page for page in session.execute("diff a now relay CurrentSlot") if isinstance(page, Grid)
+    ]
     assert [row[0] for row in only[0].rows] == ["Babe.CurrentSlot"]
-    assert "no entry of Babe.Nonsense differs on relay" in told(session, "diff a now relay Babe.Nonsense")
+    assert "no entry of Babe.Nonsense differs on relay" in told(
+        session, "diff a now relay Babe.Nonsense"
+    )
 
 
 def test_a_publish_of_what_nobody_reads_says_so(session: Session) -> None:
     said = told(session, "publish 1000 DOT/USD 7.42")
-    assert "no parachain subscribes to this key; `subscribe 3000 1000 DOT/USD` has it delivered" in said
+    assert (
+        "no parachain subscribes to this key; `subscribe 3000 1000 DOT/USD` has it delivered"
+        in said
+    )
     told(session, "subscribe 3000 1000 DOT/USD")
     assert "nobody" not in told(session, "publish 1000 DOT/USD 7.43")
 
@@ -165,9 +194,17 @@ def test_a_step_says_what_was_refused_and_why(session: Session) -> None:
     assert "refused: a call on the relay chain: Broadcaster::NoKeysToDelete" in shown
 
 
-def test_a_session_written_to_a_file_comes_back_to_the_same_block(session: Session, tmp_path: Path) -> None:
+def test_a_session_written_to_a_file_comes_back_to_the_same_block(
+    session: Session, tmp_path: Path
+) -> None:
     path = tmp_path / "attack.json"
-    lines = ("step 2", "step 2", "publish 1000 'two words' 0x00ff 9", "cheat 3000 omit-node 1 0.5", "until delivery")
+    lines = (
+        "step 2",
+        "step 2",
+        "publish 1000 'two words' 0x00ff 9",
+        "cheat 3000 omit-node 1 0.5",
+        "until delivery",
+    )
     told(session, *lines, "subscribe 3000 1000 'two words'", "step 3", f"write {path}")
     document = json.loads(path.read_text())
     assert document["commands"][0] == "step 4"
@@ -209,7 +246,9 @@ def test_a_file_that_is_no_session_changes_nothing_and_is_named_with_the_field(
     assert _hash(session) == before
 
 
-def test_whoever_stops_taking_pages_interrupts_after_the_last_whole_block(session: Session, scenario: Scenario) -> None:
+def test_whoever_stops_taking_pages_interrupts_after_the_last_whole_block(
+    session: Session, scenario: Scenario
+) -> None:
     pages = session.execute("step 20")
     for page in pages:
         if page == Doing("building blocks", 3, 20):
@@ -287,7 +326,9 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
         ("publish 1000 'k v", "No closing quotation"),
     ],
 )
-def test_errors_name_what_is_wrong_and_change_nothing(stepped: Session, line: str, complaint: str) -> None:
+def test_errors_name_what_is_wrong_and_change_nothing(
+    stepped: Session, line: str, complaint: str
+) -> None:
     before, journal = _hash(stepped), list(stepped.journal)
     with pytest.raises(PubsubError, match=complaint):
         told(stepped, line)
@@ -295,13 +336,17 @@ def test_errors_name_what_is_wrong_and_change_nothing(stepped: Session, line: st
 
 
 def test_waiting_for_what_does_not_happen_ends_after_so_many_blocks(session: Session) -> None:
-    with pytest.raises(CommandError, match="no such event within 2 blocks; the network is at relay block 2"):
+    with pytest.raises(
+        CommandError, match="no such event within 2 blocks; the network is at relay block 2"
+    ):
         told(session, "until event NoSuchEvent 2")
     assert session.commands() == ["step 2"]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_has_help_and_examples_that_it_can_read(stepped: Session, command: object) -> None:
+def test_every_command_has_help_and_examples_that_it_can_read(
+    stepped: Session, command: object
+) -> None:
     found = find(command.name)  # type: ignore[attr-defined]  # parametrize gives objects
     assert found.examples
     for example in found.examples:
@@ -341,7 +386,9 @@ def test_a_ledger_is_that_of_the_block_asked_for(session: Session) -> None:
         ("nothing ", []),
     ],
 )
-def test_completion_offers_what_may_stand_there(stepped: Session, line: str, offered: list[str]) -> None:
+def test_completion_offers_what_may_stand_there(
+    stepped: Session, line: str, offered: list[str]
+) -> None:
     assert complete(stepped, line) == offered
 
 
@@ -392,7 +439,13 @@ def test_storage_is_set_and_removed_on_chains_with_accounts(tmp_path: Path) -> N
     told(session, "step", "set relay 0x1234 0xabcd", "set 3000 0x5678 0x01", "step 4")
     assert session.network.relay.state.top.get(b"\x12\x34") == b"\xab\xcd"
     assert session.chain(3000).state.top.get(b"\x56\x78") == b"\x01"
-    told(session, "set relay 0x1234 nothing", "set 3000 0x5678 nothing", "step 4", f"write {tmp_path / 's.json'}")
+    told(
+        session,
+        "set relay 0x1234 nothing",
+        "set 3000 0x5678 nothing",
+        "step 4",
+        f"write {tmp_path / 's.json'}",
+    )
     assert session.network.relay.state.top.get(b"\x12\x34") is None
     assert session.chain(3000).state.top.get(b"\x56\x78") is None
     again = Session.of(parse_scenario(SCENARIO, "tiny.toml"))
@@ -427,10 +480,16 @@ def test_storage_is_set_by_the_names_of_items() -> None:
     ("line", "complaint"),
     [
         ("set relay Broadcaster.PublishedKey 1000 7", "did you mean Broadcaster.PublishedKeys"),
-        ("set relay Broadcaster.PublishedKeys 7", "PublishedKeys takes one KEY before its VALUE, not 0"),
+        (
+            "set relay Broadcaster.PublishedKeys 7",
+            "PublishedKeys takes one KEY before its VALUE, not 0",
+        ),
         ("set relay EpochIndex 1 2", "EpochIndex takes no KEY before its VALUE, not 1"),
         ("set relay EpochIndex -1", "'-1' is not a value of Babe.EpochIndex"),
-        ("set relay EpochIndex 0x01", "0x01 is not the SCALE encoding of a value of Babe.EpochIndex"),
+        (
+            "set relay EpochIndex 0x01",
+            "0x01 is not the SCALE encoding of a value of Babe.EpochIndex",
+        ),
         ("set relay PublishedKeys price 7", "'price' is not a KEY of Broadcaster.PublishedKeys"),
         ("set relay 0x12 0x34 0x56", "one word too many"),
         ("set relay EpochIndex", "VALUE is missing"),
@@ -448,7 +507,10 @@ def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
         f"draw {tmp_path / 'a.svg'} block 3000",
         f"draw {tmp_path / 'b.svg'} block 3000 3",
         f"draw {tmp_path / 'c.svg'} child 1000 1000/1 1000/never",
-        f"draw {tmp_path / 'd.svg'} keys relay 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed",
+        (
+            f"draw {tmp_path / 'd.svg'} keys relay"
+            " 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed"
+        ),
     ):
         assert "written" in told(session, line)
     for name in "abcd":
@@ -464,7 +526,9 @@ def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
             told(session, line)
 
 
-def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(session: Session, tmp_path: Path) -> None:
+def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(
+    session: Session, tmp_path: Path
+) -> None:
     told(
         session,
         "step 3",
@@ -475,7 +539,13 @@ def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(sessio
         "cheat 3000 omit-node",
         "step",
     )
-    assert session.commands() == ["step 3", "publish 1000 DOT 1", "step 2", "cheat 3000 omit-node", "step 1"]
+    assert session.commands() == [
+        "step 3",
+        "publish 1000 DOT 1",
+        "step 2",
+        "cheat 3000 omit-node",
+        "step 1",
+    ]
     path = tmp_path / "s.json"
     told(session, f"write {path}")
     again = Session.of(parse_scenario(SCENARIO, "tiny.toml"))
@@ -488,8 +558,15 @@ def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(sessio
 
 
 def test_a_waiting_message_is_shown_byte_by_byte(session: Session) -> None:
-    said = told(session, "publish 1000 DOT/USD 7.42 100", "step", "storage relay MessageQueue.Pages 1000")
-    message = KEY_IN_XCM + key_from_data(b"DOT/USD").hex() + b"\x107.42".hex() + (100).to_bytes(4, "little").hex()
+    said = told(
+        session, "publish 1000 DOT/USD 7.42 100", "step", "storage relay MessageQueue.Pages 1000"
+    )
+    message = (
+        KEY_IN_XCM
+        + key_from_data(b"DOT/USD").hex()
+        + b"\x107.42".hex()
+        + (100).to_bytes(4, "little").hex()
+    )
     assert message in said
     assert "bytearray" not in said
 
@@ -502,6 +579,9 @@ def test_an_answer_too_long_for_a_table_is_printed_whole(stepped: Session) -> No
 
 
 def test_a_method_that_is_none_is_not_called_a_development_method(stepped: Session) -> None:
-    with pytest.raises(CommandError, match=r"does not offer pubsub_nonsense; `call rpc_methods` lists what there is$"):
+    with pytest.raises(
+        CommandError,
+        match=r"does not offer pubsub_nonsense; `call rpc_methods` lists what there is$",
+    ):
         told(stepped, "call pubsub_nonsense")
     assert "pubsub_entry" in told(stepped, "call rpc_methods")

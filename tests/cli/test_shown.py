@@ -1,4 +1,6 @@
-"""Whatever a stranger wrote, no command lets it act on the terminal: every command with a file, a folder or a node."""
+"""Whatever a stranger wrote, no command lets it act on the terminal: every command with a file, a
+folder or a node.
+"""
 
 import ast
 import json
@@ -20,10 +22,17 @@ from pubsub_emulator.cli.exits import DEFECT
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 
 EVIL = "\x1b]0;owned\x07\x1b[8m\u202e\u2066\x9b2J"
-PRINTING = {"cli/main.py", "cli/screen/__init__.py", "cli/screen/tables.py", "cli/commands/completion.py"}
+PRINTING = {
+    "cli/main.py",
+    "cli/screen/__init__.py",
+    "cli/screen/tables.py",
+    "cli/commands/completion.py",
+}
 """Files that print: the first two escape, the others print texts of this project alone."""
 LIGHT = {"cli/commands/distributor/serve.py"}
-"""It starts without the screen's library; what it prints are names of checked characters and its own address."""
+"""It starts without the screen's library; what it prints are names of checked characters and its
+own address.
+"""
 NODE = ("export-state {url} {out}", "step --connect {url}", "explore --connect {url} --out {out}")
 NODE += (
     "log follow {url} --log {out}",
@@ -34,7 +43,14 @@ NODE += (
 
 def test_only_the_screen_prints() -> None:
     package = ROOT / "pubsub_emulator"
-    printing = {"click.echo", "click.secho", "print", "console.print", "sys.stdout.write", "sys.stderr.write"}
+    printing = {
+        "click.echo",
+        "click.secho",
+        "print",
+        "console.print",
+        "sys.stdout.write",
+        "sys.stderr.write",
+    }
     found = set()
     for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -45,7 +61,10 @@ def test_only_the_screen_prints() -> None:
 
 def _paths(command: click.Command) -> int:
     """How many arguments are paths of what exists."""
-    return sum(isinstance(each, click.Argument) and getattr(each.type, "exists", False) for each in command.params)
+    return sum(
+        isinstance(each, click.Argument) and getattr(each.type, "exists", False)
+        for each in command.params
+    )
 
 
 READING = {name: _paths(command) for name, command, _ in leaves() if _paths(command)}
@@ -63,7 +82,11 @@ def _printed(capfd: pytest.CaptureFixture[str]) -> str:
     return out + err
 
 
-TEXTS = (EVIL, "x" * (1 << 20), json.dumps({"format": EVIL, "name": EVIL, "network": EVIL}, ensure_ascii=False))
+TEXTS = (
+    EVIL,
+    "x" * (1 << 20),
+    json.dumps({"format": EVIL, "name": EVIL, "network": EVIL}, ensure_ascii=False),
+)
 
 
 @pytest.mark.parametrize("name", READING)
@@ -81,14 +104,23 @@ def test_a_file_with_escape_sequences_in_its_name_and_text_is_told_of_in_plain_l
 def test_a_history_whose_texts_are_escape_sequences_is_told_of_in_plain_lines(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Every text of every table, and a chain's name: the histories of strangers are audited, drawn and queried."""
+    """Every text of every table, and a chain's name: the histories of strangers are audited, drawn
+    and queried.
+    """
     segments = load(write_history(tmp_path / "honest", 3, cheats={2: drop_a_node}))
     for (name, _chain), rows in segments[0].parts.items():
-        texts = {field.name for field in HISTORY_TABLES[name].schema if field.type == pa.string()} - {"network"}
+        texts = {
+            field.name for field in HISTORY_TABLES[name].schema if field.type == pa.string()
+        } - {"network"}
         rows[:] = [
-            {**row, **dict.fromkeys(texts & {each for each in row if row[each] is not None}, EVIL)} for row in rows
+            {**row, **dict.fromkeys(texts & {each for each in row if row[each] is not None}, EVIL)}
+            for row in rows
         ]
-    history, out, page = store(segments, tmp_path / "history"), tmp_path / "audit", tmp_path / "report"
+    history, out, page = (
+        store(segments, tmp_path / "history"),
+        tmp_path / "audit",
+        tmp_path / "report",
+    )
     for line in (
         ("inspect", history),
         ("inspect", history, "--block", "2000:1"),
@@ -132,10 +164,18 @@ def evil_node() -> Iterator[str]:
 
 @pytest.mark.parametrize("line", NODE)
 def test_what_a_node_says_is_told_in_plain_lines_and_exit_code_4(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path, evil_node: str, line: str
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    evil_node: str,
+    line: str,
 ) -> None:
     for text in (EVIL, "x" * (1 << 20)):
-        for document in ({"result": text}, {"error": {"code": -1, "message": text, "data": text}}, {"error": text}):
+        for document in (
+            {"result": text},
+            {"error": {"code": -1, "message": text, "data": text}},
+            {"error": text},
+        ):
             _Evil.document = document
             code = pubsub(monkeypatch, *line.format(url=evil_node, out=tmp_path / "out").split())
             assert code in {2, 4}, document

@@ -19,10 +19,12 @@ if sys.platform == "win32":
 
 import pty
 
-SCENARIO = TINY.partition("[[subscribers.collators]]")[0].replace("relay_blocks = 8", "relay_blocks = 30")
+SCENARIO = TINY.partition("[[subscribers.collators]]")[0].replace(
+    "relay_blocks = 8", "relay_blocks = 30"
+)
 AT_A_TERMINAL = (
-    "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); sys.argv = ['pubsub', *sys.argv[1:]];"
-    "from pubsub_emulator.cli.main import main; main()"
+    "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); sys.argv = ['pubsub',"
+    " *sys.argv[1:]];from pubsub_emulator.cli.main import main; main()"
 )
 
 
@@ -132,7 +134,10 @@ def test_tab_completes_and_lines_of_earlier_sessions_come_back(
 
 @pytest.mark.parametrize(
     ("encoding", "answer"),
-    [("ascii", "bytes that the encoding of the input does not have in: fly"), ("latin-1", "there is no command 'fly'")],
+    [
+        ("ascii", "bytes that the encoding of the input does not have in: fly"),
+        ("latin-1", "there is no command 'fly'"),
+    ],
 )
 def test_a_terminal_without_an_ellipsis_gets_three_dots(
     tmp_path: Path, scenario: Path, encoding: str, answer: str
@@ -156,7 +161,9 @@ def _script(folder: Path, lines: str, *arguments: str) -> "subprocess.CompletedP
     return program("step", *arguments, folder=folder, given=lines, **_variables(folder))
 
 
-def test_a_script_on_standard_input_is_followed_without_prompts_or_colours(tmp_path: Path, scenario: Path) -> None:
+def test_a_script_on_standard_input_is_followed_without_prompts_or_colours(
+    tmp_path: Path, scenario: Path
+) -> None:
     done = _script(tmp_path, "# comes first\nstep 3\n\nstatus\nwrite here.json\n", str(scenario))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("relay block 1: ")
@@ -167,7 +174,9 @@ def test_a_script_on_standard_input_is_followed_without_prompts_or_colours(tmp_p
     assert again.stdout.startswith("relay block 4: ")
 
 
-def test_an_interrupted_script_ends_with_130_after_a_whole_block(tmp_path: Path, scenario: Path) -> None:
+def test_an_interrupted_script_ends_with_130_after_a_whole_block(
+    tmp_path: Path, scenario: Path
+) -> None:
     running = subprocess.Popen(
         [sys.executable, "-m", "pubsub_emulator.cli.main", "step", str(scenario)],
         stdin=subprocess.PIPE,

@@ -17,10 +17,19 @@ from pubsub_emulator.cli.main import pubsub
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
 FILES = [
-    *(f"tries/{name}" for name in ("roots", "op_sequences", "proofs", "child_tries", "pubsub", "negative_proofs")),
+    *(
+        f"tries/{name}"
+        for name in ("roots", "op_sequences", "proofs", "child_tries", "pubsub", "negative_proofs")
+    ),
     "trie_proofs/trie_proofs_values_omitted",
-    *(f"tries/thirdparty/{name}" for name in ("smoldot_calculate_root", "sp_trie_lib_rs", "w3f_state_trie")),
-    *(f"tries/thirdparty/{name}" for name in ("gossamer_proofs", "smoldot_proof_decode", "sp_trie_test_res")),
+    *(
+        f"tries/thirdparty/{name}"
+        for name in ("smoldot_calculate_root", "sp_trie_lib_rs", "w3f_state_trie")
+    ),
+    *(
+        f"tries/thirdparty/{name}"
+        for name in ("gossamer_proofs", "smoldot_proof_decode", "sp_trie_test_res")
+    ),
     "tries/thirdparty/smoldot_prefix_proof",
     "scale/hashing_scale",
     "signatures/signatures",
@@ -41,7 +50,16 @@ TOLERANT = {
     "trie_proofs/trie_proofs_values_omitted",  # values that are wrong already
 }
 """Files with bytes that change no verdict; others of theirs do."""
-UNCHECKED = {"smoldot_known_entries", "smoldot_error", "human", "tables", "made_by", "source", "oracle", "note"}
+UNCHECKED = {
+    "smoldot_known_entries",
+    "smoldot_error",
+    "human",
+    "tables",
+    "made_by",
+    "source",
+    "oracle",
+    "note",
+}
 
 
 def read(name: str) -> dict[str, Any]:
@@ -50,7 +68,9 @@ def read(name: str) -> dict[str, Any]:
 
 
 def checked(name: str, document: dict[str, Any]) -> Any:
-    return check_document(Path(name), document, next(each for each in FORMATS if each.fits(document)))
+    return check_document(
+        Path(name), document, next(each for each in FORMATS if each.fits(document))
+    )
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -62,7 +82,13 @@ def test_every_golden_file_passes(name: str) -> None:
 
 def hexes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where the non-empty hex of a document is, but for what a format says it does not compute."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, inner in items:
         if key in UNCHECKED or key == "relay_dispatch_queue_size":
             continue
@@ -77,7 +103,9 @@ def test_a_flipped_byte_makes_a_case_fail(name: str) -> None:
     document = read(name)
     form = next(each for each in FORMATS if each.fits(document))
     draw = random.Random(name)
-    skipped = {"trie_proof_values_omitted"} | {each.partition("[")[0] for form in FORMATS for each in form.unchecked}
+    skipped = {"trie_proof_values_omitted"} | {
+        each.partition("[")[0] for form in FORMATS for each in form.unchecked
+    }
     places = [place for place in hexes(document) if not skipped & {*map(str, place)}]
     drawn, unnoticed = draw.sample(places, min(12, len(places))), list[Any]()
     for place in drawn:
@@ -95,8 +123,12 @@ def test_a_flipped_byte_makes_a_case_fail(name: str) -> None:
 
 
 def _only(document: dict[str, Any], place: tuple[Any, ...]) -> dict[str, Any]:
-    """A copy of the document with the one vector that a place is in: the others would only cost time."""
-    part = {key: (value if not isinstance(value, list) else value[:1]) for key, value in document.items()}
+    """A copy of the document with the one vector that a place is in: the others would only cost
+    time.
+    """
+    part = {
+        key: value if not isinstance(value, list) else value[:1] for key, value in document.items()
+    }
     if isinstance(document[place[0]], list):
         part[place[0]] = [document[place[0]][place[1]]]
     copied: dict[str, Any] = json.loads(json.dumps(part))

@@ -1,4 +1,6 @@
-"""`pubsub conform`: our own node keeps every rule, and a node that breaks one is caught by the rule's name."""
+"""`pubsub conform`: our own node keeps every rule, and a node that breaks one is caught by the
+rule's name.
+"""
 
 import asyncio
 import json
@@ -50,11 +52,15 @@ SMALL = RelaySettings(
 )
 """Limits that few calls reach."""
 UPGRADE = Path(tempfile.mkdtemp(prefix="conform-")) / "runtime.scale"
-WHOLE = Mapping(offboard_blocks=30, subscribed=(published_key(ParaId(1000), 0).hex(),), upgrade=str(UPGRADE))
+WHOLE = Mapping(
+    offboard_blocks=30, subscribed=(published_key(ParaId(1000), 0).hex(),), upgrade=str(UPGRADE)
+)
 """Everything that a mapping can say, so that no rule is left out that can be tested."""
 
 
-def held(mapping: Mapping = WHOLE, only: Collection[str] = (), relay: RelaySettings = SMALL) -> dict[str, Finding]:
+def held(
+    mapping: Mapping = WHOLE, only: Collection[str] = (), relay: RelaySettings = SMALL
+) -> dict[str, Finding]:
     """The findings about our own node, by rule."""
 
     def run(url: str) -> list[Finding]:
@@ -90,17 +96,26 @@ def test_limits_that_take_too_many_calls_and_leaving_are_not_tested_unless_asked
     assert "may be spent" in findings["PS-8 keys"].reason
 
 
-def test_a_chain_with_another_prefix_and_another_entry_needs_a_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_with_another_prefix_and_another_entry_needs_a_mapping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows_of.cache_clear()
     breaks(monkeypatch, derive_child_key, 'b"pubsub"', 'b"stored"')
-    breaks(monkeypatch, publish, "encode_compact(size) + value + lifetime", "lifetime + encode_compact(size) + value")
+    breaks(
+        monkeypatch,
+        publish,
+        "encode_compact(size) + value + lifetime",
+        "lifetime + encode_compact(size) + value",
+    )
     other = Mapping(child_prefix="stored", entry=("ttl", "when_inserted", "value"))
     found = held(other, ["PS-1"])["PS-1"], held(Mapping(), ["PS-1"])["PS-1"]
     rows_of.cache_clear()
     assert [each.verdict for each in found] == ["holds", "broken"]
 
 
-def test_a_chain_with_other_names_needs_a_mapping(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_chain_with_other_names_needs_a_mapping(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     others = {
         "DataPublished": "EntryRecorded",
         "PublisherDeposit": "RegistrationBond",
@@ -114,7 +129,9 @@ def test_a_chain_with_other_names_needs_a_mapping(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(node, "parse_metadata", parse)
     file = tmp_path / "chain.toml"
-    file.write_text("[names]\n" + "".join(f'{ours} = "{theirs}"\n' for ours, theirs in others.items()))
+    file.write_text(
+        "[names]\n" + "".join(f'{ours} = "{theirs}"\n' for ours, theirs in others.items())
+    )
     rules = ("Publish", "PS-12", "force_delete_keys")
     assert {each.verdict for each in held(read_mapping(file), rules).values()} == {"holds"}
     assert held(only=["Publish"])["Publish"].verdict == "broken"
@@ -126,7 +143,9 @@ def test_a_chain_with_other_names_needs_a_mapping(monkeypatch: pytest.MonkeyPatc
 def test_xcm_publishes_where_the_mapping_says_so() -> None:
     by_xcm = WHOLE.model_copy(update={"publish": Publish(by="message")})
     rules = ("PS-1", "PS-7", "Publish", "PS-8", "PS-14", "PS-21")
-    assert {name: each.verdict for name, each in held(by_xcm, rules).items()} == dict.fromkeys(rules, "holds")
+    assert {name: each.verdict for name, each in held(by_xcm, rules).items()} == dict.fromkeys(
+        rules, "holds"
+    )
     other = by_xcm.model_copy(update={"instruction": 53})
     assert held(other, ["Publish"])["Publish"].seen == "'Corrupt'"
 
@@ -138,10 +157,20 @@ def test_a_mapping_is_refused_with_its_line(tmp_path: Path) -> None:
         read_mapping(file)
 
 
-def test_the_command_reports_each_rule_and_ends_with_one_if_any_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_reports_each_rule_and_ends_with_one_if_any_is_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def run() -> click.testing.Result:
         async with serving(build=Build.INSTANT) as served, asyncio.timeout(60):
-            words = ["conform", served.urls[None] or "", "--rule", "PS-13", "--rule", "PS-2", "--json"]
+            words = [
+                "conform",
+                served.urls[None] or "",
+                "--rule",
+                "PS-13",
+                "--rule",
+                "PS-2",
+                "--json",
+            ]
             return await asyncio.to_thread(CliRunner().invoke, pubsub, words)
 
     good = asyncio.run(run())
@@ -155,68 +184,92 @@ def test_the_command_reports_each_rule_and_ends_with_one_if_any_is_broken(monkey
 
 
 @pytest.mark.parametrize("answer", [5, ScaleError("4 trailing bytes at offset 0")])
-def test_an_answer_of_another_type_is_the_infrastructure(answer: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_another_type_is_the_infrastructure(
+    answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def item(*_arguments: object) -> object:
         if isinstance(answer, ScaleError):
             raise answer
         return answer
 
     monkeypatch.setattr(node.SubstrateNode, "item", item)
-    with pytest.raises(ClientError, match=r"PS-12: the chain's types are not those of the rules: ") as failed:
+    with pytest.raises(
+        ClientError, match=r"PS-12: the chain's types are not those of the rules: "
+    ) as failed:
         held(only=["PS-12"])
     assert failed.value.is_infrastructure
 
 
 def test_a_node_that_nobody_runs_is_the_infrastructure() -> None:
-    with Trial("ws://127.0.0.1:9", Mapping(), {}) as trial, pytest.raises(ClientError, match="nobody") as failed:
+    with (
+        Trial("ws://127.0.0.1:9", Mapping(), {}) as trial,
+        pytest.raises(ClientError, match="nobody") as failed,
+    ):
         conform(trial, ["PS-2"])
     assert failed.value.is_infrastructure
 
 
 MUTANTS: dict[Callable[..., Any], str] = {
-    Broadcaster.register_publisher: """
+    Broadcaster.register_publisher: (
+        """
         register_publisher | the owner is not asked for | registry.ensure_owner(self.registrar, storage, origin, para)
             -> pass
         PS-12 | half the deposit is held | self.config.deposit_of(para)) -> Balance(self.config.deposit_of(para) // 2))
-    """,
-    registry.ensure_vacant: """
+    """
+    ),
+    registry.ensure_vacant: (
+        """
         register_publisher | a para is registered twice | if RegisteredPublishers.contains(storage, para): -> if False:
         PS-8 publishers | a publisher too many | >= config.max_publishers -> > config.max_publishers
-    """,
-    registry.register: """
+    """
+    ),
+    registry.register: (
+        """
         register_publisher | the event names another manager | PublisherRegistered(para, manager)
             -> PublisherRegistered(para, AccountId(bytes(32)))
         register_publisher | a registration has no event | deposit_event(storage, PublisherRegistered(para, manager))
             -> pass
         PS-12 | no deposit is held | balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount) -> pass
         PS-12 | another deposit is stored than is held | manager, amount)) -> manager, Balance(0)))
-    """,
-    registry.remove: """
+    """
+    ),
+    registry.remove: (
+        """
         PS-12 | the deposit is not released
             | balances.release(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit, Precision.BEST_EFFORT) -> pass
         deregister_publisher | a deregistration has no event | deposit_event(storage, PublisherDeregistered(para))
             -> pass
-    """,
-    Broadcaster.deregister_publisher: """
+    """
+    ),
+    Broadcaster.deregister_publisher: (
+        """
         PS-12 | the deposit is lost | balances, storage, para) -> balances, storage, para, slash=True)
         deregister_publisher | anybody deregisters | registry.ensure_manager(info, origin, para) -> pass
-    """,
-    Broadcaster.force_register_publisher: """
+    """
+    ),
+    Broadcaster.force_register_publisher: (
+        """
         force_register_publisher | anybody registers as root | ensure_root(origin) -> pass
         force_register_publisher | root's deposit is the usual one | manager, deposit)
             -> manager, self.config.publisher_deposit)
-    """,
-    registry._remove_data: """
+    """
+    ),
+    registry._remove_data: (
+        """
         deregister_publisher | the data outlives its publisher | return storage.child_clear(child, prefix) -> return 0
         deregister_publisher | the lifetimes outlive their publisher | TtlData.clear(storage, para) -> pass
         deregister_publisher | the size outlives its publisher | TotalStorageSize.remove(storage, para) -> pass
-    """,
-    Broadcaster.force_deregister_publisher: """
+    """
+    ),
+    Broadcaster.force_deregister_publisher: (
+        """
         force_deregister_publisher | anybody deregisters as root | ensure_root(origin) -> pass
         force_deregister_publisher | root deregisters what is not there | if not registry.is_known(storage, para):
             -> if False:
-    """,
-    publish: """
+    """
+    ),
+    publish: (
+        """
         PS-7 | anybody publishes | if not allowed: -> if False:
         PS-7 | system parachains must register | config.is_system(para) or -> False or
         PS-1 | an entry lacks its ttl | value + lifetime -> value + lifetime[4:]
@@ -247,24 +300,36 @@ MUTANTS: dict[Callable[..., Any], str] = {
             \\n    lifetime = (ttl
         PS-17 | what is expired counts as absent | stored = 0
             -> old = None if old is not None and 0 < old[-8] + old[-4] <= now else old\\n    stored = 0
-    """,
-    derive_child_key: """
+    """
+    ),
+    derive_child_key: (
+        """
         PS-1 | child tries have another prefix | b"pubsub" -> b"pubsus"
         PS-1 | child tries are named big endian | "little" -> "big"
-    """,
-    State._apply_child: "PS-2 | the root of an empty child trie stays | return None -> return trie.root()",
-    State.apply: """
+    """
+    ),
+    State._apply_child: (
+        "PS-2 | the root of an empty child trie stays | return None -> return trie.root()"
+    ),
+    State.apply: (
+        """
         PS-2 | a root is not updated | roots[child_root_key(child_key)] = self._apply_child(child_key, changes)
             -> new = self._apply_child(child_key, changes)
             \\n            old = self.top.get(child_root_key(child_key))
             \\n            roots[child_root_key(child_key)] = new if new is None or old is None else old
-    """,
-    Broadcaster._remove: """
+    """
+    ),
+    Broadcaster._remove: (
+        """
         PS-10 | deleting nothing succeeds | if not removed: -> if False:
         delete_keys | keys that are absent are counted | return removed -> return len(list(keys))
-    """,
-    Broadcaster.delete_keys: "delete_keys | anybody deletes | registry.ensure_manager(info, origin, para) -> pass",
-    remove_key: """
+    """
+    ),
+    Broadcaster.delete_keys: (
+        "delete_keys | anybody deletes | registry.ensure_manager(info, origin, para) -> pass"
+    ),
+    remove_key: (
+        """
         delete_keys | a deletion keeps the entry | storage.child_kill(child, at) -> pass
         delete_keys | a deletion keeps the lifetime | _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
             -> pass
@@ -272,16 +337,22 @@ MUTANTS: dict[Callable[..., Any], str] = {
         PS-18 | a row goes with its neighbour | left = _counter(storage, rows.published_keys) - 1
             -> storage.kill(next(iter(storage.next_keys(rows.ttl_prefix)), b'none'))
             \\n    left = _counter(storage, rows.published_keys) - 1
-    """,
-    Broadcaster.force_delete_keys: """
+    """
+    ),
+    Broadcaster.force_delete_keys: (
+        """
         force_delete_keys | anybody deletes as root | ensure_root(origin) -> pass
         force_delete_keys | root's deletion is said to be the manager's | KeysForcedDeleted(para -> KeysDeleted(para
-    """,
-    _Machine._publish: """
+    """
+    ),
+    _Machine._publish: (
+        """
         PS-21 | a refused key does not stop its message
             | raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure -> return
-    """,
-    sweep: """
+    """
+    ),
+    sweep: (
+        """
         PS-13 | an entry expires a block early | row.expiry <= now -> row.expiry <= now + 1
         PS-13 | an entry expires a block late | row.expiry <= now -> row.expiry < now
         PS-13 | the longest lifetime wraps | row.expiry <= now -> row.expiry % 2**32 <= now
@@ -290,50 +361,71 @@ MUTANTS: dict[Callable[..., Any], str] = {
         PS-16 | an expiry names another key | KeyExpired(row.para, row.key) -> KeyExpired(row.para, row.key[::-1])
         PS-15 | a sweep examines what it likes | config.max_ttl_scans_per_idle - examined -> 99 - examined
         PS-19 | a sweep examines half of what it may | scans_per_idle - examined -> scans_per_idle // 2 - examined
-    """,
-    _set_lifetime: """
+    """
+    ),
+    _set_lifetime: (
+        """
         PS-14 | a lifetime is not renewed | if is_finite:\\n        storage.put(rows.ttl_row
             -> if is_finite and not was_finite:\\n        storage.put(rows.ttl_row
         PS-14 | what lasts forever keeps its row | elif was_finite: -> elif False:
-    """,
-    message.decode: """
+    """
+    ),
+    message.decode: (
+        """
         PS-20 | bytes may follow a message | read_to_end(XcmReader(data, 1), XCM.read)
             -> XCM.read(XcmReader(data, 1))
         PS-20 | an instruction of v5 is not known | if version != VERSION: -> if version != VERSION or len(data) == 21:
-    """,
-    AllowPublishFrom.should_execute: """
+    """
+    ),
+    AllowPublishFrom.should_execute: (
+        """
         PS-22 | every message is admitted | if not isinstance(instruction, Publish): -> if False:
         PS-22 | a message is as long as it likes | count > self.max_instructions -> count > 250
         PS-22 | a message too few is admitted | count > self.max_instructions -> count >= self.max_instructions
-    """,
-    MessageQueue._service_queue: """
+    """
+    ),
+    MessageQueue._service_queue: (
+        """
         PS-23 | the last message is the first | for message in types.waiting(raw):
             -> for message in types.waiting(raw)[::-1]:
-    """,
-    _Deliverer.deliver: """
+    """
+    ),
+    _Deliverer.deliver: (
+        """
         PS-30 | the subscriber is not told | deposit(self._storage, events.DataProcessed(para, key, len(value)))
             -> pass
-    """,
-    apply: """
+    """
+    ),
+    apply: (
+        """
         PS-31 | a subscriber stores another root than it walked | put_or_kill(storage, roots)
             -> put_or_kill(storage, {para: Hash(bytes(32)) for para in roots})
         PS-32 | relay parents go back and forth | put(storage, relay_parent) -> put(storage, relay_parent ^ 1)
-    """,
-    upgrade: """
+    """
+    ),
+    upgrade: (
+        """
         PS-33 | an upgrade forgets the subscriptions | storage.put(CODE, spec.encode())
             -> storage.put(CODE, __import__('dataclasses').replace(spec, subscriptions={}).encode())
-    """,
-    Broadcaster.on_offboard: """
+    """
+    ),
+    Broadcaster.on_offboard: (
+        """
         PS-11 | data stays when its para leaves
             | self._offboard(storage, para) if registry.is_known(storage, para) else 0 -> 0
-    """,
-    Broadcaster._offboard: """
+    """
+    ),
+    Broadcaster._offboard: (
+        """
         PS-11 | the deposit is lost when its para leaves
             | return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))
             -> return registry.remove(self.config, self.balances, storage, para, slash=True)
-    """,
+    """
+    ),
 }
-"""What to replace in a function of the node by what, and the rule that it then breaks: `rule | what | old -> new`."""
+"""What to replace in a function of the node by what, and the rule that it then breaks: `rule | what
+| old -> new`.
+"""
 
 
 def mutants() -> Iterator[Any]:

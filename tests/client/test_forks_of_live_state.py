@@ -1,4 +1,6 @@
-"""A network on the state of a running node: what is read is proven, and the roots are those of the merged state."""
+"""A network on the state of a running node: what is read is proven, and the roots are those of the
+merged state.
+"""
 
 import asyncio
 import json
@@ -79,9 +81,13 @@ def _forked(running: Running, chain: int | None = None) -> AbstractContextManage
 
 
 def _of(fork: Fork, forks: dict[int, Fork] | None = None) -> Network:
-    """A network of its own, whose subscriber wants a key that the forked chain has and one that it has not."""
+    """A network of its own, whose subscriber wants a key that the forked chain has and one that it
+    has not.
+    """
     keys = sorted([_published(fork), PRICE])
-    return Network.of([PUBLISHER], {SUBSCRIBER: {PUBLISHER: keys}}, fork=fork, parachain_forks=forks)
+    return Network.of(
+        [PUBLISHER], {SUBSCRIBER: {PUBLISHER: keys}}, fork=fork, parachain_forks=forks
+    )
 
 
 def _published(fork: Fork) -> Any:
@@ -91,7 +97,9 @@ def _published(fork: Fork) -> Any:
 
 
 def _goes_on(fork: Fork, parachain: Fork) -> None:
-    """All that a user does with a fork: look, publish, receive, delete, and prove what is stored."""
+    """All that a user does with a fork: look, publish, receive, delete, and prove what is
+    stored.
+    """
     network = _of(fork, {SUBSCRIBER: parachain})
     real = _published(fork)
     held = fork.state.children[derive_child_key(PUBLISHER)].get(real)
@@ -101,14 +109,20 @@ def _goes_on(fork: Fork, parachain: Fork) -> None:
     first = network.step()[0]
     network.publish(PUBLISHER, PRICE, b"7.42", ttl=5)
     later = network.step(3)
-    values = {delivery.key: delivery.value for step in (first, *later) for delivery in step.deliveries(SUBSCRIBER)}
+    values = {
+        delivery.key: delivery.value
+        for step in (first, *later)
+        for delivery in step.deliveries(SUBSCRIBER)
+    }
     assert values == {real: PublishedEntry.decode(held).value, PRICE: b"7.42"}
     assert not [record for step in (first, *later) for record in step.refused]
 
     relay = network.relay
     nodes: dict[Any, bytes] = {}
     relay.state.prove((), {derive_child_key(PUBLISHER): [PRICE]}, nodes)
-    read = read_child_proof(relay.header.state_root, nodes.values(), derive_child_key(PUBLISHER), [PRICE], exact=True)
+    read = read_child_proof(
+        relay.header.state_root, nodes.values(), derive_child_key(PUBLISHER), [PRICE], exact=True
+    )
     entry = read[PRICE]
     assert entry is not None
     assert PublishedEntry.decode(entry).value == b"7.42"
@@ -137,7 +151,9 @@ def test_a_fork_by_need_and_a_fork_of_the_whole_state_are_the_same_chain(running
         assert list(changed) == list(eager.relay.state.top.differences(whole.top))
 
 
-def test_accounts_and_publishers_of_the_fork_are_there_and_those_of_the_network_beside_them(running: Running) -> None:
+def test_accounts_and_publishers_of_the_fork_are_there_and_those_of_the_network_beside_them(
+    running: Running,
+) -> None:
     with _forked(running) as fork:
         network = _of(fork)
         storage = network.relay.storage()
@@ -168,8 +184,16 @@ def test_an_older_block_is_forked_by_number_or_hash(running: Running) -> None:
 
     for at in (3, f"0x{old.relay.hash.hex()}"):
         with open_fork(running.urls[None], at) as fork:
-            assert (fork.number, fork.block, fork.root) == (3, old.relay.hash, old.relay.header.state_root)
-    for at, words in ((99, "no block 99"), ("0x" + "00" * 32, "no block 0x00"), ("newest", "not a block's number")):
+            assert (fork.number, fork.block, fork.root) == (
+                3,
+                old.relay.hash,
+                old.relay.header.state_root,
+            )
+    for at, words in (
+        (99, "no block 99"),
+        ("0x" + "00" * 32, "no block 0x00"),
+        ("newest", "not a block's number"),
+    ):
         with pytest.raises(PubsubError, match=words), open_fork(running.urls[None], at):
             pass
 
@@ -199,20 +223,34 @@ def _between(upstream: str, alter: Alter) -> AbstractContextManager[str]:
 @pytest.mark.parametrize(
     ("method", "other", "words"),
     [
-        ("state_getReadProof", lambda told: {"proof": [node[:-2] + "ff" for node in told["proof"]]}, "lacks node"),
+        (
+            "state_getReadProof",
+            lambda told: {"proof": [node[:-2] + "ff" for node in told["proof"]]},
+            "lacks node",
+        ),
         ("state_getReadProof", lambda _: None, "state_getReadProof: an object is expected"),
-        ("chain_getHeader", lambda told: {**told, "stateRoot": "0x" + "11" * 32}, "has another hash"),
+        (
+            "chain_getHeader",
+            lambda told: {**told, "stateRoot": "0x" + "11" * 32},
+            "has another hash",
+        ),
     ],
 )
 def test_nothing_that_a_node_makes_up_is_taken_over(
     running: Running, method: str, other: Callable[[Any], Any], words: str
 ) -> None:
     alter: Alter = lambda asked, result: other(result) if asked == method else result  # noqa: E731
-    with _between(running.http_url(), alter) as url, pytest.raises(PubsubError, match=words), live_state(url) as fork:
+    with (
+        _between(running.http_url(), alter) as url,
+        pytest.raises(PubsubError, match=words),
+        live_state(url) as fork,
+    ):
         _of(fork)
 
 
-def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again(running: Running) -> None:
+def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again(
+    running: Running,
+) -> None:
     gone = False
 
     def alter(method: str, result: Any) -> Any:
@@ -238,16 +276,24 @@ def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again(runn
         ("[]", "genesis.raw: missing"),
         ('{"genesis": {"raw": {}}}', "genesis.raw.top: missing"),
         ('{"genesis": {"raw": {"top": {"aa": "0x00"}}}}', "'aa' is not a 0x string"),
-        ('{"genesis": {"raw": {"top": {"0xaa": 3}}}}', "genesis.raw.top.0xaa: '3' is not a 0x string"),
+        (
+            '{"genesis": {"raw": {"top": {"0xaa": 3}}}}',
+            "genesis.raw.top.0xaa: '3' is not a 0x string",
+        ),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x0"}}}}', "is not hex"),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x00", "0xAA": "0x01"}}}}', "occurs twice"),
         ('{"genesis": {"raw": {"top": {"0x' + "00" * 5000 + '": "0x00"}}}}', "a key of 5000 bytes"),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": []}}}', "System.Number"),
-        ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": [1]}}}', "childrenDefault: not a table"),
+        (
+            '{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": [1]}}}',
+            "childrenDefault: not a table",
+        ),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}}}}', "System.Number"),
     ],
 )
-def test_a_file_that_is_no_state_is_refused_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_that_is_no_state_is_refused_with_its_place(
+    tmp_path: Path, text: str, words: str
+) -> None:
     path = tmp_path / "state.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadFork, match=words) as refused:
@@ -261,7 +307,9 @@ class Liar:
     url = "liar"
 
     def __init__(self, nodes: list[bytes]) -> None:
-        head = Header(Hash(bytes(32)), RelayBlockNumber(7), blake2_256(nodes[-1]), Hash(bytes(32)), ())
+        head = Header(
+            Hash(bytes(32)), RelayBlockNumber(7), blake2_256(nodes[-1]), Hash(bytes(32)), ()
+        )
         self._answers = {
             "chain_getFinalizedHead": hexed(head.hash()),
             "chain_getHeader": header_json(head),
@@ -289,13 +337,17 @@ def _shared(levels: int, leaf: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("leaf", ["00", "0" * (2 * MAX_KEY + 1)])
-def test_a_value_at_half_a_byte_or_below_an_endless_key_is_a_bad_node(leaf: str, tmp_path: Path) -> None:
+def test_a_value_at_half_a_byte_or_below_an_endless_key_is_a_bad_node(
+    leaf: str, tmp_path: Path
+) -> None:
     with pytest.raises(BadNode, match="a value after"):
         write_state(state_of(Liar(_shared(1, _leaf(leaf)))), tmp_path / "state.json")
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_trie_of_shared_children_is_walked_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trie_of_shared_children_is_walked_up_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """6 KB of nodes have 16^11 entries."""
     fork = state_of(Liar(_shared(11, _leaf("0"))))
     monkeypatch.setattr(state_file, "MOST_BYTES", 1 << 20)
@@ -307,7 +359,9 @@ def test_a_trie_of_shared_children_is_walked_up_to_a_limit(tmp_path: Path, monke
         len(fork.state.top)
 
 
-def test_an_export_is_read_back_at_its_limit_and_not_beyond_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_is_read_back_at_its_limit_and_not_beyond_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fork = state_of(Liar(_shared(1, _leaf("0"))))
     path = tmp_path / "state.json"
     write_state(fork, path)
@@ -342,7 +396,10 @@ def test_a_child_root_that_is_not_that_of_its_entries_is_refused(tmp_path: Path)
 
 
 def test_a_file_has_one_state_and_no_blocks(tmp_path: Path) -> None:
-    with pytest.raises(BadFork, match="is allowed for nodes only"), open_fork(tmp_path / "state.json", 3):
+    with (
+        pytest.raises(BadFork, match="is allowed for nodes only"),
+        open_fork(tmp_path / "state.json", 3),
+    ):
         pass
 
 
@@ -351,5 +408,7 @@ def test_another_pallet_called_broadcaster_is_no_ground_to_go_on_from() -> None:
     number = item_prefix("System", "Number")
     state = State.from_entries([(key, b"\x01"), (number, (7).to_bytes(4, "little"))])
     fork = Fork(state, 7, state.root(), "a chain of others")
-    with pytest.raises(BadFork, match="a chain of others: Broadcaster does not have the storage items"):
+    with pytest.raises(
+        BadFork, match="a chain of others: Broadcaster does not have the storage items"
+    ):
         Network.of([1000], {2000: {1000: [PRICE]}}, fork=fork)

@@ -14,7 +14,13 @@ from support.node import serving, story
 
 from pubsub_emulator.client import rpc as rpc_module
 from pubsub_emulator.client.decode import decode
-from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
+from pubsub_emulator.client.errors import (
+    BadAnswer,
+    ClientError,
+    NodeRefused,
+    NodeUnavailable,
+    UnknownBlock,
+)
 from pubsub_emulator.client.metadata import Array, Metadata, Tuple, Type, parse_metadata
 from pubsub_emulator.client.node import SubstrateNode, decode_events
 from pubsub_emulator.client.rpc import connect
@@ -56,13 +62,19 @@ async def test_storage_is_decoded_by_the_metadata_of_its_block() -> None:
         number = (await chain.header(head)).number
         assert await chain.item(head, "System", "Number") == number
         account = await rpc.call(
-            "state_getKeysPaged", "0x26aa394eea5630e07c48ae0c9558cef7b99d880ec681799c0cf30e8886371da9", 1
+            "state_getKeysPaged",
+            "0x26aa394eea5630e07c48ae0c9558cef7b99d880ec681799c0cf30e8886371da9",
+            1,
         )
         who = bytes.fromhex(account[0][2:])[-32:]
         found = await chain.item(head, "System", "Account", who)
         assert found["data"]["free"] > 0
         assert await chain.item(head, "System", "Account", bytes(32)) is None
-        for pallet, name, keys in (("Nope", "X", ()), ("System", "Nope", ()), ("System", "Account", ())):
+        for pallet, name, keys in (
+            ("Nope", "X", ()),
+            ("System", "Nope", ()),
+            ("System", "Account", ()),
+        ):
             with pytest.raises(BadAnswer, match=f"{pallet}.{name}"):
                 await chain.item(head, pallet, name, *keys)
         with pytest.raises(UnknownBlock, match="no block 0x1111"):
@@ -73,7 +85,9 @@ async def test_storage_is_decoded_by_the_metadata_of_its_block() -> None:
 
 
 @story
-async def test_an_answer_over_http_is_bounded_as_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_over_http_is_bounded_as_it_is_unpacked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(rpc_module, "MAX_MESSAGE", 1 << 20)
     document = {"jsonrpc": "2.0", "id": 1, "result": "x" * ((1 << 20) - 100)}
 
@@ -130,10 +144,16 @@ async def test_a_connection_that_is_lost_is_made_again() -> None:
 @story
 async def test_a_notification_that_overtakes_its_answer_is_not_lost() -> None:
     async def talk(socket: web.WebSocketResponse, request: dict[str, Any]) -> None:
-        note = {"jsonrpc": "2.0", "method": "n", "params": {"subscription": "s", "result": request["method"]}}
+        note = {
+            "jsonrpc": "2.0",
+            "method": "n",
+            "params": {"subscription": "s", "result": request["method"]},
+        }
         await socket.send_str(json.dumps(note))
         await answer(socket, request, "s")
-        await socket.send_str(json.dumps(note | {"params": {"subscription": "s", "result": "second"}}))
+        await socket.send_str(
+            json.dumps(note | {"params": {"subscription": "s", "result": "second"}})
+        )
         if request["method"] == "follow_and_die":
             await socket.close()
 
@@ -181,13 +201,17 @@ def test_a_url_that_is_none_is_refused() -> None:
         connect("ftp://x")
 
 
-@pytest.mark.parametrize("raw", [b"", b"meta", b"meta\x0f", b"meta\x0e", b"meta\x0e\x04\x00\xff", b"atem\x0e"])
+@pytest.mark.parametrize(
+    "raw", [b"", b"meta", b"meta\x0f", b"meta\x0e", b"meta\x0e\x04\x00\xff", b"atem\x0e"]
+)
 def test_metadata_that_cannot_be_read_is_refused(raw: bytes) -> None:
     with pytest.raises(BadAnswer, match="metadata"):
         parse_metadata(raw)
 
 
-@pytest.mark.parametrize("raw", [b"", b"\x04", b"\x04\x00", b"\x04\x02\xff\x00", b"\x00\x00", b"\xfe\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "raw", [b"", b"\x04", b"\x04\x00", b"\x04\x02\xff\x00", b"\x00\x00", b"\xfe\xff\xff\xff"]
+)
 def test_events_that_do_not_decode_are_refused(raw: bytes) -> None:
     metadata = parse_metadata(metadata_of_chains()["relay"])
     with pytest.raises((ScaleError, BadAnswer)):
@@ -196,7 +220,9 @@ def test_events_that_do_not_decode_are_refused(raw: bytes) -> None:
         decode(metadata, 10**6, raw)
 
 
-@pytest.mark.parametrize("types", [{0: Array(1, 1 << 32)}, {at: Tuple((at + 1, at + 1)) for at in range(100)}])
+@pytest.mark.parametrize(
+    "types", [{0: Array(1, 1 << 32)}, {at: Tuple((at + 1, at + 1)) for at in range(100)}]
+)
 def test_types_without_bytes_cannot_stand_for_any_number_of_values(types: dict[int, Type]) -> None:
     metadata = Metadata({1: Tuple(()), **types, 100: Tuple(())}, {}, {}, 0)
     with pytest.raises(BadAnswer, match="far more values than there are bytes"):

@@ -1,16 +1,17 @@
-"""The field's own clients, each in an environment of its own below `.venv/clients`; versions are pinned here.
+"""The field's own clients, each in an environment of its own below `.venv/clients`; versions are
+pinned here.
 
-js   @polkadot/api, polkadot-api and others, by npm from the Node of the `browser` group; package-lock.json pins them
-si   substrate-interface, which clashes with
-asi  async-substrate-interface
-apps the types that polkadot-js Apps hand to the library
-rust subxt, built by cargo where cargo is: its interfaces are generated from the metadata of both chains
+js   @polkadot/api, polkadot-api and others, by npm from the Node of the `browser` group;
+package-lock.json pins them si   substrate-interface, which clashes with asi
+async-substrate-interface apps the types that polkadot-js Apps hand to the library rust subxt, built
+by cargo where cargo is: its interfaces are generated from the metadata of both chains
 
 prism_ts    PRISM's client in TypeScript: @grpc/grpc-js, and ts-proto, which generates its stubs
 prism_java  PRISM's client in Java: grpc-java, built by Maven where Maven is
 
-`python tests/clients/install.py` brings them; what is there already is left. `--newest` takes the newest versions
-instead, into folders of their own, and builds PRISM's clients with them, to see what comes.
+`python tests/clients/install.py` brings them; what is there already is left. `--newest` takes the
+newest versions instead, into folders of their own, and builds PRISM's clients with them, to see
+what comes.
 """
 
 import hashlib
@@ -78,13 +79,18 @@ def _install_js(name: str = "js", *, newest: bool) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for file in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name / file, target / file)
-    job = ["update", "--save"] if newest else ["install"]  # the lock names one platform, which `ci` refuses
+    job = (
+        ["update", "--save"] if newest else ["install"]
+    )  # the lock names one platform, which `ci` refuses
     _run([NODE, NPM, *job, "--no-audit", "--no-fund", "--ignore-scripts"], target, _with_node())
     _note(target, HERE / name / "package.json")
 
 
 def build_prism_ts(place: Path, *, newest: bool = False) -> Path:
-    """PRISM's client in TypeScript: stubs generated, types checked, all in one file. Raises `CannotInstall`."""
+    """PRISM's client in TypeScript: stubs generated, types checked, all in one file.
+
+    Raises `CannotInstall`.
+    """
     if not newest:
         _install_js("prism_ts", newest=False)
     tools = folder("prism_ts", newest=newest) / "node_modules"
@@ -93,11 +99,30 @@ def build_prism_ts(place: Path, *, newest: bool = False) -> Path:
     (place / "node_modules").symlink_to(tools)
     plugin = f"--plugin=protoc-gen-ts_proto={tools / '.bin' / 'protoc-gen-ts_proto'}"
     options = "--ts_proto_opt=outputServices=grpc-js,esModuleInterop=true,env=node,importSuffix=.js"
-    protoc = [sys.executable, "-m", "grpc_tools.protoc", "-I", PROTOCOL, plugin, options, f"--ts_proto_out={place}"]
+    protoc = [
+        sys.executable,
+        "-m",
+        "grpc_tools.protoc",
+        "-I",
+        PROTOCOL,
+        plugin,
+        options,
+        f"--ts_proto_out={place}",
+    ]
     _run([*protoc, "prism.proto"], place, _with_node())
     _run([NODE, tools / "typescript" / "bin" / "tsc", "-p", "tsconfig.json"], place)
-    bundled = ["--bundle", "--platform=node", "--format=esm", "--packages=external", "--outfile=client.js"]
-    _run([tools / ".bin" / "esbuild", "client.ts", *bundled, "--log-level=error"], place, _with_node())
+    bundled = [
+        "--bundle",
+        "--platform=node",
+        "--format=esm",
+        "--packages=external",
+        "--outfile=client.js",
+    ]
+    _run(
+        [tools / ".bin" / "esbuild", "client.ts", *bundled, "--log-level=error"],
+        place,
+        _with_node(),
+    )
     return place / "client.js"
 
 
@@ -107,7 +132,9 @@ def apps_types(*, newest: bool = False) -> Path:
 
 
 def _install_apps(*, newest: bool) -> None:
-    """Take the file with the types out of Apps' configuration, without the forty packages that this needs."""
+    """Take the file with the types out of Apps' configuration, without the forty packages that this
+    needs.
+    """
     target = apps_types(newest=newest)
     stamp = target.with_name("stamp")
     wanted = APPS_CONFIG.rpartition("@")[0] if newest else APPS_CONFIG
@@ -132,7 +159,12 @@ def bundle(script: Path) -> str:
     """A script for a browser, with all that it imports. Raises `CannotInstall`."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "bundle.js"
-        command = [script.parent / "node_modules" / ".bin" / "esbuild", script, "--bundle", "--format=iife"]
+        command = [
+            script.parent / "node_modules" / ".bin" / "esbuild",
+            script,
+            "--bundle",
+            "--format=iife",
+        ]
         _run([*command, "--charset=ascii", "--log-level=error", f"--outfile={out}"], script.parent)
         return out.read_text(encoding="utf-8").replace("</script", "<\\/script")
 
@@ -144,12 +176,17 @@ def _install_python(name: str, *, newest: bool) -> None:
     _run([sys.executable, "-m", "venv", "--clear", target], HERE)
     requirements = wanted.read_text(encoding="utf-8").split("\n")
     named = [line.partition("==")[0] if newest else line for line in requirements if line]
-    _run([python(name, newest=newest), "-m", "pip", "install", "--quiet", "--no-input", *named], HERE)
+    _run(
+        [python(name, newest=newest), "-m", "pip", "install", "--quiet", "--no-input", *named], HERE
+    )
     _note(target, wanted)
 
 
 def build_prism_java(*, newest: bool = False) -> Path:
-    """PRISM's client in Java, its stubs generated: the folder of its classes. Raises `CannotInstall`."""
+    """PRISM's client in Java, its stubs generated: the folder of its classes.
+
+    Raises `CannotInstall`.
+    """
     if MAVEN is None:
         raise CannotInstall("PRISM's client in Java is built by Maven, which is not here")
     target = folder("prism_java", newest=newest)
@@ -169,7 +206,10 @@ def build_subxt() -> None:
     shutil.copytree(HERE / "rust", target, dirs_exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         root = HERE.parents[1]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+        }
         _run([sys.executable, root / "interop" / "metadata.py", place], root, environment)
         for name, chain in (("relay", "relay"), ("parachain", "para")):
             data = (Path(place) / f"{chain}-v16.scale").read_bytes()
@@ -199,7 +239,12 @@ def _note(target: Path, wanted: Path) -> None:
 
 def _run(command: list[str | Path], place: Path, environment: dict[str, str] | None = None) -> None:
     done = subprocess.run(
-        [str(part) for part in command], cwd=place, env=environment, capture_output=True, text=True, check=False
+        [str(part) for part in command],
+        cwd=place,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()

@@ -1,6 +1,8 @@
-"""Scenarios of substrate-interface and async-substrate-interface: run by the Python that has the client.
+"""Scenarios of substrate-interface and async-substrate-interface: run by the Python that has the
+client.
 
-`python python_scenarios.py si|asi URL` writes what became of each as a line of JSON: scenario, ok, ms, detail.
+`python python_scenarios.py si|asi URL` writes what became of each as a line of JSON: scenario, ok,
+ms, detail.
 """
 
 import asyncio
@@ -34,7 +36,9 @@ def _connect(client: str, url: str) -> Any:
 
 
 class Alice:
-    """The development account, as what async-substrate-interface calls a keypair: it brings none of its own."""
+    """The development account, as what async-substrate-interface calls a keypair: it brings none of
+    its own.
+    """
 
     crypto_type, ss58_address, ss58_format = 1, ALICE, 42
 
@@ -86,13 +90,19 @@ def encodes(client: str, url: str) -> None:
         texts = [chain.rpc_request("state_getMetadata", [])["result"]]
         if client == "asi":
             found = bytes.fromhex(
-                chain.rpc_request("state_call", ["Metadata_metadata_at_version", "0x0f000000"])["result"][2:]
+                chain.rpc_request("state_call", ["Metadata_metadata_at_version", "0x0f000000"])[
+                    "result"
+                ][2:]
             )
-            texts.append(f"0x{found[1 + (1, 2, 4)[found[1] & 3] :].hex()}")  # Option, and the length of the bytes
+            texts.append(
+                f"0x{found[1 + (1, 2, 4)[found[1] & 3] :].hex()}"
+            )  # Option, and the length of the bytes
         for text in texts:
             read = chain.runtime_config.create_scale_object("MetadataVersioned", ScaleBytes(text))
             read.decode()
-            written = chain.runtime_config.create_scale_object("MetadataVersioned").encode(read.value)
+            written = chain.runtime_config.create_scale_object("MetadataVersioned").encode(
+                read.value
+            )
             assert written.to_hex() == text
 
 
@@ -136,11 +146,15 @@ def awaits(client: str, url: str) -> None:
             rows = [key async for key, _ in await chain.query_map("System", "Account", page_size=5)]
             assert len(rows) > 10
             before = value(await chain.query("System", "Account", [BOB]))["data"]["free"]
-            call = await chain.compose_call("Balances", "transfer_keep_alive", {"dest": BOB, "value": 778})
+            call = await chain.compose_call(
+                "Balances", "transfer_keep_alive", {"dest": BOB, "value": 778}
+            )
             signed = await chain.create_signed_extrinsic(call=call, keypair=alice_of(client))
             receipt = await chain.submit_extrinsic(signed, wait_for_finalization=True)
             assert await receipt.is_success, await receipt.error_message
-            assert value(await chain.query("System", "Account", [BOB]))["data"]["free"] == before + 778
+            assert (
+                value(await chain.query("System", "Account", [BOB]))["data"]["free"] == before + 778
+            )
 
     for path in CHAINS:
         asyncio.run(on(path))
@@ -178,8 +192,20 @@ def follows(client: str, url: str) -> None:
 
 
 SCENARIOS = {
-    "si": {"connects": connects, "encodes": encodes, "reads": reads, "transfers": transfers, "follows": follows},
-    "asi": {"connects": connects, "encodes": encodes, "reads": reads, "transfers": transfers, "awaits": awaits},
+    "si": {
+        "connects": connects,
+        "encodes": encodes,
+        "reads": reads,
+        "transfers": transfers,
+        "follows": follows,
+    },
+    "asi": {
+        "connects": connects,
+        "encodes": encodes,
+        "reads": reads,
+        "transfers": transfers,
+        "awaits": awaits,
+    },
 }
 
 
@@ -194,7 +220,10 @@ def main(client: str, url: str) -> None:
         while _opened:
             _opened.pop().close()
         spent = round((time.monotonic() - began) * 1000)
-        sys.stdout.write(json.dumps({"scenario": name, "ok": detail is None, "ms": spent, "detail": detail}) + "\n")
+        sys.stdout.write(
+            json.dumps({"scenario": name, "ok": detail is None, "ms": spent, "detail": detail})
+            + "\n"
+        )
         sys.stdout.flush()
 
 

@@ -1,8 +1,9 @@
 """Scenario 34: what polkadot-js Apps ask for, by a page in a real browser at the address of Apps.
 
-Apps themselves are in no package index. What Apps are made of is: the library and the keyring in Apps' own versions,
-and the types that Apps hand to the library (`@polkadot/apps-config`). The browser takes the page from
-https://polkadot.js.org/apps/, which is answered here, so it asks the node from that origin.
+Apps themselves are in no package index. What Apps are made of is: the library and the keyring in
+Apps' own versions, and the types that Apps hand to the library (`@polkadot/apps-config`). The
+browser takes the page from https://polkadot.js.org/apps/, which is answered here, so it asks the
+node from that origin.
 """
 
 import json
@@ -22,7 +23,8 @@ import install  # noqa: E402  # of this folder
 
 APPS = "https://polkadot.js.org/apps/"
 ACCOUNTS = {"alice", "bob", "charlie", "dave", "eve", "ferdie"}
-# The library knows no method of the new specification, and wants a type of an item that these chains do not have.
+# The library knows no method of the new specification, and wants a type of an item that these
+# chains do not have.
 KNOWN = ("RPC methods not decorated", "Unable to resolve type PalletBalancesReserveData")
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -50,12 +52,19 @@ def _page(browser: Browser, script: str, said: list[str]) -> Page:
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("console", lambda line: said.append(line.text) if line.type in {"error", "warning"} else None)
+    page.on(
+        "console",
+        lambda line: said.append(line.text) if line.type in {"error", "warning"} else None,
+    )
 
     def answer(route: Route) -> None:
         known = route.request.url == APPS
         body = f"<!doctype html><title>Apps</title><script>{script}</script>"
-        route.fulfill(status=200 if known else 204, content_type="text/html; charset=utf-8", body=body if known else "")
+        route.fulfill(
+            status=200 if known else 204,
+            content_type="text/html; charset=utf-8",
+            body=body if known else "",
+        )
 
     context.route("https://**", answer)
     page.goto(APPS)
@@ -63,10 +72,14 @@ def _page(browser: Browser, script: str, said: list[str]) -> Page:
 
 
 @pytest.mark.parametrize("path", ["", "2000"])
-def test_34_apps_open_a_node_and_send_a_transfer(browser: Browser, script: str, node: Served, path: str) -> None:
+def test_34_apps_open_a_node_and_send_a_transfer(
+    browser: Browser, script: str, node: Served, path: str
+) -> None:
     said: list[str] = []
     page = _page(browser, script, said)
-    node.call("dev_newBlock", {"count": 60})  # the library throws before session 1, on any chain without staking
+    node.call(
+        "dev_newBlock", {"count": 60}
+    )  # the library throws before session 1, on any chain without staking
     types = json.loads(install.apps_types().read_text(encoding="utf-8"))
     url = node.url.replace("http", "ws") + path
     found: dict[str, Any] = page.evaluate("([url, types]) => walkApps(url, types)", [url, types])
@@ -75,7 +88,10 @@ def test_34_apps_open_a_node_and_send_a_transfer(browser: Browser, script: str, 
     assert not [line for line in said if not any(known in line for known in KNOWN)]
     begin, explorer, transfer = found["begin"], found["explorer"], found["transfer"]
     assert (begin["isDevelopment"], begin["properties"]["tokenSymbol"]) == (True, ["UNIT"])
-    assert (begin["properties"]["ss58Format"], begin["properties"]["tokenDecimals"]) == ("42", ["10"])
+    assert (begin["properties"]["ss58Format"], begin["properties"]["tokenDecimals"]) == (
+        "42",
+        ["10"],
+    )
     assert set(begin["accounts"]) >= ACCOUNTS
     assert explorer["epoch"] == (50 if path == "" else None)
     numbers = [each["number"] for each in explorer["heads"]]

@@ -1,7 +1,8 @@
-"""The field's own clients, unmodified, against a node of the bundled scenario: every scenario of each must hold.
+"""The field's own clients, unmodified, against a node of the bundled scenario: every scenario of
+each must hold.
 
-`python3 dev.py clients` runs these; a plain run of the tests leaves them out (tests/conftest.py), for they come from
-package indexes. The number at a scenario is its place in docs/node-clients.md.
+`python3 dev.py clients` runs these; a plain run of the tests leaves them out (tests/conftest.py),
+for they come from package indexes. The number at a scenario is its place in docs/node-clients.md.
 """
 
 import asyncio
@@ -41,7 +42,10 @@ SCENARIOS = {
 
 async def _run(command: list[str | Path], place: Path) -> tuple[str, str]:
     process = await asyncio.create_subprocess_exec(
-        *map(str, command), cwd=place, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *map(str, command),
+        cwd=place,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(PATIENCE):
@@ -59,7 +63,9 @@ async def _against_a_node(client: str) -> tuple[str, str]:
             await asyncio.to_thread(install.build_subxt)
             return await _run([install.subxt(), url], HERE)
         if client in install.PYTHONS:
-            return await _run([install.python(client), HERE / "python_scenarios.py", client, url], HERE)
+            return await _run(
+                [install.python(client), HERE / "python_scenarios.py", client, url], HERE
+            )
         place = install.folder("js")
         for script in (HERE / "js").glob("*.mjs"):
             shutil.copy(script, place / script.name)  # where Node finds the packages
@@ -68,13 +74,16 @@ async def _against_a_node(client: str) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    """What became of each scenario, by client; a client runs when its first scenario is asked for."""
+    """What became of each scenario, by client; a client runs when its first scenario is asked
+    for.
+    """
     install.install()
     return {}
 
 
 @pytest.mark.parametrize(
-    ("client", "scenario"), [(client, name) for client, names in SCENARIOS.items() for name in names]
+    ("client", "scenario"),
+    [(client, name) for client, names in SCENARIOS.items() for name in names],
 )
 def test_a_scenario_holds(client: str, scenario: str, results: dict[str, Any]) -> None:
     if client == "subxt" and install.CARGO is None:

@@ -1,7 +1,8 @@
-"""PRISM's clients that others generate from `prism.proto`, in other languages, against a node with TLS and tokens.
+"""PRISM's clients that others generate from `prism.proto`, in other languages, against a node with
+TLS and tokens.
 
-Each subscribes with every filter, resumes by id and by cursor, cancels, follows a status, schedules an operation. What
-it sees is what the client in Python sees.
+Each subscribes with every filter, resumes by id and by cursor, cancels, follows a status, schedules
+an operation. What it sees is what the client in Python sees.
 """
 
 import asyncio
@@ -38,7 +39,11 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(PATIENCE + 60)]
 
 def _filters(wallet: Wallet, batch_id: str) -> list[Filter]:
     credential = FilterType.REVOKE_CREDENTIAL_FILTER
-    listed = [Filter(kind, wallet.suffix if kind in OWNERS else None) for kind in FilterType if kind != credential]
+    listed = [
+        Filter(kind, wallet.suffix if kind in OWNERS else None)
+        for kind in FilterType
+        if kind != credential
+    ]
     any_ = FilterType.ANONYMOUS_ANY_FILTER
     return [
         *listed,
@@ -84,13 +89,19 @@ async def _play(program: list[str], tls: Tls, folder: Path) -> None:
     given = {"token": TOKEN, "roots": tls.certificate.read_bytes()}
     async with running(log, Branches(), callers=callers, tls=tls, **given) as node:
         node.chain.anchor_now(wallet.created, other.created, update, stale)
-        number = node.chain.anchor_now(batch.signed, wallet.revoke(batch, HASH), wallet.revoke(batch))
+        number = node.chain.anchor_now(
+            batch.signed, wallet.revoke(batch, HASH), wallet.revoke(batch)
+        )
         await node.processed(number)
-        due: dict[str, Any] = {f"filter {at}": await _ids(node, [each]) for at, each in enumerate(filters)}
+        due: dict[str, Any] = {
+            f"filter {at}": await _ids(node, [each]) for at, each in enumerate(filters)
+        }
         whole = await _ids(node, filters)
         assert all(due.values())
         assert len(whole) == 7
-        saw = await _saw([*program, node.address, str(tls.certificate), TOKEN, str(requests)], folder)
+        saw = await _saw(
+            [*program, node.address, str(tls.certificate), TOKEN, str(requests)], folder
+        )
     log.close()
     assert saw == due | {
         "all filters": whole,
@@ -116,7 +127,9 @@ def _java(_folder: Path, *, newest: bool = False) -> list[str]:
 
 
 BUILDS = [
-    pytest.param(build, newest, id=f"{build.__name__.removeprefix('_')}-{'newest' if newest else 'pinned'}")
+    pytest.param(
+        build, newest, id=f"{build.__name__.removeprefix('_')}-{'newest' if newest else 'pinned'}"
+    )
     for build, name in ((_typescript, "prism_ts"), (_java, "prism_java"))
     for newest in (False, True)
     if not newest or install.folder(name, newest=True).exists()
@@ -125,6 +138,8 @@ BUILDS = [
 
 
 @pytest.mark.parametrize(("build", "newest"), BUILDS)
-def test_a_generated_client_sees_what_ours_sees(build: Callable[..., list[str]], newest: bool, tmp_path: Path) -> None:
+def test_a_generated_client_sees_what_ours_sees(
+    build: Callable[..., list[str]], newest: bool, tmp_path: Path
+) -> None:
     program = build(tmp_path, newest=newest)
     asyncio.run(_play(program, certificate(tmp_path), tmp_path))

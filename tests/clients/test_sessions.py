@@ -1,4 +1,6 @@
-"""What clients leave behind: blocks as the observer had them, a journal done again, a history that is audited."""
+"""What clients leave behind: blocks as the observer had them, a journal done again, a history that
+is audited.
+"""
 
 import asyncio
 import json
@@ -38,17 +40,30 @@ def js() -> Path:
 
 def _run(*command: str | Path, place: Path) -> Any:
     done = subprocess.run(
-        [str(part) for part in command], cwd=place, capture_output=True, text=True, timeout=PATIENCE, check=False
+        [str(part) for part in command],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def test_36_a_journal_of_a_session_with_a_client_is_done_again_to_the_hash(js: Path, tmp_path: Path) -> None:
+def test_36_a_journal_of_a_session_with_a_client_is_done_again_to_the_hash(
+    js: Path, tmp_path: Path
+) -> None:
     journal = tmp_path / "session.jsonl"
     node = Served("--dev", "--journal", str(journal))
     try:
-        heads = _run(install.NODE, "pjs_signed.mjs", node.url.replace("http", "ws").rstrip("/"), "journal", place=js)
+        heads = _run(
+            install.NODE,
+            "pjs_signed.mjs",
+            node.url.replace("http", "ws").rstrip("/"),
+            "journal",
+            place=js,
+        )
     finally:
         assert node.end() == 130
     lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
@@ -62,11 +77,19 @@ def test_36_a_journal_of_a_session_with_a_client_is_done_again_to_the_hash(js: P
         assert again.end() == 130
 
 
-def test_35_a_history_with_extrinsics_verifies_but_for_the_forged_ones(js: Path, tmp_path: Path) -> None:
+def test_35_a_history_with_extrinsics_verifies_but_for_the_forged_ones(
+    js: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     node = Served("--dev", "--out", str(out))
     try:
-        _run(install.NODE, "pjs_signed.mjs", node.url.replace("http", "ws").rstrip("/"), "history", place=js)
+        _run(
+            install.NODE,
+            "pjs_signed.mjs",
+            node.url.replace("http", "ws").rstrip("/"),
+            "history",
+            place=js,
+        )
     finally:
         assert node.end() == 130
     [history] = [path for path in (out, out / "history") if (path / "blocks").exists()]
@@ -86,7 +109,13 @@ class Rows(Observer):
     def relay_block(self, record: RelayRecord) -> None:
         """A relay block; its extrinsics are no observer's."""
         if record.parent is not None:
-            self.relay.append({"number": record.number, "hash": f"0x{record.hash.hex()}", **_events(record.events)})
+            self.relay.append(
+                {
+                    "number": record.number,
+                    "hash": f"0x{record.hash.hex()}",
+                    **_events(record.events),
+                }
+            )
 
     def candidate(self, record: BlockRecord) -> None:
         """A block of the parachain."""
@@ -94,7 +123,9 @@ class Rows(Observer):
             block = record.candidate
             row = {"number": block.header.number, "hash": f"0x{block.hash().hex()}"}
             row["extrinsics"] = [f"0x{each.hex()}" for each in block.body()]
-            self.para.append({**row, **_events(tuple(each.event for each in record.outcome.events))})
+            self.para.append(
+                {**row, **_events(tuple(each.event for each in record.outcome.events))}
+            )
 
 
 def _events(events: tuple[Event, ...]) -> dict[str, list[str]]:
@@ -118,6 +149,10 @@ def test_20_every_block_of_the_demonstration_is_the_observers(js: Path, tmp_path
                 url = node.urls[chain]  # type: ignore[index]  # its key is a para's id
                 for client in ("pjs", "papi"):
                     command = (install.NODE, "demo.mjs", client, url, file)
-                    assert (await asyncio.to_thread(_run, *command, place=js))["blocks"] == len(found) > BLOCKS // 2
+                    assert (
+                        (await asyncio.to_thread(_run, *command, place=js))["blocks"]
+                        == len(found)
+                        > BLOCKS // 2
+                    )
 
     asyncio.run(told())

@@ -1,4 +1,6 @@
-"""The honest author: its blocks are accepted in every world, and there is nothing in them that it could choose."""
+"""The honest author: its blocks are accepted in every world, and there is nothing in them that it
+could choose.
+"""
 
 from dataclasses import replace
 
@@ -26,7 +28,9 @@ def authored(now: Situation) -> Authored:
 
 @settings(max_examples=scaled(12))
 @given(seed=st.binary(min_size=8, max_size=8))
-def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_author_saw(seed: bytes) -> None:
+def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_author_saw(
+    seed: bytes,
+) -> None:
     world = World(seed, proofs_only=False)
     for _ in range(4):
         now = world.situation()
@@ -38,7 +42,9 @@ def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_a
         assert outcome.deliveries == block.outcome.deliveries
         # A verifier reads the heads of the message queues as well.
         seen = replace(
-            block.outcome.ledger, own_state_bytes=outcome.ledger.own_state_bytes, ref_time=outcome.ledger.ref_time
+            block.outcome.ledger,
+            own_state_bytes=outcome.ledger.own_state_bytes,
+            ref_time=outcome.ledger.ref_time,
         )
         assert outcome.ledger == seen
         assert now.parent.state.root() == root
@@ -70,7 +76,9 @@ def test_ps_50_an_author_declines_when_the_messages_alone_exceed_the_block() -> 
 def test_senders_without_messages_are_left_out_and_the_others_sorted() -> None:
     now = next(now for now in situations() if len(now.messages.horizontal) == 2)
     first, second = now.messages.horizontal
-    untidy = replace(now, messages=InboundMessages(now.messages.downward, (second, (ParaId(2500), ()), first)))
+    untidy = replace(
+        now, messages=InboundMessages(now.messages.downward, (second, (ParaId(2500), ()), first))
+    )
     assert authored(untidy).candidate == authored(now).candidate
 
 

@@ -1,4 +1,6 @@
-"""PS-81, PS-90: each strategy, alone and with others, meets the verdicts that it must meet; draws; own strategies."""
+"""PS-81, PS-90: each strategy, alone and with others, meets the verdicts that it must meet; draws;
+own strategies.
+"""
 
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -25,7 +27,15 @@ from pubsub_emulator.collator.cheats import (
     propose,
     register_strategy,
 )
-from pubsub_emulator.collator.cheats.steps import NUMBERS, Drop, Insert, Number, apply_to_proof, from_json, to_json
+from pubsub_emulator.collator.cheats.steps import (
+    NUMBERS,
+    Drop,
+    Insert,
+    Number,
+    apply_to_proof,
+    from_json,
+    to_json,
+)
 from pubsub_emulator.collator.cheats.strategy import Proposal
 from pubsub_emulator.collator.cheats.strategy import strategy as cheat
 from pubsub_emulator.collator.draws import Draws, draw
@@ -61,7 +71,9 @@ def test_ps_81_a_strategy_meets_the_verdict_that_it_names(name: str) -> None:
     assert bool(refused) == bool(strategy.meets), f"{name} is never refused, or always is"
 
 
-@pytest.mark.parametrize("name", [name for name, strategy in for_any_chain().items() if strategy.on_proof])
+@pytest.mark.parametrize(
+    "name", [name for name, strategy in for_any_chain().items() if strategy.on_proof]
+)
 def test_ps_52_a_proof_alone_meets_the_same_verdicts(name: str) -> None:
     strategy, applied = STRATEGIES[name], 0
     for number, now in enumerate(situations(alone=True)):
@@ -105,7 +117,9 @@ def test_steps_survive_being_written_down(name: str) -> None:
 
 
 def test_a_step_that_finds_nothing_to_act_on_does_nothing() -> None:
-    """So that any part of a sequence is a sequence: each strategy's steps on the block of a foreign situation."""
+    """So that any part of a sequence is a sequence: each strategy's steps on the block of a foreign
+    situation.
+    """
     strange = situations()[0]
     for number, strategy in enumerate(STRATEGIES.values()):
         now = situations()[number % SITUATIONS]
@@ -133,12 +147,17 @@ def test_ps_79_equivocation_is_two_valid_blocks_and_its_two_seals_name_the_autho
     done = [
         (now, attempted)
         for now in situations()
-        if (attempted := attempt(now, (STRATEGIES["equivocation"],), b"1")) is not None and not attempted.expected
+        if (attempted := attempt(now, (STRATEGIES["equivocation"],), b"1")) is not None
+        and not attempted.expected
     ]
     assert done
     for now, attempted in done:
         keys = authorities(now)
-        assert JudgingContext.of(now).judge(now.honest) == JudgingContext.of(now).judge(attempted.candidate) == ()
+        assert (
+            JudgingContext.of(now).judge(now.honest)
+            == JudgingContext.of(now).judge(attempted.candidate)
+            == ()
+        )
         author = turn_of(now.slot, keys)
         assert equivocates(now.honest, attempted.candidate, keys) == author
         assert equivocates(now.honest, now.honest, keys) is None
@@ -166,7 +185,9 @@ def test_every_strategy_says_what_it_wants() -> None:
 
 
 def test_the_situations_are_not_all_of_one_kind() -> None:
-    """A guard on the worlds themselves: what the rules speak of must occur, or nothing above means anything."""
+    """A guard on the worlds themselves: what the rules speak of must occur, or nothing above means
+    anything.
+    """
     plans = [now.walked for now in (*situations(), *situations(alone=True))]
     publishers = [publisher for walked in plans for publisher in walked.publishers.values()]
     assert any(walked.cursor is not None for walked in plans)
@@ -221,7 +242,9 @@ def test_a_state_built_anew_is_the_same_state() -> None:
 @given(st.lists(st.integers(0, 100), max_size=8))
 def test_ps90_the_bytes_of_a_stream_do_not_depend_on_how_they_are_taken(pieces: list[int]) -> None:
     stream = Draws(b"seed", "label")
-    assert b"".join(stream.take(piece) for piece in pieces) == Draws(b"seed", "label").take(sum(pieces))
+    assert b"".join(stream.take(piece) for piece in pieces) == Draws(b"seed", "label").take(
+        sum(pieces)
+    )
 
 
 @given(st.integers(0, 200), st.integers(0, 60), st.text(max_size=3))
@@ -243,7 +266,12 @@ def test_a_draw_for_one_number_is_a_keyed_hash() -> None:
 SCENARIO = scenario("own_cheats")
 
 
-@cheat("tests/omit-largest", "leave out what is largest", Verdict.OMITTED_BELOW_BUDGET, Verdict.ROOT_MISMATCH)
+@cheat(
+    "tests/omit-largest",
+    "leave out what is largest",
+    Verdict.OMITTED_BELOW_BUDGET,
+    Verdict.ROOT_MISMATCH,
+)
 def omit_largest(situation: Situation, _draws: Draws) -> Proposal:
     taken = situation.walked.taken
     return (Drop(max(taken, key=lambda node_hash: (len(taken[node_hash]), node_hash))),)
@@ -256,7 +284,9 @@ def registered() -> Iterator[Strategy]:
     del cheats._KNOWN[omit_largest.name]
 
 
-def test_a_scenario_names_a_registered_strategy_and_its_blocks_are_refused(registered: Strategy) -> None:
+def test_a_scenario_names_a_registered_strategy_and_its_blocks_are_refused(
+    registered: Strategy,
+) -> None:
     simulation = Simulation(parse_scenario(SCENARIO, "own.toml"))
     refused = [record for _ in range(6) for record in simulation.step().refused]
     assert refused
@@ -276,5 +306,7 @@ def test_a_name_never_means_another_strategy() -> None:
     register_strategy(omit_largest)
     assert STRATEGIES[omit_largest.name] is omit_largest
     with pytest.raises(StrategyTaken, match="another strategy 'omit-node'"):
-        register_strategy(Strategy("omit-node", "", (), on_proof=True, propose=omit_largest.propose))
+        register_strategy(
+            Strategy("omit-node", "", (), on_proof=True, propose=omit_largest.propose)
+        )
     assert CollatorSettings(strategies=(omit_largest.name,)).strategies == (omit_largest.name,)

@@ -1,4 +1,6 @@
-"""PS-52 and PS-53 by attack: thousands of changed proofs, and what becomes of a verifier that is wrong."""
+"""PS-52 and PS-53 by attack: thousands of changed proofs, and what becomes of a verifier that is
+wrong.
+"""
 
 import json
 from dataclasses import replace
@@ -28,7 +30,10 @@ MUTATIONS = ("any-mutation", "any-subset", "another-set")
 
 
 def described(result: CampaignResult) -> list[str]:
-    return [f"{case.label} {case.strategies}: {case.expected} but {case.verdicts}" for case in result.surprises]
+    return [
+        f"{case.label} {case.strategies}: {case.expected} but {case.verdicts}"
+        for case in result.surprises
+    ]
 
 
 def test_ps_52_of_thousands_of_changed_proofs_none_is_accepted_but_the_canonical_one() -> None:
@@ -51,7 +56,9 @@ def test_ps_52_of_thousands_of_changed_proofs_none_is_accepted_but_the_canonical
 
 def test_ps_52_every_strategy_is_tried_in_one_campaign_and_meets_what_it_must() -> None:
     told: list[tuple[int, int]] = []
-    result = campaign(1_500, "everyone", on_progress=lambda done, wanted: told.append((done, wanted)), first=())
+    result = campaign(
+        1_500, "everyone", on_progress=lambda done, wanted: told.append((done, wanted)), first=()
+    )
     assert described(result) == []
     assert result.cases == 1_500
     assert result.honest > 10
@@ -85,7 +92,9 @@ def test_a_case_survives_being_written_down(name: str) -> None:
     again = Case.from_json(case.to_json())
     assert again.to_json() == case.to_json()
     assert (
-        again.judging.parent.state.root() == case.judging.parent.state.root() == case.judging.parent.header.state_root
+        again.judging.parent.state.root()
+        == case.judging.parent.state.root()
+        == case.judging.parent.header.state_root
     )
     assert (again.block, again.steps, again.shrunk) == (case.block, case.steps, case.shrunk)
 
@@ -121,7 +130,10 @@ def test_a_campaign_with_a_corpus_goes_on_where_it_ended(tmp_path: Path) -> None
     first = json.loads((kept / PROGRESS).read_text())["seeds"]["long"]["next_world"]
     cases_ = read_corpus(kept)
     assert first >= 1
-    assert {verdict for case in cases_ for verdict in case.verdicts} >= {"OmittedBelowBudget", "UnusedNodes"}
+    assert {verdict for case in cases_ for verdict in case.verdicts} >= {
+        "OmittedBelowBudget",
+        "UnusedNodes",
+    }
     assert not any(replay_case(case).surprising for case in cases_)
     again = campaign(150, "long", first=(), kept=kept)
     assert json.loads((kept / PROGRESS).read_text())["seeds"]["long"]["next_world"] > first
@@ -140,7 +152,9 @@ def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
     (tmp_path / PROGRESS).write_text('{"format": "else"}')
     with pytest.raises(BadCorpus, match=r"progress\.json: not a corpus"):
         campaign(1, "x", first=(), kept=tmp_path)
-    (tmp_path / PROGRESS).write_text('{"format": "pubsub-corpus/1", "seeds": {"x": {"next_world": "7"}}}')
+    (tmp_path / PROGRESS).write_text(
+        '{"format": "pubsub-corpus/1", "seeds": {"x": {"next_world": "7"}}}'
+    )
     with pytest.raises(BadCorpus, match="next_world"):
         campaign(1, "x", first=(), kept=tmp_path)
 
@@ -151,7 +165,9 @@ def test_a_surprise_of_the_corpus_is_reported_first(monkeypatch: pytest.MonkeyPa
     assert [case.strategies for case in result.surprises] == [("bad-parent",)]
 
 
-def test_ps_53_a_verifier_that_writes_to_the_parents_state_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ps_53_a_verifier_that_writes_to_the_parents_state_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     genuine = validate.judge_block
 
     def careless(parent: ChainHead, candidate: Candidate, relay: RelayContext) -> object:
@@ -162,10 +178,14 @@ def test_ps_53_a_verifier_that_writes_to_the_parents_state_is_found_out(monkeypa
 
     monkeypatch.setattr(validate, "judge_block", careless)
     result = campaign(3, "careless", ("wrong-state-root",), first=())
-    assert any("state was written to" in found for case in result.surprises for found in case.verdicts)
+    assert any(
+        "state was written to" in found for case in result.surprises for found in case.verdicts
+    )
 
 
-def test_ps_54_a_verifier_that_fails_on_hostile_input_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ps_54_a_verifier_that_fails_on_hostile_input_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fragile(*_: object) -> object:
         raise IndexError("hostile")
 
@@ -191,7 +211,9 @@ def test_shrinking_leaves_exactly_the_steps_that_matter(count: int, needed: set[
 
 @settings(max_examples=scaled(200))
 @given(at=st.integers(0, SITUATIONS - 1), place=st.integers(0, 1 << 20), bit=st.integers(0, 7))
-def test_ps_54_a_block_with_any_bit_flipped_does_not_decode_or_is_refused(at: int, place: int, bit: int) -> None:
+def test_ps_54_a_block_with_any_bit_flipped_does_not_decode_or_is_refused(
+    at: int, place: int, bit: int
+) -> None:
     now = situations()[at]
     data = bytearray(now.honest.encode())
     data[place % len(data)] ^= 1 << bit
@@ -204,9 +226,13 @@ def test_ps_54_a_block_with_any_bit_flipped_does_not_decode_or_is_refused(at: in
     assert verdicts == tuple(verdict.value for verdict in expected(now, flipped))
 
 
-@pytest.mark.parametrize("change", [{"kind": DigestKind.CONSENSUS}, {"engine": b"BABE"}, {"data": bytes(7)}])
+@pytest.mark.parametrize(
+    "change", [{"kind": DigestKind.CONSENSUS}, {"engine": b"BABE"}, {"data": bytes(7)}]
+)
 def test_a_header_without_a_slot_has_the_state_of_its_own_digest(change: dict[str, Any]) -> None:
-    """The digest is a part of the state, so a header that names no slot leads to another root than the honest one."""
+    """The digest is a part of the state, so a header that names no slot leads to another root than
+    the honest one.
+    """
     for now in situations():
         slot, seal = now.honest.header.digest
         header = replace(now.honest.header, digest=(replace(slot, **change), seal))

@@ -1,6 +1,8 @@
-"""The table of guards: every check of the verifier, switched off one at a time, and the attack that then succeeds.
+"""The table of guards: every check of the verifier, switched off one at a time, and the attack that
+then succeeds.
 
-A check is switched off by changing its source: `old` becomes `new` in the function that holds it, and nothing else.
+A check is switched off by changing its source: `old` becomes `new` in the function that holds it,
+and nothing else.
 """
 
 import inspect
@@ -79,7 +81,10 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "duplicates": lambda: proofs_of("duplicate-node", "duplicate-apart", "duplicate-instead"),
     "order": lambda: proofs_of("reorder-list", "walk-order-list"),
     "state left alone": lambda: parent_state_is_left_alone,
-    **{f"stops, {policy.value}": lambda policy=policy: partial(stops_where_it_must, policy) for policy in CachePolicy},
+    **{
+        f"stops, {policy.value}": lambda policy=policy: partial(stops_where_it_must, policy)
+        for policy in CachePolicy
+    },
     "charges": lambda: charges_add_up,
     "deliveries": lambda: partial(delivers_everything_once, *CachePolicy),
     "deliveries, slots": lambda: partial(delivers_everything_once, SLOTS),
@@ -89,13 +94,24 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "disabled": lambda: disabled_are_skipped,
     "changed keys": lambda: changed_key_sets_start_anew,
     "divergent paths": lambda: divergent_paths_are_absent,
-    **{f"node: {reason}": lambda reason=reason: partial(malformed_is_refused, reason) for reason in HOSTILE},
+    **{
+        f"node: {reason}": lambda reason=reason: partial(malformed_is_refused, reason)
+        for reason in HOSTILE
+    },
 }
 
 GUARDS = [
     # The seal
-    Guard("digest-shape", validate.check_seal, " or len(header.digest) != 2", "", "third digest item"),
-    Guard("signature", validate.check_seal, "if not verify(expected, message, seal)", "if False", "signatures"),
+    Guard(
+        "digest-shape", validate.check_seal, " or len(header.digest) != 2", "", "third digest item"
+    ),
+    Guard(
+        "signature",
+        validate.check_seal,
+        "if not verify(expected, message, seal)",
+        "if False",
+        "signatures",
+    ),
     Guard(
         "turn",
         validate.check_seal,
@@ -105,14 +121,30 @@ GUARDS = [
     ),
     Guard("slot-not-in-the-future", validate.check_seal, "slot > slot_now or ", "", "future slot"),
     Guard(
-        "slot-after-the-parents", validate.check_seal, " or (before is not None and slot <= before)", "", "past slot"
+        "slot-after-the-parents",
+        validate.check_seal,
+        " or (before is not None and slot <= before)",
+        "",
+        "past slot",
     ),
     Guard(
-        "body", validate.check_seal, "header.extrinsics_root != candidate.extrinsics_root()", "False", "another body"
+        "body",
+        validate.check_seal,
+        "header.extrinsics_root != candidate.extrinsics_root()",
+        "False",
+        "another body",
     ),
     # The chain
-    Guard("parent-hash", validate.check_parent, "header.parent_hash == parent.hash() and ", "", "bad parent"),
-    Guard("number", validate.check_parent, " and header.number == parent.number + 1", "", "bad parent"),
+    Guard(
+        "parent-hash",
+        validate.check_parent,
+        "header.parent_hash == parent.hash() and ",
+        "",
+        "bad parent",
+    ),
+    Guard(
+        "number", validate.check_parent, " and header.number == parent.number + 1", "", "bad parent"
+    ),
     Guard(
         "relay-parent",
         validate.check_relay_parent,
@@ -128,7 +160,13 @@ GUARDS = [
         "False",
         "misreported weight",
     ),
-    Guard("allowed-weight", validate.check_messages_weight, "weight > spec.allowed_pov", "False", "too many messages"),
+    Guard(
+        "allowed-weight",
+        validate.check_messages_weight,
+        "weight > spec.allowed_pov",
+        "False",
+        "too many messages",
+    ),
     Guard(
         "senders-ascend",
         validate.check_messages_weight,
@@ -137,11 +175,33 @@ GUARDS = [
         "order of senders",
     ),
     Guard(
-        "senders-speak", validate.check_messages_weight, " or not all(sent for _, sent in horizontal)", "", "senders"
+        "senders-speak",
+        validate.check_messages_weight,
+        " or not all(sent for _, sent in horizontal)",
+        "",
+        "senders",
     ),
-    Guard("downward-head", validate.check_message_heads, "if head != statics.dmq_head", "if False", "forged messages"),
-    Guard("channels-exist", validate.check_message_heads, "if strangers:", "if False:", "forged messages"),
-    Guard("channel-heads", validate.check_message_heads, "if mine != target", "if False", "forged messages"),
+    Guard(
+        "downward-head",
+        validate.check_message_heads,
+        "if head != statics.dmq_head",
+        "if False",
+        "forged messages",
+    ),
+    Guard(
+        "channels-exist",
+        validate.check_message_heads,
+        "if strangers:",
+        "if False:",
+        "forged messages",
+    ),
+    Guard(
+        "channel-heads",
+        validate.check_message_heads,
+        "if mine != target",
+        "if False",
+        "forged messages",
+    ),
     # The proof
     Guard(
         "relay-parent-exists",
@@ -150,22 +210,58 @@ GUARDS = [
         "return None, []",
         "unknown relay parent",
     ),
-    Guard("claimed-root", validate._walk, "inherent.relay_parent_storage_root != relay_root", "False", "claimed root"),
-    Guard("missing", validate.judge_proof, "missing = walked.missing", "missing = None", "omissions"),
-    Guard("missing-root", validate.judge_proof, "missing.node_hash == relay_root", "False", "empty proof"),
+    Guard(
+        "claimed-root",
+        validate._walk,
+        "inherent.relay_parent_storage_root != relay_root",
+        "False",
+        "claimed root",
+    ),
+    Guard(
+        "missing", validate.judge_proof, "missing = walked.missing", "missing = None", "omissions"
+    ),
+    Guard(
+        "missing-root",
+        validate.judge_proof,
+        "missing.node_hash == relay_root",
+        "False",
+        "empty proof",
+    ),
     Guard("unused", validate._unused, "source.keys() == walked.taken.keys()", "True", "additions"),
     Guard("duplicates", validate.check_node_order, "if repeated:", "if False:", "duplicates"),
-    Guard("duplicates-apart", validate.check_node_order, "ordered = sorted(proof)", "ordered = proof", "duplicates"),
+    Guard(
+        "duplicates-apart",
+        validate.check_node_order,
+        "ordered = sorted(proof)",
+        "ordered = proof",
+        "duplicates",
+    ),
     Guard("ascending", validate.check_node_order, "if unsorted is not None:", "if False:", "order"),
     # The state
     Guard(
-        "post-state", validate._validated, "outcome.state_root != candidate.header.state_root", "False", "post-state"
+        "post-state",
+        validate._validated,
+        "outcome.state_root != candidate.header.state_root",
+        "False",
+        "post-state",
     ),
-    Guard("fork", validate._validated, "Storage(parent.state.fork())", "Storage(parent.state)", "state left alone"),
+    Guard(
+        "fork",
+        validate._validated,
+        "Storage(parent.state.fork())",
+        "Storage(parent.state)",
+        "state left alone",
+    ),
     # The meter
     Guard("stop-rule", Meter.check, "self.used > self._last_start", "False", "stops, none"),
     Guard("stop-reserve", Meter.__init__, " - spec.max_item_cost - ROW_COST", "", "stops, none"),
-    Guard("stop-at-a-node-or-value", Meter.read, "self.used > self._last_start", "False", "stops, none"),
+    Guard(
+        "stop-at-a-node-or-value",
+        Meter.read,
+        "self.used > self._last_start",
+        "False",
+        "stops, none",
+    ),
     Guard(
         "stop-at-a-node-or-value-not-early",
         Meter.read,
@@ -181,19 +277,47 @@ GUARDS = [
     Guard("stop-at-a-slot", SlotCache._read, "self.meter.check()", "pass", "stops, slots"),
     Guard("stop-at-a-cached-node", NodeCache.lookup, "self.meter.check()", "pass", "stops, nodes"),
     # The walk
-    Guard("node-charged-once", ChildTrie.child, "node = self.taken.get(reference)", "node = None", "charges"),
+    Guard(
+        "node-charged-once",
+        ChildTrie.child,
+        "node = self.taken.get(reference)",
+        "node = None",
+        "charges",
+    ),
     Guard("root-length", _Walk.top_path, " and len(value) == len(EMPTY_TRIE_ROOT)", "", "faults"),
-    Guard("bad-child-node", _Walk.publisher, "except BadNode", "except ZeroDivisionError", "faults"),
-    Guard("bad-entry", ChildTrie.value, "except (ScaleError, RuleFailed)", "except ZeroDivisionError", "no entries"),
+    Guard(
+        "bad-child-node", _Walk.publisher, "except BadNode", "except ZeroDivisionError", "faults"
+    ),
+    Guard(
+        "bad-entry",
+        ChildTrie.value,
+        "except (ScaleError, RuleFailed)",
+        "except ZeroDivisionError",
+        "no entries",
+    ),
     Guard("depth", ChildTrie.child, "above >= self.most_nodes", "False", "deep paths"),
     Guard("disabled", _Walk.rotation, " if not self.view.is_disabled(para)", "", "disabled"),
     Guard("key-set", _Walk.top_path, "trusted and self.roots", "self.roots", "changed keys"),
-    Guard("cache-of-another-key-set", NodeCache.lookup, "if not self.trusted", "if False", "changed keys"),
-    Guard("changed-entry", ChildTrie.resolve, "delivered != entry_hash", "True", "deliveries"),
-    Guard("new-entry", ChildTrie.resolve, "delivered != entry_hash", "delivered is None", "deliveries"),
-    Guard("removed-entry", ChildTrie.resolve, "if delivered is not None:", "if False:", "deliveries"),
     Guard(
-        "slot-reference", SlotCache.covers, "if row[begin : begin + 32] != reference", "if False", "deliveries, slots"
+        "cache-of-another-key-set",
+        NodeCache.lookup,
+        "if not self.trusted",
+        "if False",
+        "changed keys",
+    ),
+    Guard("changed-entry", ChildTrie.resolve, "delivered != entry_hash", "True", "deliveries"),
+    Guard(
+        "new-entry", ChildTrie.resolve, "delivered != entry_hash", "delivered is None", "deliveries"
+    ),
+    Guard(
+        "removed-entry", ChildTrie.resolve, "if delivered is not None:", "if False:", "deliveries"
+    ),
+    Guard(
+        "slot-reference",
+        SlotCache.covers,
+        "if row[begin : begin + 32] != reference",
+        "if False",
+        "deliveries, slots",
     ),
     Guard(
         "slot-written-when-whole",
@@ -204,10 +328,20 @@ GUARDS = [
     ),
     # Proof reading
     Guard(
-        "partial-key", step._matches, "return node[at : at + (nibbles >> 1)] == ", "return True or ", "divergent paths"
+        "partial-key",
+        step._matches,
+        "return node[at : at + (nibbles >> 1)] == ",
+        "return True or ",
+        "divergent paths",
     ),
     Guard("no-such-child", step.step, "if not bitmap & bit", "if False", "divergent paths"),
-    Guard("no-such-child-of-a-branch-of-hashes", Descent.find, "if not bitmap & bit", "if False", "divergent paths"),
+    Guard(
+        "no-such-child-of-a-branch-of-hashes",
+        Descent.find,
+        "if not bitmap & bit",
+        "if False",
+        "divergent paths",
+    ),
     *(
         Guard(
             f"refuses-{reason}",
@@ -250,7 +384,9 @@ def test_with_every_guard_in_place_the_attack_finds_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
-def test_with_this_guard_switched_off_its_attack_goes_red(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_this_guard_switched_off_its_attack_goes_red(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attack = ATTACKS[guard.attack]()  # its material is made while the guard stands
     with monkeypatch.context() as switched:
         switched.setattr(guard.function, "__code__", without(guard))

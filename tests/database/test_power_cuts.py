@@ -1,4 +1,6 @@
-"""A power cut at any write of SQLite: what was acknowledged is there afterwards, and nothing that was not begun."""
+"""A power cut at any write of SQLite: what was acknowledged is there afterwards, and nothing that
+was not begun.
+"""
 
 import random
 from collections.abc import Callable
@@ -25,7 +27,16 @@ def _log(place: str, done: Callable[[object], None]) -> None:
         if number % 5 == 0:
             store.rewind(number - 2)
             done(store.head())
-            store.append([make_block(number - 1, [("Other.Thing", {})], branch=1, parent=counted(number - 2, 0).hash)])
+            store.append(
+                [
+                    make_block(
+                        number - 1,
+                        [("Other.Thing", {})],
+                        branch=1,
+                        parent=counted(number - 2, 0).hash,
+                    )
+                ]
+            )
             done(store.head())
             store.rewind(number - 2)
             done(store.head())
@@ -72,9 +83,13 @@ def _once_of(place: str) -> object:
     return count
 
 
-@pytest.mark.parametrize(("play", "read"), [(_log, _log_of), (_once, _once_of)], ids=["log", "distributor"])
+@pytest.mark.parametrize(
+    ("play", "read"), [(_log, _log_of), (_once, _once_of)], ids=["log", "distributor"]
+)
 def test_a_power_cut_loses_nothing_that_was_acknowledged(
-    tmp_path: Path, play: Callable[[str, Callable[[object], None]], None], read: Callable[[str], object]
+    tmp_path: Path,
+    play: Callable[[str, Callable[[object], None]], None],
+    read: Callable[[str], object],
 ) -> None:
     rng = random.Random(7)
     disk = SqliteDisk()
@@ -83,7 +98,9 @@ def test_a_power_cut_loses_nothing_that_was_acknowledged(
 
     def stop() -> None:
         for image in disk.images(rng):
-            key = tuple(sorted((name, data) for name, data in image.items() if not name.endswith("-shm")))
+            key = tuple(
+                sorted((name, data) for name, data in image.items() if not name.endswith("-shm"))
+            )
             images[key] = len(states)
 
     def done(state: object) -> None:

@@ -26,8 +26,12 @@ def newer(path: Path) -> None:
         file.execute("UPDATE migrations SET version = 99")
 
 
-@pytest.mark.parametrize("make", [of_another_program, not_a_database, newer], ids=lambda make: make.__name__)
-def test_a_file_that_is_refused_is_closed(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "make", [of_another_program, not_a_database, newer], ids=lambda make: make.__name__
+)
+def test_a_file_that_is_refused_is_closed(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "file.db"
     make(path)
     opened: list[sqlite3.Connection] = []

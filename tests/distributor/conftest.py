@@ -12,7 +12,11 @@ _LASTING = ("sqlite", "postgres", "redis")
 def _place(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
         return f"sqlite:{request.getfixturevalue('tmp_path') / 'once.db'}"
-    return "memory:" if request.param == "memory" else str(request.getfixturevalue(f"{request.param}_url"))
+    return (
+        "memory:"
+        if request.param == "memory"
+        else str(request.getfixturevalue(f"{request.param}_url"))
+    )
 
 
 @pytest.fixture(params=_LASTING)

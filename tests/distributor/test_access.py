@@ -1,4 +1,6 @@
-"""Who may do what, signed events, signed notifications, and addresses judged when they are connected to."""
+"""Who may do what, signed events, signed notifications, and addresses judged when they are
+connected to.
+"""
 
 import asyncio
 import base64
@@ -61,16 +63,32 @@ ROUTES = {
 }
 
 
-@played(access={"tokens": [{"name": name, "sha256": hash_token(name * 8), "rights": [name]} for name in RIGHTS]})
+@played(
+    access={
+        "tokens": [
+            {"name": name, "sha256": hash_token(name * 8), "rights": [name]} for name in RIGHTS
+        ]
+    }
+)
 async def test_id13_each_route_needs_its_right(made: Stage) -> None:
     for path, right in ROUTES.items():
         method, _, route = path.partition(" ")
         for token in RIGHTS:
-            status, _, _ = await made.ask(method, route, headers={"Authorization": f"Bearer {token * 8}"})
+            status, _, _ = await made.ask(
+                method, route, headers={"Authorization": f"Bearer {token * 8}"}
+            )
             assert (status == 403) is (token != right), (path, token)
-        for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic cHVibGlzaA=="}):
+        for header in (
+            {},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": "Basic cHVibGlzaA=="},
+        ):
             status, body, headers = await made.ask(method, route, headers=header)
-            assert (status, body["type"], headers["WWW-Authenticate"]) == (401, "urn:ied:unauthorized", "Bearer")
+            assert (status, body["type"], headers["WWW-Authenticate"]) == (
+                401,
+                "urn:ied:unauthorized",
+                "Bearer",
+            )
     assert (await made.ask("GET", "/health"))[0] == 200
 
 
@@ -102,7 +120,9 @@ async def test_id23_a_signed_event_is_unpacked_if_its_signature_holds(made: Stag
     good = _sign(fields)
     none = jwt.encode(fields, "", "none", headers={"kid": "ES256"})
     public = json.loads(JWKS["keys.json"])["keys"][2]["n"]
-    confused = jwt.encode(fields, base64.b64encode(public.encode() * 2).decode(), "HS256", headers={"kid": "RS256"})
+    confused = jwt.encode(
+        fields, base64.b64encode(public.encode() * 2).decode(), "HS256", headers={"kid": "RS256"}
+    )
     for token, status in (
         (none, 401),
         (confused, 401),
@@ -127,7 +147,10 @@ async def test_id23_off_by_flag_anybody_may_sign(made: Stage) -> None:
 def test_id42_the_signature_is_standard_webhooks() -> None:
     """The example of the specification of Standard Webhooks."""
     made = signature(
-        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        1614265330,
+        b'{"test": 2432232314}',
     )
     assert made == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
@@ -145,20 +168,29 @@ def test_id42_special_addresses_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "64:ff9b::101:101"])
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "64:ff9b::101:101"]
+)
 def test_id42_others_are(address: str) -> None:
     assert is_public(address)
 
 
 @pytest.mark.parametrize(
     ("host", "private", "status"),
-    [("127.0.0.1", True, 200), ("localhost", True, 200), ("127.0.0.1", False, None), ("localhost", False, None)],
+    [
+        ("127.0.0.1", True, 200),
+        ("localhost", True, 200),
+        ("127.0.0.1", False, None),
+        ("localhost", False, None),
+    ],
 )
 @alone
 async def test_id42_scenario_34_the_address_connected_to_decides(
     host: str, private: bool, status: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A name that leads to this machine is refused when it is connected to, whatever it led to before."""
+    """A name that leads to this machine is refused when it is connected to, whatever it led to
+    before.
+    """
     inbox = Inbox()
     app = web.Application()
     app.router.add_post("/in", inbox.post)
@@ -196,7 +228,8 @@ async def test_id42_redirects_are_not_followed() -> None:
     await poster.close()
 
 
-# ID-23: keys come from a real HTTP server: rotated, in pieces, too long, redirected, away for a while.
+# ID-23: keys come from a real HTTP server: rotated, in pieces, too long, redirected, away for a
+# while.
 
 SECRETS = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("old", "new")}
 
@@ -204,7 +237,9 @@ SECRETS = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("old", "ne
 def _public(name: str) -> bytes:
     """The key set with one of the secrets, and with keys that are none of ours."""
     others = [{"kty": "oct", "k": "c2VjcmV0", "kid": "shared"}, {"kty": "unknown"}]
-    return json.dumps({"keys": json.loads(key_set((name, "ES256", SECRETS[name])))["keys"] + others}).encode()
+    return json.dumps(
+        {"keys": json.loads(key_set((name, "ES256", SECRETS[name])))["keys"] + others}
+    ).encode()
 
 
 def _sign_event(name: str) -> str:
@@ -253,7 +288,9 @@ provided = told(_with, made=2)
 
 
 @provided
-async def test_a_set_that_arrives_in_pieces_is_read_once_for_all_who_wait(provider: Provider, keys: Keys) -> None:
+async def test_a_set_that_arrives_in_pieces_is_read_once_for_all_who_wait(
+    provider: Provider, keys: Keys
+) -> None:
     verifier = Verifier(keys)
     found = await asyncio.gather(*(verifier.claims(_sign_event("old")) for _ in range(5)))
     assert [claims["entityId"] for claims in found] == [event_of(1)[1].entity] * 5
@@ -269,7 +306,9 @@ async def test_a_rotated_key_is_fetched_and_one_that_was_taken_away_is_refused(
     await verifier.claims(_sign_event("old"))
     provider.body = _public("new")
     with pytest.raises(jwt.InvalidKeyError):
-        await verifier.claims(_sign_event("new"))  # asked a moment ago: strangers must not make it ask each time
+        await verifier.claims(
+            _sign_event("new")
+        )  # asked a moment ago: strangers must not make it ask each time
     assert provider.asked == 1
     monkeypatch.setattr(access, "REFRESH_SECONDS", 0.0)
     await verifier.claims(_sign_event("new"))
@@ -303,14 +342,18 @@ async def test_where_the_server_fails_the_known_keys_go_on_to_count(
 
 
 @alone
-async def test_a_server_that_is_away_refuses_nobody_else_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_is_away_refuses_nobody_else_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     keys = Keys(url="http://127.0.0.1:1/keys")
     assert await keys.find("old") is None
     assert [record.message for record in caplog.records] == ["the keys cannot be fetched"]
 
 
 @provided
-async def test_a_signed_event_is_published_with_keys_of_a_server(provider: Provider, keys: Keys, tmp_path: Any) -> None:
+async def test_a_signed_event_is_published_with_keys_of_a_server(
+    provider: Provider, keys: Keys, tmp_path: Any
+) -> None:
     async with stage(tmp_path, events={"jwks": keys._url}) as made:  # where the server is
         for name, status in (("new", 401), ("old", 201)):
             assert await _told(made, _sign_event(name)) == status

@@ -24,13 +24,19 @@ WISH = Wish(("*",), (), "http://subscriber/in", None)
 @given(entities=st.lists(st.integers(0, 40), max_size=120))
 def test_a_group_has_each_entity_once_and_groups_are_in_order(entities: list[int]) -> None:
     network = SimulatedNetwork("a")
-    notices = [network.append(event_of(number, entity)[1], 0) for number, entity in enumerate(entities, 1)]
+    notices = [
+        network.append(event_of(number, entity)[1], 0) for number, entity in enumerate(entities, 1)
+    ]
     told = [notice for notice in notices if notice is not None]
     groups = list(in_order(told))
     assert [notice for group in groups for notice in group] == told
-    assert all(len({notice.event.order for notice in group}) == len(group) <= AT_ONCE for group in groups)
+    assert all(
+        len({notice.event.order for notice in group}) == len(group) <= AT_ONCE for group in groups
+    )
     for group, following in pairwise(groups):
-        assert len(group) == AT_ONCE or following[0].event.order in {notice.event.order for notice in group}
+        assert len(group) == AT_ONCE or following[0].event.order in {
+            notice.event.order for notice in group
+        }
 
 
 @alone
@@ -62,7 +68,9 @@ async def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_
 
 
 @alone
-async def test_only_what_was_not_acknowledged_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_what_was_not_acknowledged_is_told_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(desks, "RETRY_SECONDS", 0)
     got: list[list[int]] = []
 

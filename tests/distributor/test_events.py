@@ -1,4 +1,6 @@
-"""ID-11, ID-22: bodies of events, in the spellings that adapters use, and what makes two events the same."""
+"""ID-11, ID-22: bodies of events, in the spellings that adapters use, and what makes two events the
+same.
+"""
 
 import json
 from typing import Any
@@ -20,7 +22,9 @@ from pubsub_emulator.distributor.simulation.stories import event_of
 
 ID, EVENT = event_of(7)
 NOTICE = Notice(702, 1_705_401_561, EVENT, ID, "0x" + "eb" * 20)
-TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
+TEXTS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20
+)
 
 
 def test_id11_a_publication_is_read_and_unknown_fields_are_dropped() -> None:
@@ -35,7 +39,11 @@ def test_id11_a_notification_and_a_row_of_a_query_are_read() -> None:
 
 @pytest.mark.parametrize(
     ("field", "other"),
-    [("entityIDHash", "entityIdHash"), ("publisherAddress", "origin"), ("ethereumAddress", "authorAddress")],
+    [
+        ("entityIDHash", "entityIdHash"),
+        ("publisherAddress", "origin"),
+        ("ethereumAddress", "authorAddress"),
+    ],
 )
 def test_id11_other_spellings_are_read(field: str, other: str) -> None:
     body = NOTICE.body()
@@ -66,9 +74,12 @@ def test_id11_a_field_that_is_not_as_it_should_be_is_named(field: str, value: ob
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("id", -1), ("id", 2**64), ("id", True), ("timestamp", "1"), ("network", "A")]
+    ("field", "value"),
+    [("id", -1), ("id", 2**64), ("id", True), ("timestamp", "1"), ("network", "A")],
 )
-def test_id11_a_notification_that_is_not_as_it_should_be_is_refused(field: str, value: object) -> None:
+def test_id11_a_notification_that_is_not_as_it_should_be_is_refused(
+    field: str, value: object
+) -> None:
     with pytest.raises(BadEventError, match=f"^{field}: "):
         parse_notification({**NOTICE.body(), field: value})
 
@@ -111,14 +122,18 @@ def test_id1_what_public_adapters_append_to_the_metadata_is_stripped() -> None:
 
 @given(kind=TEXTS, metadata=st.lists(TEXTS, max_size=4), number=st.integers(0, 2**64 - 1))
 def test_what_is_stored_is_read_back(kind: str, metadata: list[str], number: int) -> None:
-    notice = NOTICE._replace(number=number, event=EVENT._replace(event_type=kind, metadata=tuple(metadata)))
+    notice = NOTICE._replace(
+        number=number, event=EVENT._replace(event_type=kind, metadata=tuple(metadata))
+    )
     assert rows.notice_of(rows.notice_text(notice)) == notice
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 NAMES = st.sampled_from([*EVENT.body(), "id", "timestamp"])
 BODIES = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=8
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=8,
 )
 
 

@@ -1,4 +1,6 @@
-"""An adapter's ledger over an EVM node: nonces, stuck and dropped transactions, reorganisations, nodes that lie."""
+"""An adapter's ledger over an EVM node: nonces, stuck and dropped transactions, reorganisations,
+nodes that lie.
+"""
 
 import asyncio
 import hashlib
@@ -48,7 +50,9 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def play(
-    what: Callable[[EvmLedger, EvmChain], Awaitable[None]], chain: EvmChain | None = None, **settings: Any
+    what: Callable[[EvmLedger, EvmChain], Awaitable[None]],
+    chain: EvmChain | None = None,
+    **settings: Any,
 ) -> None:
     async def run() -> None:
         async with asyncio.timeout(60):
@@ -59,7 +63,9 @@ def play(
     asyncio.run(run())
 
 
-def played(chain: Callable[[], EvmChain] = EvmChain, **settings: Any) -> Callable[[Test], Callable[..., None]]:
+def played(
+    chain: Callable[[], EvmChain] = EvmChain, **settings: Any
+) -> Callable[[Test], Callable[..., None]]:
     """Tests of a ledger with these settings on a chain of its own."""
     return told(lambda what: play(what, chain(), **settings), made=2)
 
@@ -81,16 +87,29 @@ async def mined(ledger: EvmLedger, chain: EvmChain, number: int) -> None:
 def test_the_package_holds_what_the_source_says() -> None:
     folder = resources.files("pubsub_emulator.distributor.adapter.evm")
     made = json.loads(folder.joinpath("DomeEvents.json").read_text())
-    assert made["source"] == hashlib.sha256(folder.joinpath("DomeEvents.sol").read_bytes()).hexdigest()
+    assert (
+        made["source"] == hashlib.sha256(folder.joinpath("DomeEvents.sol").read_bytes()).hexdigest()
+    )
 
 
 def test_call_and_event_are_those_of_the_public_contract() -> None:
-    """As `DOME_EVENTS_CONTRACT_ABI` of `alastria/DOME-blockchain_connector-dlt_interface` at 3405d23 has them."""
+    """As `DOME_EVENTS_CONTRACT_ABI` of `alastria/DOME-blockchain_connector-dlt_interface` at
+    3405d23 has them.
+    """
     arguments = "bytes32,address,bytes32,bytes32,string,string,string[]"
-    assert call_data(event_of(1)[1], ACCOUNT.address)[:4].hex() == _selector(f"emitNewEvent({arguments})")
+    assert call_data(event_of(1)[1], ACCOUNT.address)[:4].hex() == _selector(
+        f"emitNewEvent({arguments})"
+    )
     assert keccak256(f"EventDOMEv1(uint256,uint256,{arguments})".encode()).hex() == TOPIC[2:]
-    text = resources.files("pubsub_emulator.distributor.adapter.evm").joinpath("DomeEvents.json").read_text()
-    kinds = {each.get("name"): [one["type"] for one in each["inputs"]] for each in json.loads(text)["abi"]}
+    text = (
+        resources.files("pubsub_emulator.distributor.adapter.evm")
+        .joinpath("DomeEvents.json")
+        .read_text()
+    )
+    kinds = {
+        each.get("name"): [one["type"] for one in each["inputs"]]
+        for each in json.loads(text)["abi"]
+    }
     assert kinds["emitNewEvent"] == arguments.split(",")
     assert kinds["EventDOMEv1"] == ["uint256", "uint256", *arguments.split(",")]
 
@@ -106,12 +125,18 @@ async def test_an_event_is_published_once_and_read_back(ledger: EvmLedger, chain
     assert await ledger.publish(event_of(1)[1]) == Published(1_700_000_001, new=False)
     page = await ledger.read(0, 10)
     assert page is not None
-    assert [(notice.number, notice.event, notice.fault) for notice in page.notices] == [(1, event_of(1)[1], "")]
+    assert [(notice.number, notice.event, notice.fault) for notice in page.notices] == [
+        (1, event_of(1)[1], "")
+    ]
     assert (page.notices[0].signer, page.notices[0].block) == (ACCOUNT.address, chain._hash(1))
 
 
-@pytest.mark.parametrize(("base_fee", "price", "wanted"), [(7, None, 16), (None, None, 9), (7, 0, 0)])
-def test_fees_are_those_of_eip_1559_legacy_or_none(base_fee: int | None, price: int | None, wanted: int) -> None:
+@pytest.mark.parametrize(
+    ("base_fee", "price", "wanted"), [(7, None, 16), (None, None, 9), (7, 0, 0)]
+)
+def test_fees_are_those_of_eip_1559_legacy_or_none(
+    base_fee: int | None, price: int | None, wanted: int
+) -> None:
     async def what(ledger: EvmLedger, chain: EvmChain) -> None:
         await sent(ledger, chain, 1)
         assert chain.sent[0].price == wanted
@@ -121,9 +146,13 @@ def test_fees_are_those_of_eip_1559_legacy_or_none(base_fee: int | None, price: 
 
 
 @played()
-async def test_nonces_have_no_gap_after_a_transaction_that_the_node_refused(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_nonces_have_no_gap_after_a_transaction_that_the_node_refused(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     first = await sent(ledger, chain, 1)
-    chain.answers["eth_sendRawTransaction"] = NodeRefused("eth_sendRawTransaction", -32000, "insufficient funds")
+    chain.answers["eth_sendRawTransaction"] = NodeRefused(
+        "eth_sendRawTransaction", -32000, "insufficient funds"
+    )
     refused = await ledger.publish(event_of(2)[1])
     assert isinstance(refused, Unknown)
     assert "insufficient funds" in refused.reason
@@ -136,7 +165,9 @@ async def test_nonces_have_no_gap_after_a_transaction_that_the_node_refused(ledg
 
 
 @played(stuck=0.01)
-async def test_a_stuck_transaction_is_replaced_for_an_eighth_more_again(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_a_stuck_transaction_is_replaced_for_an_eighth_more_again(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     first = publishing(ledger, 1)
     await until(lambda: len(chain.sent) >= 4)
     prices = [each.price for each in chain.sent]
@@ -148,7 +179,9 @@ async def test_a_stuck_transaction_is_replaced_for_an_eighth_more_again(ledger: 
 
 
 @played(stuck=0.05)
-async def test_what_waits_behind_a_stuck_transaction_is_sent_again_if_lost(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_what_waits_behind_a_stuck_transaction_is_sent_again_if_lost(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     done = []
     for number in (1, 2, 3):
         done.append(publishing(ledger, number))
@@ -167,7 +200,9 @@ def test_a_raised_fee_never_passes_the_limit() -> None:
 
 
 @played(stuck=0.01, price=0)
-async def test_a_dropped_transaction_is_sent_again_under_its_nonce(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_a_dropped_transaction_is_sent_again_under_its_nonce(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     first = await sent(ledger, chain, 1)
     chain.pool.clear()
     await until(lambda: bool(chain.pool))
@@ -177,7 +212,9 @@ async def test_a_dropped_transaction_is_sent_again_under_its_nonce(ledger: EvmLe
 
 
 @played()
-async def test_a_transaction_whose_nonce_is_used_is_a_doubt_not_sent_twice(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_a_transaction_whose_nonce_is_used_is_a_doubt_not_sent_twice(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     first = await sent(ledger, chain, 1)
     other = replace(chain.pool[0], data=_call_of(2))
     chain.pool[0] = other
@@ -192,7 +229,9 @@ def _call_of(number: int) -> bytes:
 
 
 @played(finality=2)
-async def test_a_publication_is_done_when_its_block_is_final_and_not_before(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_a_publication_is_done_when_its_block_is_final_and_not_before(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     first = await sent(ledger, chain, 1)
     chain.mine()
     chain.mine()
@@ -206,7 +245,9 @@ async def test_a_publication_is_done_when_its_block_is_final_and_not_before(ledg
 
 @pytest.mark.parametrize("drop", [False, True])
 @played(finality=2, stuck=0.01)
-async def test_a_reorganisation_of_no_final_block_costs_nothing(ledger: EvmLedger, chain: EvmChain, drop: bool) -> None:
+async def test_a_reorganisation_of_no_final_block_costs_nothing(
+    ledger: EvmLedger, chain: EvmChain, drop: bool
+) -> None:
     first = await sent(ledger, chain, 1)
     chain.mine()
     chain.take_back(1, drop=drop)
@@ -218,7 +259,9 @@ async def test_a_reorganisation_of_no_final_block_costs_nothing(ledger: EvmLedge
 
 
 @played()
-async def test_a_reorganisation_of_final_blocks_takes_events_back(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_a_reorganisation_of_final_blocks_takes_events_back(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     for number in range(1, 5):
         await mined(ledger, chain, number)
     before = await ledger.read(0, 10)
@@ -251,7 +294,9 @@ async def test_a_killed_process_goes_on_with_the_transactions_that_it_left() -> 
 
 
 @played()
-async def test_an_answer_that_is_lost_is_not_a_second_transaction(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_an_answer_that_is_lost_is_not_a_second_transaction(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     def lost(_: object) -> object:
         raise NodeUnavailable("no answer in time")
 
@@ -261,7 +306,9 @@ async def test_an_answer_that_is_lost_is_not_a_second_transaction(ledger: EvmLed
 
 
 @played()
-async def test_receipts_are_not_asked_for_so_a_node_may_lie_about_them(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_receipts_are_not_asked_for_so_a_node_may_lie_about_them(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     await mined(ledger, chain, 1)
     assert "eth_getTransactionReceipt" not in chain.called
 
@@ -295,7 +342,11 @@ def _with(**changes: Any) -> Callable[[Any], Any]:
         ("eth_getLogs", lambda logs: [*logs, *logs], "event 0 of the contract, not event 1"),
         ("eth_getLogs", lambda _: "0x", "a valid tuple"),
         ("eth_getBlockByNumber", lambda _: {"number": "0x1", "hash": "0x12"}, "at least 32 items"),
-        ("eth_getBlockByNumber", lambda _: {"number": "0x" + "f" * 1000, "hash": "0x" + "00" * 32}, "16 digits"),
+        (
+            "eth_getBlockByNumber",
+            lambda _: {"number": "0x" + "f" * 1000, "hash": "0x" + "00" * 32},
+            "16 digits",
+        ),
         ("eth_getBlockByNumber", lambda _: None, "no block latest"),
     ],
 )
@@ -322,11 +373,15 @@ async def test_a_node_that_lies_gets_one_line_and_is_read_when_it_is_honest_agai
 
 
 @played()
-async def test_an_entry_that_is_left_out_is_noticed_and_read_again(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_an_entry_that_is_left_out_is_noticed_and_read_again(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     for number in (1, 2):
         done = await sent(ledger, chain, number)
         if number == 1:
-            chain.answers["eth_getLogs"] = lambda _: []  # a node behind the one that told of the block
+            chain.answers["eth_getLogs"] = (
+                lambda _: []
+            )  # a node behind the one that told of the block
         chain.mine()
         if number == 1:
             assert await ids(ledger) == []
@@ -337,10 +392,13 @@ async def test_an_entry_that_is_left_out_is_noticed_and_read_again(ledger: EvmLe
 
 
 @played()
-async def test_a_strangers_bad_entry_is_quarantined_and_the_log_goes_on(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_a_strangers_bad_entry_is_quarantined_and_the_log_goes_on(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     first = await sent(ledger, chain, 1)
     chain.answers["eth_getLogs"] = lambda logs: [
-        {**each, "data": each["data"][:130] + "ff" * MOST_DATA} if at == 0 else each for at, each in enumerate(logs)
+        {**each, "data": each["data"][:130] + "ff" * MOST_DATA} if at == 0 else each
+        for at, each in enumerate(logs)
     ]
     chain.mine()
     page = await ledger.read(0, 10)
@@ -351,7 +409,9 @@ async def test_a_strangers_bad_entry_is_quarantined_and_the_log_goes_on(ledger: 
 
 
 @played()
-async def test_a_node_that_limits_its_answers_is_asked_for_fewer_blocks(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_a_node_that_limits_its_answers_is_asked_for_fewer_blocks(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     done = await sent(ledger, chain, 1)
     chain.up = False
     for _ in range(50):
@@ -369,12 +429,16 @@ async def test_a_node_that_limits_its_answers_is_asked_for_fewer_blocks(ledger: 
 
 
 @played(lambda: EvmChain(url="ws://node.example", heads=[{}, {}]))
-async def test_blocks_that_a_node_tells_of_are_read_over_a_lost_connection(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_blocks_that_a_node_tells_of_are_read_over_a_lost_connection(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     await mined(ledger, chain, 1)
 
 
 @played(lambda: EvmChain(unique=False), unique=False)
-async def test_the_public_contract_takes_ids_twice_and_adds_its_chain_id(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_the_public_contract_takes_ids_twice_and_adds_its_chain_id(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     event = event_of(1)[1]
     first = asyncio.create_task(ledger.publish(event._replace(metadata=(*event.metadata, "1337"))))
     await until(lambda: bool(chain.pool))
@@ -395,14 +459,18 @@ async def test_the_public_contract_takes_ids_twice_and_adds_its_chain_id(ledger:
     ],
 )
 @alone
-async def test_settings_that_do_not_fit_the_chain_are_one_line_at_start(changes: dict[str, Any], words: str) -> None:
+async def test_settings_that_do_not_fit_the_chain_are_one_line_at_start(
+    changes: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ClientError, match=words):
         async with ledger_on(EvmChain(), replace(SETTINGS, **changes)):
             pass
 
 
 @played()
-async def test_a_node_that_is_of_another_chain_all_at_once_is_not_read(ledger: EvmLedger, chain: EvmChain) -> None:
+async def test_a_node_that_is_of_another_chain_all_at_once_is_not_read(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
     await mined(ledger, chain, 1)
     chain.chain_id, chain.branches = 7, [9, 9, 9]
     assert await ids(ledger) is None
@@ -440,7 +508,9 @@ _SCRYPT = _keystore(
 
 
 @pytest.mark.parametrize("store", [_PBKDF2, _SCRYPT])
-def test_a_keystore_gives_its_key_for_the_right_password_alone(store: dict[str, Any], tmp_path: Path) -> None:
+def test_a_keystore_gives_its_key_for_the_right_password_alone(
+    store: dict[str, Any], tmp_path: Path
+) -> None:
     path = tmp_path / "key.json"
     path.write_text(json.dumps(store))
     assert key_of_keystore(path, "testpassword").address == Account(_VECTOR_KEY).address
@@ -451,7 +521,13 @@ def test_a_keystore_gives_its_key_for_the_right_password_alone(store: dict[str, 
 def test_a_signed_transaction_is_the_one_of_eip_155() -> None:
     signed = Account(b"F" * 32).signed(1, 9, 21000, Fees(20 * 10**9), ("0x" + "35" * 20, b""))
     nonce, price, gas, to, value, data, v, r, s = rlp.decode(signed)
-    assert (nonce, price, gas, value, data) == (b"\x09", (20 * 10**9).to_bytes(5), (21000).to_bytes(2), b"", b"")
+    assert (nonce, price, gas, value, data) == (
+        b"\x09",
+        (20 * 10**9).to_bytes(5),
+        (21000).to_bytes(2),
+        b"",
+        b"",
+    )
     digest = keccak256(rlp.encode((nonce, price, gas, to, value, data, 1, 0, 0)))
     signer = PublicKey.from_signature_and_message(
         r.rjust(32, b"\0") + s.rjust(32, b"\0") + bytes([v[0] - 37]), digest, None
@@ -471,7 +547,9 @@ def test_a_signed_transaction_is_the_one_of_eip_155() -> None:
         json.dumps(_PBKDF2).replace("262144", "10000001"),
     ],
 )
-def test_a_file_that_is_no_keystore_or_costs_too_much_is_one_line(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_keystore_or_costs_too_much_is_one_line(
+    text: str, tmp_path: Path
+) -> None:
     path = tmp_path / "key.json"
     path.write_text(text)
     with pytest.raises(KeyUnusable, match=r"key\.json: not a keystore file"):
@@ -481,7 +559,9 @@ def test_a_file_that_is_no_keystore_or_costs_too_much_is_one_line(text: str, tmp
 
 
 @pytest.mark.parametrize("text", ["", "0x12", "zz" * 32, "00" * 32, "ff" * 32])
-def test_an_environment_variable_without_a_key_is_one_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_variable_without_a_key_is_one_line(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("EVM_KEY", text)
     with pytest.raises(KeyUnusable, match="EVM_KEY does not hold a key"):
         key_of_environment("EVM_KEY")
@@ -489,7 +569,10 @@ def test_an_environment_variable_without_a_key_is_one_line(text: str, monkeypatc
 
 @pytest.mark.parametrize("data", ["0x2fd57bf5", {"result": "0x2fd57bf5"}, "Reverted 0x2fd57bf5"])
 def test_the_contracts_refusals_are_read_in_the_form_of_any_node(data: object) -> None:
-    assert refusal(json.loads(json.dumps(data).replace("2fd57bf5", _selector("TooLong()")))) == "TooLong"
+    assert (
+        refusal(json.loads(json.dumps(data).replace("2fd57bf5", _selector("TooLong()"))))
+        == "TooLong"
+    )
     assert refusal("0x08c379a0") == refusal(None) == ""
 
 

@@ -14,7 +14,9 @@ CODES = {
 URLS = st.text(alphabet="htps:/?#&=%hl0aA1.[]+ é\n", max_size=60).map("http://h/".__add__)
 
 
-@given(location=st.one_of(URLS, st.text(max_size=40), st.none(), st.integers(), st.lists(st.text())))
+@given(
+    location=st.one_of(URLS, st.text(max_size=40), st.none(), st.integers(), st.lists(st.text()))
+)
 def test_id_invariant_12_any_value_has_an_id_or_an_error(location: object) -> None:
     try:
         found = global_id(location)
@@ -31,4 +33,7 @@ def test_id_invariant_12_any_value_has_an_id_or_an_error(location: object) -> No
 @given(name=st.text(alphabet="abcAB019._~:/+=,@-", min_size=1, max_size=256))
 def test_id21_what_may_be_an_id_is_found_as_it_is(name: str) -> None:
     assert global_id(f"https://n.example/e?a=1&hl={name}&b=2#hl=other") == name
-    assert global_id("https://n.example/e?%68l=" + "".join(f"%{ord(each):02x}" for each in name)) == name
+    assert (
+        global_id("https://n.example/e?%68l=" + "".join(f"%{ord(each):02x}" for each in name))
+        == name
+    )

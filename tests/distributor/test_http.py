@@ -16,9 +16,18 @@ async def test_scenarios_1_5_6_7_publications_over_http(made: Stage) -> None:
     assert (status, type(body)) == (201, int)
     assert [ledger.network.count(event_id) for ledger in made.ledgers.values()] == [1, 1]
     wish = {"Prefer": "return=representation"}
-    status, body, headers = await made.ask("POST", "/api/v1/publishEvent", json=event.body(), headers=wish)
-    assert (status, body["globalId"], headers["Preference-Applied"]) == (200, event_id, "return=representation")
-    assert {each["name"]: each["state"] in {"published", "seen"} for each in body["networks"]} == {"a": True, "b": True}
+    status, body, headers = await made.ask(
+        "POST", "/api/v1/publishEvent", json=event.body(), headers=wish
+    )
+    assert (status, body["globalId"], headers["Preference-Applied"]) == (
+        200,
+        event_id,
+        "return=representation",
+    )
+    assert {each["name"]: each["state"] in {"published", "seen"} for each in body["networks"]} == {
+        "a": True,
+        "b": True,
+    }
     other = {**event.body(), "entityId": "0x" + "9" * 64}
     status, body, headers = await made.ask("POST", "/api/v2/publishEvent", json=other)
     assert (status, body["type"], headers["Content-Type"]) == (
@@ -26,7 +35,9 @@ async def test_scenarios_1_5_6_7_publications_over_http(made: Stage) -> None:
         "urn:ied:conflict",
         "application/problem+json; charset=utf-8",
     )
-    status, body, _ = await made.ask("POST", "/api/v2/publishEvent", json={**event.body(), "dataLocation": "http://h/"})
+    status, body, _ = await made.ask(
+        "POST", "/api/v2/publishEvent", json={**event.body(), "dataLocation": "http://h/"}
+    )
     assert (status, body["type"]) == (400, "urn:ied:hl-missing")
     status, body, _ = await made.ask("GET", f"/api/v2/publications/{event_id}")
     assert (status, body["globalId"]) == (200, event_id)
@@ -35,7 +46,9 @@ async def test_scenarios_1_5_6_7_publications_over_http(made: Stage) -> None:
 
 
 @played()
-async def test_scenario_11_26_a_stranger_s_event_is_replicated_and_notified_once(made: Stage) -> None:
+async def test_scenario_11_26_a_stranger_s_event_is_replicated_and_notified_once(
+    made: Stage,
+) -> None:
     secret = "whsec_" + "A" * 32
     status, body = await made.subscribe(secret=secret)
     assert status == 201
@@ -46,7 +59,11 @@ async def test_scenario_11_26_a_stranger_s_event_is_replicated_and_notified_once
     await asyncio.sleep(0.3)
     assert len(made.inbox.got) == 1
     headers, told = made.inbox.got[0]
-    assert (told["id"], told["entityIDHash"], told["publisherAddress"]) == (0, event.entity, event.iss)
+    assert (told["id"], told["entityIDHash"], told["publisherAddress"]) == (
+        0,
+        event.entity,
+        event.iss,
+    )
     assert "network" not in told
     assert headers["webhook-id"].startswith("msg_")
     assert headers["webhook-signature"].startswith("v1,")
@@ -57,7 +74,9 @@ async def test_scenario_11_26_a_stranger_s_event_is_replicated_and_notified_once
     assert "secret" not in json.dumps(found)
     status, found, headers = await made.ask("GET", "/api/v2/events", params={"all": "true"})
     assert (status, [each["id"] for each in found]) == (200, [0])
-    status, found, _ = await made.ask("GET", "/api/v2/events", params={"all": "true", "after": headers["IED-Next"]})
+    status, found, _ = await made.ask(
+        "GET", "/api/v2/events", params={"all": "true", "after": headers["IED-Next"]}
+    )
     assert (status, found) == (200, [])
     assert (await made.ask("DELETE", f"/api/v2/subscribe/{body['subscriptionId']}"))[0] == 204
     assert (await made.ask("DELETE", f"/api/v2/subscribe/{body['subscriptionId']}"))[0] == 404
@@ -95,8 +114,12 @@ async def test_scenario_35_a_notification_without_the_key_is_refused(made: Stage
     ],
 )
 @played(private_endpoints=False)
-async def test_scenario_34_a_private_endpoint_is_refused(made: Stage, endpoint: str, why: str | None) -> None:
-    status, body, _ = await made.ask("POST", "/api/v2/subscribe/all", json={"notificationEndpoint": endpoint})
+async def test_scenario_34_a_private_endpoint_is_refused(
+    made: Stage, endpoint: str, why: str | None
+) -> None:
+    status, body, _ = await made.ask(
+        "POST", "/api/v2/subscribe/all", json={"notificationEndpoint": endpoint}
+    )
     assert status == (201 if why is None else 400)
     assert why is None or why in body["detail"]
 
@@ -105,7 +128,10 @@ async def test_scenario_34_a_private_endpoint_is_refused(made: Stage, endpoint: 
 async def test_id11_a_publication_for_another_receiver_is_refused(made: Stage) -> None:
     adapter = made.adapters["a"]
     number = 0
-    for url, own in ((made.url, [made.url, made.url + "/"]), (adapter, [NODE, NODE + "/", adapter])):
+    for url, own in (
+        (made.url, [made.url, made.url + "/"]),
+        (adapter, [NODE, NODE + "/", adapter]),
+    ):
         for receiver in (*own, None, "ws://other", "", 7, [NODE]):
             number += 1
             body = {**event_of(number, number)[1].body(), "rpcAddress": receiver}
@@ -120,17 +146,31 @@ async def test_id11_a_publication_for_another_receiver_is_refused(made: Stage) -
     [
         ({"data": b"{}"}, 415, "not-json"),
         ({"data": b"{", "headers": {"Content-Type": "application/json"}}, 400, "not-json"),
-        ({"data": b'{"eventType": NaN}', "headers": {"Content-Type": "application/json"}}, 400, "not-json"),
-        ({"data": b'{"a": 1, "a": 2}', "headers": {"Content-Type": "application/json"}}, 400, "not-json"),
+        (
+            {"data": b'{"eventType": NaN}', "headers": {"Content-Type": "application/json"}},
+            400,
+            "not-json",
+        ),
+        (
+            {"data": b'{"a": 1, "a": 2}', "headers": {"Content-Type": "application/json"}},
+            400,
+            "not-json",
+        ),
         ({"data": b"[" * 60_000, "headers": {"Content-Type": "application/json"}}, 400, "not-json"),
-        ({"data": b"x" * 70_000, "headers": {"Content-Type": "application/json"}}, 413, "too-large"),
+        (
+            {"data": b"x" * 70_000, "headers": {"Content-Type": "application/json"}},
+            413,
+            "too-large",
+        ),
         ({"json": {"eventType": "x"}}, 400, "bad-event"),
         ({"json": {**event_of(1)[1].body(), "rpcAddress": "http://other"}}, 400, "wrong-receiver"),
         ({"data": b"a.b.c", "headers": {"Content-Type": "application/jwt"}}, 415, "no-jwt"),
     ],
 )
 @played()
-async def test_id12_bad_requests_have_one_clear_problem(made: Stage, how: Json, status: int, code: str) -> None:
+async def test_id12_bad_requests_have_one_clear_problem(
+    made: Stage, how: Json, status: int, code: str
+) -> None:
     found, body, _ = await made.ask("POST", "/api/v2/publishEvent", **how)
     assert (found, body["type"]) == (status, f"urn:ied:{code}")
 
@@ -147,7 +187,9 @@ async def test_scenario_4_refusals_are_dead_letters_that_can_be_redriven(made: S
     for ledger in made.ledgers.values():
         ledger.network.refuses = ""
     for letter in letters:
-        assert (await made.ask("POST", f"/api/v2/dead-letters/{letter['letterId']}/redrive"))[0] == 202
+        assert (await made.ask("POST", f"/api/v2/dead-letters/{letter['letterId']}/redrive"))[
+            0
+        ] == 202
     await until(lambda: all(ledger.network.has(event_id) for ledger in made.ledgers.values()))
     assert (await made.ask("GET", "/api/v2/dead-letters"))[1] == []
     assert (await made.ask("POST", "/api/v2/dead-letters/none/redrive"))[0] == 404

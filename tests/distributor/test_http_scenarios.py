@@ -1,4 +1,6 @@
-"""Scenarios of section 8 over real HTTP; those of interface and access are beside this one (ID-3, ID-31, ID-41)."""
+"""Scenarios of section 8 over real HTTP; those of interface and access are beside this one (ID-3,
+ID-31, ID-41).
+"""
 
 import asyncio
 import contextlib
@@ -27,7 +29,10 @@ async def test_scenarios_2_3_10_adapters_that_are_down_get_it_later(made: Stage)
     made.ledgers["a"].network.up = False
     assert await made.publish(1) == 201
     made.ledgers["b"].network.up = False
-    assert (await made.ask("POST", "/api/v2/publishEvent", json=event_of(2, 2)[1].body()))[:2] == (202, 0)
+    assert (await made.ask("POST", "/api/v2/publishEvent", json=event_of(2, 2)[1].body()))[:2] == (
+        202,
+        0,
+    )
     assert (made.counts(1), made.counts(2)) == ([0, 1], [0, 0])
     for ledger in made.ledgers.values():
         ledger.network.up = True
@@ -80,21 +85,27 @@ async def test_scenarios_28_32_a_subscriber_of_one_environment_that_fails_once(m
 
 @pytest.mark.xdist_group("databases")
 @alone
-async def test_scenarios_13_31_37_replicas_a_restart_and_an_emptied_store(tmp_path: Path, redis_url: str) -> None:
+async def test_scenarios_13_31_37_replicas_a_restart_and_an_emptied_store(
+    tmp_path: Path, redis_url: str
+) -> None:
     async with stage(tmp_path, store=redis_url) as made:
         shared = {"store": redis_url, "public_url": made.url}
         async with another(tmp_path, made.adapters, **shared) as replica:
             for number in range(1, 11):
                 made.ledgers["a" if number % 2 else "b"].append(event_of(number, number)[1])
                 body = event_of(number + 100, number)[1].body()
-                async with made.http.post(f"{replica.url}/api/v2/publishEvent", json=body) as answer:
+                async with made.http.post(
+                    f"{replica.url}/api/v2/publishEvent", json=body
+                ) as answer:
                     assert answer.status == 201
             await until(lambda: all(made.counts(number) == [1, 1] for number in range(1, 11)))
         client = redis.Redis.from_url(redis_url)
         assert client.scard("publishedEvents:a") == 20
         client.flushall()
         async with another(tmp_path, made.adapters, **shared) as replica:
-            await until(lambda: client.scard("publishedEvents:a") == client.scard("publishedEvents:b") == 20)
+            await until(
+                lambda: client.scard("publishedEvents:a") == client.scard("publishedEvents:b") == 20
+            )
             await asyncio.sleep(1)
             assert replica.engine.metrics.value("calls", network="a", outcome="yes") == 0
             assert [len(ledger.network.log) for ledger in made.ledgers.values()] == [20, 20]
@@ -107,7 +118,11 @@ async def test_scenario_36_a_store_that_is_down_is_503_and_health_says_so(tmp_pa
     with running_redis() as server:
         async with stage(tmp_path, store=server.url) as made:
             server.stop()
-            for method, path in (("POST", "publishEvent"), ("GET", "dead-letters"), ("GET", "subscribe")):
+            for method, path in (
+                ("POST", "publishEvent"),
+                ("GET", "dead-letters"),
+                ("GET", "subscribe"),
+            ):
                 how = {"json": event_of(1)[1].body()} if method == "POST" else {}
                 status, body, _ = await made.ask(method, f"/api/v2/{path}", **how)
                 assert (status, body["type"]) == (503, "urn:ied:store-down")
@@ -117,7 +132,8 @@ async def test_scenario_36_a_store_that_is_down_is_503_and_health_says_so(tmp_pa
             assert made.counts(1) == [0, 0]
 
 
-# Scenarios 14 to 16, 19 to 25, 27, 29, 30, 33 and 38 over real HTTP; long times are shortened (ID-31, ID-41).
+# Scenarios 14 to 16, 19 to 25, 27, 29, 30, 33 and 38 over real HTTP; long times are shortened
+# (ID-31, ID-41).
 
 
 QUICK = {"silence": 300, "check_after": 300, "patience": 600}
@@ -187,7 +203,9 @@ async def test_scenario_19_a_yes_that_is_a_lie_is_found_out(made: Stage) -> None
 async def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_have_one_subscription(
     tmp_path: Path,
 ) -> None:
-    """A and B have x; C has nothing and is away at the start; then A, B and C come, and the process is restarted."""
+    """A and B have x; C has nothing and is away at the start; then A, B and C come, and the process
+    is restarted.
+    """
     networks = (SimulatedNetwork("a"), SimulatedNetwork("b"), SimulatedNetwork("c", up=False))
     for network in networks[:2]:
         for number in range(1, 6):
@@ -201,7 +219,11 @@ async def _come_late(tmp_path: Path, networks: tuple[SimulatedNetwork, ...]) -> 
         made.ledgers["c"].network.up = True
         await until(lambda: len(networks[2].log) == 5)
         for entity in (0, 1):
-            found = [int(each.id or "", 16) for each in networks[2].log if int(each.event.entity, 16) == entity]
+            found = [
+                int(each.id or "", 16)
+                for each in networks[2].log
+                if int(each.event.entity, 16) == entity
+            ]
             assert found == sorted(found)
         await until(lambda: calls(made, "c") == 5)
         assert calls(made, "a") == calls(made, "b") == 0
@@ -225,7 +247,9 @@ async def test_scenario_21_no_adapter_is_up_at_the_start(made: Stage) -> None:
 
 
 @played()
-async def test_scenario_24_a_notification_comes_before_the_yes(made: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scenario_24_a_notification_comes_before_the_yes(
+    made: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The adapter of B answers late, after its network notified."""
     publish = made.ledgers["b"].publish
 
@@ -241,7 +265,9 @@ async def test_scenario_24_a_notification_comes_before_the_yes(made: Stage, monk
 
 
 @played(replication_delay=3)
-async def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_where_they_arrived(made: Stage) -> None:
+async def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_where_they_arrived(
+    made: Stage,
+) -> None:
     await made.subscribed()
     made.ledgers["b"].append(event_of(2, 2)[1])
     made.ledgers["a"].append(event_of(1, 1)[1])
@@ -253,7 +279,9 @@ async def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_w
 
 
 @played()
-async def test_scenarios_27_33_each_subscription_gets_its_own_and_an_equal_one_is_found(made: Stage) -> None:
+async def test_scenarios_27_33_each_subscription_gets_its_own_and_an_equal_one_is_found(
+    made: Stage,
+) -> None:
     names = []
     for path, status in (("/in?one", 201), ("/in?two", 201), ("/in?one", 200)):
         found, body = await made.subscribe(made.inbox_url.replace("/in", path))
@@ -279,7 +307,9 @@ async def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Pat
 
 
 @played(rules={"most_failures": 2})
-async def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_post(made: Stage) -> None:
+async def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_post(
+    made: Stage,
+) -> None:
     made.inbox.status = 503
     assert (await made.subscribe())[0] == 201
     assert await made.publish() == 201
@@ -290,14 +320,18 @@ async def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_p
     assert [(each["reason"], each["tries"]) for each in letters] == [("status 503", 2)]
     assert len(made.inbox.got) == 2
     made.inbox.status = 200
-    assert (await made.ask("POST", f"/api/v2/dead-letters/{letters[0]['letterId']}/redrive"))[0] == 202
+    assert (await made.ask("POST", f"/api/v2/dead-letters/{letters[0]['letterId']}/redrive"))[
+        0
+    ] == 202
     await until(lambda: len(made.inbox.got) == 3)
     assert (await made.ask("GET", "/api/v2/dead-letters"))[1] == []
     assert len({headers["webhook-id"] for headers, _ in made.inbox.got}) == 1
 
 
 @alone
-async def test_scenario_30_ended_after_the_post_it_posts_again_with_the_same_webhook_id(tmp_path: Path) -> None:
+async def test_scenario_30_ended_after_the_post_it_posts_again_with_the_same_webhook_id(
+    tmp_path: Path,
+) -> None:
     networks = (SimulatedNetwork("a"), SimulatedNetwork("b"))
     got, gate = list[str](), asyncio.Event()
 

@@ -1,4 +1,6 @@
-"""Limits of the HTTP interface, each exceeded; callers, tokens and answers as attackers make them."""
+"""Limits of the HTTP interface, each exceeded; callers, tokens and answers as attackers make
+them.
+"""
 
 import asyncio
 import base64
@@ -34,7 +36,10 @@ async def _unfinished(made: Stage, path: str) -> tuple[asyncio.StreamReader, asy
     """A POST whose body never ends."""
     host, _, port = made.url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{{"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length:"
+        " 99\r\n\r\n{"
+    )
     writer.write(head.encode())
     await writer.drain()
     return reader, writer
@@ -63,7 +68,9 @@ async def test_id13_without_the_right_a_body_is_not_waited_for(made: Stage) -> N
 
 
 @played(most_requests=MOST)
-async def test_endless_bodies_keep_nobody_out_and_are_given_up(made: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_bodies_keep_nobody_out_and_are_given_up(
+    made: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = [await _unfinished(made, "/api/v2/publishEvent") for _ in range(3 * MOST)]
     assert (await made.ask("GET", "/api/v2/events"))[0] == 200
     monkeypatch.setattr(interface, "BODY_SECONDS", 0.05)
@@ -74,11 +81,16 @@ async def test_endless_bodies_keep_nobody_out_and_are_given_up(made: Stage, monk
 
 
 @played(most_requests=MOST)
-async def test_more_requests_than_are_served_at_once_get_429(made: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_requests_than_are_served_at_once_get_429(
+    made: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.5)
     for ledger in made.ledgers.values():
         ledger.network.up = False
-    waiting = [made.ask("POST", "/api/v2/publishEvent", json=event_of(each)[1].body()) for each in range(2 * MOST)]
+    waiting = [
+        made.ask("POST", "/api/v2/publishEvent", json=event_of(each)[1].body())
+        for each in range(2 * MOST)
+    ]
     found = await asyncio.gather(*waiting)
     assert [status for status, _, _ in found].count(429) == MOST
     status, body, headers = next(each for each in found if each[0] == 429)
@@ -102,9 +114,17 @@ def _url(length: int) -> str:
         ("/api/v2/subscribe", {"metadata": ["m"] * 16}, {"metadata": ["m"] * 17}),
         ("/api/v2/subscribe", {"metadata": ["m" * 256]}, {"metadata": ["m" * 257]}),
         ("/api/v2/subscribe", {"secret": _secret(128)}, {"secret": _secret(129)}),
-        ("/api/v2/subscribe", {"notificationEndpoint": _url(MOST_URL)}, {"notificationEndpoint": _url(MOST_URL + 1)}),
+        (
+            "/api/v2/subscribe",
+            {"notificationEndpoint": _url(MOST_URL)},
+            {"notificationEndpoint": _url(MOST_URL + 1)},
+        ),
         ("/api/v2/publishEvent", {"eventType": "t" * 255}, {"eventType": "t" * 256}),
-        ("/api/v2/publishEvent", {"relevantMetadata": ["m"] * 32}, {"relevantMetadata": ["m"] * 33}),
+        (
+            "/api/v2/publishEvent",
+            {"relevantMetadata": ["m"] * 32},
+            {"relevantMetadata": ["m"] * 33},
+        ),
     ],
 )
 @played()
@@ -127,7 +147,9 @@ async def test_a_field_at_its_limit_is_taken_and_one_beyond_is_refused(
     ],
 )
 @played()
-async def test_a_parameter_is_taken_at_its_limit_alone(made: Stage, good: dict[str, str], bad: dict[str, str]) -> None:
+async def test_a_parameter_is_taken_at_its_limit_alone(
+    made: Stage, good: dict[str, str], bad: dict[str, str]
+) -> None:
     assert (await made.ask("GET", "/api/v2/events", params=good))[0] == 200
     assert (await made.ask("GET", "/api/v2/events", params=bad))[0] == 400
 
@@ -142,24 +164,38 @@ def _part(text: str) -> str:
 
 def _forged(secret: bytes) -> str:
     """An HS256 token under the name of the RS256 key: its public half is the secret."""
-    head, body = _part('{"alg":"HS256","typ":"JWT","kid":"k"}'), _part('{"scope":"read","exp":99999999999}')
+    head, body = (
+        _part('{"alg":"HS256","typ":"JWT","kid":"k"}'),
+        _part('{"scope":"read","exp":99999999999}'),
+    )
     made = jwt.get_algorithm_by_name("HS256").sign(f"{head}.{body}".encode(), secret)
     return f"{head}.{body}.{base64.urlsafe_b64encode(made).decode().rstrip('=')}"
 
 
 @pytest.mark.parametrize("without_exp", [False, True])
-def test_id13_a_jwt_that_does_not_expire_is_refused_unless_it_is_allowed(tmp_path: Path, *, without_exp: bool) -> None:
+def test_id13_a_jwt_that_does_not_expire_is_refused_unless_it_is_allowed(
+    tmp_path: Path, *, without_exp: bool
+) -> None:
     token = jwt.encode({"scope": "read"}, KEY, "RS256", headers={"kid": "k"})
 
     async def what(made: Stage) -> None:
-        found = await made.ask("GET", "/api/v2/events", headers={"Authorization": f"Bearer {token}"})
+        found = await made.ask(
+            "GET", "/api/v2/events", headers={"Authorization": f"Bearer {token}"}
+        )
         assert found[0] == (200 if without_exp else 401)
 
-    play(tmp_path, what, files=JWKS, access={"jwt": {"jwks": "keys.json", "without_exp": without_exp}})
+    play(
+        tmp_path,
+        what,
+        files=JWKS,
+        access={"jwt": {"jwks": "keys.json", "without_exp": without_exp}},
+    )
 
 
 @played(files=JWKS, access={"jwt": {"jwks": "keys.json"}})
-async def test_id13_e3_what_is_no_token_gets_401_and_no_defect(made: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_id13_e3_what_is_no_token_gets_401_and_no_defect(
+    made: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     der = KEY.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     deep = "[" * 2_000 + "]" * 2_000
@@ -177,7 +213,9 @@ async def test_id13_e3_what_is_no_token_gets_401_and_no_defect(made: Stage, capl
     host, _, port = made.url.removeprefix("http://").partition(":")
     for token in tokens:
         reader, writer = await asyncio.open_connection(host, int(port))
-        head = f"GET /api/v2/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        head = (
+            f"GET /api/v2/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        )
         writer.write(head.encode("latin-1"))
         assert await _status(reader) == 401, token[:80]
         writer.close()
@@ -185,7 +223,9 @@ async def test_id13_e3_what_is_no_token_gets_401_and_no_defect(made: Stage, capl
 
 
 def test_id42_answers_of_a_subscriber_cost_little_and_count_by_their_status_alone() -> None:
-    """A body that unpacks to 256 MiB, one without end, a redirect inwards, a long header, hints without end."""
+    """A body that unpacks to 256 MiB, one without end, a redirect inwards, a long header, hints
+    without end.
+    """
     bomb = gzip.compress(bytes(2**28), 9)
 
     async def packed(_request: web.Request) -> web.Response:
@@ -209,7 +249,13 @@ def test_id42_answers_of_a_subscriber_cost_little_and_count_by_their_status_alon
             await asyncio.sleep(0)
         return web.Response()
 
-    answers = {"packed": packed, "endless": endless, "elsewhere": elsewhere, "long_head": long_head, "hints": hints}
+    answers = {
+        "packed": packed,
+        "endless": endless,
+        "elsewhere": elsewhere,
+        "long_head": long_head,
+        "hints": hints,
+    }
     expected = {"packed": 200, "endless": 200, "elsewhere": 308, "long_head": None, "hints": None}
 
     async def what() -> dict[str, int | None]:
@@ -219,7 +265,9 @@ def test_id42_answers_of_a_subscriber_cost_little_and_count_by_their_status_alon
         async with served(app, "127.0.0.1", 0) as url:
             found = {}
             for name in answers:
-                told = Post("s", ID, f"{url}/{name}", None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+                told = Post(
+                    "s", ID, f"{url}/{name}", None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0
+                )
                 found[name] = await poster.post(told)
             await poster.close()
         return found
@@ -232,8 +280,12 @@ def test_id42_answers_of_a_subscriber_cost_little_and_count_by_their_status_alon
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("kind", ["no greeting", "a certificate of its own", "a byte of the head at a time"])
-def test_id42_slow_or_false_tls_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["no greeting", "a certificate of its own", "a byte of the head at a time"]
+)
+def test_id42_slow_or_false_tls_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     tls = certificate(tmp_path)
     own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     own.load_cert_chain(tls.certificate, tls.key)
@@ -256,10 +308,14 @@ def test_id42_slow_or_false_tls_is_given_up(tmp_path: Path, monkeypatch: pytest.
         left.set()
 
     async def what() -> int | None:
-        server = await asyncio.start_server(drip, "127.0.0.1", 0, ssl=None if kind == "no greeting" else own)
+        server = await asyncio.start_server(
+            drip, "127.0.0.1", 0, ssl=None if kind == "no greeting" else own
+        )
         poster = Poster(private=True, timeout=1.0)
         place = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
-        found = await poster.post(Post("s", ID, place, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0))
+        found = await poster.post(
+            Post("s", ID, place, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+        )
         await poster.close()
         if kind != "a certificate of its own":  # nobody gets as far as `drip` there
             await left.wait()

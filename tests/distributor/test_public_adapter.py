@@ -1,4 +1,6 @@
-"""Public adapters as they are: their versions, their one thread, what they show, and what they lose."""
+"""Public adapters as they are: their versions, their one thread, what they show, and what they
+lose.
+"""
 
 import asyncio
 import contextlib
@@ -58,12 +60,19 @@ def ids(adapter: PublicAdapter) -> list[str | None]:
 
 
 @contextlib.asynccontextmanager
-async def two(tmp_path: Path, x: PublicAdapter, y: PublicAdapter, **more: Any) -> AsyncIterator[Two]:
+async def two(
+    tmp_path: Path, x: PublicAdapter, y: PublicAdapter, **more: Any
+) -> AsyncIterator[Two]:
     async with contextlib.AsyncExitStack() as stack:
         adapters = {}
         for each in (x, y):
             url = await stack.enter_async_context(served(each.application(), "127.0.0.1", 0))
-            adapters[each.network.name] = {"url": url, "profile": "legacy", "chain_id": each.chain_id, **each.settings}
+            adapters[each.network.name] = {
+                "url": url,
+                "profile": "legacy",
+                "chain_id": each.chain_id,
+                **each.settings,
+            }
         more = {"subscriptions": TYPES, "replication_delay": 0, "adapters": adapters, **more}
         made = await stack.enter_async_context(another(tmp_path, {}, **more))
         http = await stack.enter_async_context(aiohttp.ClientSession())
@@ -93,13 +102,19 @@ async def test_scenario_39_id1_public_adapters_are_served_by_profile_legacy(made
     await until(lambda: len(made.x.network.log) == 3)
     for each, metadata in ((made.x, ("sbx", "2020")), (made.y, ("sbx", ""))):
         assert [notice.event.metadata for notice in each.network.log] == [metadata] * 3
-    assert {notice.event.iss for each in (made.x, made.y) for notice in each.network.log} == {event_of(1)[1].iss}
+    assert {notice.event.iss for each in (made.x, made.y) for notice in each.network.log} == {
+        event_of(1)[1].iss
+    }
     assert made.x.deleted == made.y.deleted == 0, "they have no DELETE"
 
 
-@pytest.mark.parametrize(("before", "after"), [("v1", "v1"), ("v2", "v2"), ("v1", "v2"), ("v2", "v1")])
+@pytest.mark.parametrize(
+    ("before", "after"), [("v1", "v1"), ("v2", "v2"), ("v1", "v2"), ("v2", "v1")]
+)
 @alone
-async def test_id5_the_version_of_an_adapter_is_found_and_found_again(tmp_path: Path, before: str, after: str) -> None:
+async def test_id5_the_version_of_an_adapter_is_found_and_found_again(
+    tmp_path: Path, before: str, after: str
+) -> None:
     x, y = PublicAdapter("x", version=before), PublicAdapter("y")
     async with two(tmp_path, x, y, call_timeout=0.5) as made:
         await until(lambda: bool(x.everything))
@@ -110,7 +125,9 @@ async def test_id5_the_version_of_an_adapter_is_found_and_found_again(tmp_path: 
 
 
 @alone
-async def test_a_profile_that_does_not_fit_is_told_at_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_profile_that_does_not_fit_is_told_at_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING)
     nothing = aiohttp.web.Application()
     async with (
@@ -118,25 +135,41 @@ async def test_a_profile_that_does_not_fit_is_told_at_start(tmp_path: Path, capl
         served(PublicAdapter("y").application(), "127.0.0.1", 0) as at,
         stage(
             tmp_path,
-            adapters={"x": {"url": nowhere, "profile": "legacy"}, "y": {"url": at}, "z": {"url": "http://127.0.0.1:9"}},
+            adapters={
+                "x": {"url": nowhere, "profile": "legacy"},
+                "y": {"url": at},
+                "z": {"url": "http://127.0.0.1:9"},
+            },
             networks=(SimulatedNetwork("a", up=False),),
         ),
     ):
         await until(lambda: len(_misfits(caplog)) == 2)
     assert sorted(_misfits(caplog)) == [
-        ("x", f"{nowhere} is no public adapter: /api/v2/subscribe has status 404, /api/v1/subscribe has status 404"),
+        (
+            "x",
+            (
+                f"{nowhere} is no public adapter: /api/v2/subscribe has status 404,"
+                " /api/v1/subscribe has status 404"
+            ),
+        ),
         ("y", f"{at} does not have this interface; for a public adapter set profile = 'legacy'"),
     ]
 
 
 def _misfits(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    found = [record.__dict__["fields"] for record in caplog.records if "does not fit" in record.message]
+    found = [
+        record.__dict__["fields"] for record in caplog.records if "does not fit" in record.message
+    ]
     return [(fields["network"], fields["error"]) for fields in found]
 
 
 @alone
-async def test_id33_an_old_log_is_read_in_windows_that_the_adapter_can_answer(tmp_path: Path) -> None:
-    """A read from 1970 would keep the adapter busy for 35 s, one of 90 days 0.3 s; a call may take 0.1 s."""
+async def test_id33_an_old_log_is_read_in_windows_that_the_adapter_can_answer(
+    tmp_path: Path,
+) -> None:
+    """A read from 1970 would keep the adapter busy for 35 s, one of 90 days 0.3 s; a call may take
+    0.1 s.
+    """
     x, y = PublicAdapter("x"), PublicAdapter("y")
     x.step, x.settings = 2e-8, {"environments": ["sbx"]}
     x.network.append(event_of(1, 1)[1]._replace(metadata=("sbx", "2020")), 1_690_000_000_000)
@@ -149,14 +182,19 @@ async def test_id33_an_old_log_is_read_in_windows_that_the_adapter_can_answer(tm
 
 @over_two()
 async def test_id30_one_publication_at_a_time_goes_to_a_public_adapter(made: Two) -> None:
-    assert set(await asyncio.gather(*(made.publish(number) for number in range(1, 25)))) <= {201, 202}
+    assert set(await asyncio.gather(*(made.publish(number) for number in range(1, 25)))) <= {
+        201,
+        202,
+    }
     await until(lambda: len(made.x.network.log) == len(made.y.network.log) == 24)
     assert made.x.refused == made.y.refused == 0
     assert sorted(map(str, ids(made.x))) == sorted(map(str, ids(made.y)))
 
 
 @over_two()
-async def test_id30_one_that_is_refused_for_ever_does_not_keep_the_others_waiting(made: Two) -> None:
+async def test_id30_one_that_is_refused_for_ever_does_not_keep_the_others_waiting(
+    made: Two,
+) -> None:
     made.x.up = False
     assert await made.publish(1) == 201
     made.x.up = True
@@ -170,7 +208,9 @@ async def test_id30_one_that_is_refused_for_ever_does_not_keep_the_others_waitin
 async def test_id37_events_of_an_entity_keep_order(
     tmp_path: Path, apart: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Notifications arrive in any order; if they are a second apart, also when the notifications are lost."""
+    """Notifications arrive in any order; if they are a second apart, also when the notifications
+    are lost.
+    """
     monkeypatch.setattr(public, "AROUND", 10_000)
     x, y = PublicAdapter("x", seed=seed), PublicAdapter("y")
     async with two(tmp_path, x, y):
@@ -196,8 +236,13 @@ class Shown(Client):
         return {notice.number: notice for notice in self._adapter.shown(start, end, "sbx")}
 
 
-@given(log=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12), after=st.integers(0, 3))
-def test_id33_what_is_hidden_is_found_unless_its_own_second_hides_it(log: list[tuple[int, int]], after: int) -> None:
+@given(
+    log=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12),
+    after=st.integers(0, 3),
+)
+def test_id33_what_is_hidden_is_found_unless_its_own_second_hides_it(
+    log: list[tuple[int, int]], after: int
+) -> None:
     async def run() -> None:
         adapter, now, last = PublicAdapter("x"), 1_700_000_000, {}
         for number, (seconds, entity) in enumerate(log, 1):
@@ -222,8 +267,14 @@ async def test_id33_a_read_beside_another_is_not_made() -> None:
 @over_two()
 async def test_id32_a_subscription_without_a_name_is_not_removed(made: Two) -> None:
     base = made.running.engine.rules.hook_url("x", "of an earlier store")
-    made.x.interests.append({"eventTypes": ["t"], "metadata": ["sbx"], "notificationEndpoint": base})
-    wish = {"eventTypes": ["ProductOffering"], "metadata": ["sbx"], "notificationEndpoint": "http://n.example/"}
+    made.x.interests.append(
+        {"eventTypes": ["t"], "metadata": ["sbx"], "notificationEndpoint": base}
+    )
+    wish = {
+        "eventTypes": ["ProductOffering"],
+        "metadata": ["sbx"],
+        "notificationEndpoint": "http://n.example/",
+    }
     async with made.http.post(f"{made.running.url}/api/v2/subscribe", json=wish) as answer:
         name = (await answer.json())["subscriptionId"]
     async with made.http.delete(f"{made.running.url}/api/v2/subscribe/{name}") as answer:
@@ -246,7 +297,9 @@ async def test_id20_an_id_that_a_path_would_lose_is_probed_as_it_is(name: str) -
         assert await adapter.probe(name, 0, "") == Place(there=True)
 
 
-def test_id35_networks_that_take_an_id_twice_are_waited_for_unless_the_settings_say_otherwise() -> None:
+def test_id35_networks_that_take_an_id_twice_are_waited_for_unless_the_settings_say_otherwise() -> (
+    None
+):
     fields = {
         "public_url": "http://127.0.0.1:1",
         "adapters": {

@@ -1,4 +1,6 @@
-"""ID-50: an adapter over the JSON-RPC of a node whose relay chain has pallet `DomeEvents`, signed and decoded."""
+"""ID-50: an adapter over the JSON-RPC of a node whose relay chain has pallet `DomeEvents`, signed
+and decoded.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -43,7 +45,10 @@ async def test_events_are_published_once_and_read_back(url: str) -> None:
         page = await ledger.read(0, 10)
         assert page is not None
         assert page.complete
-        assert [(notice.number, notice.event) for notice in page.notices] == [(1, first), (2, second)]
+        assert [(notice.number, notice.event) for notice in page.notices] == [
+            (1, first),
+            (2, second),
+        ]
         assert page.notices[0].time == done.time
         blocks = {await rpc.call("chain_getBlockHash", number) for number in range(1, 20)}
         assert {notice.block for notice in page.notices} <= blocks - {None}
@@ -57,7 +62,8 @@ async def test_events_are_published_once_and_read_back(url: str) -> None:
 
 @alone
 @pytest.mark.parametrize(
-    ("last", "block"), [({"inBlock": "0x07"}, b"\x07"), ({"usurped": "0x08"}, None), ("dropped", None)]
+    ("last", "block"),
+    [({"inBlock": "0x07"}, b"\x07"), ({"usurped": "0x08"}, None), ("dropped", None)],
 )
 async def test_updates_are_passed_over_until_the_extrinsic_is_in_a_block_or_lost(
     last: object, block: bytes | None

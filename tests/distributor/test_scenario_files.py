@@ -29,7 +29,8 @@ def test_every_kind_of_step_does_what_it_says() -> None:
     text = _with(
         'at = 1\ndo = "refuse"\nnetwork = "a"',
         'at = 2\ndo = "publish"\nevent = 1\nentity = 1\nstatus = 201',
-        'at = 3\ndo = "expect"\nevent = 1\non = { a = 0, b = 1 }\nacknowledged = { s = 1 }\ndead_letters = 1',
+        'at = 3\ndo = "expect"\nevent = 1\non = { a = 0, b = 1 }\nacknowledged = { s = 1'
+        " }\ndead_letters = 1",
         'at = 4\ndo = "accept"\nnetwork = "a"',
         'at = 5\ndo = "redrive"',
         'at = 6\ndo = "expect"\nevent = 1\non = { a = 1 }\ndead_letters = 0',
@@ -78,32 +79,74 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
     [
         ("title = 5 5", "x.toml:1: not TOML: Expected newline"),
         ('title = "x"\n[networks.a]\n', "x.toml: steps: missing: a list of at least one, each"),
-        (_with('at = 1\ndo = "dance"'), "x.toml:7: steps.1.do: 'dance' is none of those known; there are "),
-        (_with('at = 1\ndo = "publsh"'), "x.toml:7: steps.1.do: 'publsh' is none of those known; did you mean publish"),
+        (
+            _with('at = 1\ndo = "dance"'),
+            "x.toml:7: steps.1.do: 'dance' is none of those known; there are ",
+        ),
+        (
+            _with('at = 1\ndo = "publsh"'),
+            "x.toml:7: steps.1.do: 'publsh' is none of those known; did you mean publish",
+        ),
         (_with("at = 1\nevent = 1"), "x.toml:5: steps.1.do: missing; there are publish, stranger"),
-        (_with('at = 1\ndo = "faults"\nfaults = { lots = 1 }'), "x.toml:8: steps.1.faults.lots: no such field; "),
-        (_with('at = 1\ndo = "faults"\nfault = {}'), "x.toml:5: steps.1.faults: missing: a table { lost, "),
-        (_with('at = 1\ndo = "publish"'), "x.toml:5: steps.1.event: missing: a whole number from 1 to 10,000"),
-        (_with('at = 1\ndo = "publish"\nevent = "one"'), "x.toml:8: steps.1.event: should be a whole number from"),
-        (_with('at = 1\ndo = "down"\nnetwork = "c"'), "x.toml:8: steps.1.network: no network is called 'c'"),
-        (_with('at = 1\ndo = "redrive"\nmore = 1'), "x.toml:8: steps.1.more: no such field; there are at, do"),
-        (_with('at = 2\ndo = "redrive"', 'at = 1\ndo = "redrive"'), "x.toml:9: steps.2.at: 1 is before the step"),
-        (_with('at = 1\ndo = "kill"\nreplica = 1'), "x.toml:8: steps.1.replica: there are 1, counted from 0"),
+        (
+            _with('at = 1\ndo = "faults"\nfaults = { lots = 1 }'),
+            "x.toml:8: steps.1.faults.lots: no such field; ",
+        ),
+        (
+            _with('at = 1\ndo = "faults"\nfault = {}'),
+            "x.toml:5: steps.1.faults: missing: a table { lost, ",
+        ),
+        (
+            _with('at = 1\ndo = "publish"'),
+            "x.toml:5: steps.1.event: missing: a whole number from 1 to 10,000",
+        ),
+        (
+            _with('at = 1\ndo = "publish"\nevent = "one"'),
+            "x.toml:8: steps.1.event: should be a whole number from",
+        ),
+        (
+            _with('at = 1\ndo = "down"\nnetwork = "c"'),
+            "x.toml:8: steps.1.network: no network is called 'c'",
+        ),
+        (
+            _with('at = 1\ndo = "redrive"\nmore = 1'),
+            "x.toml:8: steps.1.more: no such field; there are at, do",
+        ),
+        (
+            _with('at = 2\ndo = "redrive"', 'at = 1\ndo = "redrive"'),
+            "x.toml:9: steps.2.at: 1 is before the step",
+        ),
+        (
+            _with('at = 1\ndo = "kill"\nreplica = 1'),
+            "x.toml:8: steps.1.replica: there are 1, counted from 0",
+        ),
         (_with('at = 1\ndo = "expect"'), "x.toml:5: steps.1: expects nothing"),
-        (_with('at = 1\ndo = "expect"\non = { a = 1 }'), "x.toml:5: steps.1: on and acknowledged need an event"),
-        (_with('at = 1\ndo = "expect"\nevent = 1\non = { c = 1 }'), "x.toml:9: steps.1.on: no network is called 'c'"),
+        (
+            _with('at = 1\ndo = "expect"\non = { a = 1 }'),
+            "x.toml:5: steps.1: on and acknowledged need an event",
+        ),
+        (
+            _with('at = 1\ndo = "expect"\nevent = 1\non = { c = 1 }'),
+            "x.toml:9: steps.1.on: no network is called 'c'",
+        ),
         (
             _with('at = 1\ndo = "expect"\nevent = 1\nacknowledged = { t = 1 }'),
             "x.toml:9: steps.1.acknowledged: no subscription is called 't'; there are: s",
         ),
-        (HEAD.replace("[networks.a]", "[networks.A]") + '[[steps]]\nat = 1\ndo = "redrive"', "x.toml:2: networks.A"),
+        (
+            HEAD.replace("[networks.a]", "[networks.A]") + '[[steps]]\nat = 1\ndo = "redrive"',
+            "x.toml:2: networks.A",
+        ),
         (
             HEAD.replace("[networks.b]", "[networks.b]\nlegacy = true")
             + '[[steps]]\nat = 1\ndo = "rewind"\nnetwork = "b"\nevents = 1',
             "x.toml:9: steps.1.network: the log of a legacy network is not compared",
         ),
         (HEAD + "[[steps]]\nat = nan\ndo = 'redrive'", "x.toml:6: steps.1"),
-        (HEAD + "[[steps]]\nat = -1\ndo = 'redrive'", "x.toml:6: steps.1.at: should be a number from 0 to 2,592,000"),
+        (
+            HEAD + "[[steps]]\nat = -1\ndo = 'redrive'",
+            "x.toml:6: steps.1.at: should be a number from 0 to 2,592,000",
+        ),
     ],
 )
 def test_an_error_names_file_line_and_field(text: str, message: str) -> None:

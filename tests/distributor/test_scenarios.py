@@ -12,7 +12,9 @@ OVER_HTTP = {34}
 """Addresses are judged when a connection is made, so this is played over HTTP alone."""
 
 
-@pytest.mark.parametrize("number", SCENARIOS, ids=[f"{number} {SCENARIOS[number][0]}" for number in SCENARIOS])
+@pytest.mark.parametrize(
+    "number", SCENARIOS, ids=[f"{number} {SCENARIOS[number][0]}" for number in SCENARIOS]
+)
 def test_scenario(number: int) -> None:
     assert not play(number).failures
 
@@ -23,10 +25,18 @@ def test_every_scenario_of_the_rules_is_played() -> None:
 
 def test_every_scenario_of_the_rules_is_played_over_http_too() -> None:
     """Tests over real HTTP name the scenarios that they play."""
-    others = (HERE / "test_access.py", HERE / "test_public_adapter.py", HERE.parent / "cli" / "test_distributor.py")
+    others = (
+        HERE / "test_access.py",
+        HERE / "test_public_adapter.py",
+        HERE.parent / "cli" / "test_distributor.py",
+    )
     named = set[int]()
     for path in (*HERE.glob("test_http*.py"), *others):
-        found = re.findall(r"^(?:async )?def test_\w*?scenarios?_((?:\d+_)+)", path.read_text("utf-8"), re.MULTILINE)
+        found = re.findall(
+            r"^(?:async )?def test_\w*?scenarios?_((?:\d+_)+)",
+            path.read_text("utf-8"),
+            re.MULTILINE,
+        )
         named |= {int(number) for number in "".join(found).split("_") if number}
     assert named >= set(range(1, 40))
 

@@ -1,4 +1,6 @@
-"""Stories with faults of every kind: the invariants of section 7 hold at every step and once all has settled."""
+"""Stories with faults of every kind: the invariants of section 7 hold at every step and once all
+has settled.
+"""
 
 import json
 from collections.abc import Callable
@@ -10,7 +12,16 @@ from hypothesis import strategies as st
 from support.examples import scaled
 
 from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.messages import Answered, Call, Due, Effects, Input, Noticed, Probed, Yes
+from pubsub_emulator.distributor.core.messages import (
+    Answered,
+    Call,
+    Due,
+    Effects,
+    Input,
+    Noticed,
+    Probed,
+    Yes,
+)
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.core.step import steps
 from pubsub_emulator.distributor.event import Event, Notice, parse_notification, parse_row
@@ -29,7 +40,9 @@ BLOCK = "0x" + "ab" * 32
 ROWS = Notice(1, 1, EVENT, NAME, "", "", BLOCK)
 
 
-def _world(*networks: SimulatedNetwork, seed: int = 0, replicas: int = 1, run: int = 500, **rules: int) -> World:
+def _world(
+    *networks: SimulatedNetwork, seed: int = 0, replicas: int = 1, run: int = 500, **rules: int
+) -> World:
     """A world of two networks, unless others are given, that has run for a while."""
     given = {each.name: each for each in networks or map(SimulatedNetwork, "ab")}
     world = World(seed, given, replicas, rules=Rules((), "", **rules))  # type: ignore[arg-type]  # all are numbers
@@ -40,7 +53,9 @@ def _world(*networks: SimulatedNetwork, seed: int = 0, replicas: int = 1, run: i
 
 class _Reader:
     def __init__(self, world: World) -> None:
-        self.get: Callable[[str, str], str | None] = lambda table, key: dict(world.store.rows(table)).get(key)
+        self.get: Callable[[str, str], str | None] = lambda table, key: dict(
+            world.store.rows(table)
+        ).get(key)
 
 
 @settings(max_examples=scaled(150))
@@ -49,10 +64,13 @@ def test_no_story_ends_with_a_surprise(seed: int) -> None:
     assert tell(seed).surprises == []
 
 
-@pytest.mark.parametrize("seed", [554, 1948, 12812, 13455, 14714, 14892, 20425, 22935, 23437, 25043, 30022, 73000])
+@pytest.mark.parametrize(
+    "seed", [554, 1948, 12812, 13455, 14714, 14892, 20425, 22935, 23437, 25043, 30022, 73000]
+)
 def test_stories_that_once_ended_with_a_surprise_do_not_any_more(seed: int) -> None:
-    """The first: a notice beyond a gap when the log is taken back; the same id at the same number with other content;
-    an id that a probe found, and no read, when the log is taken back; the same row at the last number of two branches.
+    """The first: a notice beyond a gap when the log is taken back; the same id at the same number
+    with other content; an id that a probe found, and no read, when the log is taken back; the same
+    row at the last number of two branches.
     """
     assert tell(seed).surprises == []
 
@@ -64,7 +82,9 @@ def test_a_story_is_a_function_of_its_seed() -> None:
 
 def _sets(world: World) -> object:
     published = [world.store.members(rows.published(name)) for name in world.networks]
-    logs = [sorted(notice.id or "" for notice in network.log) for network in world.networks.values()]
+    logs = [
+        sorted(notice.id or "" for notice in network.log) for network in world.networks.values()
+    ]
     notified = [sorted({found for _, found, _ in each.got}) for each in world.endpoints.values()]
     return published, logs, notified, world.dead_letters()
 
@@ -93,7 +113,9 @@ def _taken_in(store: Store, rules: Rules, now: int, told: Input) -> None:
     """Take an input in at a time of the story, whatever the store's clock says."""
 
     def body(tx: Transaction) -> None:
-        inner = Transaction(lambda kind, name: (tx.sets if kind == MEMBER else tx.tables)[name].value, now)
+        inner = Transaction(
+            lambda kind, name: (tx.sets if kind == MEMBER else tx.tables)[name].value, now
+        )
         steps(rules, [told], inner)
         for kind, name, part in inner.parts():
             for key, row in part.writes.items():
@@ -121,7 +143,9 @@ def test_invariant_11_all_stores_end_alike(store: Store) -> None:
 
 
 def test_invariant_9_interests_publish_nothing() -> None:
-    """An adapter that offers no subscription to everything and shows no log feeds the interest, and nobody else."""
+    """An adapter that offers no subscription to everything and shows no log feeds the interest, and
+    nobody else.
+    """
     world = _world(SimulatedNetwork("a", offers=()), SimulatedNetwork("b", offers=()))
     world.subscribe(DESMOS)
     world.run(500)
@@ -159,7 +183,9 @@ def test_id46_ids_older_than_retain_are_forgotten_and_their_replay_is_too_old() 
     assert world.store.rows(rows.numbers("a")) == []
     late = SimulatedNetwork("c")
     late.append(event_of(1)[1], world.now - 3_700_000)
-    again = World(1, {"a": world.networks["a"], "b": world.networks["b"], "c": late}, rules=world.rules)
+    again = World(
+        1, {"a": world.networks["a"], "b": world.networks["b"], "c": late}, rules=world.rules
+    )
     again.now = world.now
     again.start()
     again.run(120_000)
@@ -207,7 +233,8 @@ def test_a_row_of_a_removed_network_becomes_a_dead_letter() -> None:
     assert [(letter.target, letter.reason) for letter in letters] == [("n:b", "network-removed")]
 
 
-# What is believed of probes, of hearsay and of adapters that show only the newest event of an entity.
+# What is believed of probes, of hearsay and of adapters that show only the newest event of an
+# entity.
 
 
 def _tell(world: World, told: Input) -> Effects:
@@ -244,7 +271,9 @@ def test_id30_an_answer_to_a_probe_of_an_earlier_lease_does_not_call_again() -> 
 
 
 def test_id34_a_probe_does_not_make_an_id_seen_whose_number_is_not_known() -> None:
-    """The log is taken back after a probe found the id and before a read did: it is published again."""
+    """The log is taken back after a probe found the id and before a read did: it is published
+    again.
+    """
     network = SimulatedNetwork("a", offers=())
     world = _world(network, SimulatedNetwork("b"))
     world.publish(NAME, EVENT)
@@ -278,7 +307,9 @@ def _hearsay() -> World:
     world.run(500)
     interest = rows.get_interest(_Reader(world), subscription)  # type: ignore[arg-type]
     assert interest is not None
-    _tell(world, Noticed("a", interest.key, Notice(1, 1_700_000_001, EVENT, NAME, ""), subscription))
+    _tell(
+        world, Noticed("a", interest.key, Notice(1, 1_700_000_001, EVENT, NAME, ""), subscription)
+    )
     return world
 
 
@@ -301,7 +332,10 @@ def test_id30_a_legacy_adapter_that_hides_an_event_leaves_a_doubt() -> None:
     assert shown_among(notices, NAME, EVENT.order) == Place(there=False, hidden=True)
     assert shown_among(notices, NAME, "0x" + "77" * 32) == Place(there=False, hidden=False)
     assert shown_among(notices, event_of(2)[0], EVENT.order) == Place(there=True)
-    world = _world(SimulatedNetwork("a", legacy=True, unique=False, lists=False, offers=()), SimulatedNetwork("b"))
+    world = _world(
+        SimulatedNetwork("a", legacy=True, unique=False, lists=False, offers=()),
+        SimulatedNetwork("b"),
+    )
     world.publish(NAME, EVENT)
     world.run(300)
     _tell(world, Answered("a", NAME, Yes(1)))
@@ -311,11 +345,14 @@ def test_id30_a_legacy_adapter_that_hides_an_event_leaves_a_doubt() -> None:
     assert world.notes["revoked"] == 0
 
 
-# ID-36: a log that was taken back is noticed, also where the last row read is the same on both branches.
+# ID-36: a log that was taken back is noticed, also where the last row read is the same on both
+# branches.
 
 
 def _branched(network: SimulatedNetwork, length: int, *, recheck: int = 100) -> World:
-    """A network whose log lost event 1 to another branch that ends with the same rows; nobody was notified."""
+    """A network whose log lost event 1 to another branch that ends with the same rows; nobody was
+    notified.
+    """
     for number in range(length):
         network.append(event_of(number, number)[1], BEGIN)
     world = _world(network, SimulatedNetwork("b"), run=100_000, recheck=recheck)
@@ -327,7 +364,9 @@ def _branched(network: SimulatedNetwork, length: int, *, recheck: int = 100) -> 
 
 
 @pytest.mark.parametrize("length", [3, 40])
-def test_id36_a_block_s_hash_tells_of_another_branch_however_far_back_it_begins(length: int) -> None:
+def test_id36_a_block_s_hash_tells_of_another_branch_however_far_back_it_begins(
+    length: int,
+) -> None:
     world = _branched(SimulatedNetwork("a"), length, recheck=0)
     world.run(200_000)
     assert world.notes["rewind"] == 1
@@ -340,7 +379,10 @@ def test_id36_without_blocks_rows_before_the_last_are_read_again() -> None:
     world = _branched(SimulatedNetwork("a", tells_blocks=False), 40)
     world.run(200_000)
     assert world.notes["rewind"] == 1
-    assert [world.networks["a"].count(event_of(1)[0]), world.networks["b"].count(event_of(1000)[0])] == [1, 1]
+    assert [
+        world.networks["a"].count(event_of(1)[0]),
+        world.networks["b"].count(event_of(1000)[0]),
+    ] == [1, 1]
 
 
 def test_id36_without_blocks_a_short_log_is_cut_where_it_ends() -> None:

@@ -1,4 +1,6 @@
-"""`docs/made.py PAGE` prints a page with the parts that code writes, in a terminal of any encoding."""
+"""`docs/made.py PAGE` prints a page with the parts that code writes, in a terminal of any
+encoding.
+"""
 
 import pytest
 from support.pages import ROOT
@@ -9,7 +11,11 @@ PROGRAM = ROOT / "docs" / "made.py"
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("clii", "did you mean cli?"), ("scenarios.md", "did you mean scenarios"), ("../README", "`ls docs` shows all")],
+    [
+        ("clii", "did you mean cli?"),
+        ("scenarios.md", "did you mean scenarios"),
+        ("../README", "`ls docs` shows all"),
+    ],
 )
 def test_a_name_that_is_not_a_page_is_one_line_and_exit_code_2(name: str, hint: str) -> None:
     ended = python(PROGRAM, "glossary", name)

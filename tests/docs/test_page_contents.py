@@ -1,4 +1,6 @@
-"""Pages have what the code has: tables, rules that can be changed, rooms and modules, and the worked cases."""
+"""Pages have what the code has: tables, rules that can be changed, rooms and modules, and the
+worked cases.
+"""
 
 import re
 from importlib.util import find_spec
@@ -16,7 +18,9 @@ from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 def test_the_page_shows_every_column_in_the_words_of_the_schema() -> None:
     page = filled("tables.md")
     for table in (*HISTORY_TABLES.values(), *RESULT_TABLES.values()):
-        section = page.partition(f"### `{table.name}`, version {table.version}\n")[2].partition("\n### ")[0]
+        section = page.partition(f"### `{table.name}`, version {table.version}\n")[2].partition(
+            "\n### "
+        )[0]
         assert section.strip().startswith(table.doc)
         for column in table.columns:
             assert f"`{column.name}`" in section
@@ -39,9 +43,13 @@ def test_every_example_has_a_section() -> None:
 
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 ROOMS = sorted(
-    path.name for path in (ROOT / "pubsub_emulator").iterdir() if path.is_dir() and path.name != "__pycache__"
+    path.name
+    for path in (ROOT / "pubsub_emulator").iterdir()
+    if path.is_dir() and path.name != "__pycache__"
 )
-DOTTED = sorted(set(re.findall(rf"(?<![\w./])(?:{'|'.join(ROOMS)})(?:\.(?!md\b)[a-z_]+)+\b(?!/)", TEXT)))
+DOTTED = sorted(
+    set(re.findall(rf"(?<![\w./])(?:{'|'.join(ROOMS)})(?:\.(?!md\b)[a-z_]+)+\b(?!/)", TEXT))
+)
 FOLDERS = sorted(set(re.findall(rf"`((?:{'|'.join(ROOMS)})/[\w/.]*)`", TEXT)))
 
 
@@ -60,10 +68,17 @@ def test_the_page_names_modules_and_every_room() -> None:
     assert {f"{room}/" for room in ROOMS} <= set(FOLDERS)
 
 
-def test_there_is_one_case_for_each_verdict_which_is_all_that_is_wrong_with_it_and_the_page_judges_it_alike() -> None:
-    fixtures = [read_fixture(file) for file in sorted((ROOT / "tests" / "vectors" / "worked").glob("*.json"))]
+def test_there_is_one_case_for_each_verdict_which_is_all_that_is_wrong_with_it_and_the_page_judges_it_alike() -> (
+    None
+):
+    fixtures = [
+        read_fixture(file)
+        for file in sorted((ROOT / "tests" / "vectors" / "worked").glob("*.json"))
+    ]
     refused = [
-        [each.verdict for each in fixture.expected.evidence] for fixture in fixtures if fixture.expected.evidence
+        [each.verdict for each in fixture.expected.evidence]
+        for fixture in fixtures
+        if fixture.expected.evidence
     ]
     assert sorted(refused) == sorted([verdict.value] for verdict in Verdict)
     assert len(fixtures) - len(refused) == 7

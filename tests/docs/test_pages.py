@@ -51,8 +51,14 @@ def _page(folder: Path, text: str) -> Path:
     ("text", "said"),
     [
         ("~~~python\nassert 1 == 2\n~~~\n", r"page\.md:1: .*AssertionError"),
-        ("~~~python\nprint(2)\n~~~\n\n<!-- prints -->\n~~~text\n3\n~~~\n", r"page\.md:6: the page shows\n3\n.*\n2\n"),
-        ("~~~sh\npubsub run none.toml --out x\n~~~\n", r"page\.md:1: `pubsub run .*` ends with 2, not 0"),
+        (
+            "~~~python\nprint(2)\n~~~\n\n<!-- prints -->\n~~~text\n3\n~~~\n",
+            r"page\.md:6: the page shows\n3\n.*\n2\n",
+        ),
+        (
+            "~~~sh\npubsub run none.toml --out x\n~~~\n",
+            r"page\.md:1: `pubsub run .*` ends with 2, not 0",
+        ),
         ("<!-- exit code: 1 -->\n~~~sh\npubsub --version\n~~~\n", r"ends with 0, not 1"),
         ("~~~sh\ncargo build\n~~~\n", r"page\.md:1: cargo is not run here"),
         ("~~~sh\npubsub --version | more\n~~~\n", "needs a shell"),
@@ -60,7 +66,10 @@ def _page(folder: Path, text: str) -> Path:
         ("~~~\npubsub demo\n~~~\n", r"page\.md:1: it holds commands"),
         ("    pubsub demo\n", r"page\.md:1: it holds commands"),
         ("<!-- not run: no -->\n~~~sh\npubsub demo\n~~~\n", r"page\.md:2: say why"),
-        ("<!-- not run: it takes an hour -->\n\nSome text.\n\n~~~sh\ncargo build\n~~~\n", "cargo is not run"),
+        (
+            "<!-- not run: it takes an hour -->\n\nSome text.\n\n~~~sh\ncargo build\n~~~\n",
+            "cargo is not run",
+        ),
     ],
 )
 def test_a_page_that_says_what_is_not_so_is_found(text: str, said: str, tmp_path: Path) -> None:
@@ -72,9 +81,10 @@ def test_a_page_that_says_what_is_not_so_is_found(text: str, said: str, tmp_path
 
 def test_blocks_share_names_and_files(tmp_path: Path) -> None:
     text = (
-        "<!-- file: a.py -->\n~~~python\nprint('of a file')\n~~~\n\n~~~sh\npython a.py  # comment\n~~~\n\n"
-        "<!-- prints -->\n~~~text\nof … file\n~~~\n\n~~~python\nx = 3\n~~~\n\n~~~python\nprint('a\\nb\\nc', x)\n~~~\n\n"
-        "<!-- prints -->\n~~~text\na\n…\nc 3\n~~~\n\n<!-- not run: it takes an hour -->\n~~~sh\ncargo build\n~~~\n"
+        "<!-- file: a.py -->\n~~~python\nprint('of a file')\n~~~\n\n~~~sh\npython a.py  #"
+        " comment\n~~~\n\n<!-- prints -->\n~~~text\nof … file\n~~~\n\n~~~python\nx ="
+        " 3\n~~~\n\n~~~python\nprint('a\\nb\\nc', x)\n~~~\n\n<!-- prints -->\n~~~text\na\n…\nc"
+        " 3\n~~~\n\n<!-- not run: it takes an hour -->\n~~~sh\ncargo build\n~~~\n"
     )
     runner = Runner(tmp_path)
     assert runner.run(_page(tmp_path, text)) == 6  # all but the one that is marked

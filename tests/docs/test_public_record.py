@@ -1,7 +1,9 @@
-"""The public record of the Rust attempt is answered: each of its scenarios and defects is named by a test of ours.
+"""The public record of the Rust attempt is answered: each of its scenarios and defects is named by
+a test of ours.
 
-A test names a row in its name (`test_a31_…`, `test_c9_c10_c11_…`, `test_defect_37_…`) or in its docstring or comments
-(`A31`, `C9`, `Defect 37`). Entries 41 and 42 are about documents and are answered in docs/protocol.md.
+A test names a row in its name (`test_a31_…`, `test_c9_c10_c11_…`, `test_defect_37_…`) or in its
+docstring or comments (`A31`, `C9`, `Defect 37`). Entries 41 and 42 are about documents and are
+answered in docs/protocol.md.
 """
 
 import ast
@@ -19,8 +21,13 @@ RELAY_DEFECTS = [f"defect {n}" for n in range(24, 41)]
 
 def _named_in(test: str) -> set[str]:
     """The rows that a test's text names."""
-    rows = {letter + number for letter, number in re.findall(r"(?<![A-Za-z0-9])([AC])([1-9]\d?)(?!\d)", test)}
-    rows |= {letter.upper() + number for letter, number in re.findall(r"_([ac])([1-9]\d?)(?=_)", test)}
+    rows = {
+        letter + number
+        for letter, number in re.findall(r"(?<![A-Za-z0-9])([AC])([1-9]\d?)(?!\d)", test)
+    }
+    rows |= {
+        letter.upper() + number for letter, number in re.findall(r"_([ac])([1-9]\d?)(?=_)", test)
+    }
     for numbers in re.findall(r"[Dd]efects?[ _]((?:\d+(?:, | and |_and_|_)?)+)", test):
         rows |= {f"defect {number}" for number in re.findall(r"\d+", numbers)}
     return rows
@@ -36,7 +43,9 @@ def record() -> dict[str, list[str]]:
         text = path.read_text(encoding="utf-8")
         lines = text.splitlines()
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ClassDef) and "RuleBasedStateMachine" in map(ast.unparse, node.bases):
+            if isinstance(node, ast.ClassDef) and "RuleBasedStateMachine" in map(
+                ast.unparse, node.bases
+            ):
                 for row in _named_in(ast.get_docstring(node) or ""):
                     named.setdefault(row, []).append(f"{path.relative_to(ROOT)}::{node.name}")
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
@@ -46,7 +55,9 @@ def record() -> dict[str, list[str]]:
     return named
 
 
-@pytest.mark.parametrize("rows", [BROADCASTER, XCM, RELAY_DEFECTS], ids=["A1-A56", "C1-C20", "24-40"])
+@pytest.mark.parametrize(
+    "rows", [BROADCASTER, XCM, RELAY_DEFECTS], ids=["A1-A56", "C1-C20", "24-40"]
+)
 def test_every_row_is_named_by_a_test(rows: list[str]) -> None:
     assert [row for row in rows if row not in record()] == []
 

@@ -10,12 +10,20 @@ from rule_tests import ROOT
 from pubsub_emulator.xcm.instructions import Instruction
 
 SPANS = {
-    "protocol": {"PS-": (1, 23, 30, 33, 40, 45, 50, 55, 60, 71, 79, 81, 90, 90), "AU-": (1, 14, 16, 16)},
+    "protocol": {
+        "PS-": (1, 23, 30, 33, 40, 45, 50, 55, 60, 71, 79, 81, 90, 90),
+        "AU-": (1, 14, 16, 16),
+    },
     "events-rules": {"EV-": (1, 6, 10, 14, 20, 26, 30, 31, 40, 41)},
     "prism-rules": {"PR-": (1, 6, 10, 13, 20, 25, 30, 35, 40, 43, 50, 54, 60, 63)},
     "distributor-rules": {"ID-": (1, 4, 10, 13, 20, 23, 30, 37, 40, 42, 45, 46, 50, 51)},
     "node-rules": {"ND-": (1, 33)},
-    "icrc72-rules": {"IC-": (1, 12, 20, 27, 30, 51, 55, 55), "RP-": (1, 14), "I": (1, 15), "R": (1, 7)},
+    "icrc72-rules": {
+        "IC-": (1, 12, 20, 27, 30, 51, 55, 55),
+        "RP-": (1, 14),
+        "I": (1, 15),
+        "R": (1, 7),
+    },
 }
 """The first and last number of each group of rules."""
 
@@ -27,7 +35,11 @@ def page(name: str) -> str:
 @pytest.mark.parametrize("name", rule_tests.PAGES)
 def test_every_rule_of_a_page_is_there_once_and_in_order_and_has_a_test(name: str) -> None:
     rules = rule_tests.rules_in(page(name))
-    spans = [(kind, *span) for kind, ends in SPANS[name].items() for span in zip(ends[::2], ends[1::2], strict=True)]
+    spans = [
+        (kind, *span)
+        for kind, ends in SPANS[name].items()
+        for span in zip(ends[::2], ends[1::2], strict=True)
+    ]
     assert rules == [f"{kind}{n}" for kind, first, last in spans for n in range(first, last + 1)]
     assert [rule for rule in rules if not rule_tests.tests_of(rule)] == []
 
@@ -47,7 +59,11 @@ def test_a_name_or_docstring_is_of_that_rule_and_no_longer_number() -> None:
         assert list(rule_tests.rules_of_name(name)) == ["PS-6"], name
     for name in ("test_ps60_x", "test_steps6", "test_ps_x_6"):
         assert "PS-6" not in rule_tests.rules_of_name(name), name
-    assert list(rule_tests.rules_of_name("test_ic_12_i13_the_same_seed_r2")) == ["IC-12", "I13", "R2"]
+    assert list(rule_tests.rules_of_name("test_ic_12_i13_the_same_seed_r2")) == [
+        "IC-12",
+        "I13",
+        "R2",
+    ]
     assert list(rule_tests.rules_of_text("(PS-6), XPS-7, PS-61, AU-1 to AU-3.")) == [
         "PS-6",
         "PS-61",
@@ -59,7 +75,9 @@ def test_a_name_or_docstring_is_of_that_rule_and_no_longer_number() -> None:
 
 def test_the_site_has_code_and_tests_of_a_rule_below_it() -> None:
     written = rule_tests.with_places("**ND-32.** Calls beside a server.\n\n**IC-11.** Candid.\n")
-    assert written.startswith("**ND-32.** Calls beside a server.\n\n- tests: `python -m bench.node`, ")
+    assert written.startswith(
+        "**ND-32.** Calls beside a server.\n\n- tests: `python -m bench.node`, "
+    )
     assert "\n\n**IC-11.** Candid.\n\n- code: `icrc72/ic/candid" in written
 
 

@@ -1,4 +1,6 @@
-"""docs/untrusted.md is made of a table whose limits hold, and nobody parses a stranger's bytes beside it."""
+"""docs/untrusted.md is made of a table whose limits hold, and nobody parses a stranger's bytes
+beside it.
+"""
 
 import ast
 import json
@@ -26,7 +28,9 @@ def test_a_row_names_code_that_is_there(row: Row) -> None:
     tree: ast.AST = ast.parse((PACKAGE / path).read_text("utf-8"))
     for name in names.split("."):
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        tree = next(each for each in ast.walk(tree) if isinstance(each, kinds) and each.name == name)
+        tree = next(
+            each for each in ast.walk(tree) if isinstance(each, kinds) and each.name == name
+        )
 
 
 def test_every_target_has_a_row_and_every_row_a_target() -> None:
@@ -56,7 +60,11 @@ def _names(path: Path, module: str, names: str) -> bool:
         return True
     first = names.split(".", maxsplit=1)[0]
     return any(
-        (node.module == f"{above}.{leaf}" and first in given and (first != last or text.count(last) > 1))
+        (
+            node.module == f"{above}.{leaf}"
+            and first in given
+            and (first != last or text.count(last) > 1)
+        )
         or (node.module == above and leaf in given)
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.ImportFrom)
@@ -68,7 +76,9 @@ def test_every_limit_has_a_probe_or_a_test_that_names_it() -> None:
     tests = [path for path in TESTS.rglob("test_*.py") if path.name != Path(__file__).name]
     others = [each.partition(":") for each in limits() if each not in PROBES]
     assert not [
-        f"{module}:{names}" for module, _, names in others if not any(_names(each, module, names) for each in tests)
+        f"{module}:{names}"
+        for module, _, names in others
+        if not any(_names(each, module, names) for each in tests)
     ]
 
 
@@ -103,37 +113,57 @@ def test_one_input_at_the_limit_is_read_and_one_beyond_it_is_refused_in_bounded_
 
 # Parsers
 
-PARSERS = {"loads", "load", "decompress", "DictReader", "ParquetFile", "read_table", "FromString", "ParseFromString"}
-PARSERS |= {"Reader", "CallReader", "parse_json", "parse_toml", "read_json", "model_validate_json", "validate_json"}
+PARSERS = {
+    "loads",
+    "load",
+    "decompress",
+    "DictReader",
+    "ParquetFile",
+    "read_table",
+    "FromString",
+    "ParseFromString",
+}
+PARSERS |= {
+    "Reader",
+    "CallReader",
+    "parse_json",
+    "parse_toml",
+    "read_json",
+    "model_validate_json",
+    "validate_json",
+}
 
 OWN = {
     "what this program wrote itself: its stores, units of work and receipts": (
-        "distributor/adapter/desk.py distributor/adapter/evm/ledger.py distributor/core/ distributor/simulation/ "
-        "distributor/service/http.py distributor/service/openapi.py "
-        "events/values.py icrc72/keys.py icrc72/conformance/probes.py icrc72/ic/stable.py spark_audit/audit/ "
-        "spark_audit/engine/ spark_audit/judge/task.py "
-        "spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/ spark_audit/spark/ "
-        "spark_audit/tables/ spark_audit/deliveries/ node/local.py emulator/extras.py explorer/live.py "
-        "laboratory/mutation.py laboratory/targets.py cli/commands/fuzz/ testing/proof_sizes.py"
+        "distributor/adapter/desk.py distributor/adapter/evm/ledger.py distributor/core/"
+        " distributor/simulation/ distributor/service/http.py distributor/service/openapi.py"
+        " events/values.py icrc72/keys.py icrc72/conformance/probes.py icrc72/ic/stable.py"
+        " spark_audit/audit/ spark_audit/engine/ spark_audit/judge/task.py"
+        " spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/"
+        " spark_audit/spark/ spark_audit/tables/ spark_audit/deliveries/ node/local.py"
+        " emulator/extras.py explorer/live.py laboratory/mutation.py laboratory/targets.py"
+        " cli/commands/fuzz/ testing/proof_sizes.py"
     ),
     "the state of a chain, whose root was checked": (
         "runtime/ node/types/ primitives/pubsub.py icrc72/ic/candid/ "
         "spark_audit/judge/imported.py cli/commands/explore/node.py"
     ),
-    "the parsers themselves, and what they are made of": "emulator/untrusted.py primitives/ trie/decoded.py",
+    "the parsers themselves, and what they are made of": (
+        "emulator/untrusted.py primitives/ trie/decoded.py"
+    ),
     "a row's reader, called by its name, or bytes that such a reader bounded": (
-        "cli/commands/evidence/run.py cli/commands/explore/sources.py cli/commands/icrc72/run.py "
-        "cli/commands/replay/run.py cli/inspect/kinds.py cli/inspect/parquet.py cli/session/inspection.py "
-        "cli/session/network_commands.py client/answers.py client/decode.py distributor/service/access.py "
-        "distributor/service/problems.py distributor/service/requests.py events/log/sources/rpc.py "
-        "events/subscriptions/sse.py laboratory/novelty.py "
-        "laboratory/verifier.py node/api/calls.py node/rpc/author.py node/rpc/dev_try.py "
-        "prism/core/well_formed.py spark_audit/fetch/chunks.py spark_audit/history/names.py "
-        "spark_audit/history/unpack.py"
+        "cli/commands/evidence/run.py cli/commands/explore/sources.py cli/commands/icrc72/run.py"
+        " cli/commands/replay/run.py cli/inspect/kinds.py cli/inspect/parquet.py"
+        " cli/session/inspection.py cli/session/network_commands.py client/answers.py"
+        " client/decode.py distributor/service/access.py distributor/service/problems.py"
+        " distributor/service/requests.py events/log/sources/rpc.py events/subscriptions/sse.py"
+        " laboratory/novelty.py laboratory/verifier.py node/api/calls.py node/rpc/author.py"
+        " node/rpc/dev_try.py prism/core/well_formed.py spark_audit/fetch/chunks.py"
+        " spark_audit/history/names.py spark_audit/history/unpack.py"
     ),
     "files of the user's own: keys, vectors and operations": (
-        "distributor/adapter/evm/account.py "
-        "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/run/run.py cli/commands/compare/run.py"
+        "distributor/adapter/evm/account.py cli/commands/vectors/run.py cli/commands/prism/run.py"
+        " cli/commands/run/run.py cli/commands/compare/run.py"
     ),
 }
 

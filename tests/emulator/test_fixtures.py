@@ -11,8 +11,20 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.collator.cheats import for_any_chain
-from pubsub_emulator.emulator.fixtures import Fixture, FixtureError, read_fixture, replay_fixture, schema
-from pubsub_emulator.laboratory.fixture_set import FOLDER, KEPT, README_FILE, SCHEMA_FILE, read_vectors
+from pubsub_emulator.emulator.fixtures import (
+    Fixture,
+    FixtureError,
+    read_fixture,
+    replay_fixture,
+    schema,
+)
+from pubsub_emulator.laboratory.fixture_set import (
+    FOLDER,
+    KEPT,
+    README_FILE,
+    SCHEMA_FILE,
+    read_vectors,
+)
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -37,18 +49,28 @@ def vectors(folder: Path) -> list[Fixture]:
     return read_vectors(folder)
 
 
-def test_every_fixture_replays_as_it_says_and_fits_the_schema_beside_it(folder: Path, vectors: list[Fixture]) -> None:
+def test_every_fixture_replays_as_it_says_and_fits_the_schema_beside_it(
+    folder: Path, vectors: list[Fixture]
+) -> None:
     validator = Draft202012Validator(json.loads((folder / SCHEMA_FILE).read_text()))
     readme = (folder / README_FILE).read_text()
     for fixture in vectors:
         assert replay_fixture(fixture) == [], fixture.name
         validator.validate(json.loads((folder / f"{fixture.name}.json").read_text()))
         assert f"`{fixture.name}.json`" in readme
-    assert len({fixture.name for fixture in vectors}) == len(vectors) == len(list(folder.glob("*.json"))) - 1
+    assert (
+        len({fixture.name for fixture in vectors})
+        == len(vectors)
+        == len(list(folder.glob("*.json"))) - 1
+    )
 
 
 def test_ps_81_every_strategy_that_bytes_can_say_has_its_vector(vectors: list[Fixture]) -> None:
-    refused = [fixture.about.partition(":")[0] for fixture in vectors if fixture.expected.verdict is not None]
+    refused = [
+        fixture.about.partition(":")[0]
+        for fixture in vectors
+        if fixture.expected.verdict is not None
+    ]
     assert set(refused) == set(for_any_chain()) - VALID_AFTER_ALL
 
 
@@ -65,9 +87,15 @@ def test_ps_52_every_verdict_stop_removal_and_policy_has_its_vector(vectors: lis
             assert any(kind in name for name in names), (policy, kind)
     for policy in ("slots", "nodes"):
         for kind in ("stopped", "resumed", "messages", "order"):
-            assert any(f.name.startswith(f"accepted-{policy}-{kind}") for f in accepted), (policy, kind)
+            assert any(f.name.startswith(f"accepted-{policy}-{kind}") for f in accepted), (
+                policy,
+                kind,
+            )
     assert any(fixture.expected.cursor is not None for fixture in accepted)
-    assert {delivery.kind for f in accepted for delivery in f.expected.deliveries} == {"updated", "removed"}
+    assert {delivery.kind for f in accepted for delivery in f.expected.deliveries} == {
+        "updated",
+        "removed",
+    }
 
 
 def test_ps_53_a_refused_block_leaves_the_pre_state(vectors: list[Fixture]) -> None:
@@ -99,16 +127,26 @@ def _flip(text: str, at: int = -1) -> str:
 
 
 TAMPERED: dict[str, Callable[[dict[str, Any]], None]] = {
-    "a value of the pre-state": lambda f: f["pre_state"][0].__setitem__(1, _flip(f["pre_state"][0][1])),
+    "a value of the pre-state": lambda f: f["pre_state"][0].__setitem__(
+        1, _flip(f["pre_state"][0][1])
+    ),
     "an entry of the pre-state left out": lambda f: f["pre_state"].pop(),
-    "the relay root": lambda f: f["relay"].__setitem__("storage_root", _flip(f["relay"]["storage_root"])),
+    "the relay root": lambda f: f["relay"].__setitem__(
+        "storage_root", _flip(f["relay"]["storage_root"])
+    ),
     "the slot": lambda f: f["relay"].__setitem__("slot_now", 0),
-    "the seal": lambda f: f.__setitem__("candidate", f["candidate"].replace(_seal(f), _flip(_seal(f)))),
+    "the seal": lambda f: f.__setitem__(
+        "candidate", f["candidate"].replace(_seal(f), _flip(_seal(f)))
+    ),
     "the verdict": lambda f: f["expected"].__setitem__("verdict", "BadSeal"),
-    "the post-state": lambda f: f["expected"].__setitem__("post_state_root", _flip(f["expected"]["post_state_root"])),
+    "the post-state": lambda f: f["expected"].__setitem__(
+        "post_state_root", _flip(f["expected"]["post_state_root"])
+    ),
     "a delivery": lambda f: f["expected"]["deliveries"].pop(),
     "the bytes used": lambda f: f["expected"].__setitem__("used", f["expected"]["used"] + 1),
-    "the claimed root": lambda f: f["claims"].__setitem__("post_state_root", _flip(f["claims"]["post_state_root"])),
+    "the claimed root": lambda f: f["claims"].__setitem__(
+        "post_state_root", _flip(f["claims"]["post_state_root"])
+    ),
     "a node of the claims": lambda f: f["claims"]["proof"].pop(),
 }
 
@@ -154,7 +192,9 @@ def test_a_fixture_that_is_none_is_named_with_its_field(
     assert str(path) in str(caught.value)
 
 
-def test_a_candidate_that_does_not_decode_is_an_error_of_the_fixture(vectors: list[Fixture]) -> None:
+def test_a_candidate_that_does_not_decode_is_an_error_of_the_fixture(
+    vectors: list[Fixture],
+) -> None:
     broken = vectors[0].model_copy(update={"candidate": vectors[0].candidate[:-2]})
     with pytest.raises(FixtureError, match=vectors[0].name):
         replay_fixture(broken)

@@ -10,7 +10,12 @@ from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Snapshot, Step
 from pubsub_emulator.emulator.network.records import RelayRecord
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario.model import PublisherGroup, Scenario, Subscriber, SubscriptionSettings
+from pubsub_emulator.emulator.scenario.model import (
+    PublisherGroup,
+    Scenario,
+    Subscriber,
+    SubscriptionSettings,
+)
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
@@ -34,7 +39,10 @@ def _stands(network: Network) -> list[object]:
     """All that a later step could depend on."""
     return [
         [(kept.header.encode(), kept.state.root()) for kept in network.relay.blocks],
-        [(chain.header.encode(), chain.state.root(), chain.has_messages()) for chain in network.parachains.values()],
+        [
+            (chain.header.encode(), chain.state.root(), chain.has_messages())
+            for chain in network.parachains.values()
+        ],
         network.relay.downward,
         network.relay.lost_downward,
         network.snapshot().extrinsics,
@@ -107,7 +115,9 @@ def test_a_simulation_forks_with_its_traffic() -> None:
         seed="forks",
         relay_blocks=8,
         publishers=(PublisherGroup(paras=(ParaId(1000),), keys=4, update_rate=0.5),),
-        subscribers=(Subscriber(para=ParaId(3000), subscribe=(SubscriptionSettings(publishers="all"),)),),
+        subscribers=(
+            Subscriber(para=ParaId(3000), subscribe=(SubscriptionSettings(publishers="all"),)),
+        ),
     )
     simulation = Simulation(scenario)
     simulation.step()
@@ -127,7 +137,8 @@ def test_the_author_s_situation_is_the_block_that_the_next_step_takes() -> None:
     assert situation.honest.encode() == record.candidate.encode()
 
 
-# A network at one moment: saved for a few references, restored exactly, branched, and its blocks authored again.
+# A network at one moment: saved for a few references, restored exactly, branched, and its blocks
+# authored again.
 
 PUBLISHER = ParaId(1000)
 SUBSCRIBER = ParaId(3000)
@@ -161,7 +172,10 @@ def _told(steps: list[Step]) -> list[object]:
     return [
         (
             step.block.header.encode(),
-            [(r.candidate.encode(), None if r.refusal is None else str(r.refusal)) for r in step.records],
+            [
+                (r.candidate.encode(), None if r.refusal is None else str(r.refusal))
+                for r in step.records
+            ],
             step.deliveries(SUBSCRIBER),
         )
         for step in steps
@@ -169,7 +183,9 @@ def _told(steps: list[Step]) -> list[object]:
 
 
 @pytest.mark.parametrize("policy", CachePolicy)
-def test_ps_90_a_restored_network_goes_on_to_the_same_bytes_as_often_as_one_likes(policy: CachePolicy) -> None:
+def test_ps_90_a_restored_network_goes_on_to_the_same_bytes_as_often_as_one_likes(
+    policy: CachePolicy,
+) -> None:
     network = _cheated(policy, ("omit-node", "wrong-state-root"))
     _go_on(network, b"before")
     network.publish(PUBLISHER, KEYS[3], b"waiting to be sent")
@@ -226,7 +242,9 @@ def _author(network: Network, relay_parent: int, slot: int) -> Authored:
 
 
 @pytest.mark.parametrize("policy", CachePolicy)
-def test_ps_79_a_candidate_is_authored_again_by_another_collator_on_the_same_parent(policy: CachePolicy) -> None:
+def test_ps_79_a_candidate_is_authored_again_by_another_collator_on_the_same_parent(
+    policy: CachePolicy,
+) -> None:
     network = _cheated(policy)
     steps = _go_on(network, b"before")
     chain = network.parachain(SUBSCRIBER)
@@ -236,7 +254,8 @@ def test_ps_79_a_candidate_is_authored_again_by_another_collator_on_the_same_par
     assert steps
     keys = [chain.author_of(slot + turn).key for turn in range(3)]
     assert len(set(keys)) == 3
-    # One set of nodes is accepted, whoever authors (PS-52); what differs is who signs, and in which slot.
+    # One set of nodes is accepted, whoever authors (PS-52); what differs is who signs, and in which
+    # slot.
     assert len({each.candidate.inherent.encode() for each in made}) == 1
     assert len({each.candidate.hash() for each in made}) == 3
     relay = network.relay.block(number)
@@ -246,7 +265,9 @@ def test_ps_79_a_candidate_is_authored_again_by_another_collator_on_the_same_par
         outcome = validate_block(chain.head, each.candidate, context)
         assert outcome.state_root == each.candidate.header.state_root
         assert outcome.deliveries == made[0].outcome.deliveries
-        early = RelayContext(RelayBlockNumber(number), relay.header.state_root, Slot(slot + turn - 1))
+        early = RelayContext(
+            RelayBlockNumber(number), relay.header.state_root, Slot(slot + turn - 1)
+        )
         with pytest.raises(InvalidBlock) as refused:
             validate_block(chain.head, each.candidate, early)
         assert refused.value.verdict is Verdict.BAD_SEAL

@@ -1,4 +1,6 @@
-"""Networks under governance, upgrades, channels, departures, faults and loads: nobody is blamed, doubled or stuck."""
+"""Networks under governance, upgrades, channels, departures, faults and loads: nobody is blamed,
+doubled or stuck.
+"""
 
 import pytest
 
@@ -23,7 +25,10 @@ def test_the_same_seed_tells_the_same_story() -> None:
 def test_a_verdict_on_an_honest_block_breaks_a_story(monkeypatch: pytest.MonkeyPatch) -> None:
     story = NetworkStory()
     story.send(0, 2, 10)
-    monkeypatch.setattr("pubsub_emulator.runtime.parachain.validate.downward_head", lambda *_args: bytes(31) + b"\x01")
+    monkeypatch.setattr(
+        "pubsub_emulator.runtime.parachain.validate.downward_head",
+        lambda *_args: bytes(31) + b"\x01",
+    )
     with pytest.raises(BrokenPromise, match="an honest block of 1000 is refused"):
         story.steps(3)
 

@@ -38,15 +38,21 @@ def test_ps71_the_metrics_of_a_network_are_what_happened_in_it(policy: CachePoli
     network.publish(PUBLISHER, KEYS[0], b"", ttl=4)
     network.publish(SYSTEM, KEYS[0], bytes(5000))
     _step(network, metrics, 2)
-    # sent with the blocks of step 1, executed in relay block 2, seen on the relay parent 2 in step 3
+    # sent with the blocks of step 1, executed in relay block 2, seen on the relay parent 2 in step
+    # 3
     assert (metrics.published, metrics.ttl_rows) == (5, 5)
-    assert metrics.failures == {"Broadcaster::PublishNotAuthorized": 1, "Broadcaster::ValueTooLong": 1}
+    assert metrics.failures == {
+        "Broadcaster::PublishNotAuthorized": 1,
+        "Broadcaster::ValueTooLong": 1,
+    }
     mine = metrics.subscribers[SUBSCRIBER]
     assert (mine.pending, mine.cursor_age, mine.latency) == (5, 0, {})
     _step(network, metrics, 1)
     assert (mine.pending, mine.latency) == (0, {1: 5})
     cached = mine.cache_nodes > 0, mine.cache_bytes > 0
-    assert cached == ((policy is CachePolicy.NODES,) * 2)  # five keys are too few for slots to be worth a row
+    assert cached == (
+        (policy is CachePolicy.NODES,) * 2
+    )  # five keys are too few for slots to be worth a row
     _step(network, metrics, 4)
     # expired in block 6, removed in it, and gone for the subscriber in block 7
     assert (metrics.ttl_rows, metrics.expiry_lag) == (0, {0: 5})

@@ -31,18 +31,24 @@ OTHER = key_from_data(b"other")
 
 
 def _network(seed: str = "test") -> Network:
-    return Network.of([PUBLISHER, SYSTEM], {SUBSCRIBER: {PUBLISHER: [KEY, OTHER], SYSTEM: [KEY]}}, seed)
+    return Network.of(
+        [PUBLISHER, SYSTEM], {SUBSCRIBER: {PUBLISHER: [KEY, OTHER], SYSTEM: [KEY]}}, seed
+    )
 
 
 def _cheating(*strategies: str, rate: int = MILLION, pace: Pace | None = None) -> Network:
     subscribed = {SYSTEM: tuple(sorted((KEY, OTHER)))}
-    chain = ParachainConfig(RuntimeSpec(SUBSCRIBER, subscribed), ((strategies, rate), ((), 0)), pace or Pace())
+    chain = ParachainConfig(
+        RuntimeSpec(SUBSCRIBER, subscribed), ((strategies, rate), ((), 0)), pace or Pace()
+    )
     publisher = ParachainConfig.publisher(RuntimeSpec(SYSTEM, {}))
     return Network(NetworkConfig((chain, publisher), seed=b"cheats"))
 
 
 def _delivered(steps: list[Step]) -> list[tuple[int, bytes | None]]:
-    return [(step.number, delivery.value) for step in steps for delivery in step.deliveries(SUBSCRIBER)]
+    return [
+        (step.number, delivery.value) for step in steps for delivery in step.deliveries(SUBSCRIBER)
+    ]
 
 
 class Recorder(Observer):
@@ -54,13 +60,19 @@ class Recorder(Observer):
             setattr(self, name, self.seen.append)
 
 
-def test_ps31_a_value_published_in_relay_block_n_is_delivered_on_a_relay_parent_of_n_and_not_before() -> None:
+def test_ps31_a_value_published_in_relay_block_n_is_delivered_on_a_relay_parent_of_n_and_not_before() -> (
+    None
+):
     network = _network()
     network.publish(SYSTEM, KEY, b"value", ttl=9)
     steps = network.step(5)
-    published = [step.number for step in steps for event in step.events if isinstance(event, DataPublished)]
+    published = [
+        step.number for step in steps for event in step.events if isinstance(event, DataPublished)
+    ]
     assert published == [2]
-    [(step, delivery)] = [(step, delivery) for step in steps for delivery in step.deliveries(SUBSCRIBER)]
+    [(step, delivery)] = [
+        (step, delivery) for step in steps for delivery in step.deliveries(SUBSCRIBER)
+    ]
     [record] = [record for record in step.records if record.chain == SUBSCRIBER]
     assert step.number == 3
     assert record.candidate.inherent.relay_parent_number == 2
@@ -69,12 +81,23 @@ def test_ps31_a_value_published_in_relay_block_n_is_delivered_on_a_relay_parent_
 
 
 def test_ps11_an_offboarded_publisher_loses_its_data_at_a_session_and_can_send_no_more() -> None:
-    network = Network(replace(_network().config, relay=replace(RelayConfig(), session_length=4), segment_length=100))
+    network = Network(
+        replace(
+            _network().config, relay=replace(RelayConfig(), session_length=4), segment_length=100
+        )
+    )
     network.publish(PUBLISHER, KEY, b"value")
     network.step(3)
     network.call(Root(), "Registrar", "deregister", PUBLISHER)
-    steps = network.step(10)  # blocks 4 to 13; in block 4 session 1 begins, the para leaves with session 3
-    gone = [step.number for step in steps for event in step.events if isinstance(event, PublisherDeregistered)]
+    steps = network.step(
+        10
+    )  # blocks 4 to 13; in block 4 session 1 begins, the para leaves with session 3
+    gone = [
+        step.number
+        for step in steps
+        for event in step.events
+        if isinstance(event, PublisherDeregistered)
+    ]
     assert gone == [12]
     assert derive_child_key(PUBLISHER) not in network.relay.state.children
     assert (13, None) in _delivered(steps)
@@ -98,8 +121,13 @@ def test_ps23_what_does_not_fit_the_queue_waits_with_its_sender_in_order() -> No
         2 * PUBLISHES_PER_MESSAGE,
     ]
     steps = network.step(1)
-    keys = [event.key for step in steps for event in step.events if isinstance(event, DataPublished)]
-    assert keys == [index.to_bytes(32, "big") for index in range(2 * PUBLISHES_PER_MESSAGE, 3 * PUBLISHES_PER_MESSAGE)]
+    keys = [
+        event.key for step in steps for event in step.events if isinstance(event, DataPublished)
+    ]
+    assert keys == [
+        index.to_bytes(32, "big")
+        for index in range(2 * PUBLISHES_PER_MESSAGE, 3 * PUBLISHES_PER_MESSAGE)
+    ]
 
 
 def test_ps32_several_blocks_share_a_relay_parent_and_a_lagging_one_never_decreases() -> None:
@@ -116,7 +144,9 @@ def test_ps32_several_blocks_share_a_relay_parent_and_a_lagging_one_never_decrea
 
 def test_ps80_collators_take_turns() -> None:
     network = _cheating()
-    slots = [record.candidate.header.aura_slot() for step in network.step(6) for record in step.records]
+    slots = [
+        record.candidate.header.aura_slot() for step in network.step(6) for record in step.records
+    ]
     assert [(slot or 0) % 2 for slot in slots] == [1, 0, 1, 0, 1, 0]
 
 
@@ -136,22 +166,34 @@ def test_observers_hear_everything_in_order_and_segments_start_with_checkpoints(
     network.observe(recorder)
     network.step(4)
     network.finish()
-    checkpoints = [(each.segment, each.chain) for each in recorder.seen if isinstance(each, CheckpointRecord)]
+    checkpoints = [
+        (each.segment, each.chain) for each in recorder.seen if isinstance(each, CheckpointRecord)
+    ]
     chains = [SYSTEM, PUBLISHER, SUBSCRIBER]
     assert checkpoints == [(segment, chain) for segment in (0, 1, 2) for chain in chains]
-    assert [each.number for each in recorder.seen if isinstance(each, RelayRecord)] == [0, 1, 2, 3, 4]
+    assert [each.number for each in recorder.seen if isinstance(each, RelayRecord)] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     segments = [each.segment for each in recorder.seen if isinstance(each, BlockRecord)]
     assert segments == [0, 0, 1, 1]
 
 
-def test_observers_are_told_of_a_segment_once_though_its_first_step_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_observers_are_told_of_a_segment_once_though_its_first_step_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     network = Network(replace(_network().config, segment_length=3))
     recorder = Recorder()
     network.observe(recorder)
     network.step(3)
     recorder.seen.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(network.relay.runtime.executive, "build_block", lambda *_args, **_kwargs: 1 // 0)
+        patch.setattr(
+            network.relay.runtime.executive, "build_block", lambda *_args, **_kwargs: 1 // 0
+        )
         with pytest.raises(ZeroDivisionError):
             network.step(1)
     height = network.parachain(SUBSCRIBER).header.number
@@ -171,7 +213,11 @@ def test_ps33_an_upgrade_by_a_downward_message_changes_the_subscriptions_and_is_
     network.step(3)
     network.upgrade(RuntimeSpec(SUBSCRIBER, {SYSTEM: (KEY,)}, spec_version=2))
     network.step(2)
-    told = [each for each in recorder.seen if isinstance(each, SubscriptionRecord) and each.chain == SUBSCRIBER]
+    told = [
+        each
+        for each in recorder.seen
+        if isinstance(each, SubscriptionRecord) and each.chain == SUBSCRIBER
+    ]
     assert [each.items for each in told][-1] == ((SYSTEM, (KEY,)),)
     assert network.parachain(SUBSCRIBER).spec().subscriptions == {SYSTEM: (KEY,)}
     network.publish(PUBLISHER, OTHER, b"unheard")
@@ -183,15 +229,26 @@ def test_a_block_that_the_relay_chain_refuses_has_not_happened() -> None:
     network = Network(replace(_network().config, relay=replace(RelayConfig(), session_length=4)))
     network.call(Root(), "Registrar", "deregister", SUBSCRIBER)
     steps = network.step(8)
-    refused = [step.number for step in steps for event in step.events if isinstance(event, CandidateRefused)]
+    refused = [
+        step.number
+        for step in steps
+        for event in step.events
+        if isinstance(event, CandidateRefused)
+    ]
     assert refused == [8]
     assert network.parachain(SUBSCRIBER).header.number == 7
     assert all(record.chain != SUBSCRIBER for record in steps[-1].records)
 
 
 def test_publishes_are_packed_by_count_and_by_size_and_keep_their_order() -> None:
-    publishes = [Publish(PubsubKey(bytes([index]) * 32), bytes(2048 if index < 40 else 1), 0) for index in range(200)]
+    publishes = [
+        Publish(PubsubKey(bytes([index]) * 32), bytes(2048 if index < 40 else 1), 0)
+        for index in range(200)
+    ]
     messages = pack(publishes)
     assert [instruction for message in messages for instruction in decode(message)] == publishes
-    assert all(len(message) < 65_531 and len(decode(message)) <= PUBLISHES_PER_MESSAGE for message in messages)
+    assert all(
+        len(message) < 65_531 and len(decode(message)) <= PUBLISHES_PER_MESSAGE
+        for message in messages
+    )
     assert pack([]) == []

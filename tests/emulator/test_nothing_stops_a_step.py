@@ -1,4 +1,6 @@
-"""`Network.step` happens whole or not at all, and nothing that one parachain or governance did makes it fail."""
+"""`Network.step` happens whole or not at all, and nothing that one parachain or governance did
+makes it fail.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +26,10 @@ SUBSCRIBED = merge_subscriptions([(PUBLISHER, [KEY])])
 
 
 def network(
-    *others: ParachainConfig, channels: tuple[tuple[ParaId, ParaId], ...] = (), pace: Pace | None = None, **spec: Any
+    *others: ParachainConfig,
+    channels: tuple[tuple[ParaId, ParaId], ...] = (),
+    pace: Pace | None = None,
+    **spec: Any,
 ) -> Network:
     subscriber = ParachainConfig(RuntimeSpec(SUBSCRIBER, SUBSCRIBED, **spec), pace=pace or Pace())
     chains = (ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {})), subscriber, *others)
@@ -75,7 +80,12 @@ def refusals(net: Network, steps: int, para: int) -> list[str]:
     """Why honest blocks of a parachain were refused, by its own rules or by the relay chain."""
     done = net.step(steps)
     own = [str(record.refusal) for step in done for record in step.refused if record.chain == para]
-    return own + [repr(event.error) for step in done for event in step.events if isinstance(event, CandidateRefused)]
+    return own + [
+        repr(event.error)
+        for step in done
+        for event in step.events
+        if isinstance(event, CandidateRefused)
+    ]
 
 
 # One parachain cannot build
@@ -95,9 +105,13 @@ def test_a_parachain_whose_messages_do_not_fit_is_idle_and_the_others_go_on() ->
 
 
 @pytest.mark.parametrize("strategy", [(), ("omit-node",)])
-def test_no_collator_is_blamed_when_the_waiting_messages_fit_no_block(strategy: tuple[str, ...]) -> None:
+def test_no_collator_is_blamed_when_the_waiting_messages_fit_no_block(
+    strategy: tuple[str, ...],
+) -> None:
     net = overloaded(((strategy, 1_000_000), ((), 0)))
-    assert [record for step in net.step(4) for record in step.records if record.chain == TIGHT] == []
+    assert [
+        record for step in net.step(4) for record in step.records if record.chain == TIGHT
+    ] == []
 
 
 # A step that fails has not happened
@@ -108,7 +122,9 @@ class Fault(Exception):
 
 
 @pytest.mark.parametrize("fault", [Fault, KeyboardInterrupt])
-def test_a_step_that_fails_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]) -> None:
+def test_a_step_that_fails_leaves_all_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
+) -> None:
     net, calm = network(), network()
     for each in (net, calm):
         each.step(2)
@@ -127,7 +143,9 @@ def test_a_step_that_fails_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch,
     assert net.number == 2
     assert net.parachain(PUBLISHER).publishes
     again, straight = net.step(4), calm.step(4)
-    assert [step.block.header.hash() for step in again] == [step.block.header.hash() for step in straight]
+    assert [step.block.header.hash() for step in again] == [
+        step.block.header.hash() for step in straight
+    ]
     assert [len(step.deliveries(SUBSCRIBER)) for step in again] == [
         len(step.deliveries(SUBSCRIBER)) for step in straight
     ]
@@ -166,7 +184,10 @@ def test_senders_go_by_the_limits_that_hold_now_ps23(change: dict[str, int]) -> 
 
 
 def test_fewer_horizontal_messages_are_sent_when_governance_allows_fewer() -> None:
-    net = network(ParachainConfig(RuntimeSpec(TIGHT, {})), channels=((SUBSCRIBER, PUBLISHER), (SUBSCRIBER, TIGHT)))
+    net = network(
+        ParachainConfig(RuntimeSpec(TIGHT, {})),
+        channels=((SUBSCRIBER, PUBLISHER), (SUBSCRIBER, TIGHT)),
+    )
     configured(net, hrmp_max_message_num_per_candidate=1)
     net.send(SUBSCRIBER, PUBLISHER, b"one")
     net.send(SUBSCRIBER, TIGHT, b"two")
@@ -235,12 +256,16 @@ def test_a_channel_that_was_closed_and_opened_again_goes_on_ps52() -> None:
     net.step(4)
     net.call(Root(), "Hrmp", "hrmp_close_channel", HrmpChannelId(PUBLISHER, SUBSCRIBER))
     net.call(Root(), "Hrmp", "force_open_hrmp_channel", PUBLISHER, SUBSCRIBER, 8, 1000)
-    steps = net.step(1)  # what is sent in this block waits in the channel that is closed, and goes with it
+    steps = net.step(
+        1
+    )  # what is sent in this block waits in the channel that is closed, and goes with it
     net.send(PUBLISHER, SUBSCRIBER, b"after")
     steps += net.step(10)
     assert [str(record.refusal) for step in steps for record in step.refused] == []
     blocks = [record.candidate.inherent for step in steps for record in step.records]
-    taken = [m.data for block in blocks for _, messages in block.messages.horizontal for m in messages]
+    taken = [
+        m.data for block in blocks for _, messages in block.messages.horizontal for m in messages
+    ]
     assert taken == [b"after"]
 
 
@@ -251,7 +276,9 @@ def test_impossible_a_para_that_is_not_registered() -> None:
     left_and_came_back(network())
 
 
-def test_impossible_messages_that_fit_no_block_of_the_runtime_until_it_leaves_and_comes_back() -> None:
+def test_impossible_messages_that_fit_no_block_of_the_runtime_until_it_leaves_and_comes_back() -> (
+    None
+):
     net = network(max_pov_size=1_300_000, reserve_minimum=True)
     net.step(2)
     for _ in range(2):
@@ -284,9 +311,15 @@ def test_impossible_a_relay_parent_that_is_not_kept_any_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"max_upward_message_size": 20, "max_upward_queue_size": 20}, {"hrmp_max_message_num_per_candidate": 0}]
+    "change",
+    [
+        {"max_upward_message_size": 20, "max_upward_queue_size": 20},
+        {"hrmp_max_message_num_per_candidate": 0},
+    ],
 )
-def test_messages_that_governance_allows_no_room_for_wait_and_their_sender_goes_on(change: dict[str, int]) -> None:
+def test_messages_that_governance_allows_no_room_for_wait_and_their_sender_goes_on(
+    change: dict[str, int],
+) -> None:
     net = network(channels=((SUBSCRIBER, PUBLISHER),))
     configured(net, **change)
     net.send(SUBSCRIBER, PUBLISHER, b"waits")

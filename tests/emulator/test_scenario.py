@@ -7,7 +7,13 @@ from support.scenarios import scenario
 
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario, parse_document, parse_scenario
+from pubsub_emulator.emulator.scenario.file import (
+    BUNDLE,
+    load_bundled,
+    load_scenario,
+    parse_document,
+    parse_scenario,
+)
 from pubsub_emulator.emulator.scenario.model import (
     Scenario,
     Subscriber,
@@ -44,7 +50,9 @@ def test_ps30_items_are_sorted_merged_and_hold_missing_keys() -> None:
     subscriber = scenario.subscribers[0]
     items = scenario.items([*subscriber.subscribe, *subscriber.subscribe])
     assert list(items) == [1000, 2100]
-    expected = [published_key(ParaId(1000), index) for index in range(3)] + [missing_key(ParaId(1000), 0)]
+    expected = [published_key(ParaId(1000), index) for index in range(3)] + [
+        missing_key(ParaId(1000), 0)
+    ]
     assert items[ParaId(1000)] == tuple(sorted(expected))
 
 
@@ -63,77 +71,240 @@ def test_acts_are_done_before_the_traffic_of_their_block() -> None:
     for number in range(1, 6):
         step, other = simulation.step(), plain.step()
         assert (step.block.header == other.block.header) is (number < 3)
-        published = [each for each in step.events if isinstance(each, DataPublished) and each.key == price]
+        published = [
+            each for each in step.events if isinstance(each, DataPublished) and each.key == price
+        ]
         assert [each.value_size for each in published] == ([4] if number == 4 else [])
 
 
 @pytest.mark.parametrize(
     ("act", "block", "complaint"),
     [
-        ('{ kind = "publsh" }', 3, "28: acts.1.do.1.kind: 'publsh' is none of those known; did you mean publish?"),
-        ('{ kind = "turn", para = 7 }', 3, "28: acts.1.do.1.para: there is no parachain 7; there are 1000, 2100, 3000"),
-        (ACT.replace("price", "0x1"), 3, "28: acts.1.do.1.key: bytes are 0x and an even number of hexadecimal digits"),
-        (ACT.replace("6 }", '"x" }'), 3, "28: acts.1.do.1.ttl: should be a whole number from 0 on, not 'x'"),
+        (
+            '{ kind = "publsh" }',
+            3,
+            "28: acts.1.do.1.kind: 'publsh' is none of those known; did you mean publish?",
+        ),
+        (
+            '{ kind = "turn", para = 7 }',
+            3,
+            "28: acts.1.do.1.para: there is no parachain 7; there are 1000, 2100, 3000",
+        ),
+        (
+            ACT.replace("price", "0x1"),
+            3,
+            "28: acts.1.do.1.key: bytes are 0x and an even number of hexadecimal digits",
+        ),
+        (
+            ACT.replace("6 }", '"x" }'),
+            3,
+            "28: acts.1.do.1.ttl: should be a whole number from 0 on, not 'x'",
+        ),
         (ACT, 21, "27: acts.1.at_block: relay block 21 never comes: the scenario ends with 20"),
-        ("", 3, "28: acts.1.do: should be a list of at least one, each a table of one of the kinds, not []"),
+        (
+            "",
+            3,
+            (
+                "28: acts.1.do: should be a list of at least one, each a table of one of the kinds,"
+                " not []"
+            ),
+        ),
     ],
 )
-def test_an_act_that_cannot_be_is_refused_with_its_place(act: str, block: int, complaint: str) -> None:
+def test_an_act_that_cannot_be_is_refused_with_its_place(
+    act: str, block: int, complaint: str
+) -> None:
     assert f"file.toml:{complaint}" in _refusal(with_act(act, block))
 
 
 def test_an_act_that_the_network_refuses_is_named() -> None:
     act = '{ kind = "cheat", para = 3000, strategies = ["omit-nod"] }'
     simulation = Simulation(parse_scenario(with_act(act), "file.toml"))
-    with pytest.raises(SettingsError, match=r"small: acts\.1\.do\.1: no strategy is called 'omit-nod'"):
+    with pytest.raises(
+        SettingsError, match=r"small: acts\.1\.do\.1: no strategy is called 'omit-nod'"
+    ):
         simulation.run()
     assert simulation.network.number == 2
 
 
 PUBLISHER_FIELDS = (
-    "paras, keys, value_size, update_rate, delete_rate, ttl, first_block, last_block, fill_per_block, offboard_at"
+    "paras, keys, value_size, update_rate, delete_rate, ttl, first_block, last_block,"
+    " fill_per_block, offboard_at"
 )
 
 
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("keys = 3", "keys = 0", "7: publishers.1.keys: should be a whole number from 1 to 4,294,967,295, not 0"),
-        ("keys = 3", 'keys = "3"', "7: publishers.1.keys: should be a whole number from 1 to 4,294,967,295, not '3'"),
-        ("update_rate = 0.25", "update_rate = 1.5", "9: publishers.1.update_rate: a share is a number from 0 to 1, no"),
-        ("keys = 3", "keys = 3\nttl = -1", "8: publishers.1.ttl: should be a whole number from 0 to 4,294,967,295 or"),
-        ("keys = 3", "keys = 3\nttl = [1, -1]", "8: publishers.1.ttl.2: should be a whole number from 0 to"),
+        (
+            "keys = 3",
+            "keys = 0",
+            "7: publishers.1.keys: should be a whole number from 1 to 4,294,967,295, not 0",
+        ),
+        (
+            "keys = 3",
+            'keys = "3"',
+            "7: publishers.1.keys: should be a whole number from 1 to 4,294,967,295, not '3'",
+        ),
+        (
+            "update_rate = 0.25",
+            "update_rate = 1.5",
+            "9: publishers.1.update_rate: a share is a number from 0 to 1, no",
+        ),
+        (
+            "keys = 3",
+            "keys = 3\nttl = -1",
+            "8: publishers.1.ttl: should be a whole number from 0 to 4,294,967,295 or",
+        ),
+        (
+            "keys = 3",
+            "keys = 3\nttl = [1, -1]",
+            "8: publishers.1.ttl.2: should be a whole number from 0 to",
+        ),
         ("max = 40", "max = 4", "8: publishers.1.value_size: min 10 exceeds max 4"),
-        ("{ min = 10, max = 40 }", "{ min = 10 }", "8: publishers.1.value_size.max: missing: a whole number from 0"),
-        ("{ min = 10, max = 40 }", "'x'", "8: publishers.1.value_size: should be a table { min, max } or a whole"),
-        ("{ min = 10, max = 40 }", "2049", "8: publishers.1.value_size: values of 2,049 bytes, and the relay chain ta"),
-        ("relay_blocks = 20", "", ": relay_blocks: missing: a whole number from 1 to 4,294,967,295"),
-        ("[[publishers]]", "[publishers]", "5: publishers: should be a list of tables, written [[publishers]] and not"),
-        ('"all"', '"al"', "13: subscribers.1.subscribe.1.publishers: should be a list of at least one, each a whole n"),
-        ('"all"', "[7]", "13: subscribers.1.subscribe.1.publishers: 7 is no publisher of this scenario; there are 100"),
-        ('"all", m', '"all", keys = 4, m', "13: subscribers.1.subscribe.1.keys: reaches to key 4 (counted from 1), an"),
-        ('"all", m', "[1000], keys = 4, m", "13: subscribers.1.subscribe.1.keys: reaches to key 4 (counted from 1), a"),
-        ('"all", m', '"all", first_key = 3, m', "13: subscribers.1.subscribe.1.first_key: reaches to key 4 (counted "),
-        ("rate = 0.5", 'rate = "often"', "19: subscribers.1.collators.2.rate: a share is a number from 0 to 1"),
-        ("omit-node", "omit-nod", "18: subscribers.1.collators.2.strategies: no strategy is called 'omit-nod'; did yo"),
-        ("last_block = 9", "last_block = 4", "21: subscribers.1.load.1: first_block 5 exceeds last_block 4"),
-        ("first_block = 5\nlast_block = 9", "first_block = 25\nlast_block = 29", "22: subscribers.1.load.1.first_bloc"),
-        ("paras = [1000, 2100]", "paras = [1000, 1000]", "6: publishers.1.paras: para 1000 is listed more than once"),
+        (
+            "{ min = 10, max = 40 }",
+            "{ min = 10 }",
+            "8: publishers.1.value_size.max: missing: a whole number from 0",
+        ),
+        (
+            "{ min = 10, max = 40 }",
+            "'x'",
+            "8: publishers.1.value_size: should be a table { min, max } or a whole",
+        ),
+        (
+            "{ min = 10, max = 40 }",
+            "2049",
+            "8: publishers.1.value_size: values of 2,049 bytes, and the relay chain ta",
+        ),
+        (
+            "relay_blocks = 20",
+            "",
+            ": relay_blocks: missing: a whole number from 1 to 4,294,967,295",
+        ),
+        (
+            "[[publishers]]",
+            "[publishers]",
+            "5: publishers: should be a list of tables, written [[publishers]] and not",
+        ),
+        (
+            '"all"',
+            '"al"',
+            (
+                "13: subscribers.1.subscribe.1.publishers: should be a list of at least one, each a"
+                " whole n"
+            ),
+        ),
+        (
+            '"all"',
+            "[7]",
+            (
+                "13: subscribers.1.subscribe.1.publishers: 7 is no publisher of this scenario;"
+                " there are 100"
+            ),
+        ),
+        (
+            '"all", m',
+            '"all", keys = 4, m',
+            "13: subscribers.1.subscribe.1.keys: reaches to key 4 (counted from 1), an",
+        ),
+        (
+            '"all", m',
+            "[1000], keys = 4, m",
+            "13: subscribers.1.subscribe.1.keys: reaches to key 4 (counted from 1), a",
+        ),
+        (
+            '"all", m',
+            '"all", first_key = 3, m',
+            "13: subscribers.1.subscribe.1.first_key: reaches to key 4 (counted ",
+        ),
+        (
+            "rate = 0.5",
+            'rate = "often"',
+            "19: subscribers.1.collators.2.rate: a share is a number from 0 to 1",
+        ),
+        (
+            "omit-node",
+            "omit-nod",
+            "18: subscribers.1.collators.2.strategies: no strategy is called 'omit-nod'; did yo",
+        ),
+        (
+            "last_block = 9",
+            "last_block = 4",
+            "21: subscribers.1.load.1: first_block 5 exceeds last_block 4",
+        ),
+        (
+            "first_block = 5\nlast_block = 9",
+            "first_block = 25\nlast_block = 29",
+            "22: subscribers.1.load.1.first_bloc",
+        ),
+        (
+            "paras = [1000, 2100]",
+            "paras = [1000, 1000]",
+            "6: publishers.1.paras: para 1000 is listed more than once",
+        ),
         ("keys = 3", "keys = ", "7: not TOML: Invalid value (at line 7"),
-        ('name = "small"', 'name = "a/b"', "1: name: a scenario's name is made of letters, digits, '-', '_' and '.',"),
-        ("para = 3000", "para = 3000\nmax_pov_size = 10", "13: subscribers.1.max_pov_size: max_pov_size 10 leaves 2 b"),
-        ("para = 3000", "para = 3000\nmeter_cache_reads = 1", "13: subscribers.1.meter_cache_reads: should be true or"),
-        ("para = 3000", "para = 3000\nrelay_parent_lag = 256", "13: subscribers.1.relay_parent_lag: the relay chain k"),
-        ("para = 3000", "para = 3000\nevery = 21", "13: subscribers.1.every: relay block 21 never comes: the scenario"),
-        ("keys = 3", "keys = 3\nfirst_block = 21", "8: publishers.1.first_block: relay block 21 never comes: the scen"),
-        ("keys = 3", "keys = 3\noffboard_at = 21", "8: publishers.1.offboard_at: relay block 21 never comes: the scen"),
-        ("keys = 3", "keys = 3\nfirst_block = 4\nlast_block = 3", "9: publishers.1.last_block: comes before first_blo"),
-        ("downward_messages = 4", "downward_size = 300_000", "24: subscribers.1.load.1.downward_size: messages of 300"),
-        ("[[publishers]]", "[relay]\nmax_publishers = 0\n[[publishers]]", "6: relay.max_publishers: should be a whole"),
-        ("[[publishers]]", "[relay]\nmax_total_storage_size = 99\n[[publishers]]", "6: relay.max_total_storage_size:"),
+        (
+            'name = "small"',
+            'name = "a/b"',
+            "1: name: a scenario's name is made of letters, digits, '-', '_' and '.',",
+        ),
+        (
+            "para = 3000",
+            "para = 3000\nmax_pov_size = 10",
+            "13: subscribers.1.max_pov_size: max_pov_size 10 leaves 2 b",
+        ),
+        (
+            "para = 3000",
+            "para = 3000\nmeter_cache_reads = 1",
+            "13: subscribers.1.meter_cache_reads: should be true or",
+        ),
+        (
+            "para = 3000",
+            "para = 3000\nrelay_parent_lag = 256",
+            "13: subscribers.1.relay_parent_lag: the relay chain k",
+        ),
+        (
+            "para = 3000",
+            "para = 3000\nevery = 21",
+            "13: subscribers.1.every: relay block 21 never comes: the scenario",
+        ),
+        (
+            "keys = 3",
+            "keys = 3\nfirst_block = 21",
+            "8: publishers.1.first_block: relay block 21 never comes: the scen",
+        ),
+        (
+            "keys = 3",
+            "keys = 3\noffboard_at = 21",
+            "8: publishers.1.offboard_at: relay block 21 never comes: the scen",
+        ),
+        (
+            "keys = 3",
+            "keys = 3\nfirst_block = 4\nlast_block = 3",
+            "9: publishers.1.last_block: comes before first_blo",
+        ),
+        (
+            "downward_messages = 4",
+            "downward_size = 300_000",
+            "24: subscribers.1.load.1.downward_size: messages of 300",
+        ),
+        (
+            "[[publishers]]",
+            "[relay]\nmax_publishers = 0\n[[publishers]]",
+            "6: relay.max_publishers: should be a whole",
+        ),
+        (
+            "[[publishers]]",
+            "[relay]\nmax_total_storage_size = 99\n[[publishers]]",
+            "6: relay.max_total_storage_size:",
+        ),
         (
             "[[subscribers.load]]",
-            "[[subscribers.orders]]\nat_block = 21\ncall = 'redeliver'\npublisher = 1000\n\n[[subscribers.load]]",
+            (
+                "[[subscribers.orders]]\nat_block = 21\ncall = 'redeliver'\npublisher ="
+                " 1000\n\n[[subscribers.load]]"
+            ),
             "22: subscribers.1.orders.1.at_block: relay block 21 never comes: the scenario ends wi",
         ),
     ],
@@ -145,10 +316,15 @@ def test_every_error_names_file_line_and_field(old: str, new: str, complaint: st
 
 
 def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_file() -> None:
-    text = GOOD.replace("keys = 3", "kees = 3").replace("update_rate = 0.25", "update_rate = 2\ncolour = 'red'")
+    text = GOOD.replace("keys = 3", "kees = 3").replace(
+        "update_rate = 0.25", "update_rate = 2\ncolour = 'red'"
+    )
     assert _refusal(text).splitlines() == [
         "file.toml:5: publishers.1.keys: missing: a whole number from 1 to 4,294,967,295",
-        f"file.toml:7: publishers.1.kees: no such field; did you mean keys? There are {PUBLISHER_FIELDS}",
+        (
+            "file.toml:7: publishers.1.kees: no such field; did you mean keys? There are"
+            f" {PUBLISHER_FIELDS}"
+        ),
         "file.toml:9: publishers.1.update_rate: a share is a number from 0 to 1, not 2",
         f"file.toml:10: publishers.1.colour: no such field; there are {PUBLISHER_FIELDS}",
     ]
@@ -184,9 +360,14 @@ def test_subscribers_that_are_given_a_name_have_one_of_their_own() -> None:
 def test_a_scenario_made_in_python_is_checked_when_it_is_simulated() -> None:
     wanted = SubscriptionSettings(publishers=(ParaId(7),))
     scenario = Scenario(
-        name="x", seed="x", relay_blocks=1, subscribers=(Subscriber(para=ParaId(3000), subscribe=(wanted,)),)
+        name="x",
+        seed="x",
+        relay_blocks=1,
+        subscribers=(Subscriber(para=ParaId(3000), subscribe=(wanted,)),),
     )
-    with pytest.raises(SettingsError, match=r"x: subscribers.1.subscribe.1.publishers: 7 is no publisher"):
+    with pytest.raises(
+        SettingsError, match=r"x: subscribers.1.subscribe.1.publishers: 7 is no publisher"
+    ):
         Simulation(scenario)
 
 

@@ -1,4 +1,6 @@
-"""Small networks: made in one call, one line each in a terminal, and what a node needs of them beside steps."""
+"""Small networks: made in one call, one line each in a terminal, and what a node needs of them
+beside steps.
+"""
 
 from dataclasses import replace
 
@@ -14,7 +16,11 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.origin import Root
-from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeysDeleted, KeysForcedDeleted
+from pubsub_emulator.runtime.pallet_pubsub.events import (
+    DataPublished,
+    KeysDeleted,
+    KeysForcedDeleted,
+)
 from pubsub_emulator.runtime.relay.babe import current_slot
 
 KEY = key_from_data(b"key")
@@ -79,7 +85,11 @@ def test_limits_and_policies_reach_every_chain() -> None:
     spec = network.parachain(2000).spec()
     assert (spec.cache.value, spec.max_pov_size, spec.reserve_minimum) == ("nodes", 3_000_000, True)
     pubsub = network.config.relay.pubsub
-    assert (pubsub.ttl_policy.value, pubsub.max_value_length, pubsub.max_stored_keys) == ("expiry_index", 64, 3)
+    assert (pubsub.ttl_policy.value, pubsub.max_value_length, pubsub.max_stored_keys) == (
+        "expiry_index",
+        64,
+        3,
+    )
     network.publish(1000, KEY, b"7.42", ttl=2)
     assert [each.value for each in network.step(3)[-1].deliveries(2000)] == [b"7.42"]
 
@@ -99,7 +109,9 @@ def test_collators_cheat_as_they_are_told() -> None:
         ({"collators": {1000: [()]}}, "collators: 1000 is no subscriber"),
     ],
 )
-def test_what_no_network_can_have_is_refused_by_its_name(arguments: dict[str, object], complaint: str) -> None:
+def test_what_no_network_can_have_is_refused_by_its_name(
+    arguments: dict[str, object], complaint: str
+) -> None:
     with pytest.raises(BadRequest, match=complaint):
         Network.of([1000], {2000: {1000: [KEY]}}, **arguments)  # type: ignore[arg-type]  # nonsense is the point
 
@@ -127,7 +139,8 @@ def test_ps53_what_was_judged_on_top_of_a_block_that_is_not_included_is_forgotte
     assert now.records == [refused, other]
 
 
-# What no message and no extrinsic can carry is refused when it is asked for, and the network goes on (PS-4).
+# What no message and no extrinsic can carry is refused when it is asked for, and the network goes
+# on (PS-4).
 
 SYSTEM = ParaId(1000)
 
@@ -141,9 +154,9 @@ def _stepped() -> Network:
 def _goes_on(network: Network) -> None:
     network.publish(SYSTEM, KEY, b"value")
     steps = network.step(3)
-    assert [event for step in steps for event in step.events if isinstance(event, DataPublished)] == [
-        DataPublished(SYSTEM, KEY, 5)
-    ]
+    assert [
+        event for step in steps for event in step.events if isinstance(event, DataPublished)
+    ] == [DataPublished(SYSTEM, KEY, 5)]
 
 
 @pytest.mark.parametrize(
@@ -158,9 +171,20 @@ def _goes_on(network: Network) -> None:
         (KEY, b"", 1.5, BadRequest),
         (KEY, bytes(70_000), 0, Unsendable),
     ],
-    ids=["short key", "long key", "text key", "text value", "ttl", "negative ttl", "half a ttl", "value"],
+    ids=[
+        "short key",
+        "long key",
+        "text key",
+        "text value",
+        "ttl",
+        "negative ttl",
+        "half a ttl",
+        "value",
+    ],
 )
-def test_ps4_what_fits_no_message_is_refused(key: bytes, value: bytes, ttl: int, why: type[PubsubError]) -> None:
+def test_ps4_what_fits_no_message_is_refused(
+    key: bytes, value: bytes, ttl: int, why: type[PubsubError]
+) -> None:
     network = _stepped()
     with pytest.raises(why):
         network.publish(SYSTEM, PubsubKey(key), value, ttl)
@@ -174,11 +198,26 @@ def test_a_call_that_no_extrinsic_can_carry_is_refused_at_once() -> None:
     for pallet, name, args, why in (
         ("Nowhere", "force_delete_keys", (SYSTEM, [KEY]), "force_delete_keys"),
         ("Broadcaster", "nothing", (), "nothing"),
-        ("Broadcaster", "force_delete_keys", (SYSTEM,), r"takes 2 \(ParaId, Vec<\[u8; 32\]>\), not 1"),
+        (
+            "Broadcaster",
+            "force_delete_keys",
+            (SYSTEM,),
+            r"takes 2 \(ParaId, Vec<\[u8; 32\]>\), not 1",
+        ),
         ("ParaInclusion", "enter", ([b"no candidate"],), "enter does not take these arguments"),
-        ("Configuration", "set_config", ("no configuration", 1), "set_config does not take these arguments"),
+        (
+            "Configuration",
+            "set_config",
+            ("no configuration", 1),
+            "set_config does not take these arguments",
+        ),
         ("Hrmp", "hrmp_close_channel", (3,), "hrmp_close_channel does not take these arguments"),
-        ("Balances", "force_set_balance", (None, 1), "force_set_balance does not take these arguments"),
+        (
+            "Balances",
+            "force_set_balance",
+            (None, 1),
+            "force_set_balance does not take these arguments",
+        ),
     ):
         with pytest.raises(UnknownCall, match=why):
             network.call(Root(), pallet, name, *args)
@@ -217,7 +256,9 @@ def test_a_network_steps_by_whole_blocks_and_none_backwards(blocks: int) -> None
     assert network.number == 2
 
 
-def test_deliveries_and_messages_of_a_parachain_that_is_not_there_are_refused_with_those_that_are() -> None:
+def test_deliveries_and_messages_of_a_parachain_that_is_not_there_are_refused_with_those_that_are() -> (
+    None
+):
     network = _stepped()
     [step] = network.step()
     assert step.deliveries(SYSTEM) == ()

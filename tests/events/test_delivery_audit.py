@@ -1,4 +1,6 @@
-"""Deliveries written down, joined with the log: each cheat is found, and nothing honest is accused (EV-40, EV-41)."""
+"""Deliveries written down, joined with the log: each cheat is found, and nothing honest is accused
+(EV-40, EV-41).
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,28 +28,54 @@ HONEST: tuple[tuple[Filter, ...], ...] = (
     (ANY,),
     (Kind("A.*"), Chain(2000)),
     (Not(Field("n", ">=", 10**20)),),
-    (All(Field("n", "!=", 3), Field("who", "prefix", "0x0")), Field("xs.0", "in", [1, "a", None, True])),
+    (
+        All(Field("n", "!=", 3), Field("who", "prefix", "0x0")),
+        Field("xs.0", "in", [1, "a", None, True]),
+    ),
     (OneOf(Field("n", "<", -5), Field("who", ">", "0x05")),),
     (Kind("Never.Seen"),),
 )
 COMPARED: tuple[Filter, ...] = (
-    *(Field("n", op, value) for op in ("=", "!=", "<", "<=", ">", ">=") for value in (0, -1, 10**20, "x")),
+    *(
+        Field("n", op, value)
+        for op in ("=", "!=", "<", "<=", ">", ">=")
+        for value in (0, -1, 10**20, "x")
+    ),
     *(Not(Field("xs.1", "=", "a")), Field("xs.5", "!=", 1), Field("xs", "!=", 1), OneOf(), All()),
 )
 
 
 def grow(store: SqlStore, first: int, last: int, *, branch: int = 0, parent: int = 0) -> None:
     for number in range(first, last + 1):
-        fields = {"n": (-1) ** number * 10 ** (number % 25), "who": bytes((number % 9,)), "xs": [number % 3, "a"]}
-        para = ChainBlock(2000, number, block_hash(number, -1), 0, [("B.Two", {"n": number, "xs": [None, True]})])
+        fields = {
+            "n": (-1) ** number * 10 ** (number % 25),
+            "who": bytes((number % 9,)),
+            "xs": [number % 3, "a"],
+        }
+        para = ChainBlock(
+            2000, number, block_hash(number, -1), 0, [("B.Two", {"n": number, "xs": [None, True]})]
+        )
         before = block_hash(number - 1, parent if number == first else branch)
-        store.append([make_block(number, [("A.One", fields), ("A.Two", {})], [para], branch=branch, parent=before)])
+        store.append(
+            [
+                make_block(
+                    number, [("A.One", fields), ("A.Two", {})], [para], branch=branch, parent=before
+                )
+            ]
+        )
 
 
 def deliver(  # noqa: PLR0917  # a stream has this many parts
-    store: SqlStore, recorder: DeliveryRecorder, subscription: Subscription, name: str, after: Cursor, rows: int
+    store: SqlStore,
+    recorder: DeliveryRecorder,
+    subscription: Subscription,
+    name: str,
+    after: Cursor,
+    rows: int,
 ) -> Cursor:
-    """One stream of an honest service, by the hub, which ends after so many rows; returns its last cursor."""
+    """One stream of an honest service, by the hub, which ends after so many rows; returns its last
+    cursor.
+    """
     hub = Hub(store.head())
     number = hub.open(subscription.filters, after.seq, batches=subscription.batches)
     recorder.opened(subscription, name, after)
@@ -70,7 +98,9 @@ def subscription(name: str, filters: Sequence[Filter], *, batches: bool = False)
 
 
 @contextmanager
-def recorded(folder: Path, network: str, blocks: int) -> Iterator[tuple[SqlStore, DeliveryRecorder]]:
+def recorded(
+    folder: Path, network: str, blocks: int
+) -> Iterator[tuple[SqlStore, DeliveryRecorder]]:
     """The log of a network with so many blocks, and what writes its deliveries down beside it."""
     store, ticks = open_store(str(folder / f"{network}.db"), network), count(DAY, 1_000)
     grow(store, 1, blocks)
@@ -126,7 +156,11 @@ def audited(spark: SparkContext, tmp_path_factory: pytest.TempPathFactory) -> Au
 
 
 def found_in(audited: Audited, network: str) -> list[tuple[str, str, str]]:
-    return [(row["subscription"], row["finding"], row["day"]) for row in audited.findings if row["network"] == network]
+    return [
+        (row["subscription"], row["finding"], row["day"])
+        for row in audited.findings
+        if row["network"] == network
+    ]
 
 
 def test_ev_40_nothing_honest_is_accused_whatever_its_filters_and_rewinds(audited: Audited) -> None:

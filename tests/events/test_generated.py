@@ -10,10 +10,16 @@ def test_the_protobuf_modules_are_those_of_their_sources(tmp_path: Path) -> None
     assert made
     for path in made:
         committed = ROOT / path.relative_to(tmp_path)
-        assert _without_version(path) == _without_version(committed), f"{committed.name}: run protocol.generate again"
+        assert _without_version(path) == _without_version(committed), (
+            f"{committed.name}: run protocol.generate again"
+        )
 
 
 def _without_version(path: Path) -> list[str]:
-    """The compiler writes its version down, which may be newer here than where the module was made."""
+    """The compiler writes its version down, which may be newer here than where the module was
+    made.
+    """
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if "Version" not in line and not line.strip().rstrip(",").isdecimal()]
+    return [
+        line for line in lines if "Version" not in line and not line.strip().rstrip(",").isdecimal()
+    ]

@@ -1,4 +1,5 @@
-"""Real processes killed, blocks taken back, both databases: the client has every row, in order, once (EV-2, EV-21).
+"""Real processes killed, blocks taken back, both databases: the client has every row, in order,
+once (EV-2, EV-21).
 
 `PROCESS_STORIES=50` is the campaign: so many stories on each database.
 """
@@ -73,7 +74,9 @@ def play(seed: int, place: str, folder: Path, kill_database: Callable[[], None] 
         cast.start("writer")
         for _ in range(KILLS):
             time.sleep(draw.uniform(0.05, 0.8))
-            who = draw.choice(("writer", "server", "client", *(("database",) if kill_database else ())))
+            who = draw.choice(
+                ("writer", "server", "client", *(("database",) if kill_database else ()))
+            )
             if who == "database" and kill_database is not None:
                 kill_database()
                 continue
@@ -93,7 +96,10 @@ def _compare(cast: Story) -> None:
         try:
             store = open_store(cast.place, "story")
             assert store.head().anchor == BLOCKS
-            due = [[str(row.seq), f"0x{row.id.hex()}"] for row in store.read(0, 10**6, Kind("A.*")).rows]
+            due = [
+                [str(row.seq), f"0x{row.id.hex()}"]
+                for row in store.read(0, 10**6, Kind("A.*")).rows
+            ]
             store.close()
         except StoreUnavailable:
             time.sleep(0.2)

@@ -21,12 +21,20 @@ SCENARIOS = sorted(EXAMPLES.glob("*.toml"))
 
 def test_the_index_names_every_file_and_folder_once() -> None:
     linked = re.findall(r"\]\(([^)#.][^)]*)\)", INDEX)
-    there = [f"{path.name}/" if path.is_dir() else path.name for path in EXAMPLES.iterdir() if path.name[0] not in "._"]
+    there = [
+        f"{path.name}/" if path.is_dir() else path.name
+        for path in EXAMPLES.iterdir()
+        if path.name[0] not in "._"
+    ]
     assert sorted(linked) == sorted(name for name in there if name != "README.md")
 
 
 def test_the_readme_shows_the_example_of_ten_lines_as_it_is() -> None:
-    shown = re.search(r"```python\n(.*?)```", (EXAMPLES.parent / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    shown = re.search(
+        r"```python\n(.*?)```",
+        (EXAMPLES.parent / "README.md").read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
     assert shown is not None
     source = (EXAMPLES / "publish_subscribe.py").read_text(encoding="utf-8")
     assert shown.group(1) == source.split('"""\n\n', 1)[1]
@@ -49,7 +57,9 @@ def test_the_workflow_s_command_is_one_that_there_is(tmp_path: Path) -> None:
     [check] = re.findall(r"pubsub (proof-snapshot .* --diff)", workflow)
     [write] = re.findall(r"#   pubsub (proof-snapshot .*)", workflow)
     scenario, kept = str(tmp_path / "prices.toml"), str(tmp_path / "prices.proof-snapshot")
-    Path(scenario).write_text('name = "prices"\nseed = "prices"\nrelay_blocks = 2\n', encoding="utf-8")
+    Path(scenario).write_text(
+        'name = "prices"\nseed = "prices"\nrelay_blocks = 2\n', encoding="utf-8"
+    )
     for command in (write, check):
         for name in ("scenarios/prices.toml", '"${kept%.proof-snapshot}.toml"'):
             command = command.replace(name, scenario)  # noqa: PLW2901  # the command, filled in
@@ -60,12 +70,25 @@ def test_the_workflow_s_command_is_one_that_there_is(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", sorted(EXAMPLES.glob("rules/*.py")), ids=lambda path: path.stem)
-def test_a_rule_runs_under_audit_and_fuzz_without_a_wrong_verdict(tmp_path: Path, rules: Path) -> None:
+def test_a_rule_runs_under_audit_and_fuzz_without_a_wrong_verdict(
+    tmp_path: Path, rules: Path
+) -> None:
     (tmp_path / "small.toml").write_text(SCENARIO, encoding="utf-8")
     run = program("run", "small.toml", "--rules", rules, "--out", "out", "--json", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["verdicts"] == {}
-    asked = ("audit", "out/history", "--out", "audit", "--rules", rules, "--engine", "python", "--fail-on", "error")
+    asked = (
+        "audit",
+        "out/history",
+        "--out",
+        "audit",
+        "--rules",
+        rules,
+        "--engine",
+        "python",
+        "--fail-on",
+        "error",
+    )
     audited = program(*asked, "--json", folder=tmp_path)
     assert audited.returncode == 0, audited.stdout + audited.stderr
     assert json.loads(audited.stdout)["quarantined"] == 0
@@ -75,12 +98,17 @@ def test_a_rule_runs_under_audit_and_fuzz_without_a_wrong_verdict(tmp_path: Path
 
 def _shared(script: Path) -> pytest.ParameterSet:
     """A script; one that starts Spark uses that of all tests."""
-    return pytest.param(script, id=script.stem, marks=[pytest.mark.spark] if "pyspark" in script.read_text() else [])
+    return pytest.param(
+        script, id=script.stem, marks=[pytest.mark.spark] if "pyspark" in script.read_text() else []
+    )
 
 
 @pytest.mark.parametrize("script", [_shared(script) for script in SCRIPTS])
 def test_an_example_prints_what_the_index_says(
-    script: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     shown = re.search(rf"\]\({script.name}\)[^`]*```\n(.*?)```", INDEX, re.DOTALL)
     assert shown is not None

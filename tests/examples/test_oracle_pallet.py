@@ -1,4 +1,6 @@
-"""The example of a pallet that is tested with the plugin: its own tests pass, and break with the pallet."""
+"""The example of a pallet that is tested with the plugin: its own tests pass, and break with the
+pallet.
+"""
 
 import os
 import shutil
@@ -12,10 +14,27 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "oracle_pallet"
 
 
 def run(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
-    """The example's tests as its reader runs them, without the report on the outer run's options."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "HYPOTHESIS_"))}
-    command = (sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", *args)
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    """The example's tests as its reader runs them, without the report on the outer run's
+    options.
+    """
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "HYPOTHESIS_"))
+    }
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--strict-markers",
+        "-p",
+        "no:cacheprovider",
+        *args,
+    )
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture

@@ -48,7 +48,10 @@ def test_every_fixture_comes_out_as_it_says(verifier: ModuleType, fixtures: list
 
 
 def test_a_wrong_expectation_is_found(
-    verifier: ModuleType, fixtures: list[Fixture], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    verifier: ModuleType,
+    fixtures: list[Fixture],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     case = fixtures[0].model_dump(mode="json")
     case["expected"]["used"] += 1
@@ -77,12 +80,20 @@ def test_bad_input_is_one_line_that_names_the_place(
         return told(json.dumps({**fixtures[0].model_dump(mode="json"), **fields}))
 
     candidate = fixtures[0].model_dump(mode="json")["candidate"]
-    assert told("{") == f"{file}: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)\n"
+    assert (
+        told("{")
+        == f"{file}: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)\n"
+    )
     assert told("[]") == f"{file}: candidate: missing\n"
     assert changed(candidate=7) == f"{file}: candidate: not a JSON string\n"
-    assert changed(candidate="0x0g") == f"{file}: candidate: not 0x and pairs of hexadecimal digits\n"
+    assert (
+        changed(candidate="0x0g") == f"{file}: candidate: not 0x and pairs of hexadecimal digits\n"
+    )
     assert changed(candidate=candidate[:-2]).startswith(f"{file}: the candidate, byte ")
-    assert changed(candidate="0x01") == f"{file}: the candidate, byte 0: 32 bytes are needed, 1 are left\n"
+    assert (
+        changed(candidate="0x01")
+        == f"{file}: the candidate, byte 0: 32 bytes are needed, 1 are left\n"
+    )
     assert changed(parent_header="0x" + 32 * "00" + "01") == (
         f"{file}: parent_header, byte 33: 1 bytes are needed, 0 are left\n"
     )

@@ -21,15 +21,21 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
-def test_explore_writes_the_page_in_the_place_of_an_older_one(scenario: Path, tmp_path: Path) -> None:
+def test_explore_writes_the_page_in_the_place_of_an_older_one(
+    scenario: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "pages" / "small.html"
-    done = CliRunner().invoke(pubsub, ["explore", str(scenario), "--out", str(out)], catch_exceptions=False)
+    done = CliRunner().invoke(
+        pubsub, ["explore", str(scenario), "--out", str(out)], catch_exceptions=False
+    )
     assert done.exit_code == 0
     assert str(out) in done.output
     first = out.read_text()
     assert open_page(first).index["title"] == "tiny"
     out.write_text("older")
-    CliRunner().invoke(pubsub, ["explore", str(scenario), "--out", str(out)], catch_exceptions=False)
+    CliRunner().invoke(
+        pubsub, ["explore", str(scenario), "--out", str(out)], catch_exceptions=False
+    )
     assert out.read_text() == first
 
 
@@ -38,7 +44,9 @@ def test_run_writes_the_same_page_beside_the_history(scenario: Path, tmp_path: P
     arguments = ["run", str(scenario), "--out", str(out), "--explorer", "--json"]
     done = CliRunner().invoke(pubsub, arguments, catch_exceptions=False)
     assert json.loads(done.stdout)["explorer"] == str(out / "explorer.html")
-    CliRunner().invoke(pubsub, ["explore", str(scenario), "--out", str(page)], catch_exceptions=False)
+    CliRunner().invoke(
+        pubsub, ["explore", str(scenario), "--out", str(page)], catch_exceptions=False
+    )
     assert (out / "explorer.html").read_text() == page.read_text()
     assert not (tmp_path / "out" / "history" / "explorer.html").exists()
 

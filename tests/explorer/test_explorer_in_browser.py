@@ -1,4 +1,6 @@
-"""The page of a run as a person uses it: opened from a file, offline, in a phone's window and a desktop's."""
+"""The page of a run as a person uses it: opened from a file, offline, in a phone's window and a
+desktop's.
+"""
 
 import re
 from collections.abc import Callable
@@ -53,7 +55,9 @@ def here(page: Page) -> int:
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_no_block_makes_the_page_too_wide(page: Page, file: Path, explored: Explored, size: ViewportSize) -> None:
+def test_no_block_makes_the_page_too_wide(
+    page: Page, file: Path, explored: Explored, size: ViewportSize
+) -> None:
     opened(page, file, size=size)
     assert not overflows(page)
     blocks = explored.told.blocks
@@ -73,7 +77,9 @@ def test_no_block_makes_the_page_too_wide(page: Page, file: Path, explored: Expl
         assert not overflows(page), name
 
 
-def test_the_page_opens_with_its_figures_and_a_block(page: Page, file: Path, explored: Explored) -> None:
+def test_the_page_opens_with_its_figures_and_a_block(
+    page: Page, file: Path, explored: Explored
+) -> None:
     opened(page, file)
     refused = sum(block.refusal is not None for block in explored.told.blocks)
     expect(page.locator("h1")).to_have_text("explored")
@@ -85,9 +91,13 @@ def test_the_page_opens_with_its_figures_and_a_block(page: Page, file: Path, exp
     assert page.locator(".strip g.refused").count() == refused
 
 
-def test_a_click_on_a_square_shows_ledger_and_proof_of_its_block(page: Page, file: Path, explored: Explored) -> None:
+def test_a_click_on_a_square_shows_ledger_and_proof_of_its_block(
+    page: Page, file: Path, explored: Explored
+) -> None:
     opened(page, file)
-    at = explored.first(lambda block: block.outcome is not None and len(block.outcome.deliveries) > 3)
+    at = explored.first(
+        lambda block: block.outcome is not None and len(block.outcome.deliveries) > 3
+    )
     page.locator(f"#timeline [data-c='{at}']").click()
     at_block(page, f"c{at}")
     block = explored.told.blocks[at]
@@ -101,36 +111,58 @@ def test_a_click_on_a_square_shows_ledger_and_proof_of_its_block(page: Page, fil
     rows = page.locator("section", has_text="Where its bytes went").locator("tbody tr")
     assert rows.count() == len(ledger.publishers)
     expect(rows.first).to_contain_text(str(ledger.publishers[0].para))
-    deliveries = page.locator("section", has=page.locator("h3", has_text="Deliveries")).locator("tbody tr")
+    deliveries = page.locator("section", has=page.locator("h3", has_text="Deliveries")).locator(
+        "tbody tr"
+    )
     assert deliveries.count() == len(block.outcome.deliveries)
 
 
 def test_the_page_paints_what_python_draws(page: Page, file: Path, explored: Explored) -> None:
     opened(page, file)
     blocks = explored.told.blocks
-    wanted = {len(block.candidate.inherent.proof): at for at, block in enumerate(blocks) if block.chain >= 3000}
+    wanted = {
+        len(block.candidate.inherent.proof): at
+        for at, block in enumerate(blocks)
+        if block.chain >= 3000
+    }
     for at in list(wanted.values())[::6]:
         page.evaluate(f"location.hash = 'c{at}'")
         at_block(page, f"c{at}")
         walked = walk_again(blocks[at], explored.told.before[at])
-        trees = draw_block(blocks[at], walked and walked.plan, explored.names, walked and walked.start)
+        trees = draw_block(
+            blocks[at], walked and walked.plan, explored.names, walked and walked.start
+        )
         svg = render(arrange(trees))
-        painted = page.locator(".field svg").evaluate("svg => new XMLSerializer().serializeToString(svg)")
+        painted = page.locator(".field svg").evaluate(
+            "svg => new XMLSerializer().serializeToString(svg)"
+        )
         assert marks(painted) == marks(svg)
 
 
 def marks(svg: str) -> list[str]:
-    """A drawing's size, edges, places with their shapes and colours, and words; not tooltips and its own style."""
-    plain = re.sub(r"<title>.*?</title>|<style>.*?</style>| xmlns=\"[^\"]*\"", "", svg, flags=re.DOTALL)
+    """A drawing's size, edges, places with their shapes and colours, and words; not tooltips and
+    its own style.
+    """
+    plain = re.sub(
+        r"<title>.*?</title>|<style>.*?</style>| xmlns=\"[^\"]*\"", "", svg, flags=re.DOTALL
+    )
     sizes = re.findall(r"(?:width|height)=\"\d+\"", plain)[:2]
     return sizes + re.findall(r"<(?:g|path|circle|text|tspan)[^>]*>[^<]*", plain.replace("/>", ">"))
 
 
-def test_a_node_of_a_proof_shows_its_hash_and_its_bytes(page: Page, file: Path, explored: Explored) -> None:
-    at = explored.first(lambda block: block.outcome is not None and len(block.candidate.inherent.proof) > 30)
+def test_a_node_of_a_proof_shows_its_hash_and_its_bytes(
+    page: Page, file: Path, explored: Explored
+) -> None:
+    at = explored.first(
+        lambda block: block.outcome is not None and len(block.candidate.inherent.proof) > 30
+    )
     opened(page, file, f"c{at}")
     root = explored.told.blocks[at].candidate.inherent.relay_parent_storage_root
-    node = next(node for node in explored.told.blocks[at].candidate.inherent.proof if node_hash(node) == root.hex())
+    node = next(
+        node
+        for node in explored.told.blocks[at].candidate.inherent.proof
+        if node_hash(node) == root.hex()
+    )
     page.locator(".field svg").click(position={"x": 12, "y": 12})
     expect(page.locator(".panel")).to_contain_text(f"0x{root.hex()}")
     expect(page.locator(".panel pre")).to_have_text(node.hex())
@@ -154,14 +186,20 @@ def test_a_refused_block_says_why(page: Page, file: Path, explored: Explored) ->
     opened(page, file, f"c{at}")
     refusal = explored.told.blocks[at].refusal
     assert refusal is not None
-    expect(page.locator(".refusal")).to_contain_text(with_names(refusal.evidence[0].detail, explored.names))
+    expect(page.locator(".refusal")).to_contain_text(
+        with_names(refusal.evidence[0].detail, explored.names)
+    )
     expect(page.locator(".refusal")).to_contain_text("A node that the walk needs was left out")
     assert page.locator(".field g.m").count() == 1
 
 
-def test_search_finds_blocks_by_what_is_known_of_them(page: Page, file: Path, explored: Explored) -> None:
+def test_search_finds_blocks_by_what_is_known_of_them(
+    page: Page, file: Path, explored: Explored
+) -> None:
     opened(page, file)
-    at = explored.first(lambda block: block.outcome is not None and len(block.outcome.deliveries) > 3)
+    at = explored.first(
+        lambda block: block.outcome is not None and len(block.outcome.deliveries) > 3
+    )
     block = explored.told.blocks[at]
     assert block.outcome is not None
     delivery = block.outcome.deliveries[0]
@@ -182,7 +220,8 @@ def test_search_finds_blocks_by_what_is_known_of_them(page: Page, file: Path, ex
     looks_up(collator.hex()[:10], "turn of collator 2")
     looks_up("unusednodes", "UnusedNodes")
     assert page.locator("#timeline .hit").count() == sum(
-        each.refusal is not None and each.refusal.verdict is Verdict.UNUSED_NODES for each in explored.told.blocks
+        each.refusal is not None and each.refusal.verdict is Verdict.UNUSED_NODES
+        for each in explored.told.blocks
     )
     looks_up(node_hash(node)[:20], "draws node")
     page.fill("#search", "no such thing")
@@ -217,7 +256,9 @@ def test_keys_move_through_time_and_chains(page: Page, file: Path, explored: Exp
     page.keyboard.press("ArrowLeft")
     at_block(page, f"c{mine[2]}")
     page.keyboard.press("x")
-    expected = next(at for at, block in enumerate(blocks) if at > mine[2] and block.refusal is not None)
+    expected = next(
+        at for at, block in enumerate(blocks) if at > mine[2] and block.refusal is not None
+    )
     at_block(page, f"c{expected}")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "search"
@@ -232,7 +273,9 @@ def test_keys_move_through_time_and_chains(page: Page, file: Path, explored: Exp
     expect(page.locator("h2").first).to_have_text(re.compile(r"^3001"))
 
 
-def test_a_relay_block_lists_its_candidates_and_what_it_published(page: Page, file: Path, explored: Explored) -> None:
+def test_a_relay_block_lists_its_candidates_and_what_it_published(
+    page: Page, file: Path, explored: Explored
+) -> None:
     counts = {row["number"]: len(row["keys"]) for row in explored.page.index["relay"]}
     most, fewest = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
     assert counts[most] > 12 >= counts[fewest]
@@ -253,7 +296,9 @@ def test_a_relay_block_lists_its_candidates_and_what_it_published(page: Page, fi
     assert explored.told.blocks[here(page)].included_at == most
 
 
-def test_only_of_an_accepted_block_is_pruning_said_to_save(page: Page, file: Path, explored: Explored) -> None:
+def test_only_of_an_accepted_block_is_pruning_said_to_save(
+    page: Page, file: Path, explored: Explored
+) -> None:
     blocks = explored.told.blocks
     for accepted in (False, True):
         at = next(at for at, each in enumerate(blocks) if (each.refusal is None) == accepted)
@@ -274,12 +319,14 @@ def test_dark_and_light_follow_the_reader(new_page: NewPage, file: Path) -> None
 
 def test_hostile_names_are_shown_as_they_are(page: Page, tmp_path: Path) -> None:
     scenario = parse_scenario(
-        'name = "n"\nseed = "n"\nrelay_blocks = 4\n[[publishers]]\nparas = [1000]\nkeys = 2\nvalue_size = 9\n'
-        "[[subscribers]]\npara = 3000\nsubscribe = [{ publishers = [1000] }]\n",
+        'name = "n"\nseed = "n"\nrelay_blocks = 4\n[[publishers]]\nparas = [1000]\nkeys ='
+        " 2\nvalue_size = 9\n[[subscribers]]\npara = 3000\nsubscribe = [{ publishers = [1000] }]\n",
         "n.toml",
     )
     named = scenario.subscribers[0].model_copy(update={"name": HOSTILE})
-    hostile = scenario.model_copy(update={"name": HOSTILE, "description": HOSTILE, "subscribers": (named,)})
+    hostile = scenario.model_copy(
+        update={"name": HOSTILE, "description": HOSTILE, "subscribers": (named,)}
+    )
     file = tmp_path / "hostile.html"
     file.write_text(explore(hostile), encoding="utf-8")
     opened(page, file)

@@ -1,4 +1,6 @@
-"""The live page of a node: what a person sees, steps and attacks, and that `pubsub step` does the same."""
+"""The live page of a node: what a person sees, steps and attacks, and that `pubsub step` does the
+same.
+"""
 
 import hashlib
 import json
@@ -44,7 +46,9 @@ def idle() -> Iterator[Served]:
 
 @pytest.fixture
 def lab(browser: Browser) -> Iterator[OpenLab]:
-    """Starts a node as `pubsub lab` does; at the end its pages may have done nothing that they must not."""
+    """Starts a node as `pubsub lab` does; at the end its pages may have done nothing that they must
+    not.
+    """
     started: list[Lab] = []
     own: list[Served] = []
 
@@ -75,7 +79,9 @@ def played(document: dict[str, Any], folder: Path) -> Session:
 
 
 def same(here: Lab, folder: Path) -> dict[str, Any]:
-    """The file of the node's session, whose lines lead `pubsub step` to the same blocks, each of them."""
+    """The file of the node's session, whose lines lead `pubsub step` to the same blocks, each of
+    them.
+    """
     document: dict[str, Any] = here.node.call("pubsub_session")
     session = played(document, folder)
     assert session.number == here.best()
@@ -114,7 +120,9 @@ def test_nd27_the_page_shows_blocks_verdicts_and_deliveries_as_they_come(lab: Op
     expect(page.locator("#detail .drawn .field svg.trie")).to_be_visible()
 
 
-def test_the_first_steps_lead_from_a_published_value_to_a_cheat_that_is_caught(lab: OpenLab) -> None:
+def test_the_first_steps_lead_from_a_published_value_to_a_cheat_that_is_caught(
+    lab: OpenLab,
+) -> None:
     here = lab()
     page = here.open()
     for done, button in enumerate(
@@ -127,7 +135,9 @@ def test_the_first_steps_lead_from_a_published_value_to_a_cheat_that_is_caught(l
     expect(page.locator("#detail .verdict .badge.refused")).to_be_visible()
     evidence = page.locator("#detail .candidate > .verdict .evidence")
     expect(evidence).to_contain_text("A node that the walk needs was left out")
-    expect(evidence).to_contain_text(re.compile("is missing on the way to (?!key [0-9a-f]{9}).* when [0-9,]+ of the "))
+    expect(evidence).to_contain_text(
+        re.compile("is missing on the way to (?!key [0-9a-f]{9}).* when [0-9,]+ of the ")
+    )
     expect(page.locator(".follow .journey")).to_contain_text("delivered to 2000")
     expect(page.locator(".way path")).to_have_count(2)
     caught = here.best()
@@ -298,7 +308,11 @@ def test_two_pages_of_one_node_see_the_same(lab: OpenLab) -> None:
     here.at(pages[1], 12)
     expect(undo).to_be_visible()
     expect(pages[0].get_by_role("button", name="Undo step 1", exact=True)).to_be_visible()
-    assert [each["what"] for each in here.node.call("pubsub_undos")] == ["Give a collator a cheat", "step 10", "step 1"]
+    assert [each["what"] for each in here.node.call("pubsub_undos")] == [
+        "Give a collator a cheat",
+        "step 10",
+        "step 1",
+    ]
     shown = []
     for page in pages:
         here.at(page, 12)
@@ -306,12 +320,16 @@ def test_two_pages_of_one_node_see_the_same(lab: OpenLab) -> None:
         expect(page.locator(".column .cell.relay, .column .cell.news")).to_have_count(12)
         tab(page, "session")
         page.wait_for_selector(".session[data-block='12']")
-        shown.append((page.locator(".session ol").inner_text(), page.locator(".sheet").inner_html()))
+        shown.append(
+            (page.locator(".session ol").inner_text(), page.locator(".sheet").inner_html())
+        )
     assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(lab: OpenLab, scheme: str) -> None:
+def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(
+    lab: OpenLab, scheme: str
+) -> None:
     """Places do not depend on colours: they are looked at in the light."""
     here = lab("demo")
     here.node.call("dev_newBlock", {"count": 6})
@@ -327,7 +345,10 @@ def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(lab: OpenL
             tab(page, name)
             page.wait_for_timeout(300)
             if scheme == "light":
-                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, name)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+                    width,
+                    name,
+                )
                 assert page.evaluate(MISPLACED) == [], (width, name)
             assert not of_axe or faults(page) == [], (width, name)
         page.context.close()
@@ -340,7 +361,13 @@ def test_a_hostile_chain_cannot_break_the_page(lab: OpenLab) -> None:
     here.act(page, "publish", key=name, value="</script><script>document.title='taken'</script>")
     here.act(page, "subscribe", keys="k" * 100_000)
     for at in range(40):
-        action = {"kind": "publish", "para": 1000, "key": f"{at}" * 25_000, "value": "0x" + "3c" * 2048, "ttl": 0}
+        action = {
+            "kind": "publish",
+            "para": 1000,
+            "key": f"{at}" * 25_000,
+            "value": "0x" + "3c" * 2048,
+            "ttl": 0,
+        }
         here.node.call("pubsub_act", action)
     here.node.call("dev_newBlock", {"count": 4})
     here.at(page, 5)
@@ -362,8 +389,12 @@ def test_each_module_of_the_page_is_short() -> None:
     assert sum(lengths) < 2000
 
 
-def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_for(lab: OpenLab, idle: Served) -> None:
-    page = lab(node=idle).open(ready=lambda page: page.route_web_socket("**/*", many_blocks(10_000, 12)))
+def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_for(
+    lab: OpenLab, idle: Served
+) -> None:
+    page = lab(node=idle).open(
+        ready=lambda page: page.route_web_socket("**/*", many_blocks(10_000, 12))
+    )
     page.wait_for_selector("[aria-label='relay block 10000']")
     for press, seen in (("Home", 1), ("End", 10_000)):
         page.locator(".strip").press(press)
@@ -374,8 +405,12 @@ def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_f
     page.wait_for_selector("[aria-label^='parachain 2011, block 500 ']")
 
 
-def test_blocks_of_a_million_events_are_shown_in_part_and_followed(lab: OpenLab, idle: Served) -> None:
-    page = lab(node=idle).open(ready=lambda page: page.route_web_socket("**/*", many_blocks(2_000, 2, 1_000_000)))
+def test_blocks_of_a_million_events_are_shown_in_part_and_followed(
+    lab: OpenLab, idle: Served
+) -> None:
+    page = lab(node=idle).open(
+        ready=lambda page: page.route_web_socket("**/*", many_blocks(2_000, 2, 1_000_000))
+    )
     page.wait_for_selector("[aria-label^='parachain 2001, block 2000 ']")
     page.locator("[aria-label='relay block 2000']").click()
     expect(page.locator("#detail .relay-block")).to_contain_text("1,000,000 keys")
@@ -435,7 +470,9 @@ def test_the_vendored_libraries_are_those_that_their_table_names() -> None:
     assert files == named
 
 
-def test_pubsub_lab_and_serve_say_where_the_page_is_and_whose_the_accounts_are(idle: Served) -> None:
+def test_pubsub_lab_and_serve_say_where_the_page_is_and_whose_the_accounts_are(
+    idle: Served,
+) -> None:
     said = "\n".join(idle.said)
     assert re.search(r"in a browser: http://127\.0\.0\.1:\d+/", said)
     assert "//Alice" in said

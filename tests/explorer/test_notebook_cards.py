@@ -1,4 +1,6 @@
-"""Objects in a notebook: IPython's own formatters, told of our types by `%load_ext pubsub_emulator.explorer`."""
+"""Objects in a notebook: IPython's own formatters, told of our types by `%load_ext
+pubsub_emulator.explorer`.
+"""
 
 import json
 from collections.abc import Iterator
@@ -72,7 +74,12 @@ def shown(shell: InteractiveShell, thing: object) -> str:
 
 
 def valid(steps: list[Step]) -> BlockRecord:
-    return next(record for step in steps for record in step.records if record.outcome and record.outcome.deliveries)
+    return next(
+        record
+        for step in steps
+        for record in step.records
+        if record.outcome and record.outcome.deliveries
+    )
 
 
 def test_everything_that_a_step_returns_has_a_card_that_says_what_it_is(
@@ -103,13 +110,23 @@ def test_everything_that_a_step_returns_has_a_card_that_says_what_it_is(
         html = shown(shell, thing)
         assert "pubsub-card" in html, type(thing)
         assert all(words in html for words in said), type(thing)
-    for things in (steps, steps[2].records, steps[2].deliveries(2000), steps[1].events, steps[1].block.events):
+    for things in (
+        steps,
+        steps[2].records,
+        steps[2].deliveries(2000),
+        steps[1].events,
+        steps[1].block.events,
+    ):
         formats, _ = shell.display_formatter.format(things)
         assert "pubsub-card" in formats["text/html"]
 
 
-def test_a_difference_of_states_is_shown_in_lines(shell: InteractiveShell, stepped: tuple[Network, list[Step]]) -> None:
-    states = [record.outcome.state for step in stepped[1] for record in step.records if record.outcome]
+def test_a_difference_of_states_is_shown_in_lines(
+    shell: InteractiveShell, stepped: tuple[Network, list[Step]]
+) -> None:
+    states = [
+        record.outcome.state for step in stepped[1] for record in step.records if record.outcome
+    ]
     difference = diff_states(states[0], states[-1])
     assert difference is not None
     formats, _ = shell.display_formatter.format(difference)
@@ -132,7 +149,10 @@ def test_unloaded_objects_show_themselves_as_python_does(shell: InteractiveShell
     formats, _ = shell.display_formatter.format(Trie())
     assert "text/html" not in formats
     assert formats["text/plain"].startswith("<pubsub_emulator.trie.mutable.Trie")
-    assert all(shown not in shell.display_formatter.formatters["text/html"].type_printers for shown in CARDS)
+    assert all(
+        shown not in shell.display_formatter.formatters["text/html"].type_printers
+        for shown in CARDS
+    )
     shell.run_line_magic("load_ext", "pubsub_emulator.explorer")
     assert "text/html" in shell.display_formatter.format(Trie())[0]
 

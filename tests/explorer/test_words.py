@@ -42,7 +42,10 @@ def test_keys_are_called_by_their_names_where_these_are_known() -> None:
     key = key_from_data(b"price")
     names = Names(keys={key: "price"})
     assert with_names(f"node at key {key.hex()}, lost", names) == "node at key price, lost"
-    assert with_names(f"key {fixed_keys(ParaId(3000))[0].hex()}", names) == "Configuration.ActiveConfig"
+    assert (
+        with_names(f"key {fixed_keys(ParaId(3000))[0].hex()}", names)
+        == "Configuration.ActiveConfig"
+    )
     assert with_names(f"key {'ab' * 32} of {key.hex()}", names) == f"key {'ab' * 32} of {key.hex()}"
 
 
@@ -99,16 +102,23 @@ def written(*writes: object) -> State:
 def test_maps_are_told_by_the_publishers_that_changed() -> None:
     before = written(lambda s: items.PROCESSED_ROOTS.put(s, {ME: ROOT, OTHER: ROOT}))
     after = written(lambda s: items.PROCESSED_ROOTS.put(s, {ME: ROOT}))
-    assert state_changes(before, after, Names()) == [Change("Subscriber.ProcessedRoots", "1001", "0x72727272…7272", "")]
+    assert state_changes(before, after, Names()) == [
+        Change("Subscriber.ProcessedRoots", "1001", "0x72727272…7272", "")
+    ]
 
 
 def test_rows_are_told_in_words() -> None:
     after = written(
         lambda s: items.PROCESSING_CURSOR.put(s, (ME, KEY)),
-        lambda s: items.LAST_DELIVERED.insert(s, ME, KEY, LastDelivered(ROOT, 7, RelayBlockNumber(3))),
+        lambda s: items.LAST_DELIVERED.insert(
+            s, ME, KEY, LastDelivered(ROOT, 7, RelayBlockNumber(3))
+        ),
         lambda s: items.CACHE_INFO.insert(s, ME, CacheInfo(1, 2, 300)),
     )
-    told = {change.item: change for change in state_changes(State(), after, Names(keys={KEY: "DOT/USD"}))}
+    told = {
+        change.item: change
+        for change in state_changes(State(), after, Names(keys={KEY: "DOT/USD"}))
+    }
     assert told["Subscriber.ProcessingCursor"].after == "1000, DOT/USD"
     assert told["Subscriber.LastDelivered"].where == "1000, DOT/USD"
     assert told["Subscriber.LastDelivered"].after == "entry 0x72727272…7272, ttl 7, inserted in 3"
@@ -140,7 +150,9 @@ def test_of_many_rows_of_one_item_the_first_are_shown_and_the_others_counted() -
 
 def test_a_row_that_does_not_decode_is_shown_as_bytes() -> None:
     after = written(lambda s: s.put(items.PROCESSED_ROOTS.key, b"\xff\xff"))
-    assert state_changes(State(), after, Names()) == [Change("Subscriber.ProcessedRoots", "", "", "0xffff")]
+    assert state_changes(State(), after, Names()) == [
+        Change("Subscriber.ProcessedRoots", "", "", "0xffff")
+    ]
 
 
 def test_every_item_that_a_block_wrote_is_told(explored: Explored) -> None:

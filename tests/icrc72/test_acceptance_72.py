@@ -19,7 +19,12 @@ from pubsub_emulator.icrc72.values import as_items, blob, boolean, first, nat, o
 
 
 def alerts(lab: Lab, probe: Principal) -> list[str]:
-    return [key for _, note in lab.probed(probe).notified for key, _ in note.data.value if ":sys:" in note.namespace]
+    return [
+        key
+        for _, note in lab.probed(probe).notified
+        for key, _ in note.data.value
+        if ":sys:" in note.namespace
+    ]
 
 
 def executed(happened: list[Happening], method: str) -> list[Happening]:
@@ -29,7 +34,10 @@ def executed(happened: list[Happening], method: str) -> list[Happening]:
 @pytest.mark.parametrize("side", ["publishers", "subscribers"])
 def test_row_7_ic_33_disallow_wins(side: str, lab: Lab) -> None:
     owner, other = lab.probe(), lab.probe()
-    lab.publish(owner, *((keys.list_key(f"{side}:{how}"), [bytes(other)]) for how in ("allowed", "disallowed")))
+    lab.publish(
+        owner,
+        *((keys.list_key(f"{side}:{how}"), [bytes(other)]) for how in ("allowed", "disallowed")),
+    )
     if side == "publishers":
         assert err(lab.publish(other)) == "UnauthorizedPublisher"
     else:
@@ -68,12 +76,33 @@ def test_row_12_ic_40_alerts_come_in_the_order_of_the_table(lab: Lab) -> None:
     source = lab.install(Source, 0, publications={NAME: {}})
     happened = lab.happenings()
     lab.step(80)
-    told = [(note, each.receiver) for each in executed(happened, HANDLE.name) for note in HANDLE.value(each.data)]
-    alerted = [(key, value, who) for note, who in told if ":sys:" in note.namespace for key, value in note.data.value]
-    seen = [(key, who) for key, value, who in alerted if "subscriber:add" not in key or NAME in repr(value)]
-    order = [keys.RELAYER_ADD, keys.RELAY_ADD, keys.SUBSCRIBER_ADD, keys.PUBLISHER_ADD, keys.ENTRY_ADD]
+    told = [
+        (note, each.receiver)
+        for each in executed(happened, HANDLE.name)
+        for note in HANDLE.value(each.data)
+    ]
+    alerted = [
+        (key, value, who)
+        for note, who in told
+        if ":sys:" in note.namespace
+        for key, value in note.data.value
+    ]
+    seen = [
+        (key, who)
+        for key, value, who in alerted
+        if "subscriber:add" not in key or NAME in repr(value)
+    ]
+    order = [
+        keys.RELAYER_ADD,
+        keys.RELAY_ADD,
+        keys.SUBSCRIBER_ADD,
+        keys.PUBLISHER_ADD,
+        keys.ENTRY_ADD,
+    ]
     entry, exit_ = lab.broadcasters
-    places = [seen.index(each) for each in zip(order, [exit_, entry, exit_, entry, source], strict=True)]
+    places = [
+        seen.index(each) for each in zip(order, [exit_, entry, exit_, entry, source], strict=True)
+    ]
     assert places == sorted(places)
     assert (keys.EXIT_ADD, reader) in seen
 
@@ -108,13 +137,17 @@ def test_row_17_ic_43_the_highest_priority_is_sent_first() -> None:
     priority = keeping(lambda note: first(note.headers, keys.PRIORITY))
     readers = [lab.install(priority, 0, subscriptions={NAME: {}}) for _ in range(3)]
     ranks = [[bytes(who), rank] for who, rank in zip(readers, (5, 1, 9), strict=True)]
-    source = lab.install(Source, 0, publications={NAME: {keys.MODE: "priority", keys.PRIORITIES: ranks}})
+    source = lab.install(
+        Source, 0, publications={NAME: {keys.MODE: "priority", keys.PRIORITIES: ranks}}
+    )
     lab.step(120)
     happened = lab.happenings()
     lab.emit(source, 1, then=64)
     mine = [each.receiver for each in executed(happened, HANDLE.name) if each.receiver in readers]
     assert list(dict.fromkeys(mine)) == [readers[2], readers[0], readers[1]]
-    places = {who: [plain(each) for each in as_items(lab.app(who).data[0]) or ()] for who in readers}
+    places = {
+        who: [plain(each) for each in as_items(lab.app(who).data[0]) or ()] for who in readers
+    }
     assert places == {readers[0]: [2, 3], readers[1]: [3, 3], readers[2]: [1, 3]}
 
 
@@ -155,7 +188,9 @@ def test_row_26_ic_34_after_a_deletion_nothing_is_published_or_confirmed() -> No
     event = (m.Event(1, None, 1, NAME, nat(1), probe, None),)
     assert lab.answer(probe, broadcaster, "icrc72_publish", event)[0].tag == "Ok"
     lab.step(10)
-    numbers = tuple(note.notificationId for _, note in lab.probed(other).notified if note.namespace == NAME)[:1]
+    numbers = tuple(
+        note.notificationId for _, note in lab.probed(other).notified if note.namespace == NAME
+    )[:1]
     gone = (m.PublicationDelete(Variant("namespace", NAME)),)
     assert lab.answer(probe, lab.orchestrator, "icrc72_delete_publication", gone) == (("Ok", True),)
     lab.step(60)
@@ -201,7 +236,9 @@ def test_row_31_ic_40_42_a_relay_that_ends_while_another_begins_goes_on(lab: Lab
     subscription_id = lab.app(reader).subscriber.state.wanted[NAME].id
     record = lab.system.registry.state.subscriptions[subscription_id]
     record.config = replace(record.config, controllers=(reader, other))
-    assert lab.answer(other, lab.orchestrator, "icrc72_update_subscription", update) == (("Ok", True),)
+    assert lab.answer(other, lab.orchestrator, "icrc72_update_subscription", update) == (
+        ("Ok", True),
+    )
     lab.emit(source, 3, 4, 5, 6, then=100)
     assert lab.app(reader).data == [1, 2, 3, 4, 5, 6]
     relays = lab.system.broadcaster(lab.broadcasters[0]).state.relays
@@ -277,7 +314,9 @@ def test_ic_35e_valid_broadcasters_may_be_those_of_a_list_canister() -> None:
     network = CanisterNetwork(2)
     lists = network.create(1, Lists(network.next_id(0)))
     system = deploy(network, broadcasters=(0, 1), valid=(lists, "friends"))
-    source = network.create(0, Source(system.orchestrator, publications={NAME: {}}, subscriptions={}))
+    source = network.create(
+        0, Source(system.orchestrator, publications={NAME: {}}, subscriptions={})
+    )
     reader = network.create(1, Sink(system.orchestrator, publications={}, subscriptions={NAME: {}}))
     network.step(60)
     network.submit(ANONYMOUS, source, NAME, b"1")
@@ -310,10 +349,14 @@ def test_ic_46_trusted_batches_are_answered_for(lab: Lab) -> None:
     happened = lab.happenings()
     lab.emit(source, 1, 2, 3, then=60)
     assert lab.app(reader).data == [1, 2, 3]
-    assert reader in [each.receiver for each in executed(happened, "icrc72_handle_notification_trusted")]
+    assert reader in [
+        each.receiver for each in executed(happened, "icrc72_handle_notification_trusted")
+    ]
 
 
-@pytest.mark.parametrize(("brokers", "which"), [((0, 0, 1), "entry"), ((0, 1, 1), "exit"), ((0, 0, 1), "both")])
+@pytest.mark.parametrize(
+    ("brokers", "which"), [((0, 0, 1), "entry"), ((0, 1, 1), "exit"), ((0, 0, 1), "both")]
+)
 def test_ic_47b_a_broadcaster_is_retired_without_loss(brokers: tuple[int, ...], which: str) -> None:
     lab = Lab(broadcasters=brokers, schedule=Schedule(b"retire", 1, 10))
     source, reader = lab.source_and_sink(at=0 if which == "both" else 1)

@@ -17,7 +17,9 @@ def statuses(lab: Lab) -> dict[int, Variant]:
     return {each.replayId: each.status for each in lab.ask("icrc77_get_replays", ByNat())}
 
 
-def test_rows_1_and_10_and_11_rp_7_rp_8_r5_the_range_with_its_end_for_who_asked_and_alerts_in_order(lab: Lab) -> None:
+def test_rows_1_and_10_and_11_rp_7_rp_8_r5_the_range_with_its_end_for_who_asked_and_alerts_in_order(
+    lab: Lab,
+) -> None:
     source = lab.published(12)
     other = lab.install(Asker, 1, subscriptions={NAME: {}})
     happened = lab.happenings()
@@ -27,7 +29,11 @@ def test_rows_1_and_10_and_11_rp_7_rp_8_r5_the_range_with_its_end_for_who_asked_
     assert lab.app(other).data == []
     assert statuses(lab) == {1: Variant("completed", 5)}
     alerts = (keys.REPLAY_ADD, keys.REPLAY_RELAY_ADD, keys.PUBLISHER_REPLAY_ADD)
-    told = [each.data for each in happened if each.kind == "execute" and each.method == "icrc72_handle_notification"]
+    told = [
+        each.data
+        for each in happened
+        if each.kind == "execute" and each.method == "icrc72_handle_notification"
+    ]
     seen = [key for data in told for key in alerts if key.encode() in data]
     assert list(dict.fromkeys(seen)) == list(alerts)
     lab.step(60)
@@ -111,7 +117,10 @@ def test_rows_13_and_14_rp_11_a_replay_is_canceled_once_and_by_those_who_may() -
     (no,) = lab.answer(other, lab.orchestrator, "icrc77_cancel_replay", (1,))
     assert err(no) == "Unauthorized"
     report = (ReplayStatusUpdate(1, Variant("completed", 60)),)
-    assert err(lab.answer(other, lab.orchestrator, "icrc77_replay_status", report)[0]) == "Unauthorized"
+    assert (
+        err(lab.answer(other, lab.orchestrator, "icrc77_replay_status", report)[0])
+        == "Unauthorized"
+    )
     (yes,) = lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (1,))
     assert yes == ("Ok", 1)
     (late,) = lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (1,))
@@ -158,7 +167,9 @@ def test_row_18_rp_5_r3_only_the_steps_of_the_table_occur() -> None:
         lab.step(30)
     assert found == [keys.WRONG_STATE, "Ok", "Ok", keys.WRONG_STATE]
     unknown = (ReplayStatusUpdate(7, Variant("running")),)
-    assert err(lab.answer(probe, lab.orchestrator, "icrc77_replay_status", unknown)[0]) == "NotFound"
+    assert (
+        err(lab.answer(probe, lab.orchestrator, "icrc77_replay_status", unknown)[0]) == "NotFound"
+    )
 
 
 def test_row_19_rp_10_what_was_handled_before_is_confirmed_only(lab: Lab) -> None:
@@ -173,7 +184,9 @@ def test_row_19_rp_10_what_was_handled_before_is_confirmed_only(lab: Lab) -> Non
 
 
 def test_row_21_rp_13_a_dead_subscriber_does_not_occupy_the_publisher_for_ever() -> None:
-    settings = replace(DEFAULTS, queue_notifications=8, replay_stalled=300, silence=2000, max_concurrent=1)
+    settings = replace(
+        DEFAULTS, queue_notifications=8, replay_stalled=300, silence=2000, max_concurrent=1
+    )
     lab = Lab(settings=settings)
     lab.published(60)
     reader = lab.asks(b"1 61")
@@ -234,8 +247,12 @@ def test_row_24_rp_5_it_is_running_until_the_entry_has_relayed_all(lab: Lab) -> 
 
 
 def test_row_20_rp_13_a_filtered_subscriber_asks_again_when_the_exit_dies() -> None:
-    lab = Lab(broadcasters=(0, 1, 1), settings=replace(DEFAULTS, replay_events=2, queue_notifications=8))
-    source, reader = lab.source_and_sink(Asker, publication={REPLAY: True}, rounds=80, **{FILTER: "n > 3"})
+    lab = Lab(
+        broadcasters=(0, 1, 1), settings=replace(DEFAULTS, replay_events=2, queue_notifications=8)
+    )
+    source, reader = lab.source_and_sink(
+        Asker, publication={REPLAY: True}, rounds=80, **{FILTER: "n > 3"}
+    )
     lab.network.stop(reader)
     lab.emit(source, *range(1, 60))  # more than its queue holds: it is suspended and will ask
     lab.network.start(reader)

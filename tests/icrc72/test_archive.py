@@ -1,4 +1,6 @@
-"""A publisher's log in an archive canister, handed over in pages, and as an ICRC-3 log: IC-48, RP-7c."""
+"""A publisher's log in an archive canister, handed over in pages, and as an ICRC-3 log: IC-48,
+RP-7c.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,19 +18,40 @@ from pubsub_emulator.icrc72.ic.candid.did import parse
 from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import Value, blob, class_, first, icrc3_value, map_, nat, of, value_hash
+from pubsub_emulator.icrc72.values import (
+    Value,
+    blob,
+    class_,
+    first,
+    icrc3_value,
+    map_,
+    nat,
+    of,
+    value_hash,
+)
 
 Reader = keeping(lambda note: plain(note.data)["n"], Asker)
 
 
 def archived(
-    store: Store, events: int, schedule: Schedule | None = None, *, code: type[Archive] = Archive, keep: int = 2
+    store: Store,
+    events: int,
+    schedule: Schedule | None = None,
+    *,
+    code: type[Archive] = Archive,
+    keep: int = 2,
 ) -> tuple[Lab, Principal, Archive, Principal]:
     """A publisher whose events are all in the archive but the last `keep`, three a round."""
     lab = Lab(settings=replace(DEFAULTS, replay_events=7, batch_notifications=2), schedule=schedule)
     archive = code(store)
     where = lab.network.create(0, RoleCanister([archive]))
-    app = Source(lab.orchestrator, lab.settings, publications={NAME: {REPLAY: True}}, archive=where, keep=keep)
+    app = Source(
+        lab.orchestrator,
+        lab.settings,
+        publications={NAME: {REPLAY: True}},
+        archive=where,
+        keep=keep,
+    )
     source = archive.writer = lab.network.create(0, app)
     lab.step(60)
     for n in range(1, events + 1, 3):
@@ -43,7 +66,9 @@ def test_rp_7c_a_replay_is_made_of_pages_of_the_archive() -> None:
     log = lab.app(source).publisher.state.log
     assert [row.archived for row in log] == [True] * 27 + [False] * 3
     assert archive.store.head().seq == 27
-    assert [plain(event.data)["n"] for event in whole_log(lab.network, lab.app(source).publisher)] == list(range(1, 31))
+    assert [
+        plain(event.data)["n"] for event in whole_log(lab.network, lab.app(source).publisher)
+    ] == list(range(1, 31))
     reader = lab.install(Reader, 1, subscriptions={NAME: {}})
     lab.step(80)
     for _ in range(3):  # the request may be refused
@@ -72,7 +97,9 @@ def test_ic_48_the_store_has_a_block_a_round_with_the_publishers_hashes(tmp_path
     store = open_store(str(tmp_path / "log.sqlite"), "kept")
     lab, source, archive, _ = archived(store, 9)
     state = lab.app(source).publisher.state
-    assert [store.hash_at(number) for number in (1, 2)] == [block.hash for block in state.blocks[:2]]
+    assert [store.hash_at(number) for number in (1, 2)] == [
+        block.hash for block in state.blocks[:2]
+    ]
     rows = store.read(0, 10).rows
     assert [(row.anchor, row.index) for row in rows[:4]] == [(1, 0), (1, 1), (1, 2), (2, 0)]
     assert rows[0].block == state.blocks[0].round
@@ -142,7 +169,14 @@ def test_s001_003_the_archive_is_an_icrc_3_log_whose_blocks_are_chained() -> Non
 
 @pytest.mark.parametrize(
     "value",
-    [of(True), of(1.5), of(None), of({"a": [True, None, b"x", -3]}), class_(("a", of(True))), of(Principal(b"x"))],
+    [
+        of(True),
+        of(1.5),
+        of(None),
+        of({"a": [True, None, b"x", -3]}),
+        class_(("a", of(True))),
+        of(Principal(b"x")),
+    ],
 )
 def test_a_value_has_the_hash_of_its_icrc_3_form(value: Value) -> None:
     made = icrc3_value(value)

@@ -1,4 +1,6 @@
-"""What strangers try: floods, wide answers, memory, money (IC-7, IC-30, IC-41, IC-45, RP-4, I8, I9)."""
+"""What strangers try: floods, wide answers, memory, money (IC-7, IC-30, IC-41, IC-45, RP-4, I8,
+I9).
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +27,9 @@ TIGHT = replace(DEFAULTS, batch_bytes=15_000, event_bytes=4_000)
 
 @contextmanager
 def without_traps(lab: Lab) -> Iterator[None]:
-    """Nothing traps in what is done here: a role that traps has written half of what it meant to."""
+    """Nothing traps in what is done here: a role that traps has written half of what it meant
+    to.
+    """
     happened = lab.happenings()
     yield
     assert [(each.receiver.text, each.data) for each in happened if each.kind == "trap"] == []
@@ -33,7 +37,9 @@ def without_traps(lab: Lab) -> Iterator[None]:
 
 def chain(teller: Principal, count: int, data: Callable[[int], Value] = nat) -> tuple[m.Event, ...]:
     """Events that follow one another."""
-    return tuple(m.Event(at, at - 1 or None, 1, NAME, data(at), teller, None) for at in range(1, count + 1))
+    return tuple(
+        m.Event(at, at - 1 or None, 1, NAME, data(at), teller, None) for at in range(1, count + 1)
+    )
 
 
 @pytest.mark.parametrize("place", ["orchestrator", "broadcaster"])
@@ -53,7 +59,9 @@ def test_ic_44_what_is_confirmed_before_the_hundred_and_first_counts() -> None:
     lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
     lab.step(5)
     numbers = [note.notificationId for _, note in lab.probed(reader).notified]
-    answer = lab.answer(reader, lab.broadcasters[0], "icrc72_confirm_notifications", (*numbers, 999))
+    answer = lab.answer(
+        reader, lab.broadcasters[0], "icrc72_confirm_notifications", (*numbers, 999)
+    )
     assert [each.tag for each in answer.value] == ["Ok", "Ok", "Err"]
 
 
@@ -66,7 +74,10 @@ def test_ic_41_i8_busy_from_where_the_ids_of_notifications_would_fill_the_answer
     events = chain(teller, 5)
     with without_traps(lab):
         answer = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
-    assert [len(each.value) if each.tag == "Ok" else each.value.tag for each in answer] == [3000, 3000] + ["Busy"] * 3
+    assert [len(each.value) if each.tag == "Ok" else each.value.tag for each in answer] == [
+        3000,
+        3000,
+    ] + ["Busy"] * 3
     again = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events[2:])
     assert [each.tag for each in again[:2]] == ["Ok", "Ok"]
 
@@ -79,7 +90,10 @@ def test_ic_41_busy_holds_for_the_rest_of_the_chain() -> None:
     events = chain(teller, 8, lambda _: blob(bytes(99)))
     assert lab.answer(teller, to, "icrc72_publish", events[:1])[0].tag == "Ok"
     answer = lab.answer(teller, to, "icrc72_publish", events[1:])
-    assert [each.tag if each.tag == "Ok" else each.value.tag for each in answer] == ["Ok", *["Busy"] * 6]
+    assert [each.tag if each.tag == "Ok" else each.value.tag for each in answer] == [
+        "Ok",
+        *["Busy"] * 6,
+    ]
 
 
 class Echo(App):
@@ -100,7 +114,8 @@ def test_ic_45a_i9_canisters_in_a_circle_that_double_what_they_get_leave_room_fo
     lab = Lab(broadcasters=(0,), settings=settings)
     names = [f"ring.n{at}" for at in range(6)]
     ring = [
-        lab.install(Echo, publications={name: {}}, subscriptions={names[at - 1]: {}}) for at, name in enumerate(names)
+        lab.install(Echo, publications={name: {}}, subscriptions={names[at - 1]: {}})
+        for at, name in enumerate(names)
     ]
     source, reader = lab.source_and_sink(at=0, rounds=120)
     for name, who in zip(names, ring, strict=True):
@@ -125,7 +140,9 @@ def test_ic_38_i8_a_thousand_refusals_are_told_in_messages_that_fit() -> None:
         for at in range(8):
             if at == 4:
                 lab.network.stop(lab.broadcasters[0])  # everything is told at once after this
-            items = tuple(m.PublicationRegistration(f"{long}.n{at}n{each}", closed) for each in range(50))
+            items = tuple(
+                m.PublicationRegistration(f"{long}.n{at}n{each}", closed) for each in range(50)
+            )
             lab.answer(lab.probe(), lab.orchestrator, "icrc72_register_publication", items)
         lab.network.start(lab.broadcasters[0])
         for _ in range(60):
@@ -140,8 +157,12 @@ def test_ic_7_an_answer_to_a_query_has_at_most_so_many_bytes() -> None:
     for at in range(4):
         lab.publish(owner, ("own", "x" * 9000), name=f"{NAME}{at}")
     arg = codec("icrc72_get_publications").args.encode
-    assert lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(m.ByText(None, 1))).ok
-    whole = lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(m.ByText(None, 4)))
+    assert lab.network.query(
+        ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(m.ByText(None, 1))
+    ).ok
+    whole = lab.network.query(
+        ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(m.ByText(None, 4))
+    )
     assert whole.code == CANISTER_ERROR
     assert "20000 bytes" in whole.message
 
@@ -164,7 +185,9 @@ def test_i9_verdicts_about_strangers_are_forgotten() -> None:
 
 
 def priced(subnet: int) -> tuple[Lab, Ledger, Principal, Principal]:
-    """A publisher's probe that sells replays at 5, and a subscriber's probe that has paid for a hundred."""
+    """A publisher's probe that sells replays at 5, and a subscriber's probe that has paid for a
+    hundred.
+    """
     lab = Lab()
     ledger, _, price = lab.with_ledger()
     teller, reader = lab.teller((REPLAY, True), (keys.PRICING, price)), lab.follower(subnet)
@@ -184,15 +207,21 @@ def replays(lab: Lab, teller: Principal, sent: int) -> None:
     """Let the publisher begin the replay and hand over so many events of it."""
     report(lab, teller, "running")
     headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(1)))
-    events = tuple(m.Event(at, None, 1, NAME, map_({"n": nat(at)}), teller, headers) for at in range(1, sent + 1))
+    events = tuple(
+        m.Event(at, None, 1, NAME, map_({"n": nat(at)}), teller, headers)
+        for at in range(1, sent + 1)
+    )
     accepted = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
     assert [each.tag for each in accepted] == ["Ok"] * sent
 
 
 @pytest.mark.parametrize(
-    ("subnet", "end", "sent"), [(0, "completed", 3), (0, "canceled", 0), (1, "completed", 0), (1, "canceled", 3)]
+    ("subnet", "end", "sent"),
+    [(0, "completed", 3), (0, "canceled", 0), (1, "completed", 0), (1, "canceled", 3)],
 )
-def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(subnet: int, end: str, sent: int) -> None:
+def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(
+    subnet: int, end: str, sent: int
+) -> None:
     lab, ledger, teller, reader = priced(subnet)
     replays(lab, teller, sent)
     if end == "canceled":
@@ -227,7 +256,10 @@ def test_rp_4_r4_who_cancels_when_everything_was_sent_pays_for_it() -> None:
 
 def test_rp_4_r4_nobody_is_paid_for_a_replay_that_never_began(lab: Lab) -> None:
     ledger, _, price = lab.with_ledger()
-    teller, reader = lab.teller((REPLAY, True), (keys.PRICING, price), (keys.MAX_CONCURRENT, 1)), lab.follower(0)
+    teller, reader = (
+        lab.teller((REPLAY, True), (keys.PRICING, price), (keys.MAX_CONCURRENT, 1)),
+        lab.follower(0),
+    )
     ledger.give(reader, 1000, 1000)
     lab.confirm_all(teller, reader)
     assert [lab.replay(reader, 1, 101) for _ in range(2)] == [("Ok", 1), ("Ok", 2)]
@@ -252,7 +284,9 @@ def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names(
     limits = MessageLimits(message_bytes=16_500)
     lab = Lab(broadcasters=(0,), limits=limits, settings=TIGHT)
     teller = lab.teller()
-    reader = lab.install(Sink, subscriptions={NAME: {FILTER: " | ".join(f"n != {at}" for at in range(2, 62))}})
+    reader = lab.install(
+        Sink, subscriptions={NAME: {FILTER: " | ".join(f"n != {at}" for at in range(2, 62))}}
+    )
     lab.step(60)
     lab.confirm_all(teller)
     lab.network.stop(reader)
@@ -266,7 +300,9 @@ def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names(
 
 
 def test_i8_numbers_of_any_size_are_answered_and_trap_nobody(lab: Lab) -> None:
-    """Candid's numbers have no bound, and Python writes none of more than 4,300 digits into a text."""
+    """Candid's numbers have no bound, and Python writes none of more than 4,300 digits into a
+    text.
+    """
     huge = 1 << 20_000
     _, token, _ = lab.with_ledger()
     price = class_(("perEvent", of(huge)), ("currency", of(f"icrc2:{token.text}")))
@@ -275,7 +311,9 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody(lab: Lab) -> None:
     with without_traps(lab):
         teller, reader = lab.member("publisher"), lab.member("subscriber", 1)
         lab.publish(teller, (REPLAY, True), (keys.PRICING, price))
-        assert "a number of 20,001 bits" in lab.subscribe(reader, (keys.SKIP, [2, huge])).value.value
+        assert (
+            "a number of 20,001 bits" in lab.subscribe(reader, (keys.SKIP, [2, huge])).value.value
+        )
         assert lab.subscribe(reader).tag == "Ok"
         lab.confirm_all(teller, reader)
         for end in (huge, 11, None):
@@ -288,7 +326,9 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody(lab: Lab) -> None:
         report = (m.ReplayStatusUpdate(huge, Variant("completed", huge)),)
         lab.answer(teller, lab.orchestrator, "icrc77_replay_status", report)
         lab.step(100)
-        note = m.EventNotification(huge, huge, huge - 1, 0, NAME, map_({"n": nat(huge)}), (), teller, None)
+        note = m.EventNotification(
+            huge, huge, huge - 1, 0, NAME, map_({"n": nat(huge)}), (), teller, None
+        )
         arg = codec("icrc72_handle_notification").args.encode((note,))
         lab.probed(teller).todo.append((reader, "icrc72_handle_notification", arg, ONE_WAY, 0))
         lab.step(10)

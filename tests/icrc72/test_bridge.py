@@ -43,7 +43,9 @@ def test_row_27_ic_55_what_a_relay_chain_publishes_is_handled_in_order_once() ->
     rows = [row for row in store.read(0, 10_000).rows if row.kind == "Broadcaster.DataPublished"]
     assert len(rows) >= 10
     found = lab.app(reader).data
-    assert [(each[1], each[2]["seq"], each[2]["id"]) for each in found] == [(row.seq, row.seq, row.id) for row in rows]
+    assert [(each[1], each[2]["seq"], each[2]["id"]) for each in found] == [
+        (row.seq, row.seq, row.id) for row in rows
+    ]
     assert {each[0] for each in found} == {"org.polkadot.demo.relay.Broadcaster.DataPublished"}
     assert [each[2]["anchor"] for each in found] == [row.anchor for row in rows]
     assert bridge.refused() == 0
@@ -69,6 +71,15 @@ def test_ic_55c_a_rewind_is_told_and_the_new_epoch_follows() -> None:
 
 
 def test_ic_55_fields_become_values_of_the_page() -> None:
-    fields = {"who": "0x0aff", "n": 7, "d": -2, "t": "abc", "ok": True, "none": None, "l": [1], "m": {"x": 1}}
+    fields = {
+        "who": "0x0aff",
+        "n": 7,
+        "d": -2,
+        "t": "abc",
+        "ok": True,
+        "none": None,
+        "l": [1],
+        "m": {"x": 1},
+    }
     tags = [value_of(value).tag for value in fields.values()]
     assert tags == ["Blob", "Nat", "Int", "Text", "Bool", "Option", "Array", "Map"]

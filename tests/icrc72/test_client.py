@@ -1,4 +1,6 @@
-"""What authors of canisters may rely on, in each of the three deployments: IC-4, IC-36, IC-48, IC-49g, I12."""
+"""What authors of canisters may rely on, in each of the three deployments: IC-4, IC-36, IC-48,
+IC-49g, I12.
+"""
 
 from typing import Any
 
@@ -39,7 +41,9 @@ class Reader(App):
 
 
 @pytest.mark.parametrize("method", ["fails", "large", "elsewhere", "backwards"])
-def test_row_22_ic_4_ic_49_whatever_authors_code_raises_undoes_only_itself(method: str, lab: Lab) -> None:
+def test_row_22_ic_4_ic_49_whatever_authors_code_raises_undoes_only_itself(
+    method: str, lab: Lab
+) -> None:
     maker, reader = lab.install(Maker, 0), lab.install(Reader, 1)
     lab.step(60)
     for each in ("good", method, "good", "good"):
@@ -49,7 +53,9 @@ def test_row_22_ic_4_ic_49_whatever_authors_code_raises_undoes_only_itself(metho
     assert lab.app(maker).data == ["good", "good", "good"]
     assert lab.app(reader).data == [1, 3]
     assert lab.app(reader).inbox.state.counts["handler_failures"] == 1
-    assert not any(queue.live for queue in lab.system.broadcaster(lab.broadcasters[1]).state.queues.values())
+    assert not any(
+        queue.live for queue in lab.system.broadcaster(lab.broadcasters[1]).state.queues.values()
+    )
 
 
 def test_the_plugin_has_a_fixture_for_subnets(pubsub_canisters: Any) -> None:
@@ -72,7 +78,9 @@ class High(Sink):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("delay", "refuse"), [(0, 0), (4, 30)])
-def test_ic_36_i12_every_deployment_delivers_all_in_order_once(kind: str, delay: int, refuse: int) -> None:
+def test_ic_36_i12_every_deployment_delivers_all_in_order_once(
+    kind: str, delay: int, refuse: int
+) -> None:
     network = CanisterNetwork(2, schedule=Schedule(b"seed", delay, refuse))
     if kind == "direct":
         system = deploy_direct(network, Prices.publications, Prices)

@@ -1,4 +1,6 @@
-"""The conformance kit and the audit: honest roles break nothing, wrong ones are named: IC-50, IC-51, RP-14."""
+"""The conformance kit and the audit: honest roles break nothing, wrong ones are named: IC-50,
+IC-51, RP-14.
+"""
 
 from collections.abc import Callable
 

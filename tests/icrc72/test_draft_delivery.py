@@ -1,4 +1,6 @@
-"""The drafts' own text against broadcasters, publishers and subscribers that somebody else wrote."""
+"""The drafts' own text against broadcasters, publishers and subscribers that somebody else
+wrote.
+"""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -41,7 +43,9 @@ class Placing(App):
 Ids = keeping(lambda note: note.eventId)
 
 
-def event(source: Principal, number: int, prev: int | None = None, headers: Pairs | None = None) -> Event:
+def event(
+    source: Principal, number: int, prev: int | None = None, headers: Pairs | None = None
+) -> Event:
     return Event(number, prev, 1, NAME, nat(number % 1000), source, headers)
 
 
@@ -57,7 +61,10 @@ def test_s000_014_021_ids_of_any_size_are_delivered(mode: str, lab: Lab) -> None
     reader = lab.install(Ids, 1, subscriptions={NAME: {}})
     source = lab.teller((keys.MODE, mode))
     for prev, number in zip((None, *IDS), IDS, strict=False):
-        assert bring(lab, source, event(source, number, None if mode == "unordered" else prev))[0].tag == "Ok"
+        assert (
+            bring(lab, source, event(source, number, None if mode == "unordered" else prev))[0].tag
+            == "Ok"
+        )
     lab.step(60)
     assert lab.app(reader).data == list(IDS)
 
@@ -85,7 +92,9 @@ def test_an_event_that_nobody_can_place_is_an_error_of_emit(lab: Lab) -> None:
         app.emit(ctx, NAME, 1, ((keys.HASH, blob(bytes(32))),))
 
 
-def test_an_event_that_its_broadcaster_refuses_for_good_reaches_its_author_and_the_others_go_on(lab: Lab) -> None:
+def test_an_event_that_its_broadcaster_refuses_for_good_reaches_its_author_and_the_others_go_on(
+    lab: Lab,
+) -> None:
     allowed = {keys.list_key("publishers:allowed"): []}
     first_source = lab.teller(*allowed.items())
     app = lab.network.next_id(0)
@@ -124,7 +133,9 @@ def test_s000_025_the_former_event_is_left_to_the_publisher(lab: Lab) -> None:
     assert bring(lab, source, event(source, 9, 7))[0].value.tag == "ImproperId"
     free = Lab()
     source = free.teller((keys.MODE, "unordered"))
-    assert [each.tag for each in bring(free, source, event(source, 3), event(source, 2, 1))] == ["Ok"] * 2
+    assert [each.tag for each in bring(free, source, event(source, 3), event(source, 2, 1))] == [
+        "Ok"
+    ] * 2
 
 
 def test_s000_028_a_partition_needs_no_header_of_ours() -> None:
@@ -133,7 +144,10 @@ def test_s000_028_a_partition_needs_no_header_of_ours() -> None:
     entry = lab.system.registry.state.publications[1].entries[source][1]
     assert lab.answer(source, entry, "icrc72_publish", (event(source, 1),))[0].tag == "Ok"
     wrong: Pairs = ((keys.PARTITION, of([0, 2])),)
-    assert lab.answer(source, entry, "icrc72_publish", (event(source, 3, 1, wrong),))[0].value.tag == "ImproperId"
+    assert (
+        lab.answer(source, entry, "icrc72_publish", (event(source, 3, 1, wrong),))[0].value.tag
+        == "ImproperId"
+    )
 
 
 def test_s000_127_a_relayer_brings_the_headers_of_the_draft_only(lab: Lab) -> None:
@@ -145,7 +159,13 @@ def test_s000_127_a_relayer_brings_the_headers_of_the_draft_only(lab: Lab) -> No
     assert isinstance(relay, RoleCanister)
     answers: list[Any] = []
     ctx = Context(lab.network._hosts[entry], entry, entry, 0)
-    relay.ask(ctx, exit_, PUBLISH, (event(source, 4, None, headers),), lambda _ctx, found: answers.append(found))
+    relay.ask(
+        ctx,
+        exit_,
+        PUBLISH,
+        (event(source, 4, None, headers),),
+        lambda _ctx, found: answers.append(found),
+    )
     lab.network._perform(lab.network._hosts[entry], None, ctx)
     lab.step(60)
     assert answers[0][0].tag == "Ok"
@@ -172,10 +192,16 @@ def test_s000_131_who_never_confirms_gets_every_event_once_and_is_named(alerts: 
     assert not queue.suspended
     named = dict(lab.ask("icrc72_get_broadcaster_stats", to=lab.broadcasters[1]))
     assert named[f"icrc72:subscriber:{probe.text}:unconfirmed"] == nat(10 + alerts)
-    shown = {each.subscriber: dict(each.stats) for each in lab.ask("icrc72_get_subscribers", ByPrincipal())}
+    shown = {
+        each.subscriber: dict(each.stats)
+        for each in lab.ask("icrc72_get_subscribers", ByPrincipal())
+    }
     assert shown[probe]["icrc72:subscriber:stats:unconfirmed"] == nat(10 + alerts)
     last = lab.probed(probe).notified[-1][1].notificationId
-    assert lab.answer(probe, lab.broadcasters[1], "icrc72_confirm_notifications", (last,)) == ("allAccepted", None)
+    assert lab.answer(probe, lab.broadcasters[1], "icrc72_confirm_notifications", (last,)) == (
+        "allAccepted",
+        None,
+    )
 
 
 def test_s000_131_who_is_down_and_has_never_confirmed_loses_nothing(lab: Lab) -> None:
@@ -191,11 +217,15 @@ def test_s000_131_who_is_down_and_has_never_confirmed_loses_nothing(lab: Lab) ->
     assert [note.eventId for _, note in lab.probed(probe).notified] == [1]
 
 
-def test_s000_132_a_trusted_refusal_is_read_with_the_type_of_the_draft_and_both_spellings_are_read() -> None:
+def test_s000_132_a_trusted_refusal_is_read_with_the_type_of_the_draft_and_both_spellings_are_read() -> (
+    None
+):
     value = "variant { Blob : blob; Text : text; Nat : nat; Int : int }"
     drafted = Decoder(parse_types(f"(variant {{ Ok : {value}; err : text }})"))
     rets = codec("icrc72_handle_notification_trusted").rets
-    assert drafted.decode(rets.encode(Variant("err", "3 of 3 were not taken"))) == (("err", "3 of 3 were not taken"),)
+    assert drafted.decode(rets.encode(Variant("err", "3 of 3 were not taken"))) == (
+        ("err", "3 of 3 were not taken"),
+    )
     types = interface("readings").methods["icrc72_handle_notification_trusted__capital"].results
     assert rets.decode(Encoder(types).encode(Variant("Err", "no"))) == (("Err", "no"),)
 
@@ -251,9 +281,16 @@ def foreign(*alerts: Value) -> tuple[Lab, Foreign, Broadcaster]:
 
 @pytest.mark.parametrize(
     "entry",
-    [array([nat(1), blob(b"x")]), text("x"), array([text(NAME)]), array([text(NAME), blob(b"x"), nat(1), nat(1)])],
+    [
+        array([nat(1), blob(b"x")]),
+        text("x"),
+        array([text(NAME)]),
+        array([text(NAME), blob(b"x"), nat(1), nat(1)]),
+    ],
 )
-def test_an_alert_of_which_an_entry_cannot_be_read_is_neither_applied_nor_confirmed(entry: Value) -> None:
+def test_an_alert_of_which_an_entry_cannot_be_read_is_neither_applied_nor_confirmed(
+    entry: Value,
+) -> None:
     good = array([text(NAME), blob(b"source")])
     _, orchestrator, core = foreign(map_({keys.RELAYER_ADD: array([good, entry])}))
     assert orchestrator.confirmed == []
@@ -263,8 +300,18 @@ def test_an_alert_of_which_an_entry_cannot_be_read_is_neither_applied_nor_confir
 
 def test_s001_040_s000_014_a_replay_and_a_publication_of_an_orchestrator_without_our_keys() -> None:
     source = Principal(b"source")
-    parts: list[Value] = [nat(9), text(NAME), blob(b"me"), blob(b"reader"), text("n == 3"), option(None)]
-    adds = {keys.PUBLISHER_ADD: array([array([text(NAME), blob(source)])]), keys.REPLAY_ADD: array([array(parts)])}
+    parts: list[Value] = [
+        nat(9),
+        text(NAME),
+        blob(b"me"),
+        blob(b"reader"),
+        text("n == 3"),
+        option(None),
+    ]
+    adds = {
+        keys.PUBLISHER_ADD: array([array([text(NAME), blob(source)])]),
+        keys.REPLAY_ADD: array([array(parts)]),
+    }
     lab, orchestrator, core = foreign(map_(adds))
     assert orchestrator.confirmed == [1]
     assert (core.state.delivered[9].filter, core.state.delivered[9].publisher) == ("n == 3", None)
@@ -274,10 +321,18 @@ def test_s001_040_s000_014_a_replay_and_a_publication_of_an_orchestrator_without
 
 
 def test_rp_2_who_hands_a_replay_over_may_be_named_before_the_replay() -> None:
-    parts: list[Value] = [nat(9), text(NAME), blob(b"entry"), blob(b"reader"), option(None), option(None)]
+    parts: list[Value] = [
+        nat(9),
+        text(NAME),
+        blob(b"entry"),
+        blob(b"reader"),
+        option(None),
+        option(None),
+    ]
     named = array([nat(9), text(NAME), blob(b"entry")])
     _, orchestrator, core = foreign(
-        map_({keys.REPLAY_RELAYER_ADD: array([named])}), map_({keys.REPLAY_ADD: array([array(parts)])})
+        map_({keys.REPLAY_RELAYER_ADD: array([named])}),
+        map_({keys.REPLAY_ADD: array([array(parts)])}),
     )
     assert orchestrator.confirmed == [1, 2]
     assert core.state.delivered[9].source == Principal(b"entry")
@@ -292,9 +347,14 @@ def test_ic_49e_what_lies_behind_an_event_that_a_former_exit_brought_late_is_ask
     gaps: list[Any] = []
     monkeypatch.setattr(subscriber, "_gap", gaps.append)
     host = lab.network._hosts[reader]
-    for number, prev in ((9, None), (3, 2)):  # the chain began with a new exit; 3 waits for what is before it
+    for number, prev in (
+        (9, None),
+        (3, 2),
+    ):  # the chain began with a new exit; 3 waits for what is before it
         note = EventNotification(number, number, prev, 1, NAME, nat(number), (), source, None)
-        assert subscriber.take(Context(host, reader, lab.broadcasters[0], 1), lab.broadcasters[0], note)
+        assert subscriber.take(
+            Context(host, reader, lab.broadcasters[0], 1), lab.broadcasters[0], note
+        )
     for now in (lab.settings.gap_wait, 2 * lab.settings.gap_wait):
         subscriber._notice(cast("Context", SimpleNamespace(now=now)))
     assert [(each.low, each.high) for each in gaps] == [(None, 3), (3, 9)]

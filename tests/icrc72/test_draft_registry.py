@@ -1,4 +1,6 @@
-"""The drafts' own text against the registry: configurations, memos, queries, and what is registered again."""
+"""The drafts' own text against the registry: configurations, memos, queries, and what is registered
+again.
+"""
 
 from typing import Any
 
@@ -41,7 +43,12 @@ def test_s000_059_061_the_publication_of_the_draft_is_registered_and_its_memo_an
     owner = lab.probe()
     memo = b"Initial registration of MyApp events"
     assert len(memo) == 36
-    assert lab.publish(owner, (keys.list_key("publishers:allowed"), [b""]), (keys.MODE, "fifo"), memo=memo).tag == "Ok"
+    assert (
+        lab.publish(
+            owner, (keys.list_key("publishers:allowed"), [b""]), (keys.MODE, "fifo"), memo=memo
+        ).tag
+        == "Ok"
+    )
     shown = publication(lab)
     assert first(shown, keys.MEMO) == ("Blob", memo)
     assert first(shown, keys.CONTROLLERS_ADD) == of([bytes(owner)])
@@ -67,7 +74,9 @@ def test_s000_085_a_subscription_shows_its_memo_and_controllers(lab: Lab) -> Non
         (option(array([nat(5), nat(4)])), Skip(5, 4)),
     ],
 )
-def test_s000_083_091_s001_067_a_skip_may_have_its_parts_in_options(written: Any, skip: Skip) -> None:
+def test_s000_083_091_s001_067_a_skip_may_have_its_parts_in_options(
+    written: Any, skip: Skip
+) -> None:
     assert skip_of(written) == skip
 
 
@@ -116,7 +125,9 @@ def test_s000_166_a_query_with_many_slices_or_rows_is_refused_at_once(lab: Lab) 
         lab.subscribe(lab.probe(1), name="org.*")
 
     def asked(count: int) -> Any:
-        slices = tuple(Variant("ByNamespace", f"org.x{at}" if at else "org.n1") for at in range(count))
+        slices = tuple(
+            Variant("ByNamespace", f"org.x{at}" if at else "org.n1") for at in range(count)
+        )
         page = m.ByNat(None, None, m.OrchestrationFilter(Variant("None"), slices))
         arg = codec("icrc72_get_subscriptions").args.encode(page)
         return lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_subscriptions", arg)
@@ -128,8 +139,13 @@ def test_s000_166_a_query_with_many_slices_or_rows_is_refused_at_once(lab: Lab) 
     for method in ("icrc72_get_publications", "icrc77_get_replays"):
         slices = tuple(Variant("ByNamespace", f"org.n{at}") for at in range(MOST_SLICES + 1))
         page: Any = m.ByText if "publications" in method else m.ByNat
-        arg = codec(method).args.encode(page(None, None, m.OrchestrationFilter(Variant("None"), slices)))
-        assert "different slices" in lab.network.query(ANONYMOUS, lab.orchestrator, method, arg).message
+        arg = codec(method).args.encode(
+            page(None, None, m.OrchestrationFilter(Variant("None"), slices))
+        )
+        assert (
+            "different slices"
+            in lab.network.query(ANONYMOUS, lab.orchestrator, method, arg).message
+        )
 
 
 def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch, lab: Lab) -> None:
@@ -137,19 +153,26 @@ def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch, lab: Lab) ->
     for _ in range(3):
         lab.subscribe(lab.probe(1))
     monkeypatch.setattr("pubsub_emulator.icrc72.orchestrator.queries.MOST_STEPS", 2)
-    page = m.ByNat(None, None, m.OrchestrationFilter(Variant("None"), (Variant("ByPublisher", ANONYMOUS),)))
+    page = m.ByNat(
+        None, None, m.OrchestrationFilter(Variant("None"), (Variant("ByPublisher", ANONYMOUS),))
+    )
     arg = codec("icrc72_get_subscriptions").args.encode(page)
     answer = lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_subscriptions", arg)
     assert "too many rows" in answer.message
     assert len(lab.ask("icrc72_get_subscriptions", m.ByNat())) == 3
 
 
-def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_whole(lab: Lab) -> None:
+def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_whole(
+    lab: Lab,
+) -> None:
     owner, other = lab.probe(), lab.probe()
     large = (("own", text("x" * 15_000)),)
     for who in (owner, other):
         for start in range(0, 90, 30):
-            items = tuple(m.PublicationRegistration(f"org.{who.text}.n{start + at}", large) for at in range(30))
+            items = tuple(
+                m.PublicationRegistration(f"org.{who.text}.n{start + at}", large)
+                for at in range(30)
+            )
             lab.answer(who, lab.orchestrator, "icrc72_register_publication", items)
     found: list[str] = []
     while True:
@@ -161,18 +184,28 @@ def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_w
     assert len(found) == len(set(found)) == 180
 
 
-def test_s001_040_a_principal_as_prev_of_replays_is_refused_and_not_read_as_the_first_page(lab: Lab) -> None:
+def test_s001_040_a_principal_as_prev_of_replays_is_refused_and_not_read_as_the_first_page(
+    lab: Lab,
+) -> None:
     types = parse(
         "type F = record { statistics : variant { None; All; List : vec text };"
         " slice : vec variant { ByText : text } }; service : {}"
     ).types
-    (page,) = parse_types("(record { prev : opt principal; take : opt nat; filter : opt F })", types)
+    (page,) = parse_types(
+        "(record { prev : opt principal; take : opt nat; filter : opt F })", types
+    )
     asked = [Encoder((page,)).encode((prev, None, None)) for prev in (None, lab.orchestrator)]
-    answers = [lab.network.query(ANONYMOUS, lab.orchestrator, "icrc77_get_replays", arg) for arg in asked]
+    answers = [
+        lab.network.query(ANONYMOUS, lab.orchestrator, "icrc77_get_replays", arg) for arg in asked
+    ]
     assert answers[0].ok
     assert (answers[1].code, "another type" in answers[1].message) == (CANISTER_ERROR, True)
 
 
 def test_s001_072_the_capability_is_advertised_under_both_keys(lab: Lab) -> None:
     lab.publish(lab.probe(), (keys.CAPABLE, True))
-    assert first(publication(lab), keys.CAPABLE) == first(publication(lab), keys.REPLAY) == ("Bool", True)
+    assert (
+        first(publication(lab), keys.CAPABLE)
+        == first(publication(lab), keys.REPLAY)
+        == ("Bool", True)
+    )

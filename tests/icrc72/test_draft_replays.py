@@ -1,4 +1,6 @@
-"""The drafts' own text against replays: ranges, alerts as they are written, payment, and the archive as a log."""
+"""The drafts' own text against replays: ranges, alerts as they are written, payment, and the
+archive as a log.
+"""
 
 from typing import Any
 
@@ -6,7 +8,13 @@ import pytest
 from support.canister_apps import NAME, Lab, Source
 
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.alerts import MemberAlert, broker_alert, member_alert, one_entry, read_broker_alert
+from pubsub_emulator.icrc72.alerts import (
+    MemberAlert,
+    broker_alert,
+    member_alert,
+    one_entry,
+    read_broker_alert,
+)
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.errors import ConfigError
@@ -20,7 +28,9 @@ ME, YOU, OTHER = Principal(b"me"), Principal(b"you"), Principal(b"other")
 
 
 @pytest.mark.parametrize("order", [b"0 - 0", b"1 %d 0" % (1 << 250)], ids=["open", "bounded"])
-def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(order: bytes, lab: Lab) -> None:
+def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(
+    order: bytes, lab: Lab
+) -> None:
     other = lab.network.next_id(1)
     allowed = {REPLAY: True, keys.list_key("publishers:allowed"): [bytes(other)]}
     made = []
@@ -36,7 +46,8 @@ def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(order:
 
 
 @pytest.mark.parametrize(
-    ("config", "came"), [({FILTER: "n == 3"}, [(3, 1, 9)]), ({SKIP: [3, 1]}, [(1, 1, 9), (4, 1, 9), (7, 1, 9)])]
+    ("config", "came"),
+    [({FILTER: "n == 3"}, [(3, 1, 9)]), ({SKIP: [3, 1]}, [(1, 1, 9), (4, 1, 9), (7, 1, 9)])],
 )
 def test_row_9_rp_6_s001_013_034_the_first_notification_tells_the_end_whatever_filters_leave_out(
     config: dict[str, Any], came: list[tuple[int, int, int]], lab: Lab
@@ -67,7 +78,17 @@ SHAPES: list[tuple[Fact, Any, str, Value]] = [
         ("rp", 7),
         (NAME, ME, YOU, "n == 1", Skip(5, 1), OTHER),
         keys.REPLAY_ADD,
-        array([nat(7), text(NAME), blob(ME), blob(YOU), text("n == 1"), array([nat(5), nat(1)]), blob(OTHER)]),
+        array(
+            [
+                nat(7),
+                text(NAME),
+                blob(ME),
+                blob(YOU),
+                text("n == 1"),
+                array([nat(5), nat(1)]),
+                blob(OTHER),
+            ]
+        ),
     ),
     (
         ("rp", 7),
@@ -86,7 +107,15 @@ SHAPES: list[tuple[Fact, Any, str, Value]] = [
         ("relay", NAME, ME, YOU),
         ("n", Skip(2)),
         keys.RELAY_ADD,
-        array([text(NAME), blob(ME), option(blob(YOU)), option(text("n")), option(array([nat(2), nat(0)]))]),
+        array(
+            [
+                text(NAME),
+                blob(ME),
+                option(blob(YOU)),
+                option(text("n")),
+                option(array([nat(2), nat(0)])),
+            ]
+        ),
     ),
 ]
 
@@ -103,7 +132,9 @@ def test_s001_042_043_alerts_are_written_as_the_drafts_write_them_and_read_back(
 def test_s001_045_a_removal_is_nested_as_the_draft_has_it() -> None:
     assert broker_alert({}, [("rp", 7)]) == map_({keys.REPLAY_REMOVE: array([array([nat(7)])])})
     assert broker_alert({}, [("rr", 7)]) == map_({keys.REPLAY_RELAY_REMOVE: array([nat(7)])})
-    assert member_alert("publisher", {}, [("rp", 7)], []) == map_({keys.PUBLISHER_REPLAY_REMOVE: array([nat(7)])})
+    assert member_alert("publisher", {}, [("rp", 7)], []) == map_(
+        {keys.PUBLISHER_REPLAY_REMOVE: array([nat(7)])}
+    )
     nested = map_({keys.SUBSCRIBER_REPLAY_REMOVE: array([array([nat(7)])])})
     assert one_entry(keys.SUBSCRIBER_REPLAY_REMOVE, 7) == nested
 
@@ -119,21 +150,31 @@ def test_s001_045_a_removal_is_nested_as_the_draft_has_it() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("key", "kind"), [(keys.REPLAY_REMOVE, "rp"), (keys.REPLAY_RELAY_REMOVE, "rr"), (keys.REPLAY_RELAYER_REMOVE, "rf")]
+    ("key", "kind"),
+    [
+        (keys.REPLAY_REMOVE, "rp"),
+        (keys.REPLAY_RELAY_REMOVE, "rr"),
+        (keys.REPLAY_RELAYER_REMOVE, "rf"),
+    ],
 )
-def test_s001_044_045_a_removal_is_read_in_every_nesting(key: str, kind: str, written: Value) -> None:
+def test_s001_044_045_a_removal_is_read_in_every_nesting(
+    key: str, kind: str, written: Value
+) -> None:
     assert read_broker_alert(map_({key: written})) == ([], [(kind, 7)])
 
 
 @pytest.mark.parametrize(
-    ("written", "ids"), [(array([nat(7), nat(8)]), [7, 8]), (array([array([nat(7), nat(8)]), nat(9)]), [7, 8, 9])]
+    ("written", "ids"),
+    [(array([nat(7), nat(8)]), [7, 8]), (array([array([nat(7), nat(8)]), nat(9)]), [7, 8, 9])],
 )
 def test_s001_045_several_ids_are_read_in_every_nesting(written: Value, ids: list[int]) -> None:
     assert MemberAlert(map_({keys.SUBSCRIBER_REPLAY_REMOVE: written})).finished == ids
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_s000_151_s001_044_an_entry_may_stand_alone_and_without_what_is_optional(nested: bool) -> None:
+def test_s000_151_s001_044_an_entry_may_stand_alone_and_without_what_is_optional(
+    nested: bool,
+) -> None:
     for key, parts, fact, value in (
         (keys.REPLAY_RELAYER_ADD, [nat(7), text(NAME), blob(ME)], ("rf", 7), (NAME, ME)),
         (
@@ -161,7 +202,9 @@ def test_an_alert_that_cannot_be_read_says_which_entry() -> None:
 CYCLES_PRICE = class_(("perEvent", nat(5)), ("currency", text("cycles")))
 
 
-def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing(lab: Lab) -> None:
+def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing(
+    lab: Lab,
+) -> None:
     ledger, _, price = lab.with_ledger(fee=10)
     source = lab.published(60, **{keys.PRICING: price})
     probe = lab.probe(1)
@@ -207,7 +250,11 @@ def test_s001_034_an_entry_without_our_figures_completes_a_replay_and_the_report
     source = lab.published(6, **{keys.PRICING: CYCLES_PRICE})
     reader = lab.asks(b"1 101 700", rounds=400)
     assert [each.status for each in lab.ask("icrc77_get_replays", ByNat())] == [("completed", 6)]
-    assert [lab.network.cycles(each) - CYCLES for each in (source, reader, lab.orchestrator)] == [30, -30, 0]
+    assert [lab.network.cycles(each) - CYCLES for each in (source, reader, lab.orchestrator)] == [
+        30,
+        -30,
+        0,
+    ]
 
 
 def test_rp_4_whoever_asks_pays_and_drains_no_orchestrator_and_no_broadcaster(lab: Lab) -> None:
@@ -219,7 +266,12 @@ def test_rp_4_whoever_asks_pays_and_drains_no_orchestrator_and_no_broadcaster(la
         lab.call(reader, "ask", b"1 101 700")
     lab.step(100)
     for number in range(2, 6):
-        lab.answer(reader_probe := lab.probe(1), lab.orchestrator, "icrc77_cancel_replay", (number, number, 999))
+        lab.answer(
+            reader_probe := lab.probe(1),
+            lab.orchestrator,
+            "icrc77_cancel_replay",
+            (number, number, 999),
+        )
         assert lab.network.cycles(reader_probe) == CYCLES
     lab.network.start(source)
     lab.step(1500)

@@ -1,4 +1,6 @@
-"""I1 to I9, I13, I14 and R1 to R7 under schedules, refusals, crashes and upgrades that hypothesis draws; IC-51."""
+"""I1 to I9, I13, I14 and R1 to R7 under schedules, refusals, crashes and upgrades that hypothesis
+draws; IC-51.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +25,9 @@ from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, finish
 from pubsub_emulator.icrc72.values import Skip, as_nat, first, of
 
-SCHEDULES = st.builds(Schedule, st.binary(min_size=1, max_size=8), st.integers(0, 3), st.sampled_from([0, 10, 30]))
+SCHEDULES = st.builds(
+    Schedule, st.binary(min_size=1, max_size=8), st.integers(0, 3), st.sampled_from([0, 10, 30])
+)
 
 PLANS = st.builds(
     Plan,
@@ -74,30 +78,44 @@ Reader = keeping(lambda note: (note.eventId, plain(note.data)["n"]))
 
 @settings(max_examples=scaled(3))
 @given(SCHEDULES, st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=5))
-def test_i14_nobody_who_is_disallowed_is_notified(schedule: Schedule, changes: list[tuple[int, bool]]) -> None:
+def test_i14_nobody_who_is_disallowed_is_notified(
+    schedule: Schedule, changes: list[tuple[int, bool]]
+) -> None:
     lab = Lab(schedule=schedule)
     owner = lab.probe()
-    source = lab.install(Source, 0, publications={NAME: {"icrc72:publication:controllers:add": [bytes(owner)]}})
+    source = lab.install(
+        Source, 0, publications={NAME: {"icrc72:publication:controllers:add": [bytes(owner)]}}
+    )
     readers = [lab.install(Reader, at % 2, subscriptions={NAME: {}}) for at in range(3)]
     lab.step(80)
     banned: set[int] = set()
     due: list[set[int]] = []
     for at, (who, ban) in enumerate(changes, 1):
         banned = banned | {who} if ban else banned - {who}
-        key = (keys.list_key("subscribers:disallowed"), of([bytes(readers[each]) for each in sorted(banned)]))
+        key = (
+            keys.list_key("subscribers:disallowed"),
+            of([bytes(readers[each]) for each in sorted(banned)]),
+        )
         change = (PublicationUpdate(Variant("namespace", NAME), key),)
-        while isinstance(lab.answer(owner, lab.orchestrator, "icrc72_update_publication", change), Answer):
+        while isinstance(
+            lab.answer(owner, lab.orchestrator, "icrc72_update_publication", change), Answer
+        ):
             pass  # the request was refused
         _settle(lab)
         lab.call(source, NAME, b"%d" % at)
         due.append({0, 1, 2} - banned)
         for _ in range(400):  # what is pending when somebody is banned is gone
             lab.step()
-            if all(len(lab.app(readers[each]).data) == sum(each in whom for whom in due) for each in due[-1]):
+            if all(
+                len(lab.app(readers[each]).data) == sum(each in whom for whom in due)
+                for each in due[-1]
+            ):
                 break
     lab.step(100)
     for number, reader in enumerate(readers):
-        assert lab.app(reader).data == [(at, at) for at, whom in enumerate(due, 1) if number in whom]
+        assert lab.app(reader).data == [
+            (at, at) for at, whom in enumerate(due, 1) if number in whom
+        ]
 
 
 def _settle(lab: Lab) -> None:
@@ -113,12 +131,19 @@ def _settle(lab: Lab) -> None:
 
 Replayer = keeping(lambda note: note.eventId, Asker)
 REPLAYS = st.lists(
-    st.tuples(st.integers(0, 20), st.sampled_from(["isolated", "together"]), st.integers(1, 30), st.integers(1, 30)),
+    st.tuples(
+        st.integers(0, 20),
+        st.sampled_from(["isolated", "together"]),
+        st.integers(1, 30),
+        st.integers(1, 30),
+    ),
     max_size=3,
 )
 
 
-def _with_replays(replays: Any, config: dict[str, Any], schedule: Schedule) -> tuple[Lab, Principal, InvariantObserver]:
+def _with_replays(
+    replays: Any, config: dict[str, Any], schedule: Schedule
+) -> tuple[Lab, Principal, InvariantObserver]:
     """Twenty events before anybody subscribed, twenty after, and replays meanwhile."""
     lab = Lab(schedule=schedule, settings=replace(DEFAULTS, replay_events=4))
     watch = InvariantObserver(lab.system)
@@ -136,7 +161,9 @@ def _with_replays(replays: Any, config: dict[str, Any], schedule: Schedule) -> t
             lab.call(source, NAME, b"%d" % at)
         lab.step()
     lab.step(400)
-    assert watch.finish(lab.system.logs(), {reader: list(lab.app(reader).subscriber.state.over)}) == []
+    assert (
+        watch.finish(lab.system.logs(), {reader: list(lab.app(reader).subscriber.state.over)}) == []
+    )
     return lab, reader, watch
 
 
@@ -151,9 +178,9 @@ def test_r1_r2_r3_r5_a_replay_is_the_range_of_the_log_once_in_order(
     states = {each.state for each in lab.system.registry.state.replays.values()}
     assert states <= {"completed"}
     assert len(lab.system.registry.state.replays) <= len(replays)
-    assert {n for _, _, note in watch.notes if (n := as_nat(first(note.headers, keys.REPLAY_ID)))} <= set(
-        lab.system.registry.state.replays
-    )
+    assert {
+        n for _, _, note in watch.notes if (n := as_nat(first(note.headers, keys.REPLAY_ID)))
+    } <= set(lab.system.registry.state.replays)
 
 
 @settings(max_examples=scaled(2))
@@ -175,7 +202,9 @@ def test_r6_live_chains_are_as_without_replays(replays: Any, config: dict[str, A
 # Tokens
 
 
-def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Lab, Ledger, Principal, Principal]:
+def _paid(
+    schedule: Schedule, events: int, balance: int
+) -> tuple[Lab, Ledger, Principal, Principal]:
     lab = Lab(schedule=schedule, settings=replace(DEFAULTS, replay_events=5, replay_settle=60))
     ledger, _, price = lab.with_ledger()
     source = lab.install(Source, 0, publications={NAME: {REPLAY: True, keys.PRICING: price}})
@@ -194,7 +223,10 @@ def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Lab, Ledger, P
     SCHEDULES.map(lambda each: replace(each, refuse=0)),
     st.integers(0, 20),
     st.lists(
-        st.tuples(st.integers(1, 20), st.integers(1, 30), st.sampled_from(["", "", "cancel", "dies"])), max_size=3
+        st.tuples(
+            st.integers(1, 20), st.integers(1, 30), st.sampled_from(["", "", "cancel", "dies"])
+        ),
+        max_size=3,
     ),
 )
 def test_r4_tokens_are_conserved_and_a_payer_pays_for_what_was_accepted(
@@ -208,7 +240,9 @@ def test_r4_tokens_are_conserved_and_a_payer_pays_for_what_was_accepted(
             continue
         if fate == "cancel":
             lab.step(start)
-            lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (result.value,), kind=GUARANTEED)
+            lab.answer(
+                probe, lab.orchestrator, "icrc77_cancel_replay", (result.value,), kind=GUARANTEED
+            )
         elif fate == "dies":
             lab.network.stop(source)
     lab.confirm_all(probe, turns=60)
@@ -232,18 +266,29 @@ def test_r4_tokens_are_conserved_and_a_payer_pays_for_what_was_accepted(
 
 def _story_with(change: Any) -> list[str]:
     story = begin(Plan(b"fails", rounds=30, refuse=0, delay=0))
-    watch, audit = InvariantObserver(story.system), Audit(story.system.orchestrator, story.system.broadcasters)
+    watch, audit = (
+        InvariantObserver(story.system),
+        Audit(story.system.orchestrator, story.system.broadcasters),
+    )
     story.network.observers += [watch, audit]
     finish(story)
     change(story, watch, audit)
     logs = story.system.logs()
-    return [*watch.finish(logs, {}), *(each.cheat for each in audit.finish(logs, story.network.running()))]
+    return [
+        *watch.finish(logs, {}),
+        *(each.cheat for each in audit.finish(logs, story.network.running())),
+    ]
 
 
 def test_i4_i5_what_is_broken_is_the_senders_cheat() -> None:
     def headless(_story: Any, _watch: InvariantObserver, audit: Audit) -> None:
         at, sender, receiver, note = audit._seen[5]
-        audit._seen[5] = at, sender, receiver, note._replace(headers=tuple(reversed(note.headers or ())))
+        audit._seen[5] = (
+            at,
+            sender,
+            receiver,
+            note._replace(headers=tuple(reversed(note.headers or ()))),
+        )
 
     def foreign(_story: Any, _watch: InvariantObserver, audit: Audit) -> None:
         at, _, receiver, note = audit._seen[5]
@@ -260,12 +305,20 @@ def test_who_confirms_is_not_accused_where_each_confirmation_is_refused(confirms
         _, sender, receiver, note = audit._seen[5]
         for number in range(1 << 40, (1 << 40) + 7):
             told = methods.HANDLE.argument((note._replace(notificationId=1 << 50),))
-            call = Happening(story.network.round, "execute", number, sender, receiver, methods.HANDLE.name, told)
+            call = Happening(
+                story.network.round, "execute", number, sender, receiver, methods.HANDLE.name, told
+            )
             audit.happened(call)
             confirmed = methods.CONFIRM.argument((1 << 50,))
             if confirms:
-                audit.happened(Happening(call.round, "send", 1, receiver, sender, methods.CONFIRM.name, confirmed))
-                audit.happened(Happening(call.round, "refuse", 1, receiver, sender, methods.CONFIRM.name, b""))
+                audit.happened(
+                    Happening(
+                        call.round, "send", 1, receiver, sender, methods.CONFIRM.name, confirmed
+                    )
+                )
+                audit.happened(
+                    Happening(call.round, "refuse", 1, receiver, sender, methods.CONFIRM.name, b"")
+                )
 
     assert ("NeverConfirms" in _story_with(again)) is not confirms
 
@@ -278,7 +331,9 @@ def test_i6_i7_r3_what_is_broken_is_said_at_once(rule: str) -> None:
             sender, receiver = story.system.broadcasters[0], story.system.orchestrator
             number = 1 << 40 if kind == "answer" else 1
             for _ in range(2):
-                watch.happened(Happening(story.network.round, kind, number, sender, receiver, "x", b""))
+                watch.happened(
+                    Happening(story.network.round, kind, number, sender, receiver, "x", b"")
+                )
         else:
             watch._states = {1: "completed"}
             replays = story.system.registry.state.replays
@@ -292,11 +347,21 @@ def test_i6_i7_r3_what_is_broken_is_said_at_once(rule: str) -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan(b"campaign 1696", delay=1, refuse=30, load=20),  # a relay became wider while it could not send
-        Plan(b"campaign 2904", delay=1, refuse=30, load=20, churn=True, upgrades=2),  # moved before it knew its exit
-        Plan(b"campaign 3753", delay=3, refuse=30, load=50, churn=True),  # moved before it was notified of anything
-        Plan(b"campaign 8043", delay=3, refuse=30, load=20, pauses=1),  # its entry was taken for dead at the end
-        Plan(b"november 499", delay=0, refuse=30, load=50, pauses=1),  # a former exit came back behind a new one
+        Plan(
+            b"campaign 1696", delay=1, refuse=30, load=20
+        ),  # a relay became wider while it could not send
+        Plan(
+            b"campaign 2904", delay=1, refuse=30, load=20, churn=True, upgrades=2
+        ),  # moved before it knew its exit
+        Plan(
+            b"campaign 3753", delay=3, refuse=30, load=50, churn=True
+        ),  # moved before it was notified of anything
+        Plan(
+            b"campaign 8043", delay=3, refuse=30, load=20, pauses=1
+        ),  # its entry was taken for dead at the end
+        Plan(
+            b"november 499", delay=0, refuse=30, load=50, pauses=1
+        ),  # a former exit came back behind a new one
     ],
 )
 def test_i1_i2_subscribers_that_begin_in_a_storm_miss_nothing(plan: Plan) -> None:

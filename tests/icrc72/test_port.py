@@ -47,8 +47,12 @@ class Key:
     """A user's key: Ed25519, or secp256k1."""
 
     def __init__(self, kind: str = "ed25519") -> None:
-        self._key = Ed25519PrivateKey.generate() if kind == "ed25519" else generate_private_key(SECP256K1())
-        self.der = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        self._key = (
+            Ed25519PrivateKey.generate() if kind == "ed25519" else generate_private_key(SECP256K1())
+        )
+        self.der = self._key.public_key().public_bytes(
+            Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+        )
         self.who = self_authenticating(self.der)
 
     def sign(self, domain: str, content: object) -> bytes:
@@ -59,14 +63,25 @@ class Key:
         return b"".join(each.to_bytes(32, "big") for each in parts)
 
 
-def content_of(sender: bytes = ANONYMOUS, expiry: int = NOW + SECOND, **more: object) -> dict[str, Any]:
-    call = {"request_type": "call", "canister_id": bytes(CANISTER), "method_name": "m", "arg": b"DIDL\0\0"}
+def content_of(
+    sender: bytes = ANONYMOUS, expiry: int = NOW + SECOND, **more: object
+) -> dict[str, Any]:
+    call = {
+        "request_type": "call",
+        "canister_id": bytes(CANISTER),
+        "method_name": "m",
+        "arg": b"DIDL\0\0",
+    }
     return {**call, "sender": bytes(sender), "ingress_expiry": expiry, **more}
 
 
 def signed(key: Key, **more: object) -> dict[str, Any]:
     content = content_of(key.who, **more)
-    return {"content": content, "sender_pubkey": key.der, "sender_sig": key.sign("ic-request", content)}
+    return {
+        "content": content,
+        "sender_pubkey": key.der,
+        "sender_sig": key.sign("ic-request", content),
+    }
 
 
 def delegated(owner: Key, session: Key, **more: object) -> dict[str, Any]:
@@ -80,7 +95,9 @@ def delegated(owner: Key, session: Key, **more: object) -> dict[str, Any]:
 def test_the_hash_of_a_request_is_that_of_the_specification() -> None:
     content = {"request_type": "call", "canister_id": bytes.fromhex("00000000000004d2")}
     content |= {"method_name": "hello", "arg": bytes.fromhex("4449444c00fd2a")}
-    assert hash_of(content).hex() == "8781291c347db32a9d8c10eb62b710fce5a93be676474c42babc74c51858f94b"
+    assert (
+        hash_of(content).hex() == "8781291c347db32a9d8c10eb62b710fce5a93be676474c42babc74c51858f94b"
+    )
 
 
 @pytest.mark.parametrize("tagged", [False, True])
@@ -88,13 +105,18 @@ def test_the_hash_of_a_request_is_that_of_the_specification() -> None:
 def test_who_signed_is_the_sender(kind: str, tagged: bool) -> None:
     key = Key(kind)
     envelope: object = signed(key)
-    read = requests.read_request(cbor2.dumps(cbor2.CBORTag(55799, envelope) if tagged else envelope), "call", NOW)
+    read = requests.read_request(
+        cbor2.dumps(cbor2.CBORTag(55799, envelope) if tagged else envelope), "call", NOW
+    )
     assert (read.sender, read.canister, read.method) == (key.who, CANISTER, "m")
 
 
 def test_a_session_key_signs_for_its_owner_where_the_delegation_says_so() -> None:
     owner, session = Key(), Key("secp256k1")
-    assert requests.read_request(cbor2.dumps(delegated(owner, session)), "call", NOW).sender == owner.who
+    assert (
+        requests.read_request(cbor2.dumps(delegated(owner, session)), "call", NOW).sender
+        == owner.who
+    )
     here = delegated(owner, session, targets=[bytes(CANISTER)])
     assert requests.read_request(cbor2.dumps(here), "call", NOW).sender == owner.who
 
@@ -124,9 +146,19 @@ def _wrong() -> dict[str, Any]:
         "for another domain": {**good, "sender_sig": key.sign("ic-response", good["content"])},
         "a delegation that ended": late,
         "a delegation for others": delegated(key, other, targets=[b"other"]),
-        "a delegation by another": {**delegated(other, key), "content": good["content"], "sender_pubkey": key.der},
-        "a delegation of a float": delegated(key, other) | {"sender_delegation": [{"delegation": {"expiration": 0.5}}]},
-        "no DER": {**good, "content": content_of(self_authenticating(b"key")), "sender_pubkey": b"key"},
+        "a delegation by another": {
+            **delegated(other, key),
+            "content": good["content"],
+            "sender_pubkey": key.der,
+        },
+        "a delegation of a float": (
+            delegated(key, other) | {"sender_delegation": [{"delegation": {"expiration": 0.5}}]}
+        ),
+        "no DER": {
+            **good,
+            "content": content_of(self_authenticating(b"key")),
+            "sender_pubkey": b"key",
+        },
     }
 
 
@@ -138,11 +170,15 @@ def test_what_is_no_request_or_is_not_signed_is_refused(what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "paths", [[[b"a"]] * requests.MOST_PATHS, [[b"a"] * requests.MOST_LABELS]], ids=["as many paths", "as many labels"]
+    "paths",
+    [[[b"a"]] * requests.MOST_PATHS, [[b"a"] * requests.MOST_LABELS]],
+    ids=["as many paths", "as many labels"],
 )
 def test_a_path_at_its_limits_is_read(paths: list[list[bytes]]) -> None:
     envelope = {"content": content_of(request_type="read_state", paths=paths)}
-    assert requests.read_request(cbor2.dumps(envelope), "read_state", NOW).paths == tuple(tuple(each) for each in paths)
+    assert requests.read_request(cbor2.dumps(envelope), "read_state", NOW).paths == tuple(
+        tuple(each) for each in paths
+    )
 
 
 @pytest.mark.parametrize("count", [requests.MOST_DELEGATIONS, requests.MOST_DELEGATIONS + 1])
@@ -153,7 +189,9 @@ def test_a_chain_of_delegations_has_a_limit(count: int) -> None:
     chain = [delegated(owner, session)["sender_delegation"][0] for owner, session in pairwise(keys)]
     body = cbor2.dumps({**envelope, "sender_delegation": chain})
     if count > requests.MOST_DELEGATIONS:
-        with pytest.raises(requests.BadRequest, match="sender_delegation is not a list of up to 20"):
+        with pytest.raises(
+            requests.BadRequest, match="sender_delegation is not a list of up to 20"
+        ):
             requests.read_request(body, "call", NOW)
     else:
         assert requests.read_request(body, "call", NOW).sender == keys[0].who
@@ -179,7 +217,10 @@ def test_a_witness_shows_what_is_asked_and_nothing_else() -> None:
     form, _ = witness(state, [(b"a", b"x")])
     assert (leaf(form, b"a", b"x"), leaf(form, b"b")) == (b"1", None)
     shown = repr(witness(state, [(b"c",)])[0])
-    assert [name in shown for name in ("b'b'", "b'd'")] == [True, True]  # neighbours, between which nothing is
+    assert [name in shown for name in ("b'b'", "b'd'")] == [
+        True,
+        True,
+    ]  # neighbours, between which nothing is
     assert [name in shown for name in ("b'2'", "b'e'")] == [False, False]
 
 
@@ -195,21 +236,42 @@ class Agent:
 
     async def post(self, path: str, envelope: object, **more: Any) -> tuple[int, Any]:
         headers = {"Content-Type": "application/cbor", **more}
-        async with self.client.post(f"/api/{path}", data=io.BytesIO(cbor2.dumps(envelope)), headers=headers) as answer:
+        async with self.client.post(
+            f"/api/{path}", data=io.BytesIO(cbor2.dumps(envelope)), headers=headers
+        ) as answer:
             body = await answer.read()
-            return answer.status, cbor2.loads(body) if answer.content_type == "application/cbor" else body.decode()
+            return answer.status, (
+                cbor2.loads(body) if answer.content_type == "application/cbor" else body.decode()
+            )
 
-    def call(self, key: Key, canister: Principal, method: str, arg: bytes, kind: str = "call") -> dict[str, Any]:
-        more = {"canister_id": bytes(canister), "method_name": method, "arg": arg, "request_type": kind}
+    def call(
+        self, key: Key, canister: Principal, method: str, arg: bytes, kind: str = "call"
+    ) -> dict[str, Any]:
+        more = {
+            "canister_id": bytes(canister),
+            "method_name": method,
+            "arg": arg,
+            "request_type": kind,
+        }
         return signed(key, expiry=time.time_ns() + SECOND, **more)
 
-    async def read(self, key: Key, canister: Principal, *paths: list[bytes], version: str = "v3") -> tuple[int, Any]:
-        more = {"request_type": "read_state", "paths": list(paths), "expiry": time.time_ns() + SECOND}
-        status, told = await self.post(f"{version}/canister/{canister.text}/read_state", signed(key, **more))
+    async def read(
+        self, key: Key, canister: Principal, *paths: list[bytes], version: str = "v3"
+    ) -> tuple[int, Any]:
+        more = {
+            "request_type": "read_state",
+            "paths": list(paths),
+            "expiry": time.time_ns() + SECOND,
+        }
+        status, told = await self.post(
+            f"{version}/canister/{canister.text}/read_state", signed(key, **more)
+        )
         return status, self.verified(told, canister) if status == 200 else told
 
     def verified(self, told: Any, canister: Principal) -> Certified:
-        return read_certificate(told["certificate"], self.port.authority.root_key, canister, time.time_ns())
+        return read_certificate(
+            told["certificate"], self.port.authority.root_key, canister, time.time_ns()
+        )
 
 
 def play(story: Callable[[Agent], Awaitable[None]], scenario: str = SCENARIO) -> None:
@@ -247,18 +309,28 @@ def test_a_request_for_another_canister_than_its_address_names_is_refused() -> N
     async def story(agent: Agent) -> None:
         port = agent.port
         envelope = agent.call(Key(), port.proxy, "forward", b"")
-        for place in (f"canister/{port.run.who['orchestrator'].text}", "canister/nobody", f"canister/{CANISTER.text}"):
+        for place in (
+            f"canister/{port.run.who['orchestrator'].text}",
+            "canister/nobody",
+            f"canister/{CANISTER.text}",
+        ):
             status, words = await agent.post(f"v4/{place}/call", envelope)
             assert status == 400, words
             assert words.count("\n") == 1
-        for paths in ([b"canister", bytes(port.run.who["orchestrator"]), b"controllers"], [], [b"request_status"]):
+        for paths in (
+            [b"canister", bytes(port.run.who["orchestrator"]), b"controllers"],
+            [],
+            [b"request_status"],
+        ):
             status, words = await agent.read(Key(), port.proxy, paths)
             assert (status, "is not read here" in words) == (400, True)
 
     play(story)
 
 
-def test_a_port_waits_so_many_rounds_and_keeps_the_answers_of_so_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_waits_so_many_rounds_and_keeps_the_answers_of_so_many_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(server, "MOST_ROUNDS", 0)
     monkeypatch.setattr(server, "MOST_REQUESTS", 2)
 
@@ -279,18 +351,28 @@ def test_strangers_meet_the_guard() -> None:
         assert (await agent.post(path, {}, Origin="https://evil.example"))[0] == 403
         assert (await agent.post(path, {}, **{"Content-Type": "text/plain"}))[0] == 415
         assert (await agent.post(path, {"content": bytes(requests.MOST_BODY)}))[0] == 413
-        async with agent.client.get("/api/v2/status", headers={"Origin": "http://localhost:3000"}) as answer:
+        async with agent.client.get(
+            "/api/v2/status", headers={"Origin": "http://localhost:3000"}
+        ) as answer:
             assert cbor2.loads(await answer.read())["root_key"] == agent.port.authority.root_key
             assert answer.headers["Access-Control-Allow-Origin"] == "http://localhost:3000"
-        async with agent.client.options(f"/api/{path}", headers={"Origin": "http://localhost:3000"}) as answer:
-            assert (answer.status, answer.headers["Access-Control-Allow-Headers"]) == (204, "Content-Type")
+        async with agent.client.options(
+            f"/api/{path}", headers={"Origin": "http://localhost:3000"}
+        ) as answer:
+            assert (answer.status, answer.headers["Access-Control-Allow-Headers"]) == (
+                204,
+                "Content-Type",
+            )
 
     play(story)
 
 
 def test_a_controller_stops_and_upgrades_its_canister_and_nobody_else_does() -> None:
     key = Key()
-    named = f'[[canister]]\nname = "own"\nsubnet = 1\nwasm = "own.wasm"\ncontrollers = ["{key.who.text}"]\n'
+    named = (
+        '[[canister]]\nname = "own"\nsubnet = 1\nwasm = "own.wasm"\ncontrollers ='
+        f' ["{key.who.text}"]\n'
+    )
     what = Encoder(parse_types("(record { canister_id : principal })"))
     mode = "variant { install; reinstall; upgrade : opt record {} }"
     fields = f"mode : {mode}; canister_id : principal; wasm_module : blob; arg : blob"

@@ -1,4 +1,6 @@
-"""Codecs, hashes, patterns, ranges, queries against slow twins; limits, refusals: I10, I11, I15, IC-11b, IC-26."""
+"""Codecs, hashes, patterns, ranges, queries against slow twins; limits, refusals: I10, I11, I15,
+IC-11b, IC-26.
+"""
 
 import re
 import struct
@@ -57,7 +59,9 @@ def _nested(inner: st.SearchStrategy[Variant]) -> st.SearchStrategy[Variant]:
         several.map(lambda v: Variant("Array", v)),
         several.map(lambda v: Variant("Set", v)),
         st.one_of(st.none(), inner).map(lambda v: Variant("Option", v)),
-        st.lists(st.tuples(st.text(max_size=4), inner), max_size=3).map(lambda v: Variant("Map", tuple(v))),
+        st.lists(st.tuples(st.text(max_size=4), inner), max_size=3).map(
+            lambda v: Variant("Map", tuple(v))
+        ),
         st.lists(st.tuples(inner, inner), max_size=2).map(lambda v: Variant("ValueMap", tuple(v))),
         st.lists(st.builds(Property, st.text(max_size=4), inner, st.booleans()), max_size=2).map(
             lambda v: Variant("Class", tuple(v))
@@ -75,7 +79,9 @@ def test_i10_candid_round_trips(value: Variant) -> None:
 
 
 @given(VALUES, st.integers(0, 400), st.integers(0, 255))
-def test_ic_11_damaged_messages_raise_candid_errors_and_nothing_else(value: Variant, at: int, byte: int) -> None:
+def test_ic_11_damaged_messages_raise_candid_errors_and_nothing_else(
+    value: Variant, at: int, byte: int
+) -> None:
     data = bytearray(type_codec("broadcaster", "ICRC16").encode(value))
     data[at % len(data)] = byte
     for raw in (bytes(data), bytes(data[: at % len(data)])):
@@ -89,9 +95,11 @@ def _shuffled(value: Any, order: int) -> Any:
     tag, inside = value
     if tag in {"Array", "Set", "Map", "ValueMap", "Class"}:
         parts = [
-            tuple(_shuffled(p, order) if isinstance(p, Variant) else p for p in each)
-            if not isinstance(each, Variant)
-            else _shuffled(each, order)
+            (
+                tuple(_shuffled(p, order) if isinstance(p, Variant) else p for p in each)
+                if not isinstance(each, Variant)
+                else _shuffled(each, order)
+            )
             for each in inside
         ]
         if tag == "Class":
@@ -103,7 +111,9 @@ def _shuffled(value: Any, order: int) -> Any:
 
 
 @given(VALUES, st.integers(0, 5))
-def test_i10_the_hash_does_not_depend_on_the_order_of_what_has_none(value: Variant, order: int) -> None:
+def test_i10_the_hash_does_not_depend_on_the_order_of_what_has_none(
+    value: Variant, order: int
+) -> None:
     assert value_hash(_shuffled(value, order)) == value_hash(value)
 
 
@@ -127,13 +137,16 @@ NAMES = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6).map("
 @given(SEGMENTS, NAMES)
 def test_i11_patterns_equal_a_regular_expression(pattern: str, name: str) -> None:
     parts = [
-        r"(?:[^.]+\.)*" if each == "**" else r"[^.]+\." if each == "*" else each + r"\." for each in pattern.split(".")
+        r"(?:[^.]+\.)*" if each == "**" else r"[^.]+\." if each == "*" else each + r"\."
+        for each in pattern.split(".")
     ]
     assert matches(pattern, name) == (re.fullmatch("".join(parts), name + ".") is not None)
 
 
 @given(st.text(alphabet='ab.[]()*@$?:,=<>!~&| \\"01-', max_size=24), VALUES)
-def test_ic_26_any_text_is_a_filter_or_refused_and_a_filter_always_answers(text: str, value: Variant) -> None:
+def test_ic_26_any_text_is_a_filter_or_refused_and_a_filter_always_answers(
+    text: str, value: Variant
+) -> None:
     try:
         parsed = filters.parse(text)
     except FilterError:
@@ -142,7 +155,9 @@ def test_ic_26_any_text_is_a_filter_or_refused_and_a_filter_always_answers(text:
 
 
 @given(st.lists(st.integers(1, 40), unique=True, min_size=1), st.randoms(use_true_random=False))
-def test_ic_49_ranges_know_what_was_handled_and_grow_along_former_events(ids: list[int], random: Any) -> None:
+def test_ic_49_ranges_know_what_was_handled_and_grow_along_former_events(
+    ids: list[int], random: Any
+) -> None:
     chain = sorted(ids)
     former: dict[int, int | None] = dict(zip(chain, [None, *chain[:-1]], strict=True))
     order = list(ids)
@@ -174,7 +189,9 @@ def registries(draw: Any) -> Registry:
         pattern = draw(st.sampled_from(["n.*", "n.p1", "n.p2", "x.y", "**"]))
         if pattern in state.by_subscriber.get(subscriber, {}):
             continue
-        state.subscriptions[number] = SubscriptionRecord(number, pattern, subscriber, SubscriptionConfig((subscriber,)))
+        state.subscriptions[number] = SubscriptionRecord(
+            number, pattern, subscriber, SubscriptionConfig((subscriber,))
+        )
         state.by_subscriber.setdefault(subscriber, {})[pattern] = number
         state.exits[subscriber] = draw(st.sampled_from([None, *who]))
         for publication in state.publications.values():
@@ -190,7 +207,7 @@ def _all_rows(state: Registry) -> list[Row]:
         left: list[Any] = [
             (publisher, entry)
             for publisher in publication.publishers
-            for entry in (publication.entries.get(publisher) or (None,))
+            for entry in publication.entries.get(publisher) or (None,)
         ] or [(None, None)]
         right: list[Any] = [
             (state.subscriptions[number], state.exits.get(who))
@@ -198,7 +215,12 @@ def _all_rows(state: Registry) -> list[Row]:
             for number in numbers
         ] or [(None, None)]
         rows += [Row(publication, *one, *two) for one in left for two in right]
-    matched = {n for p in state.publications.values() for numbers in p.subscribers.values() for n in numbers}
+    matched = {
+        n
+        for p in state.publications.values()
+        for numbers in p.subscribers.values()
+        for n in numbers
+    }
     for number, each in state.subscriptions.items():
         if number not in matched:
             rows.append(Row(None, None, None, each, state.exits.get(each.subscriber)))
@@ -212,7 +234,9 @@ SLICES = st.lists(
             st.sampled_from(["BySubscriber", "ByPublisher", "ByBroadcaster"]),
             st.integers(0, 3).map(lambda at: canister_id(0, at)),
         ),
-        st.builds(Variant, st.just("ByNamespace"), st.sampled_from(["n.p1", "n.*", "**", "x.y", "q"])),
+        st.builds(
+            Variant, st.just("ByNamespace"), st.sampled_from(["n.p1", "n.*", "**", "x.y", "q"])
+        ),
     ),
     max_size=3,
 )
@@ -273,7 +297,9 @@ _HUGE = b"\xff" * 3_000 + b"\x01"
         ("(principal)", b"DIDL\x00\x01\x68\x01" + _HUGE),
     ],
 )
-def test_a_number_too_long_to_be_printed_is_refused_like_any_other(types: str, message: bytes) -> None:
+def test_a_number_too_long_to_be_printed_is_refused_like_any_other(
+    types: str, message: bytes
+) -> None:
     with pytest.raises(CandidError, match=r"^byte \d+: .*a number of 21,001 bits"):
         Decoder(parse_types(types)).decode(message)
 

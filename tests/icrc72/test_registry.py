@@ -1,4 +1,6 @@
-"""Every key of the catalogue, registration, lists, queries, statistics, work (IC-20 to IC-38, RP-1, RP-12)."""
+"""Every key of the catalogue, registration, lists, queries, statistics, work (IC-20 to IC-38, RP-1,
+RP-12).
+"""
 
 from itertools import pairwise
 from typing import Any
@@ -19,11 +21,17 @@ from pubsub_emulator.icrc72.values import Pairs, array, blob, boolean, first, na
 
 WHO = Principal(b"\1\2\3")
 LEDGER = Principal(bytes(9) + b"\1")
-PRICE = Variant("Class", (("perEvent", nat(5), True), ("currency", text(f"icrc2:{LEDGER.text}"), True)))
+PRICE = Variant(
+    "Class", (("perEvent", nat(5), True), ("currency", text(f"icrc2:{LEDGER.text}"), True))
+)
 MANY = array([blob(WHO), Variant("Principal", WHO)])
 
 GOOD: dict[str, tuple[Variant, ...]] = {
-    **{keys.list_key(which) + how: (array([]), MANY) for which in keys.LISTS for how in ("", ":add", ":remove")},
+    **{
+        keys.list_key(which) + how: (array([]), MANY)
+        for which in keys.LISTS
+        for how in ("", ":add", ":remove")
+    },
     **{keys.icrc75_key(which): (array([blob(WHO), text("friends")]),) for which in keys.LISTS},
     **{keys.icrc75_key(which) + ":remove": (nat(1), option(None)) for which in keys.LISTS},
     keys.CONTROLLERS_ADD: (MANY,),
@@ -51,21 +59,37 @@ BAD: dict[str, tuple[Variant, ...]] = {
     keys.MODE: (text("lifo"), nat(1)),
     keys.PARTITIONS: (nat(0), nat(17), text("2")),
     keys.PRIORITIES: (array([nat(1)]), array([array([blob(WHO)])]), nat(1), text("x")),
-    keys.PRICING: (nat(5), Variant("Class", (("perEvent", nat(5), True), ("currency", text("icp"), True)))),
+    keys.PRICING: (
+        nat(5),
+        Variant("Class", (("perEvent", nat(5), True), ("currency", text("icp"), True))),
+    ),
     keys.MAX_RANGE: (nat(0), text("1")),
     keys.MAX_CONCURRENT: (nat(0), boolean(True)),
     keys.SKIP: (
-        *(nat(3), array([]), array([nat(0)]), array([nat(3), nat(3)]), array([nat(3), nat(1), nat(1)])),
+        *(
+            nat(3),
+            array([]),
+            array([nat(0)]),
+            array([nat(3), nat(3)]),
+            array([nat(3), nat(1), nat(1)]),
+        ),
         *(array([nat(5), option(nat(5))]), array([option(None)])),
     ),
     keys.FILTER: (nat(1), text("a ==")),
     keys.REPLAY_FILTER: (nat(1), option(nat(1)), text("a ==")),
     keys.REPLAY_SKIP: (nat(1), option(text("a"))),
-    **{keys.icrc75_key(which): (array([blob(WHO)]), text("x"), array([text("x"), text("y")])) for which in keys.LISTS},
+    **{
+        keys.icrc75_key(which): (array([blob(WHO)]), text("x"), array([text("x"), text("y")]))
+        for which in keys.LISTS
+    },
 }
 WRONG = (nat(7), text("x"), array([text("x")]))
 
-TABLES = {"publication": keys.PUBLICATION, "subscription": keys.SUBSCRIPTION, "replay": keys.REPLAY_CONFIG}
+TABLES = {
+    "publication": keys.PUBLICATION,
+    "subscription": keys.SUBSCRIPTION,
+    "replay": keys.REPLAY_CONFIG,
+}
 NEVER = {keys.CREATOR, keys.MEMO, keys.SUBSCRIPTION_MEMO}
 ANYTHING = {key.name for table in TABLES.values() for key in table if key.value == "any"}
 
@@ -76,12 +100,18 @@ def desk(lab: Lab) -> "Desk":
 
 
 class Desk:
-    """A publication that can be replayed, and a subscriber, through whose methods configurations go."""
+    """A publication that can be replayed, and a subscriber, through whose methods configurations
+    go.
+    """
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.owner, self.reader = self.lab.probe(0), self.lab.probe(1)
-        self.ask(self.owner, "icrc72_register_publication", m.PublicationRegistration(NAME, ((REPLAY, of(True)),)))
+        self.ask(
+            self.owner,
+            "icrc72_register_publication",
+            m.PublicationRegistration(NAME, ((REPLAY, of(True)),)),
+        )
         self.ask(self.reader, "icrc72_register_subscription", m.SubscriptionRegistration(NAME, ()))
         self.number = 0
 
@@ -96,12 +126,18 @@ class Desk:
         if table == "subscription":
             item = m.SubscriptionRegistration(f"{NAME}{self.number}", config)
             return self.ask(self.reader, "icrc72_register_subscription", item)
-        return self.ask(self.reader, "icrc77_register_replay", m.ReplayRegistration(NAME, (1, 2), config))
+        return self.ask(
+            self.reader, "icrc77_register_replay", m.ReplayRegistration(NAME, (1, 2), config)
+        )
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_ic_30b_every_key_and_alias_is_accepted_with_its_values_and_refused_with_others(desk: Desk, table: str) -> None:
-    desk.lab.system.registry.replays.settings = desk.lab.settings.__class__(live_replays=1000, replay_requests=1000)
+def test_ic_30b_every_key_and_alias_is_accepted_with_its_values_and_refused_with_others(
+    desk: Desk, table: str
+) -> None:
+    desk.lab.system.registry.replays.settings = desk.lab.settings.__class__(
+        live_replays=1000, replay_requests=1000
+    )
     for key in TABLES[table]:
         for name in (key.name, *key.aliases):
             for value in () if key.name in NEVER else GOOD[key.name]:
@@ -111,7 +147,10 @@ def test_ic_30b_every_key_and_alias_is_accepted_with_its_values_and_refused_with
                 assert refused.tag == "Err", (name, value)
                 assert refused.value.tag == "ImproperConfig", (name, value)
     foreign = desk.sets(table, (("icrc72:publication:colour", nat(1)),))
-    assert foreign.value == ("ImproperConfig", "the key 'icrc72:publication:colour' is not known here")
+    assert foreign.value == (
+        "ImproperConfig",
+        "the key 'icrc72:publication:colour' is not known here",
+    )
     assert desk.sets(table, (("colour", nat(1)),)).tag == "Ok"
 
 
@@ -122,7 +161,11 @@ def test_ic_30b_a_long_memo_and_a_large_configuration_are_refused(desk: Desk) ->
         (desk.owner, "icrc72_register_publication", m.PublicationRegistration(NAME, (), huge)),
         (desk.owner, "icrc72_update_publication", m.PublicationUpdate(named, ("x", nat(1)), huge)),
         (desk.reader, "icrc72_register_subscription", m.SubscriptionRegistration(NAME, (), long)),
-        (desk.reader, "icrc72_update_subscription", m.SubscriptionUpdate(named, ("x", nat(1)), None, long)),
+        (
+            desk.reader,
+            "icrc72_update_subscription",
+            m.SubscriptionUpdate(named, ("x", nat(1)), None, long),
+        ),
         (desk.reader, "icrc77_register_replay", m.ReplayRegistration(NAME, (1, 2), (), long)),
     ):
         assert desk.ask(who, method, item).value.tag == "ImproperConfig"
@@ -134,7 +177,10 @@ def test_ic_30b_a_long_memo_and_a_large_configuration_are_refused(desk: Desk) ->
         deletion: Any = kind(named, memo=memo)  # type: ignore[call-arg]
         assert desk.ask(who, method, deletion).value.value.error_code == keys.TOO_LARGE
         assert desk.ask(who, method, deletion._replace(memo=fits)) == ("Ok", True)
-        assert desk.ask(who, method, deletion._replace(memo=fits)).value.value.error_code == keys.NOT_FOUND
+        assert (
+            desk.ask(who, method, deletion._replace(memo=fits)).value.value.error_code
+            == keys.NOT_FOUND
+        )
     large = (("own", text("x" * (16 << 10))),)
     assert desk.sets("publication", large).value.tag == "ImproperConfig"
     assert desk.sets("subscription", large).value.tag == "ImproperConfig"
@@ -162,12 +208,25 @@ def test_ic_31_ic_32_quotas_and_ids_that_are_never_used_again(desk: Desk) -> Non
 
 def test_ic_32_system_namespaces_are_for_whom_they_name_and_take_no_filter(desk: Desk) -> None:
     me = f"icrc72:subscriber:sys:{desk.reader.text}"
-    for name in (f"icrc72:subscriber:sys:{desk.owner.text}", f"icrc72:broadcaster:sys:{desk.reader.text}", "icrc9:x"):
-        result = desk.ask(desk.reader, "icrc72_register_subscription", m.SubscriptionRegistration(name, ()))
+    for name in (
+        f"icrc72:subscriber:sys:{desk.owner.text}",
+        f"icrc72:broadcaster:sys:{desk.reader.text}",
+        "icrc9:x",
+    ):
+        result = desk.ask(
+            desk.reader, "icrc72_register_subscription", m.SubscriptionRegistration(name, ())
+        )
         assert result.value.tag == "Unauthorized"
-    for key, value in ((FILTER, text("a")), (keys.SKIP, array([nat(2)])), (keys.STOPPED, boolean(True))):
+    for key, value in (
+        (FILTER, text("a")),
+        (keys.SKIP, array([nat(2)])),
+        (keys.STOPPED, boolean(True)),
+    ):
         item = m.SubscriptionRegistration(me, ((key, value),))
-        assert desk.ask(desk.reader, "icrc72_register_subscription", item).value.tag == "ImproperConfig"
+        assert (
+            desk.ask(desk.reader, "icrc72_register_subscription", item).value.tag
+            == "ImproperConfig"
+        )
     one, two = (desk.lab.subscribe(desk.reader, name=me) for _ in range(2))
     assert one == two
 
@@ -176,10 +235,16 @@ def test_ic_35_pages_statistics_and_waiting_subscriptions(desk: Desk) -> None:
     lab = desk.lab
     for number in range(3):
         desk.sets("publication", ())
-        desk.ask(desk.reader, "icrc72_register_subscription", m.SubscriptionRegistration(f"wait.{number}.**", ()))
+        desk.ask(
+            desk.reader,
+            "icrc72_register_subscription",
+            m.SubscriptionRegistration(f"wait.{number}.**", ()),
+        )
     names = [each.namespace for each in lab.ask("icrc72_get_publications", m.ByText())]
     assert names == sorted(names, key=str.encode)
-    assert [each.namespace for each in lab.ask("icrc72_get_publications", m.ByText("org.example.a0", 2))] == names[1:3]
+    assert [
+        each.namespace for each in lab.ask("icrc72_get_publications", m.ByText("org.example.a0", 2))
+    ] == names[1:3]
     assert lab.ask("icrc72_get_publications", m.ByText(None, 0)) == ()
     prefix = "icrc72:publication:stats:"
     every = lab.ask("icrc72_get_publications", m.ByText())[0].stats
@@ -224,7 +289,12 @@ def test_rp_12_replays_are_listed_by_id_without_memos(desk: Desk) -> None:
 
 def test_rp_1_replay_adds_methods_to_the_orchestrator_and_changes_none(desk: Desk) -> None:
     extra = {name for name in interface("orchestrator").methods if name.startswith("icrc77_")}
-    assert extra == {"icrc77_register_replay", "icrc77_cancel_replay", "icrc77_replay_status", "icrc77_get_replays"}
+    assert extra == {
+        "icrc77_register_replay",
+        "icrc77_cancel_replay",
+        "icrc77_replay_status",
+        "icrc77_get_replays",
+    }
     for service in ("broadcaster", "publisher", "subscriber"):
         assert not any(name.startswith("icrc77_") for name in interface(service).methods)
     item = m.ReplayRegistration(NAME, (1, 2), ())
@@ -237,7 +307,9 @@ class Prices(App):
         ctx.reply(b"")
 
 
-def test_ic_20_ic_22_ic_23_a_notification_repeats_the_event_and_headers_are_only_added(lab: Lab) -> None:
+def test_ic_20_ic_22_ic_23_a_notification_repeats_the_event_and_headers_are_only_added(
+    lab: Lab,
+) -> None:
     source, reader = lab.source_and_sink(keeping(tuple), Prices, **{FILTER: "n > 0"})
     lab.emit(source, 1, 2, rounds=20)
     made = [row.event for row in lab.app(source).publisher.state.log]
@@ -264,10 +336,19 @@ def test_ic_35d_the_orchestrator_shows_the_sums_of_what_broadcasters_say(lab: La
     slices = (Variant("ByNamespace", NAME),)
     page = m.OrchestrationFilter(Variant("All"), slices)
     (publication,) = lab.ask("icrc72_get_publications", m.ByText(None, None, page))
-    expected = {"publishers": 1, "events": 3, "events:sent": 3, "notifications": 3, "confirmations": 3}
+    expected = {
+        "publishers": 1,
+        "events": 3,
+        "events:sent": 3,
+        "notifications": 3,
+        "confirmations": 3,
+    }
     assert shown(publication.stats, "icrc72:publication:stats:") == expected
     (subscription,) = lab.ask("icrc72_get_subscriptions", m.ByNat(None, None, page))
-    assert shown(subscription.stats, "icrc72:subscription:stats:") == {"notifications": 3, "confirmations": 3}
+    assert shown(subscription.stats, "icrc72:subscription:stats:") == {
+        "notifications": 3,
+        "confirmations": 3,
+    }
     (publisher,) = lab.ask("icrc72_get_publishers", m.ByPrincipal(None, None, page))
     assert shown(publisher.stats, "icrc72:publisher:stats:") == {"publications": 1, "events": 3}
     (subscriber,) = lab.ask("icrc72_get_subscribers", m.ByPrincipal(None, None, page))
@@ -275,7 +356,10 @@ def test_ic_35d_the_orchestrator_shows_the_sums_of_what_broadcasters_say(lab: La
     assert shown(subscriber.stats, "icrc72:subscriber:stats:") == told
     own = shown(lab.ask("icrc72_get_subscriber_stats", to=reader), "icrc72:subscriber:stats:")
     rate = own.pop("notifications_last_100_rounds")
-    assert (rate, {**own, "confirmations": 3}) == (0, {**dict.fromkeys(own, 0), **told})  # more than 100 rounds ago
+    assert (rate, {**own, "confirmations": 3}) == (
+        0,
+        {**dict.fromkeys(own, 0), **told},
+    )  # more than 100 rounds ago
     brokers = lab.ask("icrc72_get_broadcasters", m.ByPrincipal(None, None, page))
     assert [shown(each.stats, "icrc72:broadcaster:stats:")["events"] for each in brokers] == [3, 3]
 
@@ -293,7 +377,10 @@ def update(lab: Lab, owner: Principal, key: str, value: Any) -> Any:
 
 
 def verdicts(lab: Lab) -> dict[Principal, set[bool]]:
-    return {who: set(each.values()) for who, each in lab.system.registry.state.publications[1].subscribers.items()}
+    return {
+        who: set(each.values())
+        for who, each in lab.system.registry.state.publications[1].subscribers.items()
+    }
 
 
 @pytest.mark.parametrize("other", [("first", "others"), ("second", "friends")])
@@ -384,7 +471,10 @@ def test_ic_33_a_disallow_list_canister_wins_and_asks_of_many_go_together(lab: L
 def test_ic_34_to_take_from_a_list_that_is_not_there_shuts_nobody_out(lab: Lab) -> None:
     owner, other = lab.probe(), lab.probe()
     lab.publish(owner)
-    assert update(lab, owner, f"{keys.list_key('subscribers:allowed')}:remove", [bytes(other)]) == ("Ok", True)
+    assert update(lab, owner, f"{keys.list_key('subscribers:allowed')}:remove", [bytes(other)]) == (
+        "Ok",
+        True,
+    )
     assert lab.subscribe(other).tag == "Ok"
 
 
@@ -438,7 +528,9 @@ def test_ic_38d_system_events_of_many_members_go_together() -> None:
     for _ in range(100):
         lab.install(Sink, 0, subscriptions={NAME: {}})
     lab.step(200)
-    sent = [each.method for each in happened if each.kind == "send" and each.sender == lab.orchestrator]
+    sent = [
+        each.method for each in happened if each.kind == "send" and each.sender == lab.orchestrator
+    ]
     assert 0 < sent.count("icrc72_publish") < 40
 
 
@@ -448,7 +540,11 @@ def test_ic_49a_an_orchestrator_that_does_not_answer_is_asked_ever_less(lab: Lab
     happened = lab.happenings()
     lab.install(Sink, 0, subscriptions={NAME: {}})
     lab.step(400)
-    asked = [each.round for each in happened if (each.kind, each.method) == ("send", "icrc72_get_valid_broadcasters")]
+    asked = [
+        each.round
+        for each in happened
+        if (each.kind, each.method) == ("send", "icrc72_get_valid_broadcasters")
+    ]
     gaps = [after - before for before, after in pairwise(asked)]
     assert gaps == sorted(gaps)
     assert gaps[-1] >= 64

@@ -1,4 +1,6 @@
-"""The conformance kit over HTTP: an agent judges as the trial in the network does, and refuses a replica that lies."""
+"""The conformance kit over HTTP: an agent judges as the trial in the network does, and refuses a
+replica that lies.
+"""
 
 import json
 from collections.abc import Callable
@@ -15,14 +17,26 @@ from pubsub_emulator.icrc72.conformance.probes import Verdict, rules_of
 from pubsub_emulator.icrc72.conformance.remote import visit
 from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
 from pubsub_emulator.icrc72.port import agent
-from pubsub_emulator.icrc72.port.agent import MOST_DEPTH, MOST_RANGES, OLDEST, Agent, AgentError, read_certificate
+from pubsub_emulator.icrc72.port.agent import (
+    MOST_DEPTH,
+    MOST_RANGES,
+    OLDEST,
+    Agent,
+    AgentError,
+    read_certificate,
+)
 from pubsub_emulator.icrc72.port.authority import Authority, cbor
 from pubsub_emulator.icrc72.port.envelope import BadRequest
 from pubsub_emulator.icrc72.port.hash_tree import witness
 from pubsub_emulator.icrc72.port.server import Port
 from pubsub_emulator.icrc72.scenario import Run
 
-PLACES = {"orchestrator": "orchestrator", "broadcaster": "broadcaster 0", "publisher": "prices", "subscriber": "desk"}
+PLACES = {
+    "orchestrator": "orchestrator",
+    "broadcaster": "broadcaster 0",
+    "publisher": "prices",
+    "subscriber": "desk",
+}
 
 
 def tried(role: str, change: Callable[[Run], None] = lambda _run: None) -> list[Verdict]:
@@ -54,14 +68,19 @@ def broken(verdicts: list[Verdict]) -> list[str]:
 @pytest.mark.parametrize(
     ("role", "met"), [("orchestrator", 24), ("broadcaster", 6), ("publisher", 2), ("subscriber", 4)]
 )
-def test_honest_roles_break_nothing_and_every_other_rule_is_said_to_be_untested(role: str, met: int) -> None:
+def test_honest_roles_break_nothing_and_every_other_rule_is_said_to_be_untested(
+    role: str, met: int
+) -> None:
     verdicts = tried(role)
     assert broken(verdicts) == []
     assert sorted(each.rule for each in verdicts) == sorted(rules_of(role))
     assert sum(each.shown > 0 for each in verdicts) == met
 
 
-MADE = {"subscriber: always traps": (wrong_roles.role("subscriber", wrong_roles.trapping()), "IC-4"), **WRONG}
+MADE = {
+    "subscriber: always traps": (wrong_roles.role("subscriber", wrong_roles.trapping()), "IC-4"),
+    **WRONG,
+}
 
 
 @pytest.mark.parametrize(
@@ -100,10 +119,15 @@ def test_a_certificate_shows_its_part_of_the_state_and_of_what_there_is_not_noth
         authority = Authority(b"seed", 3)
         canister = Principal(authority.subnets[subnet].first)
         shown = read_certificate(
-            authority.certify(subnet, NOW, {b"a": {b"x": b"1"}, b"b": b"2"}, [path]), authority.root_key, canister, NOW
+            authority.certify(subnet, NOW, {b"a": {b"x": b"1"}, b"b": b"2"}, [path]),
+            authority.root_key,
+            canister,
+            NOW,
         )
         assert shown.subnet == authority.subnets[subnet].id
-        assert [shown.value(b"a", b"x"), shown.value(b"b"), shown.value(b"c")].count(None) == 3 - (subnet < 2)
+        assert [shown.value(b"a", b"x"), shown.value(b"b"), shown.value(b"c")].count(None) == 3 - (
+            subnet < 2
+        )
 
 
 def delegated_twice(authority: Authority) -> bytes:
@@ -123,7 +147,9 @@ def deep(levels: int) -> bytes:
 def ranges(count: int) -> bytes:
     authority = Authority(b"seed", 2)
     keys = authority.subnets[1]
-    keys.ranges = cbor([[b"\xff", b"\xff"]] * (count - 1) + [[bytes(keys.first), bytes(keys.first)]])
+    keys.ranges = cbor(
+        [[b"\xff", b"\xff"]] * (count - 1) + [[bytes(keys.first), bytes(keys.first)]]
+    )
     return authority.certify(1, NOW, {}, [])
 
 
@@ -133,13 +159,21 @@ LIES: dict[str, tuple[Callable[[Authority], bytes], str]] = {
         lambda a: a.certify(0, NOW, {b"x": b"12345"}, [(b"x",)]).replace(b"12345", b"12346"),
         "does not verify",
     ),
-    "no signature": (lambda a: cbor({**cbor2.loads(a.certify(0, NOW, {}, [])), "signature": b""}), "does not verify"),
-    "no tree": (lambda a: cbor({**cbor2.loads(a.certify(0, NOW, {}, [])), "tree": [5]}), "does not verify"),
+    "no signature": (
+        lambda a: cbor({**cbor2.loads(a.certify(0, NOW, {}, [])), "signature": b""}),
+        "does not verify",
+    ),
+    "no tree": (
+        lambda a: cbor({**cbor2.loads(a.certify(0, NOW, {}, [])), "tree": [5]}),
+        "does not verify",
+    ),
     "a subnet that does not have it": (lambda a: a.certify(1, NOW, {}, []), "which does not have"),
     "a subnet that delegates on": (delegated_twice, "is delegated itself"),
     "yesterday": (lambda a: a.certify(0, NOW - OLDEST - 1, {}, []), "the answer is of"),
     "no time": (
-        lambda a: cbor({"tree": witness({}, [()])[0], "signature": a.subnets[0].sign(witness({}, [()])[1])}),
+        lambda a: cbor(
+            {"tree": witness({}, [()])[0], "signature": a.subnets[0].sign(witness({}, [()])[1])}
+        ),
         "the answer is of 0 ns",
     ),
     "a deep tree": (lambda _: deep(MOST_DEPTH), "the body is no CBOR"),
@@ -159,7 +193,10 @@ def test_a_certificate_that_does_not_verify_is_refused(name: str) -> None:
 def test_a_certificate_at_its_limits_is_read() -> None:
     authority = Authority(b"seed", 2)
     first = Principal(authority.subnets[1].first)
-    assert read_certificate(ranges(MOST_RANGES), authority.root_key, first, NOW).subnet == authority.subnets[1].id
+    assert (
+        read_certificate(ranges(MOST_RANGES), authority.root_key, first, NOW).subnet
+        == authority.subnets[1].id
+    )
     with pytest.raises(BadRequest, match="does not verify"):  # it was read
         read_certificate(deep(MOST_DEPTH - 1), authority.root_key, first, NOW)
 
@@ -193,7 +230,9 @@ def other_status(port: Port) -> None:
         (other_status, "does not verify"),
     ],
 )
-def test_a_replica_that_lies_is_refused_in_one_line(lie: Callable[[Port], None], words: str) -> None:
+def test_a_replica_that_lies_is_refused_in_one_line(
+    lie: Callable[[Port], None], words: str
+) -> None:
     def ask(there: Replica) -> None:
         caller = Agent(there.url, there.who["desk"], there.who["proxy"])
         caller.call("icrc72_handle_notification", b"DIDL\0\0")
@@ -226,10 +265,19 @@ def test_a_replica_that_does_not_know_the_newer_call_is_asked_for_the_end_of_the
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--url", "http://127.0.0.1:1", "--orchestrator", "aaaaa-aa"], "no replica answers at http://127.0.0.1:1"),
+        (
+            ["--url", "http://127.0.0.1:1", "--orchestrator", "aaaaa-aa"],
+            "no replica answers at http://127.0.0.1:1",
+        ),
         (["--url", "ftp://127.0.0.1", "--orchestrator", "aaaaa-aa"], "the URL of a replica is"),
-        (["--url", "http://127.0.0.1:1", "--orchestrator", "my.wasm"], "'my.wasm' is not the text of a principal"),
-        (["--url", "http://127.0.0.1:1", "--publisher", "aaaaa-aa", "--publish", "x"], "--publish is for"),
+        (
+            ["--url", "http://127.0.0.1:1", "--orchestrator", "my.wasm"],
+            "'my.wasm' is not the text of a principal",
+        ),
+        (
+            ["--url", "http://127.0.0.1:1", "--publisher", "aaaaa-aa", "--publish", "x"],
+            "--publish is for",
+        ),
         (["--publisher", "my.wasm", "--proxy", "aaaaa-aa"], "--proxy is for"),
     ],
 )
@@ -248,6 +296,9 @@ def test_the_command_tries_a_canister_and_names_the_one_that_is_not_there(
         ids = there.who["broadcaster 0"].text, there.who["proxy"].text
         assert pubsub(monkeypatch, *words, ids[0], "--proxy", ids[1], "--json") == 0
         told = json.loads(capsys.readouterr().out)
-        assert {each["rule"]: each["holds"] for each in told["rules"]}.items() >= {"IC-41": True, "IC-43": None}.items()
+        assert {each["rule"]: each["holds"] for each in told["rules"]}.items() >= {
+            "IC-41": True,
+            "IC-43": None,
+        }.items()
         assert pubsub(monkeypatch, *words, canister_id(1, 999).text) == 2
         assert "there is no canister" in capsys.readouterr().err

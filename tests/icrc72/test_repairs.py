@@ -13,7 +13,9 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.settings import DEFAULTS
 
 
-def after_a_suspension(*subscriptions: tuple[str, dict[str, Any]]) -> tuple[Lab, Principal, Principal]:
+def after_a_suspension(
+    *subscriptions: tuple[str, dict[str, Any]],
+) -> tuple[Lab, Principal, Principal]:
     lab = Lab(settings=replace(DEFAULTS, queue_notifications=4))
     source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
     reader = lab.install(Sink, 1, subscriptions=dict(subscriptions))
@@ -33,10 +35,14 @@ def test_rp_10c_each_subscription_that_matches_asks_with_its_own_filter_and_skip
     assert asked == {("n < 10", None), ("n > 30", None), (None, (10, 5))}
 
 
-def test_row_19_ic_45_rp_10c_who_is_suspended_is_told_resumes_and_asks_for_all_without_a_filter() -> None:
+def test_row_19_ic_45_rp_10c_who_is_suspended_is_told_resumes_and_asks_for_all_without_a_filter() -> (
+    None
+):
     lab, source, reader = after_a_suspension((NAME, {FILTER: "n < 10"}), ("org.**", {}))
     assert sorted(lab.app(reader).data) == list(range(1, 41))
-    assert {(each.filter, each.skip) for each in lab.system.registry.state.replays.values()} == {(None, None)}
+    assert {(each.filter, each.skip) for each in lab.system.registry.state.replays.values()} == {
+        (None, None)
+    }
     assert keys.SUSPENDED in [code for _, code, _, _ in lab.app(reader).subscriber.state.errors]
     lab.emit(source, 41, 42, rounds=50)
     assert lab.app(reader).data[-2:] == [41, 42]
@@ -66,7 +72,9 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_closed(seed: int) -> None:
+def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_closed(
+    seed: int,
+) -> None:
     lab = Lab(broadcasters=(0, 0, 1), schedule=Schedule(b"%d" % seed, 2, 30))
     source, reader = lab.source_and_sink(rounds=100)
     lab.emit(source, *range(1, 21))
@@ -78,7 +86,9 @@ def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_cl
     assert publication.entries[source] != old
 
 
-def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_rounds_after_it_is_none() -> None:
+def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_rounds_after_it_is_none() -> (
+    None
+):
     lab = Lab(broadcasters=(0, 0))
     source, reader = lab.source_and_sink(at=0)
     (entry,) = lab.system.registry.state.publications[1].entries[source]
@@ -89,7 +99,9 @@ def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_roun
 
     def told() -> list[int]:
         stats = lab.ask("icrc72_get_broadcaster_stats", to=entry)
-        return [value.value for name, value in stats if name == f"icrc72:drain:{source.text}:queued"]
+        return [
+            value.value for name, value in stats if name == f"icrc72:drain:{source.text}:queued"
+        ]
 
     assert told() == []
     assert lab.system.registry.move_publisher(NAME, source)

@@ -1,4 +1,6 @@
-"""Upgrades in the middle of everything: what is kept, and what new code brings (IC-8, IC-47a, IC-48, IC-49)."""
+"""Upgrades in the middle of everything: what is kept, and what new code brings (IC-8, IC-47a,
+IC-48, IC-49).
+"""
 
 from dataclasses import replace
 
@@ -25,7 +27,9 @@ def upgraded(lab: Lab, who: Principal, made: App) -> None:
 def test_ic_8_what_only_the_new_code_publishes_and_wants_is_registered(lab: Lab) -> None:
     source, reader = lab.source_and_sink()
     both = {NAME: {}, OTHER: {}}
-    upgraded(lab, source, Source(lab.orchestrator, lab.settings, publications=both, subscriptions={}))
+    upgraded(
+        lab, source, Source(lab.orchestrator, lab.settings, publications=both, subscriptions={})
+    )
     upgraded(lab, reader, Sink(lab.orchestrator, lab.settings, publications={}, subscriptions=both))
     lab.step(60)
     for number, name in enumerate((NAME, OTHER), 1):
@@ -40,9 +44,15 @@ def test_ic_8_an_upgrade_mends_a_configuration_that_was_refused(lab: Lab) -> Non
     assert "at most 16384 bytes" in lab.app(source).publisher.state.mine[NAME].error
     assert "ImproperConfig" in lab.app(reader).subscriber.state.wanted[NAME].error
     mended = {NAME: {FILTER: "n > 0"}}
-    upgraded(lab, reader, Sink(lab.orchestrator, lab.settings, publications={}, subscriptions=mended))
+    upgraded(
+        lab, reader, Sink(lab.orchestrator, lab.settings, publications={}, subscriptions=mended)
+    )
     lab.step(20)
-    upgraded(lab, source, Source(lab.orchestrator, lab.settings, publications={NAME: {}}, subscriptions={}))
+    upgraded(
+        lab,
+        source,
+        Source(lab.orchestrator, lab.settings, publications={NAME: {}}, subscriptions={}),
+    )
     lab.step(60)
     assert lab.app(reader).data == [1]
 
@@ -55,13 +65,20 @@ def test_rows_16_and_24_ic_47_ic_49_rp_7_everybody_is_upgraded_in_turn_while_eve
     lab = Lab(settings=settings, schedule=Schedule(b"upgrades", 2 if refuse else 0, refuse))
     source, reader = lab.source_and_sink(publication={REPLAY: True}, rounds=80)
     lab.network.stop(reader)
-    lab.emit(source, *range(1, 41))  # more than its queue holds: it will be suspended, resume and replay
+    lab.emit(
+        source, *range(1, 41)
+    )  # more than its queue holds: it will be suspended, resume and replay
     lab.network.start(reader)
     codes = {
-        source: lambda: Source(lab.orchestrator, settings, publications={NAME: {REPLAY: True}}, subscriptions={}),
+        source: lambda: Source(
+            lab.orchestrator, settings, publications={NAME: {REPLAY: True}}, subscriptions={}
+        ),
         reader: lambda: Sink(lab.orchestrator, settings, publications={}, subscriptions={NAME: {}}),
         lab.orchestrator: lambda: RoleCanister([Orchestrator([], settings)]),
-        **{each: lambda: RoleCanister([Broadcaster(lab.orchestrator, settings)]) for each in lab.broadcasters},
+        **{
+            each: lambda: RoleCanister([Broadcaster(lab.orchestrator, settings)])
+            for each in lab.broadcasters
+        },
     }
     for turn in range(3):
         for who, made in codes.items():

@@ -1,4 +1,6 @@
-"""Every vector holds, each service is what its `.did` says, every acceptance row has a test: IC-10, IC-36."""
+"""Every vector holds, each service is what its `.did` says, every acceptance row has a test: IC-10,
+IC-36.
+"""
 
 import json
 import re
@@ -22,7 +24,18 @@ from pubsub_emulator.primitives.vectors import Case
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "icrc"
 FILES = sorted(each.stem for each in VECTORS.glob("*.json"))
-STATED = ("valid", "matches", "delivered", "hash", "want", "json", "value", "nat", "bytes", "filter")
+STATED = (
+    "valid",
+    "matches",
+    "delivered",
+    "hash",
+    "want",
+    "json",
+    "value",
+    "nat",
+    "bytes",
+    "filter",
+)
 """The fields that say what is due, the first that a file has."""
 
 
@@ -53,7 +66,9 @@ def test_a_vector_that_states_something_else_does_not_hold(name: str) -> None:
     first, rows = found["vectors"][0], found["vectors"]
     field = next(each for each in STATED if each in first)
     others = [row[field] for row in rows if row.get(field) not in [None, first[field]]]
-    first[field] = {"bad_filters": "a", "candid_messages": ["x"]}.get(name, others[0] if others else None)
+    first[field] = {"bad_filters": "a", "candid_messages": ["x"]}.get(
+        name, others[0] if others else None
+    )
     _, check = next(cases(found))
     with pytest.raises(PubsubError):
         check()
@@ -67,7 +82,8 @@ def test_ic_11_a_message_has_one_record_class_per_named_record() -> None:
                 continue
             fields = tuple(each.name for each in type_.fields)  # type: ignore[union-attr]
             expected = tuple(
-                "from" if name == "TransferFromArgs" and f == "source" else f for f in make.args[0]._fields
+                "from" if name == "TransferFromArgs" and f == "source" else f
+                for f in make.args[0]._fields
             )
             assert fields == expected, name
 
@@ -102,7 +118,9 @@ class Reader(App):
 def canisters() -> list[tuple[str, CanisterNetwork, Principal, set[str]]]:
     """Every kind of canister that a deployment has, with the methods that its services describe."""
     services = ("orchestrator", "broadcaster", "publisher", "subscriber", "archive")
-    orchestrator, broadcaster, publisher, subscriber, archive = (set(interface(s).methods) for s in services)
+    orchestrator, broadcaster, publisher, subscriber, archive = (
+        set(interface(s).methods) for s in services
+    )
     network = CanisterNetwork()
     system = deploy(network)
     found = [
@@ -113,7 +131,14 @@ def canisters() -> list[tuple[str, CanisterNetwork, Principal, set[str]]]:
         ("archive", network, network.create(0, RoleCanister([Archive(MemoryStore("a"))])), archive),
     ]
     network = CanisterNetwork()
-    found.append(("both in one", network, deploy(network, "broadcaster").orchestrator, orchestrator | broadcaster))
+    found.append(
+        (
+            "both in one",
+            network,
+            deploy(network, "broadcaster").orchestrator,
+            orchestrator | broadcaster,
+        )
+    )
     network = CanisterNetwork()
     direct = deploy_direct(network, {NAME: {}})
     found.append(("direct", network, direct.orchestrator, orchestrator | broadcaster | publisher))
@@ -132,7 +157,9 @@ def test_ic_36_a_canister_offers_what_its_services_describe_and_nothing_else(at:
 
 
 @pytest.mark.parametrize("at", range(len(KINDS)), ids=KINDS)
-def test_row_1_ic_10_ic_11_every_method_is_served_over_candid_and_users_call_no_update(at: int) -> None:
+def test_row_1_ic_10_ic_11_every_method_is_served_over_candid_and_users_call_no_update(
+    at: int,
+) -> None:
     kind, network, who, described = canisters()[at]
     lab = Lab()
     lab.network = network
@@ -148,9 +175,16 @@ def test_row_1_ic_10_ic_11_every_method_is_served_over_candid_and_users_call_no_
         user = network.submit(ANONYMOUS, who, method, codec(method).args.encode(*values))
         if method.startswith(("icrc72_", "icrc77_")):
             assert user.answer is not None
-            assert (user.answer.code, user.answer.message) == (CANISTER_REJECT, "refused at inspect")
+            assert (user.answer.code, user.answer.message) == (
+                CANISTER_REJECT,
+                "refused at inspect",
+            )
         answer = lab.answer(probe, who, method, *values)
-        receives = method == "icrc72_handle_notification" and kind in {"publisher", "subscriber", "direct"}
+        receives = method == "icrc72_handle_notification" and kind in {
+            "publisher",
+            "subscriber",
+            "direct",
+        }
         expected = CANISTER_REJECT if receives else 0
         assert getattr(answer, "code", 0) == expected, (kind, method, answer)
         unreadable = network.query(ANONYMOUS, who, method, b"DIDL\x00\x01\x7f\x00")
@@ -169,7 +203,9 @@ def _rows(files: Iterable[Path]) -> set[int]:
     found: set[int] = set()
     for path in files:
         for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE):
-            rows = re.match(r"test_rows?_((?:\d+_(?:and_)?)+)", name) or re.search(r"acceptance_(\d+)_", name)
+            rows = re.match(r"test_rows?_((?:\d+_(?:and_)?)+)", name) or re.search(
+                r"acceptance_(\d+)_", name
+            )
             if rows is not None:
                 found.update(int(each) for each in re.findall(r"\d+", rows[1]))
     return found

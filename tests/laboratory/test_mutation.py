@@ -1,4 +1,6 @@
-"""Every reader of what a stranger may have made takes a file or refuses it; what does neither is found."""
+"""Every reader of what a stranger may have made takes a file or refuses it; what does neither is
+found.
+"""
 
 import json
 import sys
@@ -47,7 +49,12 @@ def test_a_reader_takes_a_file_or_refuses_it(target: Target) -> None:
     assert [surprise.what for surprise in result.surprises] == []
     assert result.tried == 16
     seeds_are_taken = any(outcome.startswith("read: ") for outcome in result.outcomes)
-    assert seeds_are_taken or target.name in {"proof", "compact", "finding", "evidence"}, result.outcomes
+    assert seeds_are_taken or target.name in {
+        "proof",
+        "compact",
+        "finding",
+        "evidence",
+    }, result.outcomes
 
 
 def test_a_reader_that_does_neither_is_found_with_the_input() -> None:
@@ -80,7 +87,12 @@ def test_a_campaign_ends_with_its_time() -> None:
 
 def test_lines_are_noted_of_the_modules_asked_for_only() -> None:
     assert mutate_target(TOY, 200, "a").lines > 3
-    assert mutate_target(Target("toy", "", TOY.seeds, TOY.read, True, ("pubsub_emulator.trie",)), 200, "a").lines == 0
+    assert (
+        mutate_target(
+            Target("toy", "", TOY.seeds, TOY.read, True, ("pubsub_emulator.trie",)), 200, "a"
+        ).lines
+        == 0
+    )
     assert sys.gettrace() is None or "coverage" in sys.modules
 
 
@@ -97,7 +109,12 @@ def test_bytes_are_changed_in_every_way() -> None:
 def test_the_command_mutates_lists_and_refuses(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert pubsub(monkeypatch, "fuzz", "--target", "header", "--cases", 50, "--out", tmp_path, "--json") == 0
+    assert (
+        pubsub(
+            monkeypatch, "fuzz", "--target", "header", "--cases", 50, "--out", tmp_path, "--json"
+        )
+        == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert (told["targets"][0]["target"], told["targets"][0]["tried"]) == ("header", 50)
     assert pubsub(monkeypatch, "fuzz", "--target", "all", "--list") == 0
@@ -111,7 +128,10 @@ def test_a_surprise_is_shrunk_and_read_again(
 ) -> None:
     smaller = replace(TOY, shrink=lambda _data: b"[255]")
     monkeypatch.setattr("pubsub_emulator.cli.commands.fuzz.target_runs.ALL", (smaller,))
-    assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--cases", 4000, "--out", tmp_path) == FINDINGS
+    assert (
+        pubsub(monkeypatch, "fuzz", "--target", "toy", "--cases", 4000, "--out", tmp_path)
+        == FINDINGS
+    )
     (written,) = tmp_path.glob("toy-*")
     assert written.read_bytes() == b"[255]"
     assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--replay", written) == FINDINGS
@@ -122,15 +142,24 @@ def test_a_surprise_is_shrunk_and_read_again(
     assert "--replay needs exactly one --target" in capsys.readouterr().err
 
 
-def test_a_story_that_surprises_is_shrunk_and_a_cheat_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_story_that_surprises_is_shrunk_and_a_cheat_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def played(plan: Plan) -> campaign.Outcome:
         return campaign.Outcome(plan, 1, "lost" if plan.upgrades else "")
 
     monkeypatch.setattr(campaign, "play_plan", played)
     (target,) = (each for each in ALL if each.name == "icrc")
-    case = json.dumps({**campaign.written(Plan(b"x", upgrades=2, deaths=1, churn=True)), "cheat": -1}).encode()
+    case = json.dumps(
+        {**campaign.written(Plan(b"x", upgrades=2, deaths=1, churn=True)), "cheat": -1}
+    ).encode()
     assert target.shrink is not None
     smallest = json.loads(target.shrink(case))
-    assert (smallest["deaths"], smallest["upgrades"], smallest["churn"], smallest["cheat"]) == (0, 2, False, -1)
+    assert (smallest["deaths"], smallest["upgrades"], smallest["churn"], smallest["cheat"]) == (
+        0,
+        2,
+        False,
+        -1,
+    )
     cheat = json.dumps({"cheat": 3}).encode()
     assert target.shrink(cheat) == cheat

@@ -1,4 +1,6 @@
-"""A second verifier beside ours: the protocol, what a difference is, and programs that do not keep to it."""
+"""A second verifier beside ours: the protocol, what a difference is, and programs that do not keep
+to it.
+"""
 
 import json
 import sys
@@ -13,7 +15,14 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.cases import BadCase
 from pubsub_emulator.laboratory.differences import read_difference
-from pubsub_emulator.laboratory.verifier import FORMAT, Answer, VerifierFailed, VerifierProcess, compare_verifiers, keep
+from pubsub_emulator.laboratory.verifier import (
+    FORMAT,
+    Answer,
+    VerifierFailed,
+    VerifierProcess,
+    compare_verifiers,
+    keep,
+)
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
@@ -27,7 +36,9 @@ CASES = 40
 
 
 def judge(case: dict[str, Any]) -> Answer:
-    """What the case alone says, by the project's own verifier: the case must hold all that is needed."""
+    """What the case alone says, by the project's own verifier: the case must hold all that is
+    needed.
+    """
     assert case["format"] == FORMAT
     try:
         candidate = Candidate.decode(unhex(case["candidate"]))
@@ -41,7 +52,9 @@ def judge(case: dict[str, Any]) -> Answer:
     )
     state = State.from_entries([(unhex(key), unhex(value)) for key, value in case["pre_state"]])
     try:
-        validate_block(ChainHead(Header.decode(unhex(case["parent_header"])), state), candidate, context)
+        validate_block(
+            ChainHead(Header.decode(unhex(case["parent_header"])), state), candidate, context
+        )
     except InvalidBlock as refusal:
         return Answer(ALL, frozenset(offence.verdict.value for offence in refusal.evidence))
     return Answer(ALL, frozenset())
@@ -66,7 +79,9 @@ def test_kept_cases_are_judged_first_and_a_stop_ends_the_rest() -> None:
     found = compare_verifiers(note, 10_000, "7", first=kept, stop=lambda: True)
     assert (found.cases, found.differing) == (len(blocks), 0)
     assert asked == [
-        hexed(case.changed_block(case.block, case.shrunk).encode()) for case in blocks if case.block is not None
+        hexed(case.changed_block(case.block, case.shrunk).encode())
+        for case in blocks
+        if case.block is not None
     ]
 
 
@@ -82,7 +97,9 @@ def test_the_same_seed_asks_the_same() -> None:
     assert asked[0] == asked[1]
 
 
-def test_a_verifier_that_lets_a_cheat_pass_is_found_and_its_difference_is_shrunk_and_kept(tmp_path: Path) -> None:
+def test_a_verifier_that_lets_a_cheat_pass_is_found_and_its_difference_is_shrunk_and_kept(
+    tmp_path: Path,
+) -> None:
     def blind(case: dict[str, Any]) -> Answer:
         answer = judge(case)
         return Answer(answer.judged, answer.offences - {"UnusedNodes"}, answer.undecodable)
@@ -104,14 +121,20 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
     def blind(case: dict[str, Any]) -> Answer:
         answer = judge(case)
-        return Answer(answer.judged - {"BadSeal"}, answer.offences - {"UnusedNodes", "BadSeal"}, answer.undecodable)
+        return Answer(
+            answer.judged - {"BadSeal"},
+            answer.offences - {"UnusedNodes", "BadSeal"},
+            answer.undecodable,
+        )
 
-    (path, *_) = keep(compare_verifiers(blind, 6, "7", ["add-junk"]), tmp_path_factory.mktemp("kept"))
+    path, *_ = keep(compare_verifiers(blind, 6, "7", ["add-junk"]), tmp_path_factory.mktemp("kept"))
     found: dict[str, Any] = json.loads(path.read_text())
     return found
 
 
-def test_a_kept_difference_is_played_again_and_looked_into(document: dict[str, Any], tmp_path: Path) -> None:
+def test_a_kept_difference_is_played_again_and_looked_into(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
     path, run = tmp_path / "difference.json", CliRunner()
     path.write_text(json.dumps(document))
     played = run.invoke(pubsub, ["replay", str(path)])
@@ -128,8 +151,13 @@ def test_a_kept_difference_is_played_again_and_looked_into(document: dict[str, A
     path.write_text(json.dumps({**document, "theirs": "UnusedNodes"}))
     assert run.invoke(pubsub, ["replay", str(tmp_path)]).exit_code == 0, "the two agree now"
     cut = {**document["case"], "candidate": document["case"]["candidate"][:-2]}
-    path.write_text(json.dumps({**document, "case": cut, "ours": "undecodable", "theirs": "decodes"}))
-    assert "the two still differ: ours undecodable, theirs decodes" in run.invoke(pubsub, ["replay", str(path)]).output
+    path.write_text(
+        json.dumps({**document, "case": cut, "ours": "undecodable", "theirs": "decodes"})
+    )
+    assert (
+        "the two still differ: ours undecodable, theirs decodes"
+        in run.invoke(pubsub, ["replay", str(path)]).output
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,15 +209,25 @@ def test_bytes_that_only_one_of_the_two_decodes_are_a_difference() -> None:
         ("input(); print('no json')", "no answer to case 5"),
         ("input(); print('{}')", "no answer to case 5"),
         ("input(); print('[' * 100000)", "no answer to case 5"),
-        ("""input(); print('{"id": 6, "judged": [], "offences": []}')""", "answered case 6 when asked for 5"),
-        ("""input(); print('{"id": 5, "judged": ["Nice"], "offences": []}')""", "does not exist: 'Nice'"),
+        (
+            """input(); print('{"id": 6, "judged": [], "offences": []}')""",
+            "answered case 6 when asked for 5",
+        ),
+        (
+            """input(); print('{"id": 5, "judged": ["Nice"], "offences": []}')""",
+            "does not exist: 'Nice'",
+        ),
         ("input(); print('x' * (2 << 20))", "longer than"),
         ("input(); input()", "did not answer within"),
     ],
 )
-def test_a_program_that_does_not_keep_to_the_protocol_is_one_error(program: str, message: str) -> None:
+def test_a_program_that_does_not_keep_to_the_protocol_is_one_error(
+    program: str, message: str
+) -> None:
     with (
-        VerifierProcess(f'{sys.executable} -c "{program.replace(chr(34), chr(92) + chr(34))}"', patience=2) as verifier,
+        VerifierProcess(
+            f'{sys.executable} -c "{program.replace(chr(34), chr(92) + chr(34))}"', patience=2
+        ) as verifier,
         pytest.raises(VerifierFailed, match=message),
     ):
         verifier.judge({"id": 5})

@@ -3,7 +3,17 @@
 from collections.abc import Callable
 
 import pytest
-from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer, storage_of
+from support.accounts import (
+    KEY,
+    PUBLISHER,
+    SUBSCRIBER,
+    call,
+    network,
+    runtime_of,
+    signed,
+    signer,
+    storage_of,
+)
 from support.node import at
 
 from pubsub_emulator.emulator.network.network import Network
@@ -40,7 +50,9 @@ def net(made: Network) -> Network:
 
 
 def transfer(net: Network, chain: int | None, amount: int = 5 * UNIT) -> bytes:
-    return signed(net, chain, call(net, chain, "Balances", "transfer_keep_alive", BOB.account, amount), ALICE)
+    return signed(
+        net, chain, call(net, chain, "Balances", "transfer_keep_alive", BOB.account, amount), ALICE
+    )
 
 
 @pytest.mark.parametrize("chain", CHAINS)
@@ -64,7 +76,9 @@ def test_validity_is_what_a_pool_would_hear(net: Network, chain: int | None) -> 
     answer = ask(transfer(net, chain))
     assert answer[:9] == b"\x00" + (1).to_bytes(8, "little")
     assert answer.endswith((2**64 - 1).to_bytes(8, "little") + b"\x01")
-    assert ask(encode_bytes(b"\x04\x00\x00\x00")) == b"\x01" + Invalidity.NO_UNSIGNED_VALIDATOR.value
+    assert (
+        ask(encode_bytes(b"\x04\x00\x00\x00")) == b"\x01" + Invalidity.NO_UNSIGNED_VALIDATOR.value
+    )
     with pytest.raises(api.ApiFailed):
         ask(encode_bytes(b"\x84"))
     with pytest.raises(api.ApiFailed):
@@ -84,13 +98,19 @@ def test_the_fee_that_is_told_is_the_fee_that_is_paid(net: Network, chain: int |
     before = system.account(storage_of(net, chain), ALICE.account).data.free
     net.offer(chain, [raw])
     net.step(1)
-    assert before - system.account(storage_of(net, chain), ALICE.account).data.free == 5 * UNIT + fee
-    length = api.call(at(net, chain), "TransactionPaymentApi_query_length_to_fee", len(raw).to_bytes(4, "little"))
+    assert (
+        before - system.account(storage_of(net, chain), ALICE.account).data.free == 5 * UNIT + fee
+    )
+    length = api.call(
+        at(net, chain), "TransactionPaymentApi_query_length_to_fee", len(raw).to_bytes(4, "little")
+    )
     assert length == scale.u128.encode(parts[1])
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_dry_run_says_what_then_happens_and_keeps_nothing(net: Network, chain: int | None) -> None:
+def test_a_dry_run_says_what_then_happens_and_keeps_nothing(
+    net: Network, chain: int | None
+) -> None:
     root = at(net, chain).state.root()
     assert api.dry_run(at(net, chain), transfer(net, chain)) == b"\x00\x00"
     too_much = transfer(net, chain, 10**30)
@@ -102,7 +122,9 @@ def test_a_dry_run_says_what_then_happens_and_keeps_nothing(net: Network, chain:
     assert at(net, chain).state.root() == root
 
 
-def _dry_run(net: Network, chain: int | None, origin: Root | Signed, encoded: bytes, version: int = 5) -> Reader:
+def _dry_run(
+    net: Network, chain: int | None, origin: Root | Signed, encoded: bytes, version: int = 5
+) -> Reader:
     data = origin_caller.encode(origin) + encoded + version.to_bytes(4, "little")
     return Reader(api.call(at(net, chain), "DryRunApi_dry_run_call", data))
 
@@ -144,7 +166,9 @@ def test_a_dry_run_forwards_what_would_be_sent(net: Network) -> None:
 
 def test_other_functions_and_arguments_are_refused(net: Network) -> None:
     here = at(net, None)
-    with pytest.raises(api.UnknownFunction, match="Exported method Core_execute_block is not found"):
+    with pytest.raises(
+        api.UnknownFunction, match="Exported method Core_execute_block is not found"
+    ):
         api.call(here, "Core_execute_block", b"")
     for name, data in (("Core_version", b"\0"), ("AccountNonceApi_account_nonce", bytes(31))):
         with pytest.raises(api.ApiFailed, match=name):

@@ -1,4 +1,6 @@
-"""What strangers try below JSON-RPC, and requests that ask for too much: their own connection ends at most (ND-31)."""
+"""What strangers try below JSON-RPC, and requests that ask for too much: their own connection ends
+at most (ND-31).
+"""
 
 import asyncio
 import gzip
@@ -41,7 +43,9 @@ async def said(node: Running, data: bytes) -> bytes:
         writer.close()
 
 
-def frame(opcode: int, data: bytes, *, last: bool = True, reserved: int = 0, masked: bool = True) -> bytes:
+def frame(
+    opcode: int, data: bytes, *, last: bool = True, reserved: int = 0, masked: bool = True
+) -> bytes:
     """A frame of a client, masked with zeros; `data` of less than 126 bytes."""
     head = bytes(((0x80 if last else 0) | reserved | opcode, (0x80 if masked else 0) | len(data)))
     return head + (bytes(4) if masked else b"") + data
@@ -60,7 +64,9 @@ async def test_frames_that_are_none_end_their_own_connection() -> None:
     huge = b"\x81\xff" + (1 << 62).to_bytes(8, "big") + bytes(4) + b"abc"
     negative = b"\x81\xff" + ((1 << 63) + 5).to_bytes(8, "big") + bytes(4) + b"abc"
     frames = {
-        "a compressed one, which nobody agreed to": frame(1, b"\xaa\x56\x2a\x2e\x29\xca\xcc\x4b", reserved=0x40),
+        "a compressed one, which nobody agreed to": frame(
+            1, b"\xaa\x56\x2a\x2e\x29\xca\xcc\x4b", reserved=0x40
+        ),
         "an opcode that does not exist": frame(3, b""),
         "a ping of more than 125 bytes": b"\x89\xfe" + (200).to_bytes(2, "big") + bytes(204),
         "a ping in pieces": frame(9, b"", last=False),
@@ -97,10 +103,14 @@ async def test_compression_is_not_agreed_to(node: Running) -> None:
 
 
 @served()
-async def test_a_message_of_endless_empty_pieces_and_pings_without_a_reader_harm_nobody(node: Running) -> None:
+async def test_a_message_of_endless_empty_pieces_and_pings_without_a_reader_harm_nobody(
+    node: Running,
+) -> None:
     witness = await node.connect()
     streams = [await raw(node) for _ in range(2)]
-    for (_, writer), data in zip(streams, (frame(0, b"", last=False), frame(9, b"x" * 125)), strict=True):
+    for (_, writer), data in zip(
+        streams, (frame(0, b"", last=False), frame(9, b"x" * 125)), strict=True
+    ):
         first = frame(1, b"", last=False) if data[0] == 0 else b""
         writer.write(HANDSHAKE + b"\r\n" + first + data * 20_000)
     for _ in range(20):
@@ -135,8 +145,13 @@ async def test_more_sockets_than_there_is_room_for_are_told_so(node: Running) ->
 async def test_sockets_that_say_nothing_or_never_finish_are_closed(node: Running) -> None:
     """Slow loris: no head, half a head, half a handshake, half a body."""
     witness = await node.connect()
-    post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
-    found = await asyncio.gather(*(said(node, data) for data in (b"", b"GET / HT", HANDSHAKE, post)))
+    post = (
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
+        b" 99\r\n\r\n{"
+    )
+    found = await asyncio.gather(
+        *(said(node, data) for data in (b"", b"GET / HT", HANDSHAKE, post))
+    )
     assert found[:3] == [b"", b"", b""]
     assert found[3].startswith(b"HTTP/1.1 408 ")
     assert await is_well(witness)
@@ -157,12 +172,17 @@ async def test_a_burst_of_handshakes_does_not_pass_the_limit_of_connections(node
 
 
 @served()
-async def test_what_is_no_http_is_answered_and_fills_no_log(node: Running, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_no_http_is_answered_and_fills_no_log(
+    node: Running, caplog: pytest.LogCaptureFixture
+) -> None:
     for data in (
         b"nonsense\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20_000 + b"\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        (
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding:"
+            b" chunked\r\n\r\n0\r\n\r\n"
+        ),
     ):
         with caplog.at_level(logging.INFO):
             assert b" 400 " in (await said(node, data))[:20], data[:40]
@@ -173,7 +193,9 @@ async def test_what_is_no_http_is_answered_and_fills_no_log(node: Running, caplo
 
 
 @served()
-async def test_a_page_that_takes_long_is_drawn_once_for_all(node: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_takes_long_is_drawn_once_for_all(
+    node: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: list[str] = []
 
     def explore(node: Node, moments: Sequence[Moment]) -> str:
@@ -196,7 +218,9 @@ async def test_a_page_that_takes_long_is_drawn_once_for_all(node: Running, monke
 
 
 @served()
-async def test_a_request_of_more_values_than_are_read_is_refused_before_it_is_read(node: Running) -> None:
+async def test_a_request_of_more_values_than_are_read_is_refused_before_it_is_read(
+    node: Running,
+) -> None:
     witness, client = await node.connect(), await node.connect()
     for params in (["0x"] * 200_000, [[[]] * 70_000], [{"a": 1}] * 100_000):
         request = {"jsonrpc": "2.0", "id": 1, "method": "state_getReadProof", "params": params}
@@ -210,7 +234,9 @@ async def test_a_request_of_more_values_than_are_read_is_refused_before_it_is_re
 
 @served()
 async def test_a_block_number_has_no_more_digits_than_a_hash(client: Client) -> None:
-    assert await client.call("chain_getBlockHash", "0x" + "1".zfill(64)) == await client.call("chain_getBlockHash", 1)
+    assert await client.call("chain_getBlockHash", "0x" + "1".zfill(64)) == await client.call(
+        "chain_getBlockHash", 1
+    )
     for method in ("chain_getBlockHash", "pubsub_block"):
         await client.refused("-32602", method, "0x" + "1".zfill(65))
 
@@ -237,7 +263,9 @@ async def test_many_keys_are_answered_as_few_are(node: Running, client: Client) 
 
 
 @served()
-async def test_storage_subscriptions_of_a_connection_hold_so_many_keys(node: Running, client: Client) -> None:
+async def test_storage_subscriptions_of_a_connection_hold_so_many_keys(
+    node: Running, client: Client
+) -> None:
     half = [f"0x{at:08x}" for at in range(MOST_KEYS // 2)]
     name = await client.call("state_subscribeStorage", half)
     await client.call("state_subscribeStorage", half)
@@ -260,11 +288,15 @@ async def test_an_event_that_fits_no_queue_ends_its_own_connection(node: Running
 
 
 @served(serving=Serving(queued_bytes=4000))
-async def test_events_that_fit_no_queue_together_come_one_after_another(node: Running, client: Client) -> None:
+async def test_events_that_fit_no_queue_together_come_one_after_another(
+    node: Running, client: Client
+) -> None:
     keys = [NUMBER, *(f"0x{at:08x}" for at in range(100))]
     names = [await client.call("state_subscribeStorage", keys) for _ in range(8)]
     await node.step(5)
-    while len(client.events) < 8 or any(each[-1]["changes"][0][1] != "0x06000000" for each in client.events.values()):
+    while len(client.events) < 8 or any(
+        each[-1]["changes"][0][1] != "0x06000000" for each in client.events.values()
+    ):
         await is_well(client)
     assert set(client.events) == set(names)
 
@@ -273,7 +305,9 @@ async def test_events_that_fit_no_queue_together_come_one_after_another(node: Ru
 
 
 @served(serving=Serving(request=RequestLimits()))
-async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are(client: Client) -> None:
+async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are(
+    client: Client,
+) -> None:
     for marker in (10**40, -(10**20), 2**64, "\ud800", "é", "\x00"):
         request = {"jsonrpc": "2.0", "id": marker, "method": "system_chainType"}
         await client.socket.send_str(json.dumps(request))
@@ -282,7 +316,9 @@ async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are
         answers: Any = await client.message()
         assert [each["id"] for each in answers] == [marker, marker]
     for marker in ("1.5", "1e2", "1e400", "true", "[]", "{}", "NaN"):
-        await client.socket.send_str(f'{{"jsonrpc":"2.0","id":{marker},"method":"system_chainType"}}')
+        await client.socket.send_str(
+            f'{{"jsonrpc":"2.0","id":{marker},"method":"system_chainType"}}'
+        )
         assert (await client.message())["error"]["code"] in {-32600, -32700}, marker
     issued = 10**24 + 1
     await client.call("dev_setStorage", {"Balances": {"TotalIssuance": issued}})
@@ -297,8 +333,12 @@ async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are
 
 
 @story
-async def test_a_node_that_ends_while_clients_build_ends_without_a_complaint(caplog: pytest.LogCaptureFixture) -> None:
-    """The step under way is finished, what waits for its turn is refused, and nobody is left to say so in a log."""
+async def test_a_node_that_ends_while_clients_build_ends_without_a_complaint(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The step under way is finished, what waits for its turn is refused, and nobody is left to say
+    so in a log.
+    """
     with caplog.at_level(logging.WARNING):
         async with serving() as node:
             clients = [await node.connect() for _ in range(4)]

@@ -1,4 +1,6 @@
-"""`dev_*`: blocks on request, time, rewinds and snapshots; the network goes back whole (ND-8, ND-24)."""
+"""`dev_*`: blocks on request, time, rewinds and snapshots; the network goes back whole (ND-8,
+ND-24).
+"""
 
 from support.node import Client, Running, served, serving, story
 
@@ -23,11 +25,22 @@ async def test_new_blocks_are_built_on_request_on_either_kind_of_chain(node: Run
     assert await relay.call("dev_newBlock", {"to": 6}) == await relay.call("chain_getBlockHash", 6)
     assert await relay.call("dev_newBlock") == await relay.call("chain_getBlockHash", 7)
     before = int((await para.call("chain_getHeader"))["number"], 16)
-    assert await para.call("dev_newBlock", {"count": 2}) == await para.call("chain_getBlockHash", before + 2)
-    for bad, code in (({"count": 1001}, 1), ({"to": 2}, 1), ({"count": 1, "to": 9}, 1), ({"blocks": 1}, -32602)):
+    assert await para.call("dev_newBlock", {"count": 2}) == await para.call(
+        "chain_getBlockHash", before + 2
+    )
+    for bad, code in (
+        ({"count": 1001}, 1),
+        ({"to": 2}, 1),
+        ({"count": 1, "to": 9}, 1),
+        ({"blocks": 1}, -32602),
+    ):
         await relay.refused(code, "dev_newBlock", bad)
-    await para.refused("1: ump goes to the relay chain", "dev_newBlock", {"ump": {"1000": ["0x00"]}})
-    await relay.refused("1: dmp and hrmp go to a parachain", "dev_newBlock", {"dmp": [{"msg": "0x00"}]})
+    await para.refused(
+        "1: ump goes to the relay chain", "dev_newBlock", {"ump": {"1000": ["0x00"]}}
+    )
+    await relay.refused(
+        "1: dmp and hrmp go to a parachain", "dev_newBlock", {"dmp": [{"msg": "0x00"}]}
+    )
 
 
 @served()
@@ -37,7 +50,9 @@ async def test_messages_are_sent_the_true_way(node: Running) -> None:
     failed = [
         event
         for moment in node.server.timeline.moments()
-        for event in EVERY.stored_events(node.server.live.network.relay.storage().__class__(moment.relay.state))
+        for event in EVERY.stored_events(
+            node.server.live.network.relay.storage().__class__(moment.relay.state)
+        )
         if type(event.event).__name__ == "ProcessingFailed"
     ]
     assert len(failed) == 1
@@ -56,16 +71,25 @@ async def test_messages_are_sent_the_true_way(node: Running) -> None:
 async def test_without_dev_nothing_changes_the_network(client: Client) -> None:
     names = (await client.call("rpc_methods"))["methods"]
     assert not [name for name in names if name.startswith("dev_")]
-    for method, params in (("dev_newBlock", ()), ("pubsub_publish", (1000, "k", "0x00")), ("pubsub_honest", (1,))):
+    for method, params in (
+        ("dev_newBlock", ()),
+        ("pubsub_publish", (1000, "k", "0x00")),
+        ("pubsub_honest", (1,)),
+    ):
         await client.refused("-32601", method, *params)
 
 
 @served()
 async def test_time_moves_forward_with_the_next_block(client: Client) -> None:
-    now = int.from_bytes(bytes.fromhex((await client.call("state_getStorage", SLOT))[2:]), "little") * 6000
+    now = (
+        int.from_bytes(bytes.fromhex((await client.call("state_getStorage", SLOT))[2:]), "little")
+        * 6000
+    )
     assert await client.call("dev_timeTravel", now + 60_001) == now + 60_000
     await client.call("dev_newBlock")
-    slot = int.from_bytes(bytes.fromhex((await client.call("state_getStorage", SLOT))[2:]), "little")
+    slot = int.from_bytes(
+        bytes.fromhex((await client.call("state_getStorage", SLOT))[2:]), "little"
+    )
     assert slot * 6000 == now + 60_000
     assert await client.call("dev_timeTravel", "1970-04-01T00:00:00Z") == 7_776_000_000
     await client.refused("time goes forward", "dev_timeTravel", 0)
@@ -73,10 +97,15 @@ async def test_time_moves_forward_with_the_next_block(client: Client) -> None:
 
 
 @served()
-async def test_going_back_takes_every_chain_with_it_and_keeps_what_was_left_readable(node: Running) -> None:
+async def test_going_back_takes_every_chain_with_it_and_keeps_what_was_left_readable(
+    node: Running,
+) -> None:
     relay, para = await node.connect(), await node.connect(2000)
     await node.step(6)
-    left, left_para = await relay.call("chain_getBlockHash", 7), await para.call("chain_getBlockHash")
+    left, left_para = (
+        await relay.call("chain_getBlockHash", 7),
+        await para.call("chain_getBlockHash"),
+    )
     target = await relay.call("chain_getBlockHash", 3)
     assert await relay.call("dev_setHead", target) == target
     assert await relay.call("chain_getBlockHash") == target
@@ -95,7 +124,9 @@ async def test_going_back_takes_every_chain_with_it_and_keeps_what_was_left_read
 
 
 @served()
-async def test_a_parachains_block_goes_back_to_the_relay_block_that_included_it(node: Running) -> None:
+async def test_a_parachains_block_goes_back_to_the_relay_block_that_included_it(
+    node: Running,
+) -> None:
     para = await node.connect(2000)
     await node.step(5)
     view = node.server.timeline.views[ParaId(2000)]
@@ -126,7 +157,9 @@ async def test_subscriptions_hear_of_a_rewind(node: Running, client: Client) -> 
 
 
 @served()
-async def test_a_snapshot_is_gone_back_to_once_and_the_same_inputs_give_the_same_blocks(client: Client) -> None:
+async def test_a_snapshot_is_gone_back_to_once_and_the_same_inputs_give_the_same_blocks(
+    client: Client,
+) -> None:
     """ND-5."""
     await client.call("pubsub_publish", 1000, "asked before", "0x01")
     first = await client.call("dev_snapshot")
@@ -149,7 +182,9 @@ async def test_a_snapshot_is_gone_back_to_once_and_the_same_inputs_give_the_same
 
 
 @served()
-async def test_the_newest_moments_that_were_kept_with_words_can_be_undone_by_everybody(node: Running) -> None:
+async def test_the_newest_moments_that_were_kept_with_words_can_be_undone_by_everybody(
+    node: Running,
+) -> None:
     client, other = await node.connect(), await node.connect()
     unnamed = await client.call("dev_snapshot")
     names = [await client.call("dev_snapshot", f"{at}" * 100) for at in range(MOST_UNDOS + 1)]
@@ -161,7 +196,9 @@ async def test_the_newest_moments_that_were_kept_with_words_can_be_undone_by_eve
 
 
 @served()
-async def test_a_snapshot_on_a_line_that_was_left_can_be_gone_back_to(node: Running, client: Client) -> None:
+async def test_a_snapshot_on_a_line_that_was_left_can_be_gone_back_to(
+    node: Running, client: Client
+) -> None:
     await node.step(3)
     kept, best = await client.call("dev_snapshot"), await client.call("chain_getBlockHash")
     await client.call("dev_setHead", 2)
@@ -212,7 +249,9 @@ async def test_blocks_come_by_the_clock_in_interval_mode(client: Client) -> None
 
 
 @served(build=Build.INSTANT, settle=3)
-async def test_settling_builds_more_steps_after_each_on_demand(node: Running, client: Client) -> None:
+async def test_settling_builds_more_steps_after_each_on_demand(
+    node: Running, client: Client
+) -> None:
     heads = await client.call("chain_subscribeNewHeads")
     delivered = await client.call("pubsub_subscribeDeliveries", {"publisher": 1000})
     await client.call("pubsub_setSubscriptions", 2000, [{"publisher": 1000, "keys": ["price"]}])

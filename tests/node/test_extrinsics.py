@@ -1,4 +1,6 @@
-"""Extrinsics from submission to finality, by the old methods and the new ones (ND-12 to ND-16, ND-21)."""
+"""Extrinsics from submission to finality, by the old methods and the new ones (ND-12 to ND-16,
+ND-21).
+"""
 
 import pytest
 from support.accounts import call
@@ -44,8 +46,16 @@ async def test_a_watched_extrinsic_is_told_from_ready_to_final_in_old_words_and_
 @served()
 async def test_refusals_have_a_substrate_nodes_codes(node: Running, client: Client) -> None:
     raw = transfer(node, None)
-    assert await client.call("author_submitExtrinsic", raw) == f"0x{blake2_256(bytes.fromhex(raw[2:])).hex()}"
-    for bad, code in ((raw, 1013), (transfer(node, None, 6), 1014), ("0x00", 1001), (raw[:-2], 1001)):
+    assert (
+        await client.call("author_submitExtrinsic", raw)
+        == f"0x{blake2_256(bytes.fromhex(raw[2:])).hex()}"
+    )
+    for bad, code in (
+        (raw, 1013),
+        (transfer(node, None, 6), 1014),
+        ("0x00", 1001),
+        (raw[:-2], 1001),
+    ):
         await client.refused(code, "author_submitExtrinsic", bad)
     await node.step()
     refused = await client.refused("1010: Invalid Transaction", "author_submitExtrinsic", raw)
@@ -85,12 +95,16 @@ async def test_one_extrinsic_a_step_in_single_mode(node: Running, client: Client
     for _ in range(4):
         await client.event(heads)
     blocks = await client.call("chain_getBlockHash", [2, 3, 4])
-    sizes = [len((await client.call("chain_getBlock", block))["block"]["extrinsics"]) for block in blocks]
+    sizes = [
+        len((await client.call("chain_getBlock", block))["block"]["extrinsics"]) for block in blocks
+    ]
     assert sizes == [2, 2, 2]
 
 
 @served(finality=5)
-async def test_a_rewind_retracts_what_is_watched_and_it_waits_again(node: Running, client: Client) -> None:
+async def test_a_rewind_retracts_what_is_watched_and_it_waits_again(
+    node: Running, client: Client
+) -> None:
     """ND-8."""
     await node.step(2)
     old = await client.call("author_submitAndWatchExtrinsic", transfer(node, None))
@@ -111,7 +125,9 @@ async def test_a_rewind_retracts_what_is_watched_and_it_waits_again(node: Runnin
 
 
 @served(2000)
-async def test_transactions_of_a_new_block_are_taken_all_or_none(node: Running, client: Client) -> None:
+async def test_transactions_of_a_new_block_are_taken_all_or_none(
+    node: Running, client: Client
+) -> None:
     good, bad = transfer(node, 2000), transfer(node, 2000, nonce=0, amount=7)
     await client.refused("1: Priority is too low", "dev_newBlock", {"transactions": [good, bad]})
     assert await client.call("author_pendingExtrinsics") == []
@@ -120,7 +136,9 @@ async def test_transactions_of_a_new_block_are_taken_all_or_none(node: Running, 
 
 
 @served()
-async def test_a_broadcast_is_tried_with_each_block_until_it_is_stopped(node: Running, client: Client) -> None:
+async def test_a_broadcast_is_tried_with_each_block_until_it_is_stopped(
+    node: Running, client: Client
+) -> None:
     early = transfer(node, None, nonce=0)
     name = await client.call("transaction_v1_broadcast", early)
     invalid = [await client.call("transaction_v1_broadcast", "0x00") for _ in range(15)]
@@ -134,7 +152,9 @@ async def test_a_broadcast_is_tried_with_each_block_until_it_is_stopped(node: Ru
 
 @CHAINS
 @served()
-async def test_storage_is_set_by_root_on_either_kind_of_chain(node: Running, chain: int | None) -> None:
+async def test_storage_is_set_by_root_on_either_kind_of_chain(
+    node: Running, chain: int | None
+) -> None:
     """ND-24: roots stay true, for the block itself has it."""
     client = await node.connect(chain)
     block = await client.call("dev_setStorage", [["0x1234", "0xabcd"]])
@@ -145,18 +165,26 @@ async def test_storage_is_set_by_root_on_either_kind_of_chain(node: Running, cha
     account = {"nonce": 7, "consumers": 0, "providers": 1, "sufficients": 0}
     data = {"free": 77, "reserved": 0, "frozen": 0, "flags": 0}
     address = encode_address(bytes(31) + b"\x07")
-    await client.call("dev_setStorage", {"System": {"Account": [[[address], {**account, "data": data}]]}})
+    await client.call(
+        "dev_setStorage", {"System": {"Account": [[[address], {**account, "data": data}]]}}
+    )
     assert await client.call("system_accountNextIndex", address) == 7
     await client.refused(
-        "1: child tries are not written", "dev_setStorage", [["0x" + b":child_storage:default:x".hex(), "0x00"]]
+        "1: child tries are not written",
+        "dev_setStorage",
+        [["0x" + b":child_storage:default:x".hex(), "0x00"]],
     )
-    await client.refused("1: this chain has no item System", "dev_setStorage", {"System": {"Nothing": 1}})
+    await client.refused(
+        "1: this chain has no item System", "dev_setStorage", {"System": {"Nothing": 1}}
+    )
     await node.step(2)
 
 
 @CHAINS
 @served()
-async def test_roots_own_call_from_a_client_is_refused(node: Running, client: Client, chain: int | None) -> None:
+async def test_roots_own_call_from_a_client_is_refused(
+    node: Running, client: Client, chain: int | None
+) -> None:
     """Scenario 38: what the emulator itself puts into blocks, bare, nobody else may."""
     net = node.server.live.network
     inner = call(net, chain, "System", "set_storage", [(b"\x12\x34", b"\x56")])
@@ -164,7 +192,9 @@ async def test_roots_own_call_from_a_client_is_refused(node: Running, client: Cl
     before = (await client.call("chain_getHeader"))["stateRoot"]
     for version in (4, 5):
         raw = f"0x{encode_bytes(bytes((version,)) + bare.encoded).hex()}"
-        refused = await client.refused("1011: Unknown Transaction Validity", "author_submitExtrinsic", raw)
+        refused = await client.refused(
+            "1011: Unknown Transaction Validity", "author_submitExtrinsic", raw
+        )
         assert refused.data == '"NoUnsignedValidator"'
     assert await client.call("author_pendingExtrinsics") == []
     assert (await client.call("chain_getHeader"))["stateRoot"] == before

@@ -1,4 +1,6 @@
-"""A journal is read whole, line by line, or refused with its place; the line that a power cut left half is left out."""
+"""A journal is read whole, line by line, or refused with its place; the line that a power cut left
+half is left out.
+"""
 
 import io
 import json
@@ -67,14 +69,18 @@ async def test_time_does_not_travel_to_where_no_block_can_follow(client: Client)
 
 
 class Disk(io.StringIO):
-    """A file whose bytes are on the disk once they were synced; `images` are what a power cut may leave."""
+    """A file whose bytes are on the disk once they were synced; `images` are what a power cut may
+    leave.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.synced = 0
         self.acknowledged = 0
         self.images: list[tuple[int, int, int]] = []
-        """Stops: bytes that are surely there, bytes that were written, steps that were acknowledged."""
+        """Stops: bytes that are surely there, bytes that were written, steps that were
+        acknowledged.
+        """
 
     def fileno(self) -> int:
         return 77
@@ -86,7 +92,9 @@ class Disk(io.StringIO):
 
 
 def test_a_power_cut_loses_no_step_that_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1,000 and more stops: after each write, with every length of what was not synced, and after each sync."""
+    """1,000 and more stops: after each write, with every length of what was not synced, and after
+    each sync.
+    """
     disk = Disk()
 
     def sync(handle: int) -> None:

@@ -34,7 +34,13 @@ ACTIONS: tuple[dict[str, Any], ...] = (
     {"kind": "limit", "para": 2000, "name": "max_pov_size", "value": 8_388_608},
     {"kind": "limit", "para": 2000, "name": "max_trie_depth", "value": 0},
     {"kind": "cheat", "para": 2000, "strategies": ["omit-node"], "rate": 1_000_000},
-    {"kind": "cheat", "para": 2000, "strategies": ["omit-node", "add-junk"], "collator": 2, "rate": 500_000},
+    {
+        "kind": "cheat",
+        "para": 2000,
+        "strategies": ["omit-node", "add-junk"],
+        "collator": 2,
+        "rate": 500_000,
+    },
     {"kind": "cheat", "para": 2000, "strategies": ["omit-node"], "rate": 500_000},
     {"kind": "honest", "para": 2000},
     {"kind": "register", "para": 2002, "deposit": 7},
@@ -80,7 +86,11 @@ def test_the_line_of_an_act_does_the_same_in_a_session(tmp_path: Path) -> None:
 
 def test_the_scenario_of_a_session_builds_the_same_blocks_and_ends_with_them() -> None:
     made = node()
-    for action in (*BEFORE, *ACTIONS, {"kind": "set_storage", "chain": None, "entries": [["0x1234", None]]}):
+    for action in (
+        *BEFORE,
+        *ACTIONS,
+        {"kind": "set_storage", "chain": None, "entries": [["0x1234", None]]},
+    ):
         made.ask("pubsub_act", action)
         made.ask("dev_newBlock", {"count": 2})
     made.ask("pubsub_act", {"kind": "honest", "para": 2000})  # waits for a block
@@ -90,11 +100,15 @@ def test_the_scenario_of_a_session_builds_the_same_blocks_and_ends_with_them() -
     name = made.ask("chain_getBlockHash")
     assert hexed(simulation.network.relay.blocks[-1].header.hash()) == name
     assert said == [f"relay block {simulation.network.number} of this scenario is {name}"]
-    assert InProcess(simulation.scenario).ask("pubsub_sessionScenario")[0]["acts"] == document["acts"]
+    assert (
+        InProcess(simulation.scenario).ask("pubsub_sessionScenario")[0]["acts"] == document["acts"]
+    )
 
 
 def test_a_scenario_that_plans_more_than_the_session_built_keeps_its_length() -> None:
-    made = InProcess(parse_document({**load_bundled("node").document(), "acts": [PLANNED]}, "planned"))
+    made = InProcess(
+        parse_document({**load_bundled("node").document(), "acts": [PLANNED]}, "planned")
+    )
     made.ask("pubsub_act", {"kind": "offline", "para": 2000})
     made.ask("dev_newBlock", {"count": 3})
     document, _ = made.ask("pubsub_sessionScenario")
@@ -107,12 +121,18 @@ def test_a_scenario_that_plans_more_than_the_session_built_keeps_its_length() ->
     [
         ({"kind": "add_keys", "para": 1000, "publisher": 1000, "keys": ["a"]}, "publisher only"),
         ({"kind": "add_keys", "para": 2000, "publisher": 7, "keys": ["a"]}, "7"),
-        ({"kind": "drop_keys", "para": 2000, "publisher": 1000, "keys": ["a"]}, "does not subscribe"),
+        (
+            {"kind": "drop_keys", "para": 2000, "publisher": 1000, "keys": ["a"]},
+            "does not subscribe",
+        ),
         ({"kind": "drop_keys", "para": 2000, "publisher": 7}, "does not subscribe"),
         ({"kind": "offline", "para": 7}, "7"),
         ({"kind": "deregister", "para": 2777}, "a call on the relay chain"),
         ({"kind": "register", "para": 2001, "deposit": 2**127}, "a call on the relay chain"),
-        ({"kind": "publish", "para": 1000, "key": "a", "value": "0x" + "00" * 2049}, "message of 1000"),
+        (
+            {"kind": "publish", "para": 1000, "key": "a", "value": "0x" + "00" * 2049},
+            "message of 1000",
+        ),
         ({"kind": "rewind", "relay": "0x00"}, "no action of a step"),
     ],
 )
@@ -129,15 +149,25 @@ def test_a_dry_run_says_why_and_changes_nothing(action: dict[str, Any], why: str
     [
         ("pubsub_columns", (1, MOST_COLUMNS + 1), f"from 1 to {MOST_COLUMNS}"),
         ("pubsub_columns", (1, 0), "from 1"),
-        ("pubsub_tryAct", ({"kind": "honest", "para": 2000}, MOST_TRIED + 1), f"from 1 to {MOST_TRIED}"),
+        (
+            "pubsub_tryAct",
+            ({"kind": "honest", "para": 2000}, MOST_TRIED + 1),
+            f"from 1 to {MOST_TRIED}",
+        ),
         ("pubsub_act", ({"kind": "dance"},), "dance"),
         ("pubsub_act", ([],), "action"),
-        ("pubsub_act", ({"kind": "publish", "para": 1000, "key": "0x00", "value": "0x"},), "32 bytes"),
+        (
+            "pubsub_act",
+            ({"kind": "publish", "para": 1000, "key": "0x00", "value": "0x"},),
+            "32 bytes",
+        ),
         ("pubsub_act", ({"kind": "register", "para": 2001, "deposit": -1},), "deposit"),
         ("pubsub_act", ({"kind": "register", "para": 2001, "deposit": 2**128},), "deposit"),
     ],
 )
-def test_what_is_no_act_or_number_is_refused_with_its_place(method: str, params: tuple[object, ...], why: str) -> None:
+def test_what_is_no_act_or_number_is_refused_with_its_place(
+    method: str, params: tuple[object, ...], why: str
+) -> None:
     with pytest.raises(NodeRefused) as refused:
         node().ask(method, *params)
     assert why in str(refused.value.data)
@@ -151,8 +181,14 @@ def test_columns_follow_a_branch_back_to_its_first_block() -> None:
     made.ask("pubsub_act", {"kind": "offline", "para": 2000})
     made.ask("dev_newBlock", {"count": 3})
     here, there = made.ask("pubsub_columns", 6, 9), made.ask("pubsub_columns", left, 9)
-    assert [each["number"] for each in here] == [each["number"] for each in there] == [6, 5, 4, 3, 2, 1]
-    assert [a["hash"] == b["hash"] for a, b in zip(here, there, strict=True)] == [False] * 3 + [True] * 3
+    assert (
+        [each["number"] for each in here]
+        == [each["number"] for each in there]
+        == [6, 5, 4, 3, 2, 1]
+    )
+    assert [a["hash"] == b["hash"] for a, b in zip(here, there, strict=True)] == [False] * 3 + [
+        True
+    ] * 3
     assert [len(each["candidates"]) for each in here[:3]] == [0, 0, 0]
     assert all(each["candidates"] for each in there[:3])
 
@@ -169,11 +205,18 @@ def test_a_session_names_the_rules_that_it_was_made_with(monkeypatch: pytest.Mon
 def test_the_node_remembers_the_names_that_acts_gave_to_keys() -> None:
     made = node()
     act = {"kind": "publish", "para": 1000, "value": "0x00"}
-    keys = [made.ask("pubsub_act", {**act, "key": key})["action"]["key"] for key in ("price", KEY, "k" * 65)]
+    keys = [
+        made.ask("pubsub_act", {**act, "key": key})["action"]["key"]
+        for key in ("price", KEY, "k" * 65)
+    ]
     assert made.ask("pubsub_keyNames")[-1] == [None, keys[0], "price"]
     made.ask("dev_newBlock", {"count": 3})
     rows = [row for column in made.ask("pubsub_columns", 3, 3) for row in column["published"]]
-    assert {row[1]: row[3] for row in rows if row[1] in keys} == {keys[0]: "price", keys[1]: None, keys[2]: None}
+    assert {row[1]: row[3] for row in rows if row[1] in keys} == {
+        keys[0]: "price",
+        keys[1]: None,
+        keys[2]: None,
+    }
 
 
 def test_a_column_names_few_keys_and_counts_all() -> None:
@@ -190,7 +233,13 @@ def test_a_pruned_proof_is_never_larger_than_the_unpruned_one_beside_it() -> Non
     """Both count the relay chain's own nodes."""
     made = node()
     made.ask("dev_newBlock", {"count": 6})
-    candidates = [each for column in made.ask("pubsub_columns", 6, 6) for each in column["candidates"]]
-    sizes = [(each["proofBytes"], each["unprunedBytes"]) for each in candidates if "unprunedBytes" in each]
+    candidates = [
+        each for column in made.ask("pubsub_columns", 6, 6) for each in column["candidates"]
+    ]
+    sizes = [
+        (each["proofBytes"], each["unprunedBytes"])
+        for each in candidates
+        if "unprunedBytes" in each
+    ]
     assert any(pruned for pruned, _ in sizes)
     assert all(pruned <= unpruned for pruned, unpruned in sizes)

@@ -1,4 +1,6 @@
-"""The methods that polkadot-js, substrate-interface and others use, against the states that they speak of (ND-21)."""
+"""The methods that polkadot-js, substrate-interface and others use, against the states that they
+speak of (ND-21).
+"""
 
 from support.node import Client, Running, served
 
@@ -20,7 +22,9 @@ def raw(text: str) -> bytes:
 
 
 @served()
-async def test_heads_blocks_and_hashes_are_those_of_the_network(node: Running, client: Client) -> None:
+async def test_heads_blocks_and_hashes_are_those_of_the_network(
+    node: Running, client: Client
+) -> None:
     await node.step(4)
     chain = node.server.live.network.relay
     assert await client.call("chain_getBlockHash") == f"0x{chain.header.hash().hex()}"
@@ -39,7 +43,9 @@ async def test_heads_blocks_and_hashes_are_those_of_the_network(node: Running, c
 
 
 @served(2000, finality=2)
-async def test_a_parachain_is_best_where_it_is_included_and_final_with_it(node: Running, client: Client) -> None:
+async def test_a_parachain_is_best_where_it_is_included_and_final_with_it(
+    node: Running, client: Client
+) -> None:
     """ND-7."""
     await node.step(3)
     views = node.server.timeline.views
@@ -57,7 +63,10 @@ async def test_storage_is_read_at_any_kept_block(node: Running, client: Client) 
     first = await client.call("chain_getBlockHash", 1)
     assert await client.call("state_getStorage", key) == "0x04000000"
     assert await client.call("state_getStorageAt", key, first) == "0x01000000"
-    assert await client.call("state_getStorageHash", key) == f"0x{blake2_256(bytes((4, 0, 0, 0))).hex()}"
+    assert (
+        await client.call("state_getStorageHash", key)
+        == f"0x{blake2_256(bytes((4, 0, 0, 0))).hex()}"
+    )
     assert await client.call("state_getStorageSize", key) == 4
     assert await client.call("state_getStorage", "0x00") is None
     assert await client.call("state_getStorageHash", "0x00") is None
@@ -75,7 +84,12 @@ async def test_keys_come_in_pages_in_order(node: Running, client: Client) -> Non
         paged += page
     assert paged == every == sorted(every)
     assert every == [f"0x{key.hex()}" for key in node.server.live.network.relay.state.top.keys()]  # noqa: SIM118  # a trie is no dict
-    await client.refused(r"4002: count exceeds maximum value. value: 1001, max: 1000", "state_getKeysPaged", "0x", 1001)
+    await client.refused(
+        r"4002: count exceeds maximum value. value: 1001, max: 1000",
+        "state_getKeysPaged",
+        "0x",
+        1001,
+    )
 
 
 @served()
@@ -89,7 +103,9 @@ async def test_a_range_of_blocks_gives_what_changed_in_each(node: Running, clien
         [[key, "0x03000000"]],
         [[key, "0x04000000"]],
     ]
-    await client.refused(r"4001: Cannot resolve a block range", "state_queryStorage", [key], last, first)
+    await client.refused(
+        r"4001: Cannot resolve a block range", "state_queryStorage", [key], last, first
+    )
 
 
 @served()
@@ -97,12 +113,16 @@ async def test_a_read_proof_proves_values_and_absences(client: Client) -> None:
     key = system.NUMBER.key
     found = await client.call("state_getReadProof", [f"0x{key.hex()}", "0x00"])
     header = await client.call("chain_getHeader", found["at"])
-    opened = read_proof(raw(header["stateRoot"]), map(raw, found["proof"]), [key, b"\x00"], exact=True)
+    opened = read_proof(
+        raw(header["stateRoot"]), map(raw, found["proof"]), [key, b"\x00"], exact=True
+    )
     assert opened == {key: bytes((1, 0, 0, 0)), b"\x00": None}
 
 
 @served()
-async def test_child_tries_are_read_and_proven_by_their_prefixed_key(node: Running, client: Client) -> None:
+async def test_child_tries_are_read_and_proven_by_their_prefixed_key(
+    node: Running, client: Client
+) -> None:
     await node.step(3)
     trie = node.server.live.network.relay.state.children[derive_child_key(ParaId(1000))]
     keys = [f"0x{key.hex()}" for key in trie.keys()]  # noqa: SIM118  # a trie is no dict
@@ -110,9 +130,15 @@ async def test_child_tries_are_read_and_proven_by_their_prefixed_key(node: Runni
     assert await client.call("childstate_getKeysPaged", CHILD, "0x", 2, keys[0]) == keys[1:3]
     value = await client.call("childstate_getStorage", CHILD, keys[0])
     assert PublishedEntry.decode(raw(value)).when_inserted == 2
-    assert await client.call("childstate_getStorageHash", CHILD, keys[0]) == f"0x{blake2_256(raw(value)).hex()}"
+    assert (
+        await client.call("childstate_getStorageHash", CHILD, keys[0])
+        == f"0x{blake2_256(raw(value)).hex()}"
+    )
     assert await client.call("childstate_getStorageSize", CHILD, keys[0]) == len(raw(value))
-    assert await client.call("childstate_getStorageEntries", CHILD, [keys[0], "0x00"]) == [value, None]
+    assert await client.call("childstate_getStorageEntries", CHILD, [keys[0], "0x00"]) == [
+        value,
+        None,
+    ]
     found = await client.call("state_getChildReadProof", CHILD, [keys[0]])
     root = raw((await client.call("chain_getHeader", found["at"]))["stateRoot"])
     opened = read_child_proof(
@@ -120,16 +146,23 @@ async def test_child_tries_are_read_and_proven_by_their_prefixed_key(node: Runni
     )
     assert opened == {raw(keys[0]): raw(value)}
     for method in ("childstate_getStorage", "childstate_getStorageSize"):
-        await client.refused("4003: Client error: Invalid child storage key", method, "0x00", keys[0])
+        await client.refused(
+            "4003: Client error: Invalid child storage key", method, "0x00", keys[0]
+        )
 
 
 @served(history=3)
-async def test_an_unknown_block_is_4003_and_a_forgotten_one_says_so(node: Running, client: Client) -> None:
+async def test_an_unknown_block_is_4003_and_a_forgotten_one_says_so(
+    node: Running, client: Client
+) -> None:
     first = await client.call("chain_getBlockHash", 1)
     zero = await client.call("chain_getBlockHash", 0)
     await node.step(5)
     await client.refused(
-        f"4003: Client error: UnknownBlock: State already discarded for {first}", "state_getStorage", "0x00", first
+        f"4003: Client error: UnknownBlock: State already discarded for {first}",
+        "state_getStorage",
+        "0x00",
+        first,
     )
     unknown = f"4003: Client error: UnknownBlock: Header was not found in the database: {NOWHERE}"
     await client.refused(unknown, "state_getStorage", "0x00", NOWHERE)
@@ -139,23 +172,35 @@ async def test_an_unknown_block_is_4003_and_a_forgotten_one_says_so(node: Runnin
 
 
 @served(finality=1)
-async def test_head_subscriptions_give_the_present_head_then_each_in_order(node: Running, client: Client) -> None:
+async def test_head_subscriptions_give_the_present_head_then_each_in_order(
+    node: Running, client: Client
+) -> None:
     heads = await client.call("chain_subscribeNewHeads")
     every = await client.call("chain_subscribeAllHeads")
     final = await client.call("chain_subscribeFinalisedHeads")
     await node.step(3)
     await client.call("system_chain")
-    numbers = {name: [int(event["number"], 16) for event in client.events[name]] for name in (heads, every, final)}
+    numbers = {
+        name: [int(event["number"], 16) for event in client.events[name]]
+        for name in (heads, every, final)
+    }
     assert numbers == {heads: [2, 3, 4, 5], every: [2, 3, 4, 5], final: [1, 2, 3, 4]}
     assert await client.call("chain_unsubscribeAllHeads", heads) is False
     assert await client.call("chain_unsubscribeNewHead", heads) is True
     assert await client.call("chain_unsubscribeNewHead", heads) is False
     await node.step()
-    assert [event["number"] for event in await client.settled(heads)] == ["0x2", "0x3", "0x4", "0x5"]
+    assert [event["number"] for event in await client.settled(heads)] == [
+        "0x2",
+        "0x3",
+        "0x4",
+        "0x5",
+    ]
 
 
 @served()
-async def test_storage_subscriptions_give_all_keys_then_what_each_block_changes(node: Running, client: Client) -> None:
+async def test_storage_subscriptions_give_all_keys_then_what_each_block_changes(
+    node: Running, client: Client
+) -> None:
     key, still = f"0x{system.NUMBER.key.hex()}", "0x00"
     name = await client.call("state_subscribeStorage", [key, still])
     quiet = await client.call("state_subscribeStorage", [still])
@@ -171,7 +216,9 @@ async def test_storage_subscriptions_give_all_keys_then_what_each_block_changes(
 
 
 @served(2000)
-async def test_the_runtime_version_is_told_again_when_it_changes(node: Running, client: Client) -> None:
+async def test_the_runtime_version_is_told_again_when_it_changes(
+    node: Running, client: Client
+) -> None:
     name = await client.call("state_subscribeRuntimeVersion")
     before = await client.call("state_getRuntimeVersion")
     await client.call("pubsub_setSubscriptions", 2000, [{"publisher": 1000, "keys": ["another"]}])
@@ -182,16 +229,35 @@ async def test_the_runtime_version_is_told_again_when_it_changes(node: Running, 
 
 
 @served()
-async def test_parameters_come_by_place_or_by_name_and_are_checked(node: Running, client: Client) -> None:
+async def test_parameters_come_by_place_or_by_name_and_are_checked(
+    node: Running, client: Client
+) -> None:
     key = f"0x{system.NUMBER.key.hex()}"
-    answer = await node.post({"jsonrpc": "2.0", "id": "a", "method": "state_getStorage", "params": {"key": key}})
+    answer = await node.post(
+        {"jsonrpc": "2.0", "id": "a", "method": "state_getStorage", "params": {"key": key}}
+    )
     assert answer == {"jsonrpc": "2.0", "id": "a", "result": "0x01000000"}
     best = (await client.call("chain_getBlockHash")).removeprefix("0x")
-    assert await client.call("state_getStorage", key.removeprefix("0x"), best) == "0x01000000"  # or without the prefix
+    assert (
+        await client.call("state_getStorage", key.removeprefix("0x"), best) == "0x01000000"
+    )  # or without the prefix
     version = await client.call("state_call", "Core_version", "")
     assert await client.call("state_call", "Core_version", "0x") == version
-    for bad in ([], [1], ["0x0"], ["0x 00"], ["0x0x"], ["zz"], [key, "0x00"], [key, None, 3], {"kee": key}, "x"):
-        found = await node.post({"jsonrpc": "2.0", "id": 1, "method": "state_getStorage", "params": bad})
+    for bad in (
+        [],
+        [1],
+        ["0x0"],
+        ["0x 00"],
+        ["0x0x"],
+        ["zz"],
+        [key, "0x00"],
+        [key, None, 3],
+        {"kee": key},
+        "x",
+    ):
+        found = await node.post(
+            {"jsonrpc": "2.0", "id": 1, "method": "state_getStorage", "params": bad}
+        )
         assert found["error"]["code"] == -32602, (bad, found)
     await client.refused("-32601", "state_nothing")
 
@@ -201,9 +267,17 @@ async def test_the_node_says_what_it_is(node: Running, client: Client) -> None:
     names = (await client.call("rpc_methods"))["methods"]
     assert names == sorted(names)
     assert {"state_getStorageAt", "dev_newBlock", "chain_subscribeNewHead"} <= set(names)
-    assert await client.call("system_health") == {"peers": 0, "isSyncing": False, "shouldHavePeers": False}
+    assert await client.call("system_health") == {
+        "peers": 0,
+        "isSyncing": False,
+        "shouldHavePeers": False,
+    }
     assert await client.call("system_chainType") == "Development"
     assert (await client.call("system_properties"))["tokenSymbol"] == "UNIT"
-    by_post = (await node.post({"jsonrpc": "2.0", "id": 1, "method": "rpc_methods"}))["result"]["methods"]
+    by_post = (await node.post({"jsonrpc": "2.0", "id": 1, "method": "rpc_methods"}))["result"][
+        "methods"
+    ]
     assert "chain_subscribeNewHead" not in by_post
-    await client.refused("Exported method Core_nothing is not found", "state_call", "Core_nothing", "0x")
+    await client.refused(
+        "Exported method Core_nothing is not found", "state_call", "Core_nothing", "0x"
+    )

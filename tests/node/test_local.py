@@ -1,4 +1,6 @@
-"""A node without a server: the same methods, whoever calls waits, and any kept moment can be gone back to."""
+"""A node without a server: the same methods, whoever calls waits, and any kept moment can be gone
+back to.
+"""
 
 import pytest
 
@@ -45,7 +47,9 @@ def test_blocks_before_the_first_step_are_kept_and_gone_back_to() -> None:
     assert _step(node, 9) == straight
 
 
-def test_a_step_that_fails_leaves_what_was_requested_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_leaves_what_was_requested_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     node, other = _node(), _node()
     for each in (node, other):
         _step(each, 2)

@@ -1,4 +1,6 @@
-"""ND-17 to ND-20: metadata in three versions, made of the pallets' own definitions and pinned to the byte."""
+"""ND-17 to ND-20: metadata in three versions, made of the pallets' own definitions and pinned to
+the byte.
+"""
 
 import json
 import os
@@ -15,7 +17,13 @@ from support.node import at as newest
 
 from pubsub_emulator.client.metadata import parse_metadata
 from pubsub_emulator.node.api import FUNCTIONS
-from pubsub_emulator.node.at import METADATA_VERSIONS, At, UnknownMetadataVersion, metadata, runtime_version
+from pubsub_emulator.node.at import (
+    METADATA_VERSIONS,
+    At,
+    UnknownMetadataVersion,
+    metadata,
+    runtime_version,
+)
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_64, blake2_256
@@ -28,7 +36,11 @@ from pubsub_emulator.runtime.metadata.registry import Registry
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "metadata" / "metadata.json"
 CHAINS = {"relay": None, "para": SUBSCRIBER}
-NO_SCALE_TYPE = {"Subscriber.CachedTrieNodes", "Subscriber.CacheSlots", "Subscriber.LastDeliveredPacked"}
+NO_SCALE_TYPE = {
+    "Subscriber.CachedTrieNodes",
+    "Subscriber.CacheSlots",
+    "Subscriber.LastDeliveredPacked",
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +52,9 @@ def at() -> Callable[[str], At]:
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
 @pytest.mark.parametrize("chain", CHAINS)
-def test_nd18_the_bytes_are_the_pinned_ones(at: Callable[[str], At], chain: str, version: int) -> None:
+def test_nd18_the_bytes_are_the_pinned_ones(
+    at: Callable[[str], At], chain: str, version: int
+) -> None:
     """Other bytes on one chain need another spec version; PUBSUB_PIN=1 writes them down anew."""
     data = metadata(at(chain), version)
     found = {"length": len(data), "blake2_256": blake2_256(data).hex()}
@@ -63,7 +77,9 @@ def read(data: bytes) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_nd17_nd19_scalecodec_reads_in_version_14_what_clients_look_for(at: Callable[[str], At], chain: str) -> None:
+def test_nd17_nd19_scalecodec_reads_in_version_14_what_clients_look_for(
+    at: Callable[[str], At], chain: str
+) -> None:
     found = read(metadata(at(chain), 14))
     types = [row["type"] for row in found["types"]["types"]]
     assert [row["id"] for row in found["types"]["types"]] == list(range(len(types)))
@@ -78,7 +94,11 @@ def test_nd17_nd19_scalecodec_reads_in_version_14_what_clients_look_for(at: Call
         f"{crate}::RuntimeCall",
         f"{crate}::OriginCaller",
         "sp_runtime::DispatchError",
-        *(("staging_xcm::v5::Instruction", "staging_xcm::v5::location::Location") if chain == "relay" else ()),
+        *(
+            ("staging_xcm::v5::Instruction", "staging_xcm::v5::location::Location")
+            if chain == "relay"
+            else ()
+        ),
     }
     shown = {
         f"{pallet['name']}.{item['name']}"
@@ -90,11 +110,15 @@ def test_nd17_nd19_scalecodec_reads_in_version_14_what_clients_look_for(at: Call
     assert known - shown == (NO_SCALE_TYPE if chain == "para" else set())
     for pallet in found["pallets"]:
         for part in ("calls", "event", "error"):
-            for variant in types[pallet[part]["ty"]]["def"]["variant"]["variants"] if pallet[part] else ():
+            for variant in (
+                types[pallet[part]["ty"]]["def"]["variant"]["variants"] if pallet[part] else ()
+            ):
                 assert variant["docs"], f"{pallet['name']}.{variant['name']}"
 
 
-def test_nd20_apis_are_listed_with_their_versions_and_only_what_can_be_called(at: Callable[[str], At]) -> None:
+def test_nd20_apis_are_listed_with_their_versions_and_only_what_can_be_called(
+    at: Callable[[str], At],
+) -> None:
     assert {each.name: each.version for each in APIS} == {
         "Core": 5,
         "Metadata": 2,
@@ -103,7 +127,9 @@ def test_nd20_apis_are_listed_with_their_versions_and_only_what_can_be_called(at
         "TransactionPaymentApi": 4,
         "DryRunApi": 2,
     }
-    assert {f"{each.name}_{method.name}" for each in APIS for method in each.methods} == set(FUNCTIONS)
+    assert {f"{each.name}_{method.name}" for each in APIS for method in each.methods} == set(
+        FUNCTIONS
+    )
     versions = {blake2_64(each.name.encode()): each.version for each in APIS}
     assert dict(runtime_version(at("relay")).apis) == versions
 
@@ -111,7 +137,11 @@ def test_nd20_apis_are_listed_with_their_versions_and_only_what_can_be_called(at
 @pytest.mark.parametrize("chain", CHAINS)
 def test_nd20_the_constants_are_there(at: Callable[[str], At], chain: str) -> None:
     pallets = parse_metadata(metadata(at(chain), 14)).pallets.values()
-    constants = {f"{each.name}.{name}": found.value for each in pallets for name, found in each.constants.items()}
+    constants = {
+        f"{each.name}.{name}": found.value
+        for each in pallets
+        for name, found in each.constants.items()
+    }
     assert constants["System.SS58Prefix"] == b"\x2a\x00"
     assert constants["System.BlockHashCount"] == scale.u32.encode(4096)
     assert constants["System.Version"] == runtime_version(at(chain)).encode()
@@ -123,19 +153,28 @@ def test_nd20_the_constants_are_there(at: Callable[[str], At], chain: str) -> No
     assert {"System.BlockWeights", "System.BlockLength"} <= constants.keys()
 
 
-def test_nd10_the_relay_chains_code_names_its_runtime_and_the_hash_of_metadata_16(at: Callable[[str], At]) -> None:
+def test_nd10_the_relay_chains_code_names_its_runtime_and_the_hash_of_metadata_16(
+    at: Callable[[str], At],
+) -> None:
     here = at("relay")
-    expected = scale.bytes_.encode(b"pubsub-relay") + scale.u32.encode(1) + blake2_256(metadata(here, 16))
+    expected = (
+        scale.bytes_.encode(b"pubsub-relay") + scale.u32.encode(1) + blake2_256(metadata(here, 16))
+    )
     assert here.state.top.get(CODE) == expected
 
 
-def test_nd18_a_parachains_subscriptions_are_no_constant_and_its_other_figures_are(at: Callable[[str], At]) -> None:
+def test_nd18_a_parachains_subscriptions_are_no_constant_and_its_other_figures_are(
+    at: Callable[[str], At],
+) -> None:
     here = at("para")
     net = network()
     spec = net.parachain(SUBSCRIBER).spec()
     with pytest.raises(UnknownMetadataVersion):
         metadata(here, 13)
-    for newer, same in ((replace(spec, subscriptions={}), True), (replace(spec, max_stored_keys=7), False)):
+    for newer, same in (
+        (replace(spec, subscriptions={}), True),
+        (replace(spec, max_stored_keys=7), False),
+    ):
         state = here.state.fork()
         state.apply({CODE: newer.encode()}, {})
         assert (metadata(replace(here, state=state), 16) == metadata(here, 16)) is same

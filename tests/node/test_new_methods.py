@@ -1,4 +1,6 @@
-"""The new JSON-RPC methods, `chainHead_v1`, `archive_v1`, `chainSpec_v1`, as their specification has them (ND-22)."""
+"""The new JSON-RPC methods, `chainHead_v1`, `archive_v1`, `chainSpec_v1`, as their specification
+has them (ND-22).
+"""
 
 import json
 from collections.abc import Coroutine
@@ -39,7 +41,9 @@ async def followed(client: Client, *, runtime: bool = True) -> tuple[str, list[A
 
 
 @served()
-async def test_a_follow_begins_with_final_blocks_and_tells_of_each_new_one(node: Running, client: Client) -> None:
+async def test_a_follow_begins_with_final_blocks_and_tells_of_each_new_one(
+    node: Running, client: Client
+) -> None:
     name, events = await followed(client)
     zero, one = await client.call("chain_getBlockHash", [0, 1])
     assert [event["event"] for event in events] == ["initialized", "bestBlockChanged"]
@@ -56,10 +60,17 @@ async def test_a_follow_begins_with_final_blocks_and_tells_of_each_new_one(node:
 
 
 @served(finality=2)
-async def test_a_follow_tells_of_blocks_not_final_and_no_runtime_unasked(node: Running, client: Client) -> None:
+async def test_a_follow_tells_of_blocks_not_final_and_no_runtime_unasked(
+    node: Running, client: Client
+) -> None:
     await node.step(20)
     _, events = await followed(client, runtime=False)
-    assert [event["event"] for event in events] == ["initialized", "newBlock", "newBlock", "bestBlockChanged"]
+    assert [event["event"] for event in events] == [
+        "initialized",
+        "newBlock",
+        "newBlock",
+        "bestBlockChanged",
+    ]
     assert len(events[0]["finalizedBlockHashes"]) == 16
     assert "finalizedBlockRuntime" not in events[0]
     assert "newRuntime" not in events[1]
@@ -67,16 +78,22 @@ async def test_a_follow_tells_of_blocks_not_final_and_no_runtime_unasked(node: R
 
 
 @served(2000)
-async def test_a_new_runtime_is_reported_with_the_block_that_has_it(node: Running, client: Client) -> None:
+async def test_a_new_runtime_is_reported_with_the_block_that_has_it(
+    node: Running, client: Client
+) -> None:
     name, _ = await followed(client)
     await client.call("pubsub_setSubscriptions", 2000, [])
     await node.step(3)
-    runtimes = [event["newRuntime"] for event in await client.settled(name) if event["event"] == "newBlock"]
+    runtimes = [
+        event["newRuntime"] for event in await client.settled(name) if event["event"] == "newBlock"
+    ]
     assert [each and each["spec"]["specVersion"] for each in runtimes] == [None, 2, None]
 
 
 @served(history=3)
-async def test_pinned_blocks_outlive_the_window_and_go_when_unpinned(node: Running, client: Client) -> None:
+async def test_pinned_blocks_outlive_the_window_and_go_when_unpinned(
+    node: Running, client: Client
+) -> None:
     """ND-6."""
     name, events = await followed(client)
     first = events[0]["finalizedBlockHashes"][1]
@@ -133,7 +150,9 @@ async def test_operations_answer_with_their_id_first(client: Client) -> None:
 
 
 @served()
-async def test_listings_come_in_pages_that_wait_to_be_continued(node: Running, client: Client) -> None:
+async def test_listings_come_in_pages_that_wait_to_be_continued(
+    node: Running, client: Client
+) -> None:
     for at in range(300):
         await client.call("pubsub_publish", 1000, f"key {at}", "0x00")
     await node.step(7)
@@ -162,7 +181,9 @@ async def test_listings_come_in_pages_that_wait_to_be_continued(node: Running, c
 
 
 @served()
-async def test_a_follow_has_sixteen_operations_and_a_connection_four_follows(client: Client) -> None:
+async def test_a_follow_has_sixteen_operations_and_a_connection_four_follows(
+    client: Client,
+) -> None:
     name, events = await followed(client, runtime=False)
     block = events[-1]["bestBlockHash"]
     await client.refused("-32802", "chainHead_v1_call", name, block, "Core_version", "0x")
@@ -172,7 +193,9 @@ async def test_a_follow_has_sixteen_operations_and_a_connection_four_follows(cli
         await client.call("chainHead_v1_follow", False)
     await client.refused("-32800", "chainHead_v1_follow", False)
     assert await client.call("chainHead_v1_unfollow", name) is None
-    assert await client.call("chainHead_v1_storage", name, block, items) == {"result": "limitReached"}
+    assert await client.call("chainHead_v1_storage", name, block, items) == {
+        "result": "limitReached"
+    }
     assert await client.call("chainHead_v1_body", name, block) == {"result": "limitReached"}
     assert await client.call("chainHead_v1_header", name, block) is None
     await client.call("chainHead_v1_follow", False)
@@ -216,7 +239,9 @@ async def test_an_operation_that_waits_for_nothing_cannot_be_continued(node: Run
 
 
 @served()
-async def test_a_follow_ends_at_too_many_pins(node: Running, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_follow_ends_at_too_many_pins(
+    node: Running, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert chain_head.MOST_PINS == 512
     monkeypatch.setattr(chain_head, "MOST_PINS", 12)
     name, _ = await followed(client, runtime=False)
@@ -239,7 +264,9 @@ async def test_the_archive_knows_blocks_by_hash_and_height(node: Running, client
     assert await client.call("archive_v1_hashByHeight", best.number) == [hexed(best.hash)]
     assert await client.call("archive_v1_hashByHeight", 99) == []
     assert await client.call("archive_v1_header", hexed(best.hash)) == hexed(best.header.encode())
-    assert await client.call("archive_v1_body", hexed(best.hash)) == [hexed(each) for each in best.body]
+    assert await client.call("archive_v1_body", hexed(best.hash)) == [
+        hexed(each) for each in best.body
+    ]
     failed = await client.call("archive_v1_call", hexed(best.hash), "Core_nothing", "0x")
     assert failed["success"] is False
     for method, more in (("header", ()), ("body", ()), ("call", ("Core_version", "0x"))):
@@ -265,7 +292,10 @@ async def test_archive_storage_comes_as_events_and_ends(node: Running, client: C
     assert hexed(key) not in [event["key"] for event in events[1:4]]
     lost = await client.call("archive_v1_storage", NOWHERE, items)
     assert (await client.event(lost))["event"] == "storageError"
-    for bad in ({"key": "0x", "type": "all"}, {"key": "0x", "type": "value", "paginationStartKey": "0x"}):
+    for bad in (
+        {"key": "0x", "type": "all"},
+        {"key": "0x", "type": "value", "paginationStartKey": "0x"},
+    ):
         await client.refused("-32602", "archive_v1_storage", block, [bad])
 
 
@@ -289,11 +319,19 @@ async def test_a_storage_difference_is_the_states_difference(node: Running, clie
     assert events.pop() == {"event": "storageDiffDone"}
     expected = list(two.state.top.differences(three.state.top))
     assert [event["key"] for event in events] == [hexed(key) for key, _, _ in expected]
-    kinds = ["added" if was is None else "deleted" if now is None else "modified" for _, was, now in expected]
+    kinds = [
+        "added" if was is None else "deleted" if now is None else "modified"
+        for _, was, now in expected
+    ]
     assert [event["type"] for event in events] == kinds
-    assert [event.get("value") for event in events] == [None if now is None else hexed(now) for _, _, now in expected]
+    assert [event.get("value") for event in events] == [
+        None if now is None else hexed(now) for _, _, now in expected
+    ]
     root = hexed(publisher_root_key(ParaId(1000)))
-    assert any(event["key"] == root for event in await diff(client, block, None, hexed(relay.blocks[0].header.hash())))
+    assert any(
+        event["key"] == root
+        for event in await diff(client, block, None, hexed(relay.blocks[0].header.hash()))
+    )
     items = [{"returnType": "hash", "childTrieKey": CHILD, "key": "0x"}]
     child = await diff(client, hexed(two.header.hash()), items)
     assert [event["type"] for event in child[:-1]] == ["added"] * 4
@@ -301,7 +339,9 @@ async def test_a_storage_difference_is_the_states_difference(node: Running, clie
 
 
 @served()
-async def test_a_storage_difference_to_what_is_no_ancestor_is_an_error_event(node: Running, client: Client) -> None:
+async def test_a_storage_difference_to_what_is_no_ancestor_is_an_error_event(
+    node: Running, client: Client
+) -> None:
     await node.step(2)
     two, three = await client.call("chain_getBlockHash", [2, 3])
     for params in ((two, None, three), (NOWHERE,), (three, None, NOWHERE)):
@@ -312,5 +352,7 @@ async def test_a_storage_difference_to_what_is_no_ancestor_is_an_error_event(nod
 @served(2000)
 async def test_the_chain_spec_names_the_chain(client: Client) -> None:
     assert await client.call("chainSpec_v1_chainName") == await client.call("system_chain")
-    assert await client.call("chainSpec_v1_genesisHash") == await client.call("chain_getBlockHash", 0)
+    assert await client.call("chainSpec_v1_genesisHash") == await client.call(
+        "chain_getBlockHash", 0
+    )
     assert (await client.call("chainSpec_v1_properties"))["ss58Format"] == 42

@@ -1,4 +1,6 @@
-"""The pool as a structure: which extrinsics wait, in which order, and what becomes of them (ND-16)."""
+"""The pool as a structure: which extrinsics wait, in which order, and what becomes of them
+(ND-16).
+"""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -50,10 +52,18 @@ def net(made: Network) -> Network:
 def test_nd16_a_nonce_that_is_ahead_waits_until_those_before_it_are_there(net: Network) -> None:
     pool = Pool()
     pool.submit(at(net), remark(net, ALICE, 1))
-    assert (pool.ready_count, pool.future_count, pool.next_index(at(net), ALICE.account)) == (0, 1, 0)
+    assert (pool.ready_count, pool.future_count, pool.next_index(at(net), ALICE.account)) == (
+        0,
+        1,
+        0,
+    )
     assert kinds(pool) == ["future"]
     pool.submit(at(net), remark(net, ALICE, 0))
-    assert (pool.ready_count, pool.future_count, pool.next_index(at(net), ALICE.account)) == (2, 0, 2)
+    assert (pool.ready_count, pool.future_count, pool.next_index(at(net), ALICE.account)) == (
+        2,
+        0,
+        2,
+    )
     assert kinds(pool) == ["ready", "ready"]
     assert pool.ready() == (remark(net, ALICE, 0), remark(net, ALICE, 1))
 
@@ -87,7 +97,12 @@ def test_nd16_what_is_known_or_no_extrinsic_or_unsigned_is_refused(net: Network)
     raw = remark(net, ALICE, 0)
     name = pool.submit(at(net), raw)
     assert name == blake2_256(raw)
-    for data, code in ((raw, 1013), (b"\x04\x84", 1001), (raw[:-1], 1001), (b"\x10\x04\x00\x00\x00", 1011)):
+    for data, code in (
+        (raw, 1013),
+        (b"\x04\x84", 1001),
+        (raw[:-1], 1001),
+        (b"\x10\x04\x00\x00\x00", 1011),
+    ):
         with pytest.raises(Refused) as refused:
             pool.submit(at(net), data)
         assert refused.value.code == code
@@ -118,7 +133,9 @@ def test_nd16_a_full_pool_counts_bytes(net: Network) -> None:
     assert pool.ready() == (remark(net, BOB, 0, tip=1),)
 
 
-def test_nd16_with_each_block_the_included_leave_and_the_others_are_checked_again(net: Network) -> None:
+def test_nd16_with_each_block_the_included_leave_and_the_others_are_checked_again(
+    net: Network,
+) -> None:
     pool = Pool()
     mine = [remark(net, ALICE, nonce) for nonce in range(3)]
     for raw in mine:
@@ -128,12 +145,18 @@ def test_nd16_with_each_block_the_included_leave_and_the_others_are_checked_agai
     net.offer(None, [mine[0], rival])
     [step] = net.step()
     pool.advance(at(net), step.block.extrinsics)
-    assert [(change.hash, change.kind) for change in pool.take_changes()] == [(blake2_256(mine[1]), "invalid")]
+    assert [(change.hash, change.kind) for change in pool.take_changes()] == [
+        (blake2_256(mine[1]), "invalid")
+    ]
     assert pool.ready() == (mine[2],)
 
 
-def test_nd16_only_what_something_changed_for_is_read_again(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An account's row, a birth block's hash and the end of an era are what a check depends on as blocks go by."""
+def test_nd16_only_what_something_changed_for_is_read_again(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An account's row, a birth block's hash and the end of an era are what a check depends on as
+    blocks go by.
+    """
     net.step(9)
     pool = Pool()
     what = call(net, None, "System", "remark", b"")
@@ -188,10 +211,14 @@ def test_nd8_what_was_in_blocks_left_behind_waits_again_if_it_is_valid(net: Netw
 @settings(deadline=None, max_examples=scaled(20))
 @given(
     st.lists(
-        st.tuples(st.sampled_from((ALICE, BOB, EVE)), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=14
+        st.tuples(st.sampled_from((ALICE, BOB, EVE)), st.integers(0, 4), st.integers(0, 3)),
+        min_size=1,
+        max_size=14,
     )
 )
-def test_nd16_a_pool_never_offers_what_no_block_can_take(made: Network, rows: list[tuple[Signer, int, int]]) -> None:
+def test_nd16_a_pool_never_offers_what_no_block_can_take(
+    made: Network, rows: list[tuple[Signer, int, int]]
+) -> None:
     net = made.fork()
     pool = Pool(max_extrinsics=6)
     for who, nonce, tip in rows:

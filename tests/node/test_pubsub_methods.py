@@ -16,7 +16,9 @@ NOWHERE = "0x" + "11" * 32
 
 
 @served(2000)
-async def test_publishers_and_entries_are_those_of_the_relay_state(node: Running, client: Client) -> None:
+async def test_publishers_and_entries_are_those_of_the_relay_state(
+    node: Running, client: Client
+) -> None:
     zero = await (await node.connect()).call("chain_getBlockHash", 0)
     await client.call("pubsub_publish", 1000, "price", "0x2a", 9)
     await node.step(3)
@@ -65,25 +67,35 @@ async def test_subscriptions_say_what_was_delivered_last(node: Running, client: 
     child = node.server.live.network.relay.state.child_root(derive_child_key(ParaId(1000)))
     assert item["processedRoot"] == f"0x{child.hex()}" if child else None
     assert [row["ttlState"] for row in item["keys"]] == ["Infinite"] * 4
-    early = await client.call("pubsub_subscriptions", 2000, await client.call("chain_getBlockHash", 1))
+    early = await client.call(
+        "pubsub_subscriptions", 2000, await client.call("chain_getBlockHash", 1)
+    )
     assert early["number"] == 1
     assert [row["entryHash"] for row in early["items"][0]["keys"]] == [None] * 4
     para = await node.connect(2000)
-    by_para = await client.call("pubsub_subscriptions", 2000, await para.call("chain_getBlockHash", 1))
+    by_para = await client.call(
+        "pubsub_subscriptions", 2000, await para.call("chain_getBlockHash", 1)
+    )
     assert by_para == early
     assert await client.call("pubsub_subscriptions", 7) is None
     assert await client.call("pubsub_subscriptions", 2000, NOWHERE) is None
 
 
 @served()
-async def test_new_subscriptions_are_a_new_version_and_several_may_be_under_way(node: Running, client: Client) -> None:
+async def test_new_subscriptions_are_a_new_version_and_several_may_be_under_way(
+    node: Running, client: Client
+) -> None:
     wanted = [{"publisher": 1000, "keys": ["a", "b"]}]
     assert await client.call("pubsub_setSubscriptions", 2000, wanted) == {"specVersion": 2}
     assert await client.call("pubsub_setSubscriptions", 2000, []) == {"specVersion": 3}
     await node.step(3)
     assert (await client.call("pubsub_subscriptions", 2000))["specVersion"] == 3
     assert await client.call("pubsub_setSubscriptions", 2000, wanted) == {"specVersion": 4}
-    for bad, code in (([{"publisher": 7, "keys": []}], 1), ([{"publisher": 1000}], -32602), ("x", -32602)):
+    for bad, code in (
+        ([{"publisher": 7, "keys": []}], 1),
+        ([{"publisher": 1000}], -32602),
+        ("x", -32602),
+    ):
         await client.refused(code, "pubsub_setSubscriptions", 2000, bad)
 
 
@@ -95,21 +107,33 @@ async def test_the_ledger_of_a_block_adds_up(node: Running, client: Client) -> N
     assert found["block"] == await para.call("chain_getBlockHash")
     assert found["used"] + found["unused"] == found["budget"]
     (mine,) = found["publishers"]
-    parts = found["staticBytes"] + mine["topPathBytes"] + mine["childNodeBytes"] + mine["valueBytes"]
+    parts = (
+        found["staticBytes"] + mine["topPathBytes"] + mine["childNodeBytes"] + mine["valueBytes"]
+    )
     assert parts == found["proofBytes"]
-    assert (await client.call("pubsub_ledger", 2000, await para.call("chain_getBlockHash", 1)))["number"] == 1
+    assert (await client.call("pubsub_ledger", 2000, await para.call("chain_getBlockHash", 1)))[
+        "number"
+    ] == 1
     assert await client.call("pubsub_ledger", 2000, NOWHERE) is None
-    assert await client.call("pubsub_ledger", 2000, await para.call("chain_getBlockHash", 0)) is None
+    assert (
+        await client.call("pubsub_ledger", 2000, await para.call("chain_getBlockHash", 0)) is None
+    )
     assert await client.call("pubsub_ledger", 7) is None
 
 
 @served()
-async def test_a_cheat_is_refused_with_evidence_and_honesty_returns(node: Running, client: Client) -> None:
+async def test_a_cheat_is_refused_with_evidence_and_honesty_returns(
+    node: Running, client: Client
+) -> None:
     judged = await client.call("pubsub_subscribeCandidates", 2000)
     assert await client.call("pubsub_cheat", 2000, ["omit-node"]) == {"collator": 1, "collators": 2}
     await node.step(2)
     found = await client.event(judged)
-    assert (found["status"], found["verdict"], found["strategy"]) == ("rejected", "OmittedBelowBudget", "omit-node")
+    assert (found["status"], found["verdict"], found["strategy"]) == (
+        "rejected",
+        "OmittedBelowBudget",
+        "omit-node",
+    )
     whole = await client.call("pubsub_candidate", found["hash"])
     assert found.items() <= whole.items()
     assert whole["evidence"][0]["verdict"] == "OmittedBelowBudget"
@@ -131,38 +155,55 @@ async def test_a_cheat_is_refused_with_evidence_and_honesty_returns(node: Runnin
 async def test_deliveries_pass_a_filter(node: Running, client: Client) -> None:
     key = "0x" + (await client.call("pubsub_subscriptions", 2000))["items"][0]["keys"][0]["key"][2:]
     every = await client.call("pubsub_subscribeDeliveries")
-    one = await client.call("pubsub_subscribeDeliveries", {"para": 2000, "publisher": 1000, "key": key})
+    one = await client.call(
+        "pubsub_subscribeDeliveries", {"para": 2000, "publisher": 1000, "key": key}
+    )
     none = await client.call("pubsub_subscribeDeliveries", {"publisher": 5})
     await node.step(3)
     events = await client.settled(every)
     assert len(events) == 4
     assert await client.settled(one) == [event for event in events if event["key"] == key]
     assert await client.settled(none) == []
-    assert {(event["kind"], event["ttlState"], event["failed"]) for event in events} == {("updated", "Infinite", False)}
+    assert {(event["kind"], event["ttlState"], event["failed"]) for event in events} == {
+        ("updated", "Infinite", False)
+    }
     assert await client.call("pubsub_unsubscribeDeliveries", one) is True
     assert await client.call("pubsub_unsubscribeCandidates", every) is False
     await client.refused("-32602", "pubsub_subscribeDeliveries", {"colour": 1})
 
 
 @served()
-async def test_what_cannot_be_published_is_code_1_and_leaves_nothing_behind(node: Running, client: Client) -> None:
+async def test_what_cannot_be_published_is_code_1_and_leaves_nothing_behind(
+    node: Running, client: Client
+) -> None:
     await client.call("pubsub_publish", 1000, "fine", "0x01")
     await client.refused("1: there is no parachain 7", "pubsub_publish", 7, "k", "0x")
-    await client.refused("1: a message with this publish alone has", "pubsub_publish", 1000, "k", "0x" + "00" * 70_000)
+    await client.refused(
+        "1: a message with this publish alone has",
+        "pubsub_publish",
+        1000,
+        "k",
+        "0x" + "00" * 70_000,
+    )
     await node.step(3)
     assert (await client.call("pubsub_entry", 1000, "fine"))["value"] == "0x01"
     assert await client.call("pubsub_entry", 1000, "k") is None
 
 
 @served()
-async def test_what_was_delivered_with_a_block_is_what_was_told_as_it_happened(node: Running, client: Client) -> None:
+async def test_what_was_delivered_with_a_block_is_what_was_told_as_it_happened(
+    node: Running, client: Client
+) -> None:
     name = await client.call("pubsub_subscribeDeliveries")
     await node.step(4)
     told = await client.settled(name)
     assert told
     asked = [await client.call("pubsub_deliveries", None, at) for at in range(1, 6)]
     assert [each for found in asked for each in found] == told
-    assert await client.call("pubsub_deliveries", 2000, told[0]["includedAt"]) == asked[told[0]["includedAt"] - 1]
+    assert (
+        await client.call("pubsub_deliveries", 2000, told[0]["includedAt"])
+        == asked[told[0]["includedAt"] - 1]
+    )
     assert await client.call("pubsub_deliveries", 1000, told[0]["includedAt"]) == []
     relay = await client.call("chain_getBlockHash", told[0]["includedAt"])
     assert await client.call("pubsub_deliveries", None, relay) == asked[told[0]["includedAt"] - 1]
@@ -178,7 +219,11 @@ async def test_collators_are_told_with_what_they_try(client: Client) -> None:
     await client.call("pubsub_cheat", 2000, ["omit-node", "stale-root"], 2, 0.5)
     first, second = await client.call("pubsub_collators", 2000)
     assert (first["collator"], first["strategies"]) == (1, [])
-    assert (second["collator"], second["strategies"], second["rate"]) == (2, ["omit-node", "stale-root"], 0.5)
+    assert (second["collator"], second["strategies"], second["rate"]) == (
+        2,
+        ["omit-node", "stale-root"],
+        0.5,
+    )
     assert await client.call("pubsub_collators", 7) is None
 
 
@@ -196,7 +241,10 @@ async def test_keys_are_deleted_and_delivered_again_as_governance_orders() -> No
         await client.call("pubsub_order", 2000, "redeliver", 1000)
         await node.step(4)
         assert [each["kind"] for each in await client.settled(deliveries)] == ["updated"] * 4
-        keys = [row["key"] for row in (await client.call("pubsub_subscriptions", 2000))["items"][0]["keys"]]
+        keys = [
+            row["key"]
+            for row in (await client.call("pubsub_subscriptions", 2000))["items"][0]["keys"]
+        ]
         await client.call("pubsub_delete", 1000, keys[:1])
         await node.step(3)
         (removed,) = await client.settled(deliveries)
@@ -213,7 +261,9 @@ async def test_keys_are_deleted_and_delivered_again_as_governance_orders() -> No
 
 
 @served()
-async def test_a_runtime_follows_the_newest_one_and_waits_for_its_block(node: Running, client: Client) -> None:
+async def test_a_runtime_follows_the_newest_one_and_waits_for_its_block(
+    node: Running, client: Client
+) -> None:
     newest = await client.call("pubsub_runtime", 2000)
     assert newest["inForce"] is True
     spec = decode_spec(bytes.fromhex(newest["code"][2:]))
@@ -223,9 +273,18 @@ async def test_a_runtime_follows_the_newest_one_and_waits_for_its_block(node: Ru
     assert await client.call("pubsub_runtime", 2000) == {"code": code, "inForce": False}
     for wrong, why in (
         (newer, "does not follow"),
-        (replace(newer, spec_version=newer.spec_version + 1, para_id=ParaId(1000)), "keeps that id"),
-        (replace(newer, spec_version=newer.spec_version + 1, accounts=False), "accounts or their absence"),
-        (replace(newer, spec_version=newer.spec_version + 1, handler="gone"), "no handler is called 'gone'"),
+        (
+            replace(newer, spec_version=newer.spec_version + 1, para_id=ParaId(1000)),
+            "keeps that id",
+        ),
+        (
+            replace(newer, spec_version=newer.spec_version + 1, accounts=False),
+            "accounts or their absence",
+        ),
+        (
+            replace(newer, spec_version=newer.spec_version + 1, handler="gone"),
+            "no handler is called 'gone'",
+        ),
     ):
         await client.refused(f"^1: .*{why}", "pubsub_setRuntime", 2000, "0x" + wrong.encode().hex())
     await client.refused(r"^1: ", "pubsub_setRuntime", 2000, "0x00")
@@ -244,7 +303,9 @@ async def test_storage_is_set_with_the_next_relay_block(node: Running, client: C
 
 
 @served()
-async def test_a_relay_block_tells_what_was_built_refused_and_failed(node: Running, client: Client) -> None:
+async def test_a_relay_block_tells_what_was_built_refused_and_failed(
+    node: Running, client: Client
+) -> None:
     await client.call("pubsub_cheat", 2000, ["omit-node"], None, 1)
     await client.call("pubsub_publish", 1000, "big", "0x" + "00" * 3000)
     await client.call("pubsub_publish", 1000, "1000/0", "0x01")
@@ -259,7 +320,10 @@ async def test_a_relay_block_tells_what_was_built_refused_and_failed(node: Runni
         ]
     refused = [each for block in blocks for each in block["blocks"] if each["verdict"] is not None]
     assert refused
-    assert all(each["evidence"] and each["strategy"] == "omit-node" and not each["delivered"] for each in refused)
+    assert all(
+        each["evidence"] and each["strategy"] == "omit-node" and not each["delivered"]
+        for each in refused
+    )
     [failure] = [each for block in blocks for each in block["failures"]]
     assert (failure["para"], failure["instruction"]) == (1000, 1)
     assert "ValueTooLong" in failure["why"] or "2048" in failure["why"]

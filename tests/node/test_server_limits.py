@@ -1,4 +1,6 @@
-"""Limits, slow and hostile clients: whatever one does ends at most its own connection (ND-2, ND-3, ND-28 to ND-31)."""
+"""Limits, slow and hostile clients: whatever one does ends at most its own connection (ND-2, ND-3,
+ND-28 to ND-31).
+"""
 
 import asyncio
 import json
@@ -50,15 +52,37 @@ def code(message: Any) -> int:
 
 @served()
 async def test_hostile_json_is_answered_and_does_no_harm(node: Running) -> None:
-    for text in ("", "{", "nonsense", "[1,", '{"a":NaN}', "[" * 100_000, '{"a":' * 70 + "1" + "}" * 70, "9" * 9999):
+    for text in (
+        "",
+        "{",
+        "nonsense",
+        "[1,",
+        '{"a":NaN}',
+        "[" * 100_000,
+        '{"a":' * 70 + "1" + "}" * 70,
+        "9" * 9999,
+    ):
         assert code(await answered(node, text)) == -32700, text[:40]
     assert code(await answered(node, b"\xff\xfe")) == -32700
     deep = "[" * 62 + "]" * 62
-    shallow = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "system_chain", "params": [json.loads(deep)]})
+    shallow = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "system_chain", "params": [json.loads(deep)]}
+    )
     assert code(await answered(node, shallow)) == -32602
-    quoted = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "system_name", "params": [], "x": "[" * 500})
+    quoted = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "system_name", "params": [], "x": "[" * 500}
+    )
     assert (await answered(node, quoted))["result"]
-    for request in (1, "x", None, [], {}, {"id": 1}, {"jsonrpc": "2.0", "id": [], "method": "a"}, {"method": 1}):
+    for request in (
+        1,
+        "x",
+        None,
+        [],
+        {},
+        {"id": 1},
+        {"jsonrpc": "2.0", "id": [], "method": "a"},
+        {"method": 1},
+    ):
         assert code(await answered(node, json.dumps(request))) == -32600, request
     surrogate = await answered(node, '{"jsonrpc":"2.0","id":"\\ud800","method":"system_chain"}')
     assert surrogate["id"] == "\ud800"
@@ -68,7 +92,9 @@ async def test_hostile_json_is_answered_and_does_no_harm(node: Running) -> None:
 async def test_a_notification_is_not_answered(node: Running, client: Client) -> None:
     await client.socket.send_str('{"jsonrpc":"2.0","method":"system_chain"}')
     assert await client.call("system_chainType") == "Development"
-    async with node.http.post(node.http_url(), json={"jsonrpc": "2.0", "method": "system_chain"}) as response:
+    async with node.http.post(
+        node.http_url(), json={"jsonrpc": "2.0", "method": "system_chain"}
+    ) as response:
         assert response.status == 204
 
 
@@ -83,10 +109,15 @@ async def test_batches_are_answered_in_order_up_to_their_limit(node: Running) ->
 
 @served(serving=Serving(request=RequestLimits(bytes=2000)))
 async def test_what_is_too_big_is_refused_by_its_code(node: Running, client: Client) -> None:
-    await client.socket.send_str(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": ["x" * 2500]}))
+    await client.socket.send_str(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": ["x" * 2500]})
+    )
     assert code(await asyncio.wait_for(client.message(), 5)) == -32007
     await client.refused("-32008", "rpc_methods")
-    assert code(await node.post([{"jsonrpc": "2.0", "id": 1, "method": "chain_getBlock"}] * 9)) == -32011
+    assert (
+        code(await node.post([{"jsonrpc": "2.0", "id": 1, "method": "chain_getBlock"}] * 9))
+        == -32011
+    )
     async with node.http.post(node.http_url(), json=["x" * 4000]) as response:
         assert response.status == 413
         assert code(await response.json()) == -32007
@@ -94,9 +125,14 @@ async def test_what_is_too_big_is_refused_by_its_code(node: Running, client: Cli
 
 
 @served(serving=Serving(subscriptions=3, connections=3))
-async def test_a_connection_has_so_many_subscriptions_and_a_node_so_many_of_them(node: Running, client: Client) -> None:
+async def test_a_connection_has_so_many_subscriptions_and_a_node_so_many_of_them(
+    node: Running, client: Client
+) -> None:
     names = [await client.call("state_subscribeStorage", [NUMBER]) for _ in range(3)]
-    for method, params in (("chain_subscribeNewHeads", ()), ("archive_v1_storageDiff", ("0x" + "00" * 32,))):
+    for method, params in (
+        ("chain_subscribeNewHeads", ()),
+        ("archive_v1_storageDiff", ("0x" + "00" * 32,)),
+    ):
         await client.refused("-32006", method, *params)
     await client.call("state_unsubscribeStorage", names[0])
     await client.call("chain_subscribeNewHeads")
@@ -139,13 +175,17 @@ class Deaf:
         self.raw.sendall(HANDSHAKE + b"\r\n")
 
     def send(self, method: str, *params: Any) -> None:
-        text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}).encode()
+        text = json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
+        ).encode()
         assert len(text) < 126
         self.raw.sendall(bytes((0x81, 0x80 | len(text))) + bytes(4) + text)
 
 
 async def deafen(node: Running, count: int) -> list[Connection]:
-    """Wait for so many connections, and let the system buffer next to nothing of what is sent to them."""
+    """Wait for so many connections, and let the system buffer next to nothing of what is sent to
+    them.
+    """
     while len(node.server.connections) < count:  # noqa: ASYNC110  # the server has no such event
         await asyncio.sleep(0.01)
     found = list(node.server.connections)
@@ -161,7 +201,9 @@ SMALL = Serving(queued=8, queued_bytes=1 << 20)
 
 
 @served(serving=SMALL, history=64)
-async def test_a_deaf_client_with_heads_keeps_its_connection_and_gets_the_newest(node: Running) -> None:
+async def test_a_deaf_client_with_heads_keeps_its_connection_and_gets_the_newest(
+    node: Running,
+) -> None:
     deaf = Deaf(node)
     (slow,) = await deafen(node, 1)
     witness = await node.connect()
@@ -186,7 +228,9 @@ async def test_a_deaf_client_with_heads_keeps_its_connection_and_gets_the_newest
 
 
 @served(serving=SMALL, history=64)
-async def test_a_deaf_client_with_a_follow_gets_a_stop_and_one_with_deliveries_is_closed(node: Running) -> None:
+async def test_a_deaf_client_with_a_follow_gets_a_stop_and_one_with_deliveries_is_closed(
+    node: Running,
+) -> None:
     followed, delivered = Deaf(node), Deaf(node)
     await deafen(node, 2)
     witness = await node.connect()
@@ -199,7 +243,9 @@ async def test_a_deaf_client_with_a_follow_gets_a_stop_and_one_with_deliveries_i
     for _ in range(300):
         await node.step(10)
         await asyncio.sleep(0)
-        follows = [sub for each in node.server.connections for sub in each.session.subscriptions.values()]
+        follows = [
+            sub for each in node.server.connections for sub in each.session.subscriptions.values()
+        ]
         if len(node.server.connections) == 2 and len(follows) == 1:
             break
         await asyncio.sleep(0.05)  # a connection that is closed leaves with a turn of the loop
@@ -216,7 +262,9 @@ LONG = Serving(queued_bytes=1 << 20)
 
 
 @served(serving=LONG)
-async def test_a_deaf_client_that_asks_for_much_is_answered_one_call_at_a_time(node: Running) -> None:
+async def test_a_deaf_client_that_asks_for_much_is_answered_one_call_at_a_time(
+    node: Running,
+) -> None:
     """What waits for it is one answer, however many it asked for."""
     deaf = Deaf(node)
     (slow,) = await deafen(node, 1)
@@ -225,7 +273,9 @@ async def test_a_deaf_client_that_asks_for_much_is_answered_one_call_at_a_time(n
     sizes = {key: await witness.call("state_getStorageSize", key) or 0 for key in keys[:50]}
     longest = max(sizes, key=sizes.__getitem__)
     wanted = [longest] * (2_000_000 // (2 * sizes[longest] + 80))
-    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "state_queryStorageAt", "params": [wanted]}).encode()
+    text = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "state_queryStorageAt", "params": [wanted]}
+    ).encode()
     frame = bytes((0x81, 0xFF)) + len(text).to_bytes(8, "big") + bytes(4) + text
     for _ in range(8):
         await asyncio.to_thread(deaf.raw.settimeout, 0.2)
@@ -241,7 +291,9 @@ async def test_a_deaf_client_that_asks_for_much_is_answered_one_call_at_a_time(n
 
 
 @served()
-async def test_calls_that_compute_run_beside_the_loop_and_take_bounded_input(node: Running, monkeypatch: Any) -> None:
+async def test_calls_that_compute_run_beside_the_loop_and_take_bounded_input(
+    node: Running, monkeypatch: Any
+) -> None:
     busy, witness = await node.connect(), await node.connect()
     release = threading.Event()
     entered = threading.Event()
@@ -268,7 +320,9 @@ async def test_calls_that_compute_run_beside_the_loop_and_take_bounded_input(nod
 
 
 @served()
-async def test_a_long_extrinsic_is_checked_beside_the_loop_and_then_taken(node: Running, client: Client) -> None:
+async def test_a_long_extrinsic_is_checked_beside_the_loop_and_then_taken(
+    node: Running, client: Client
+) -> None:
     net = node.server.live.network
     raw = signed(net, None, call(net, None, "System", "remark", bytes(2 * SHORT)), ALICE)
     name = await client.call("author_submitExtrinsic", f"0x{raw.hex()}")
@@ -399,7 +453,9 @@ async def test_requests_are_let_in_by_host_origin_type_and_path(node: Running) -
 
 @served(port_per_chain=True)
 async def test_each_parachain_may_have_a_port_of_its_own(node: Running) -> None:
-    by_port = [place for place in node.server.places if place.url.endswith("/") and place.chain is not None]
+    by_port = [
+        place for place in node.server.places if place.url.endswith("/") and place.chain is not None
+    ]
     assert [place.chain for place in by_port] == [1000, 2000]
     for place in by_port:
         async with node.http.ws_connect(place.url) as socket_:

@@ -1,4 +1,6 @@
-"""`dev_dryRun` and `dev_runBlock`: what would happen is what then happens, and nothing of it stays (ND-24)."""
+"""`dev_dryRun` and `dev_runBlock`: what would happen is what then happens, and nothing of it stays
+(ND-24).
+"""
 
 from copy import deepcopy
 from typing import Any
@@ -22,7 +24,9 @@ TO = encode_address(BOB.account)
 
 @CHAINS
 @served()
-async def test_a_dry_run_tells_all_and_changes_nothing(node: Running, client: Client, chain: int | None) -> None:
+async def test_a_dry_run_tells_all_and_changes_nothing(
+    node: Running, client: Client, chain: int | None
+) -> None:
     node.server.node.draw = difference_page
     raw = transfer(node, chain, 777)
     before = await client.call("chain_getBlockHash")
@@ -32,7 +36,11 @@ async def test_a_dry_run_tells_all_and_changes_nothing(node: Running, client: Cl
     assert await client.call("chain_getBlockHash") == before
     assert await client.call("author_pendingExtrinsics") == []
     block = await client.call("dev_newBlock", {"transactions": [raw]})
-    accounts = {key: value for key, value in rows if key.startswith("0x26aa394eea5630e07c48ae0c9558cef7b99d880e")}
+    accounts = {
+        key: value
+        for key, value in rows
+        if key.startswith("0x26aa394eea5630e07c48ae0c9558cef7b99d880e")
+    }
     assert len(accounts) == 2
     for key, value in accounts.items():
         assert await client.call("state_getStorage", key, block) == value
@@ -47,19 +55,29 @@ async def test_a_dry_run_tells_all_and_changes_nothing(node: Running, client: Cl
 
 @CHAINS
 @served()
-async def test_an_unsigned_call_is_tried_in_somebodys_name(node: Running, client: Client, chain: int | None) -> None:
-    what = call(node.server.live.network, chain, "Balances", "transfer_keep_alive", BOB.account, 777)
+async def test_an_unsigned_call_is_tried_in_somebodys_name(
+    node: Running, client: Client, chain: int | None
+) -> None:
+    what = call(
+        node.server.live.network, chain, "Balances", "transfer_keep_alive", BOB.account, 777
+    )
     address = encode_address(ALICE.account)
     unsigned = {"call": f"0x{what.encoded.hex()}", "address": address}
     told = await client.call("dev_dryRun", {"extrinsic": unsigned})
     assert told == await client.call("dev_dryRun", {"extrinsic": transfer(node, chain, 777)})
     await client.refused("1: ", "dev_dryRun", {"extrinsic": transfer(node, chain, nonce=9)})
     bad = transfer(node, chain)
-    await client.refused("1: ", "dev_dryRun", {"extrinsic": f"{bad[:120]}{'0' if bad[120] != '0' else '1'}{bad[121:]}"})
+    await client.refused(
+        "1: ",
+        "dev_dryRun",
+        {"extrinsic": f"{bad[:120]}{'0' if bad[120] != '0' else '1'}{bad[121:]}"},
+    )
     await client.refused("1: ", "dev_dryRun", {"extrinsic": {"call": "0xffff", "address": address}})
     for wrong in ({}, {"extrinsic": bad, "dmp": [{"msg": "0x00"}]}):
         await client.refused("1: one of extrinsic, ump, dmp and hrmp", "dev_dryRun", wrong)
-    await client.refused("1: this node draws no pages", "dev_dryRun", {"extrinsic": bad, "html": True})
+    await client.refused(
+        "1: this node draws no pages", "dev_dryRun", {"extrinsic": bad, "html": True}
+    )
     await client.refused("-32602", "dev_dryRun", {"extrinsic": bad, "open": True})
 
 
@@ -69,33 +87,45 @@ async def test_messages_are_tried_on_a_branch_of_the_network(node: Running) -> N
     await node.step(2)
     heads = [await each.call("chain_getBlockHash") for each in (relay, para)]
     entry = key_from_data(b"tried")
-    published = await relay.call("dev_dryRun", {"ump": {"1000": [f"0x{encode((Publish(entry, b'7', 0),)).hex()}"]}})
+    published = await relay.call(
+        "dev_dryRun", {"ump": {"1000": [f"0x{encode((Publish(entry, b'7', 0),)).hex()}"]}}
+    )
     counted = published["new"]["broadcaster"]["publishedKeys"]["1000"]
     assert counted == published["old"]["broadcaster"]["publishedKeys"]["1000"] + 1
     write = transact(bytes.fromhex("0004" + "04" + "0812340456"))  # set_storage([(1234, 56)])
-    written = await para.call("dev_dryRun", {"dmp": [{"sentAt": 1, "msg": f"0x{write.hex()}"}], "raw": True})
+    written = await para.call(
+        "dev_dryRun", {"dmp": [{"sentAt": 1, "msg": f"0x{write.hex()}"}], "raw": True}
+    )
     assert ["0x1234", "0x56"] in written
     assert [await each.call("chain_getBlockHash") for each in (relay, para)] == heads
     assert await relay.call("pubsub_entry", 1000, f"0x{entry.hex()}") is None
     await node.step()
     assert await para.call("state_getStorage", "0x1234") is None
     await para.refused(
-        "1: the messages did not leave their senders", "dev_dryRun", {"hrmp": {"1000": [{"sentAt": 1, "data": "0x00"}]}}
+        "1: the messages did not leave their senders",
+        "dev_dryRun",
+        {"hrmp": {"1000": [{"sentAt": 1, "data": "0x00"}]}},
     )
     await para.refused("1: ump goes to the relay chain", "dev_dryRun", {"ump": {"1000": ["0x00"]}})
-    await relay.refused("1: dmp and hrmp go to a parachain", "dev_dryRun", {"dmp": [{"msg": "0x00"}]})
+    await relay.refused(
+        "1: dmp and hrmp go to a parachain", "dev_dryRun", {"dmp": [{"msg": "0x00"}]}
+    )
 
 
 @CHAINS
 @served()
-async def test_a_block_that_is_run_again_has_the_same_state(node: Running, client: Client, chain: int | None) -> None:
+async def test_a_block_that_is_run_again_has_the_same_state(
+    node: Running, client: Client, chain: int | None
+) -> None:
     await client.call("dev_newBlock", {"transactions": [transfer(node, chain)]})
     await client.call("dev_setStorage", [["0x1234", "0xab"]])
     best = int((await client.call("chain_getHeader"))["number"], 16)
     for number in range(1, best + 1):
         name = await client.call("chain_getBlockHash", number)
         block = (await client.call("chain_getBlock", name))["block"]
-        found = await client.call("dev_runBlock", {"block": block, "includeParsed": True, "includeBlockDetails": True})
+        found = await client.call(
+            "dev_runBlock", {"block": block, "includeParsed": True, "includeBlockDetails": True}
+        )
         assert found["stateRoot"] == block["header"]["stateRoot"]
         phases = [each["phase"] for each in found["phases"]]
         assert phases == ["Initialization", *range(len(block["extrinsics"])), "Finalization"]
@@ -116,27 +146,37 @@ async def test_a_block_that_is_run_again_has_the_same_state(node: Running, clien
 
 @CHAINS
 @served()
-async def test_a_block_that_cannot_be_run_says_why(node: Running, client: Client, chain: int | None) -> None:
+async def test_a_block_that_cannot_be_run_says_why(
+    node: Running, client: Client, chain: int | None
+) -> None:
     await client.call("dev_newBlock", {"transactions": [transfer(node, chain)]})
     block = (await client.call("chain_getBlock"))["block"]
     header = block["header"]
     await client.refused(
-        r"1: block .* does not follow", "dev_runBlock", {"block": {**block, "header": {**header, "number": "0x63"}}}
+        r"1: block .* does not follow",
+        "dev_runBlock",
+        {"block": {**block, "header": {**header, "number": "0x63"}}},
     )
     await client.refused(
-        "4003", "dev_runBlock", {"block": {**block, "header": {**header, "parentHash": "0x" + 64 * "1"}}}
+        "4003",
+        "dev_runBlock",
+        {"block": {**block, "header": {**header, "parentHash": "0x" + 64 * "1"}}},
     )
     twice = {**block, "extrinsics": [*block["extrinsics"], block["extrinsics"][-1]]}
     await client.refused("1: InvalidTransaction", "dev_runBlock", {"block": twice})
     await client.refused("1: ", "dev_runBlock", {"block": {**block, "extrinsics": ["0x0405ff"]}})
     await client.refused("-32602", "dev_runBlock", {"block": {"header": header}})
-    fewer = await client.call("dev_runBlock", {"block": {**block, "extrinsics": block["extrinsics"][:1]}})
+    fewer = await client.call(
+        "dev_runBlock", {"block": {**block, "extrinsics": block["extrinsics"][:1]}}
+    )
     assert fewer["stateRoot"] != header["stateRoot"]
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.text("ab", max_size=2),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("xyz", min_size=1, max_size=1), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("xyz", min_size=1, max_size=1), inner)
+    ),
     max_leaves=12,
 )
 
@@ -159,7 +199,9 @@ def patched(old: Any, change: Any) -> Any:
                 out[name] = patched(out[name], each)
         return out
     items = list(old)
-    for name in sorted((name for name in change if name != "_t" and name[0] == "_"), key=lambda n: -int(n[1:])):
+    for name in sorted(
+        (name for name in change if name != "_t" and name[0] == "_"), key=lambda n: -int(n[1:])
+    ):
         assert items.pop(int(name[1:])) == change[name][0]
     whole = [name for name in change if name[0] != "_" and isinstance(change[name], list)]
     for name in sorted(whole, key=int):
@@ -187,7 +229,12 @@ def _mixes(old: Any, new: Any) -> bool:
 
 
 def test_a_page_of_a_dry_run_escapes_what_is_stored() -> None:
-    shown = {"delta": {"a<b": ["<script>", {"x": 1}], "list": {"_t": "a", "_0": ["gone", 0, 0], "1": ["new"]}}}
+    shown = {
+        "delta": {
+            "a<b": ["<script>", {"x": 1}],
+            "list": {"_t": "a", "_0": ["gone", 0, 0], "1": ["new"]},
+        }
+    }
     page = difference_page("<title>", shown)
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

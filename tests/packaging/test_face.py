@@ -14,7 +14,10 @@ from pubsub_emulator.primitives.face import homes
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(pubsub_emulator.__file__).parent
 ROOMS = tuple(path.name for path in PACKAGE.iterdir() if path.is_dir())
-FACES = ["pubsub_emulator", *sorted(f"pubsub_emulator.{path.parent.name}" for path in PACKAGE.glob("*/__init__.pyi"))]
+FACES = [
+    "pubsub_emulator",
+    *sorted(f"pubsub_emulator.{path.parent.name}" for path in PACKAGE.glob("*/__init__.pyi")),
+]
 PUBLIC = {
     *FACES,
     "pubsub_emulator.primitives.scale",
@@ -49,7 +52,9 @@ def imported_by_users() -> list[tuple[str, str]]:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".py", ".md", ".ipynb"} and not {"_build", "api"} & set(path.parts):
                 text = path.read_text(encoding="utf-8")
-                for module, names in re.findall(r"from (pubsub_emulator[\w.]*) import ([\w, ]+)", text):
+                for module, names in re.findall(
+                    r"from (pubsub_emulator[\w.]*) import ([\w, ]+)", text
+                ):
                     place = path.relative_to(ROOT).as_posix()
                     whole = [f"{module}.{name.strip()}" for name in names.split(",")]
                     found += [(place, each if each in PUBLIC else module) for each in whole]
@@ -58,7 +63,11 @@ def imported_by_users() -> list[tuple[str, str]]:
 
 def test_documents_and_examples_import_from_faces() -> None:
     site = re.compile(r"docs/\w+\.py")  # what writes the site reads registries of all rooms
-    assert not [each for each in imported_by_users() if each[1] not in PUBLIC and not site.fullmatch(each[0])]
+    assert not [
+        each
+        for each in imported_by_users()
+        if each[1] not in PUBLIC and not site.fullmatch(each[0])
+    ]
     assert len(imported_by_users()) > 40
 
 

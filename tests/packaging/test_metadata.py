@@ -1,4 +1,6 @@
-"""The metadata that a package index shows, and the source distribution: whole, without junk, and its tests run."""
+"""The metadata that a package index shows, and the source distribution: whole, without junk, and
+its tests run.
+"""
 
 import email
 import email.message
@@ -48,7 +50,11 @@ def files(root: Path) -> set[str]:
     held = set[str]()
     for folder, below, names in os.walk(root):
         below[:] = [name for name in below if name not in JUNK]
-        held |= {Path(folder, name).relative_to(root).as_posix() for name in names if not name.endswith(".pyc")}
+        held |= {
+            Path(folder, name).relative_to(root).as_posix()
+            for name in names
+            if not name.endswith(".pyc")
+        }
     return {name for name in held if not name.startswith(GENERATED)}
 
 
@@ -67,12 +73,18 @@ def links(text: str) -> Iterator[str]:
 def described(folder: Path) -> str:
     """The long description that `setup.py` in a folder gives."""
     code = (
-        "import sys, setuptools\nfrom distutils.core import run_setup\n"  # setuptools brings distutils
+        # setuptools brings distutils
+        "import sys, setuptools\nfrom distutils.core import run_setup\n"
         "sys.stdout.reconfigure(encoding='utf-8')\n"
         "print(run_setup('setup.py', stop_after='init').metadata.long_description)"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, encoding="utf-8", check=True
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
     )
     return ended.stdout
 
@@ -86,7 +98,9 @@ def test_an_index_shows_authors_addresses_and_the_readme(metadata: email.message
     assert "# pubsub-emulator\n" in str(metadata.get_payload())
 
 
-def test_every_link_of_the_description_is_absolute(metadata: email.message.Message, unpacked: Path) -> None:
+def test_every_link_of_the_description_is_absolute(
+    metadata: email.message.Message, unpacked: Path
+) -> None:
     """Without a public repository, files are named instead, which the source distribution has."""
     text = str(metadata.get_payload())
     assert [link for link in links(text) if urlsplit(link).scheme == "https"]
@@ -107,7 +121,9 @@ def test_with_the_address_of_a_repository_the_links_lead_there(tmp_path: Path) -
     assert not [target for target in targets if urlsplit(target).scheme != "https"]
     assert f"{source}/blob/HEAD/docs/index.md" in targets
     assert f"{source}/blob/HEAD/SECURITY.md#what-each-verdict-proves" in targets
-    assert {f"{source}/raw/HEAD/docs/images/{name}" for name in ("lab.svg", "path-of-a-key.svg")} <= targets
+    assert {
+        f"{source}/raw/HEAD/docs/images/{name}" for name in ("lab.svg", "path-of-a-key.svg")
+    } <= targets
     of_files = {urlsplit(target).path for target in targets if target.startswith(source)}
     paths = {re.sub(r"^/pubsub-emulator/(blob|raw)/HEAD/", "", path) for path in of_files}
     assert not [path for path in paths if not (ROOT / path).exists()]
@@ -127,9 +143,23 @@ def test_the_sdist_has_every_file_of_the_repository_and_no_other(unpacked: Path)
         wanted -= {name for name in wanted if name.startswith(GENERATED)}
         assert {name for name in held if name.split("/")[0] == folder} == wanted
     at_top = {name for name in held if "/" not in name}
-    tops = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "constraints.txt", "dev.py"}
+    tops = {
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "README.md",
+        "SECURITY.md",
+        "constraints.txt",
+        "dev.py",
+    }
     hidden = {".gitignore", ".pre-commit-config.yaml"}
-    assert at_top == tops | hidden | {"MANIFEST.in", "PKG-INFO", "pyproject.toml", "setup.cfg", "setup.py"}
+    assert at_top == tops | hidden | {
+        "MANIFEST.in",
+        "PKG-INFO",
+        "pyproject.toml",
+        "setup.cfg",
+        "setup.py",
+    }
 
 
 def test_the_sdist_has_no_links_nothing_that_was_made_and_a_sensible_size(sdist: Path) -> None:
@@ -147,7 +177,12 @@ def test_tests_of_the_sdist_pass_with_its_own_sources(unpacked: Path) -> None:
     environment["PYTHONPATH"] = str(unpacked)
     place = "import pubsub_emulator; print(pubsub_emulator.__file__)"
     where = subprocess.run(
-        [sys.executable, "-c", place], cwd=unpacked, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", place],
+        cwd=unpacked,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert Path(where.stdout.strip()).is_relative_to(unpacked)
     tests = ("tests/xcm", "tests/trie/test_trie_vectors.py", "tests/test_hypothesis_profiles.py")

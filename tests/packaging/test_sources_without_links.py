@@ -1,4 +1,6 @@
-"""The repository as an archive that has no symbolic links: its sources run, and their tests pass."""
+"""The repository as an archive that has no symbolic links: its sources run, and their tests
+pass.
+"""
 
 import os
 import subprocess
@@ -22,7 +24,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of the package, its tests and examples; a link becomes a text file that names its target."""
+    """The files of the package, its tests and examples; a link becomes a text file that names its
+    target.
+    """
     folder = tmp_path_factory.mktemp("archive")
     links = [path for path in ROOT.iterdir() if path.is_symlink()]
     with zipfile.ZipFile(folder / "sources.zip", "w") as archive:
@@ -43,15 +47,21 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment that has nothing but what the core, pytest and hypothesis ask for."""
+    """The programs of an environment that has nothing but what the core, pytest and hypothesis ask
+    for.
+    """
     home = tmp_path_factory.mktemp("bare")
     venv.create(home, with_pip=False, symlinks=True)
     (packages,) = home.glob("lib/python*/site-packages")
-    core = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    core = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]
     waiting, held = [*core, "pytest", "hypothesis"], set[str]()
     while waiting:
         wanted = Requirement(waiting.pop())
-        if wanted.name in held or not (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+        if wanted.name in held or not (
+            wanted.marker is None or wanted.marker.evaluate({"extra": ""})
+        ):
             continue
         held.add(wanted.name)
         found = metadata.distribution(wanted.name)
@@ -64,7 +74,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _run(folder: Path, *arguments: str | Path) -> str:
     without = {name: value for name, value in os.environ.items() if not name.startswith("PY")}
-    done = subprocess.run(arguments, cwd=folder, env=without, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        arguments, cwd=folder, env=without, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -76,16 +88,24 @@ def test_a_network_runs(unpacked: Path) -> None:
     assert "ValidFor" in _run(unpacked, sys.executable, "-c", example)
 
 
-def test_tests_of_a_room_pass_where_only_the_core_and_pytest_are_installed(unpacked: Path, bare: Path) -> None:
+def test_tests_of_a_room_pass_where_only_the_core_and_pytest_are_installed(
+    unpacked: Path, bare: Path
+) -> None:
     files = [f"tests/trie/test_{name}.py" for name in ("step", "descent", "trie_vectors")]
-    assert " passed" in _run(unpacked, bare / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
+    assert " passed" in _run(
+        unpacked, bare / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files
+    )
 
 
 def test_pytest_alone_finds_the_tests_that_python_finds(unpacked: Path, bare: Path) -> None:
     def found(*program: str | Path) -> list[str]:
-        return _run(unpacked, *program, "--collect-only", "-qq", "-p", "no:cacheprovider", *CORE).splitlines()
+        return _run(
+            unpacked, *program, "--collect-only", "-qq", "-p", "no:cacheprovider", *CORE
+        ).splitlines()
 
-    (script := bare / "pytest").write_text(f"#!{bare / 'python'}\nimport pytest\nraise SystemExit(pytest.main())\n")
+    (script := bare / "pytest").write_text(
+        f"#!{bare / 'python'}\nimport pytest\nraise SystemExit(pytest.main())\n"
+    )
     script.chmod(0o755)
     by_script = found(script)
     assert len(by_script) > 10

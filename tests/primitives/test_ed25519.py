@@ -1,4 +1,6 @@
-"""Which signatures are accepted: by two libraries what by pycryptodome's rule alone (RFC 8032, with cofactor)."""
+"""Which signatures are accepted: by two libraries what by pycryptodome's rule alone (RFC 8032, with
+cofactor).
+"""
 
 from hashlib import sha512
 from typing import Any
@@ -65,7 +67,11 @@ def test_keys_and_signatures_are_those_of_pycryptodome(seed: bytes, message: byt
     assert ed25519.sign(seed, message) == eddsa.new(known, "rfc8032").sign(message)
 
 
-@given(message=st.binary(max_size=100), at=st.integers(0, 511), whose=st.sampled_from(("key", "message", "signature")))
+@given(
+    message=st.binary(max_size=100),
+    at=st.integers(0, 511),
+    whose=st.sampled_from(("key", "message", "signature")),
+)
 def test_a_flipped_bit_is_judged_by_the_rule(message: bytes, at: int, whose: str) -> None:
     parts = {
         "key": ed25519.public_key(SEED),
@@ -99,6 +105,11 @@ def test_a_response_beyond_the_order_and_another_length_are_refused() -> None:
     key, signature = ed25519.public_key(SEED), ed25519.sign(SEED, MESSAGE)
     beyond = int.from_bytes(signature[32:], "little") + ORDER
     assert ed25519.verify(key, MESSAGE, signature)
-    for other in (signature[:32] + beyond.to_bytes(32, "little"), signature[:-1], signature + b"\0", b""):
+    for other in (
+        signature[:32] + beyond.to_bytes(32, "little"),
+        signature[:-1],
+        signature + b"\0",
+        b"",
+    ):
         assert not ed25519.verify(key, MESSAGE, other)
     assert not ed25519.verify(key[:-1], MESSAGE, signature)

@@ -26,7 +26,9 @@ from pubsub_emulator.primitives.types import ParaId
 def test_blake2_is_that_of_pycryptodome_and_of_a_fresh_object(data: bytes) -> None:
     """A copied object must not remember what its copies were fed."""
     assert (
-        blake2_256(data) == BLAKE2b.new(digest_bits=256, data=data).digest() == blake2b(data, digest_size=32).digest()
+        blake2_256(data)
+        == BLAKE2b.new(digest_bits=256, data=data).digest()
+        == blake2b(data, digest_size=32).digest()
     )
     assert blake2_128(data) == BLAKE2b.new(digest_bits=128, data=data).digest()
 
@@ -34,7 +36,11 @@ def test_blake2_is_that_of_pycryptodome_and_of_a_fresh_object(data: bytes) -> No
 @given(st.binary(max_size=300))
 def test_twox_is_xxhash64_with_ascending_seeds_little_endian(data: bytes) -> None:
     parts = [xxh64_digest(data, seed)[::-1] for seed in range(4)]
-    assert (twox_64(data), twox_128(data), twox_256(data)) == (parts[0], b"".join(parts[:2]), b"".join(parts))
+    assert (twox_64(data), twox_128(data), twox_256(data)) == (
+        parts[0],
+        b"".join(parts[:2]),
+        b"".join(parts),
+    )
 
 
 @given(st.binary(max_size=100))
@@ -49,11 +55,17 @@ def test_the_child_key_of_para_1000_is_the_one_in_the_rules_ps1() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
-def test_child_keys_are_injective_and_stand_under_the_child_prefix_ps2_ps3(one: int, other: int) -> None:
+def test_child_keys_are_injective_and_stand_under_the_child_prefix_ps2_ps3(
+    one: int, other: int
+) -> None:
     assert (derive_child_key(ParaId(one)) == derive_child_key(ParaId(other))) == (one == other)
-    assert publisher_root_key(ParaId(one)) == b":child_storage:default:" + derive_child_key(ParaId(one))
+    assert publisher_root_key(ParaId(one)) == b":child_storage:default:" + derive_child_key(
+        ParaId(one)
+    )
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_a_prefix_is_two_hashes_side_by_side(pallet: str, item: str) -> None:
-    assert storage_keys.item_prefix(pallet, item) == twox_128(pallet.encode()) + twox_128(item.encode())
+    assert storage_keys.item_prefix(pallet, item) == twox_128(pallet.encode()) + twox_128(
+        item.encode()
+    )

@@ -43,10 +43,14 @@ def test_golden_entries_and_keys_encode_to_the_byte() -> None:
 
 
 @given(st.binary(max_size=100), u32, u32)
-def test_entries_decode_to_themselves_and_have_the_length_they_say(value: bytes, ttl: int, inserted: int) -> None:
+def test_entries_decode_to_themselves_and_have_the_length_they_say(
+    value: bytes, ttl: int, inserted: int
+) -> None:
     entry = PublishedEntry(value, ttl, RelayBlockNumber(inserted))
     encoded = entry.encode()
-    assert encoded == encode_bytes(value) + ttl.to_bytes(4, "little") + inserted.to_bytes(4, "little")
+    assert encoded == encode_bytes(value) + ttl.to_bytes(4, "little") + inserted.to_bytes(
+        4, "little"
+    )
     assert PublishedEntry.decode(encoded) == entry
     assert len(encoded) == entry_length(len(value))
     with pytest.raises(ScaleError):
@@ -57,7 +61,9 @@ def test_entries_decode_to_themselves_and_have_the_length_they_say(value: bytes,
 
 @given(u32, u32, st.integers(0, 2**33))
 def test_ttl_states_never_wrap(ttl: int, inserted: int, now: int) -> None:
-    """PS-13, PS-65: measured in integers without a width, so `u32::MAX` neither wraps nor overflows."""
+    """PS-13, PS-65: measured in integers without a width, so `u32::MAX` neither wraps nor
+    overflows.
+    """
     state = ttl_state(ttl, inserted, RelayBlockNumber(now))
     if ttl == 0:
         assert state == Infinite()

@@ -1,4 +1,6 @@
-"""SCALE and headers: equality with scalecodec, round trips, what decoding refuses; seals and slots."""
+"""SCALE and headers: equality with scalecodec, round trips, what decoding refuses; seals and
+slots.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +17,14 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.byte_lists import encode_bytes_list, read_byte_strings
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import AURA_ENGINE, DigestItem, DigestKind, Header, aura_pre_digest, aura_seal
+from pubsub_emulator.primitives.header import (
+    AURA_ENGINE,
+    DigestItem,
+    DigestKind,
+    Header,
+    aura_pre_digest,
+    aura_seal,
+)
 from pubsub_emulator.primitives.scale import Codec, Reader, compact_len, encode_compact
 from pubsub_emulator.primitives.types import Hash, Slot
 
@@ -45,14 +54,30 @@ def test_compact_integers_equal_scalecodecs(value: int) -> None:
 
 @given(st.data())
 def test_fixed_integers_equal_scalecodecs(data: st.DataObject) -> None:
-    for bits, codec in ((8, scale.u8), (16, scale.u16), (32, scale.u32), (64, scale.u64), (128, scale.u128)):
+    for bits, codec in (
+        (8, scale.u8),
+        (16, scale.u16),
+        (32, scale.u32),
+        (64, scale.u64),
+        (128, scale.u128),
+    ):
         value = data.draw(st.integers(0, 2**bits - 1))
         assert codec.encode(value) == theirs(f"u{bits}", value)
-        assert codec.decode(codec.encode(value)) == read_by_them(f"u{bits}", codec.encode(value)) == value
+        assert (
+            codec.decode(codec.encode(value))
+            == read_by_them(f"u{bits}", codec.encode(value))
+            == value
+        )
 
 
-@given(st.lists(st.integers(0, 2**32 - 1), max_size=80), st.one_of(st.none(), st.integers(0, 2**32 - 1)), st.booleans())
-def test_lists_options_and_booleans_equal_scalecodecs(numbers: list[int], maybe: int | None, flag: bool) -> None:
+@given(
+    st.lists(st.integers(0, 2**32 - 1), max_size=80),
+    st.one_of(st.none(), st.integers(0, 2**32 - 1)),
+    st.booleans(),
+)
+def test_lists_options_and_booleans_equal_scalecodecs(
+    numbers: list[int], maybe: int | None, flag: bool
+) -> None:
     assert scale.vec(scale.u32).encode(numbers) == theirs("Vec<u32>", numbers)
     assert read_by_them("Vec<u32>", scale.vec(scale.u32).encode(numbers)) == numbers
     assert scale.option(scale.u32).encode(maybe) == theirs("Option<u32>", maybe)
@@ -208,7 +233,14 @@ items = st.one_of(
         st.one_of(st.binary(max_size=20), st.binary(min_size=8, max_size=8)),
     ),
 )
-headers = st.builds(Header, hashes, st.integers(0, 2**32 - 1), hashes, hashes, st.lists(items, max_size=5).map(tuple))
+headers = st.builds(
+    Header,
+    hashes,
+    st.integers(0, 2**32 - 1),
+    hashes,
+    hashes,
+    st.lists(items, max_size=5).map(tuple),
+)
 
 
 @given(headers)
@@ -219,13 +251,17 @@ def test_headers_decode_to_themselves(header: Header) -> None:
 
 def test_the_layout_is_substrates() -> None:
     parent, state, extrinsics = Hash(b"\x11" * 32), Hash(b"\x22" * 32), Hash(b"\x33" * 32)
-    header = Header(parent, 100, state, extrinsics, (aura_pre_digest(Slot(5)), aura_seal(b"s" * 64)))
+    header = Header(
+        parent, 100, state, extrinsics, (aura_pre_digest(Slot(5)), aura_seal(b"s" * 64))
+    )
     digest = b"\x08" + b"\x06aura\x20" + (5).to_bytes(8, "little") + b"\x05aura\x01\x01" + b"s" * 64
     assert header.encode() == parent + b"\x91\x01" + state + extrinsics + digest
 
 
 @given(hashes, st.integers(0, 2**32 - 1), hashes, hashes)
-def test_headers_read_by_scalecodec_have_the_same_fields(parent: Hash, number: int, state: Hash, calls: Hash) -> None:
+def test_headers_read_by_scalecodec_have_the_same_fields(
+    parent: Hash, number: int, state: Hash, calls: Hash
+) -> None:
     encoded = Header(parent, number, state, calls).encode()
     assert read_by_them("Header", encoded) == {
         "parent_hash": "0x" + parent.hex(),
@@ -239,7 +275,9 @@ def test_headers_read_by_scalecodec_have_the_same_fields(parent: Hash, number: i
 @given(headers, st.binary(min_size=64, max_size=64))
 def test_what_is_signed_is_the_header_without_seals_ps80(header: Header, signature: bytes) -> None:
     unsealed = tuple(item for item in header.digest if item.kind is not DigestKind.SEAL)
-    plain, sealed = (replace(header, digest=digest) for digest in (unsealed, (*unsealed, aura_seal(signature))))
+    plain, sealed = (
+        replace(header, digest=digest) for digest in (unsealed, (*unsealed, aura_seal(signature)))
+    )
     assert header.pre_hash() == sealed.pre_hash() == plain.hash()
     assert sealed.aura_seal() == signature
     assert sealed.hash() != plain.hash()
@@ -263,7 +301,9 @@ def test_a_slot_counts_only_once_and_with_eight_bytes() -> None:
     assert header_with(pre).aura_slot() == 7
     assert header_with().aura_slot() is None
     assert header_with(pre, pre).aura_slot() is None
-    assert header_with(DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, b"short")).aura_slot() is None
+    assert (
+        header_with(DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, b"short")).aura_slot() is None
+    )
     assert header_with(DigestItem(DigestKind.PRE_RUNTIME, b"BABE", bytes(8))).aura_slot() is None
 
 

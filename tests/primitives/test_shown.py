@@ -1,4 +1,6 @@
-"""What a stranger wrote is shown escaped, one line for one text, and cut where it is very long; addresses."""
+"""What a stranger wrote is shown escaped, one line for one text, and cut where it is very long;
+addresses.
+"""
 
 import json
 
@@ -56,8 +58,12 @@ KEY = bytes.fromhex("d43593c715fdd31c61141abd04a99fd6822c8558854ccde39a5684e7a56
 def test_alice_has_the_address_that_everybody_knows() -> None:
     assert encode_address(KEY) == ALICE
     assert decode_address(ALICE) == KEY
-    assert decode_address("15oF4uVJwmo4TdGW7VfQxNLavjCXviqxT9S1MgbjMNHr6Sp5") == KEY  # Polkadot's prefix, 0
-    assert decode_address("yGHXkYLYqxijLKKfd9Q2CB9shRVu8rPNBS53wvwGTutYg4zTg") == KEY  # a prefix of two bytes, 255
+    assert (
+        decode_address("15oF4uVJwmo4TdGW7VfQxNLavjCXviqxT9S1MgbjMNHr6Sp5") == KEY
+    )  # Polkadot's prefix, 0
+    assert (
+        decode_address("yGHXkYLYqxijLKKfd9Q2CB9shRVu8rPNBS53wvwGTutYg4zTg") == KEY
+    )  # a prefix of two bytes, 255
 
 
 @given(st.binary(min_size=32, max_size=32), st.integers(0, 63))
@@ -65,7 +71,9 @@ def test_an_address_decodes_to_its_account(account: bytes, prefix: int) -> None:
     assert decode_address(encode_address(account, prefix)) == account
 
 
-@pytest.mark.parametrize("text", ["", "0", "5", ALICE[:-1], ALICE[:-1] + "Z", ALICE + "1", "1" * 64, "5" * 99, "é"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "5", ALICE[:-1], ALICE[:-1] + "Z", ALICE + "1", "1" * 64, "5" * 99, "é"]
+)
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(BadAddress):
         decode_address(text)

@@ -1,4 +1,6 @@
-"""Kept seals and signatures in the schemes of Substrate chains: what holds, and that one byte more or less matters."""
+"""Kept seals and signatures in the schemes of Substrate chains: what holds, and that one byte more
+or less matters.
+"""
 
 import json
 from copy import deepcopy
@@ -15,7 +17,9 @@ from pubsub_emulator.runtime.parachain.block import Candidate
 
 FOLDER = Path(__file__).resolve().parent.parent / "vectors" / "signatures"
 VECTORS: dict[str, Any] = json.loads((FOLDER / "signatures.json").read_text(encoding="utf-8"))
-HOLDING = [(kind, case) for kind in ("seals", "signatures") for case in VECTORS[kind] if case["holds"]]
+HOLDING = [
+    (kind, case) for kind in ("seals", "signatures") for case in VECTORS[kind] if case["holds"]
+]
 
 
 def failures(document: dict[str, Any]) -> int:
@@ -36,7 +40,12 @@ def test_a_flipped_byte_of_what_holds_is_a_difference(kind: str, case: dict[str,
 def test_a_block_with_signed_extrinsics_of_each_scheme_is_valid_and_each_counts() -> None:
     fixture = read_fixture(FOLDER / "signed-block.json")
     candidate = Candidate.decode(unhex(fixture.candidate))
-    assert [raw[36] for raw in candidate.extrinsics] == [0, 1, 2, 1]  # the tag after 2 + 1 + 33 bytes
+    assert [raw[36] for raw in candidate.extrinsics] == [
+        0,
+        1,
+        2,
+        1,
+    ]  # the tag after 2 + 1 + 33 bytes
     assert replay_fixture(fixture) == []
     for at, raw in enumerate(candidate.extrinsics):
         data = bytearray(unhex(fixture.candidate))

@@ -1,4 +1,6 @@
-"""Value types are compared, hashed and shown as dataclasses are; weights are reckoned in both dimensions."""
+"""Value types are compared, hashed and shown as dataclasses are; weights are reckoned in both
+dimensions.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""PRISM from a database of cardano-db-sync: objects, roll-backs, resuming, depth, and what is no such database."""
+"""PRISM from a database of cardano-db-sync: objects, roll-backs, resuming, depth, and what is no
+such database.
+"""
 
 import asyncio
 import json
@@ -24,7 +26,12 @@ from support.told import alone
 
 from pubsub_emulator.client.errors import ClientError, UnknownBlock
 from pubsub_emulator.database.errors import StoreUnavailable
-from pubsub_emulator.events.errors import AnotherChain, CursorAbandoned, NotTheNextBlock, SourceError
+from pubsub_emulator.events.errors import (
+    AnotherChain,
+    CursorAbandoned,
+    NotTheNextBlock,
+    SourceError,
+)
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
 from pubsub_emulator.events.log.store import Head, follows
 from pubsub_emulator.events.rows import ChainBlock, assemble
@@ -70,19 +77,23 @@ def applied(log: SqlStore) -> list[tuple[Any, ...]]:
     """Number, kind and status of each row."""
     with log.database.transaction() as session:
         return session.run(
-            "SELECT block_number, atala_operation_type, atala_operation_status FROM atala_operations "
-            "ORDER BY atala_operation_seq_no"
+            "SELECT block_number, atala_operation_type, atala_operation_status FROM"
+            " atala_operations ORDER BY atala_operation_seq_no"
         )
 
 
-def test_real_transactions_of_mainnet_are_read_from_the_database_and_applied(source: DbSync, log: SqlStore) -> None:
+def test_real_transactions_of_mainnet_are_read_from_the_database_and_applied(
+    source: DbSync, log: SqlStore
+) -> None:
     for each in MAINNET:
         raw = bytes.fromhex(each["cbor"])
         text = json.dumps(as_json(cbor2.loads(raw)[LABEL])) if source.has_json else None
         source.build_raw([(text, raw)])
     assert read(source, log) == len(MAINNET) + 1
     assert {status for _, _, status in applied(log)} == {"APPLIED"}
-    followed = Followed(OperationLog(log.database), [Filter(FilterType.DID_OWNER_ANY_FILTER, GOLDEN)], Cursor(0, 0))
+    followed = Followed(
+        OperationLog(log.database), [Filter(FilterType.DID_OWNER_ANY_FILTER, GOLDEN)], Cursor(0, 0)
+    )
     kinds = ["CREATE_DID", "UPDATE_DID", "ISSUE_CREDENTIAL_BATCH", "REVOKE_CREDENTIALS"]
     assert [each.type.name for each in followed.new()] == kinds
 
@@ -94,7 +105,11 @@ def test_only_blocks_with_objects_cost_a_row(cardano: DbSync, log: SqlStore) -> 
     second = cardano.build(anchored(Wallet("b").created))
     cardano.empty(5)
     assert read(cardano, log) == 2
-    assert log.database.select("SELECT anchor FROM log_blocks ORDER BY anchor") == [(1,), (first,), (second,)]
+    assert log.database.select("SELECT anchor FROM log_blocks ORDER BY anchor") == [
+        (1,),
+        (first,),
+        (second,),
+    ]
     assert log.head().seq == 3
 
 
@@ -117,7 +132,9 @@ def test_a_log_begins_with_the_block_that_is_asked_for(cardano: DbSync, log: Sql
     assert read(cardano, log, first=0) == 0
 
 
-def test_a_transaction_that_failed_or_has_another_label_anchors_nothing(cardano: DbSync, log: SqlStore) -> None:
+def test_a_transaction_that_failed_or_has_another_label_anchors_nothing(
+    cardano: DbSync, log: SqlStore
+) -> None:
     created = metadatum(anchored(Wallet("a").created))
     cardano.build_metadata(created, valid=False)
     cardano.build_metadata(created, key=674)
@@ -151,15 +168,21 @@ def test_a_block_with_more_objects_than_a_block_can_have_is_refused_by_one_line(
 # Roll-backs
 
 
-def test_a_roll_back_deeper_than_the_log_reaches_is_refused_by_one_line(cardano: DbSync, log: SqlStore) -> None:
+def test_a_roll_back_deeper_than_the_log_reaches_is_refused_by_one_line(
+    cardano: DbSync, log: SqlStore
+) -> None:
     cardano.empty(4)
     cardano.build(anchored(Wallet("a").created))
     read(cardano, log, first=5)
     cardano.back_to(3)
-    with pytest.raises(UnknownBlock, match=r"its newest block is 3, and the log begins with block 5$"):
+    with pytest.raises(
+        UnknownBlock, match=r"its newest block is 3, and the log begins with block 5$"
+    ):
         read(cardano, log, first=5)
     cardano.empty(9)
-    with pytest.raises(AnotherChain, match=r"shares no block with the log, which begins with block 5$"):
+    with pytest.raises(
+        AnotherChain, match=r"shares no block with the log, which begins with block 5$"
+    ):
         read(cardano, log, first=5)
     assert len(applied(log)) == 1
 
@@ -181,7 +204,11 @@ def test_replayed_rolled_back_and_killed_it_gives_the_same_as_the_log_written_di
     monkeypatch.setattr(db_sync, "_PAGE", draw.choice((1, 500)))
     depth = draw.randrange(3)
     wallets = [Wallet(each) for each in "abc"]
-    pool = [anchored(each.created) for each in wallets] + [anchored(each.deactivate()) for each in wallets] + [b"\xff"]
+    pool = (
+        [anchored(each.created) for each in wallets]
+        + [anchored(each.deactivate()) for each in wallets]
+        + [b"\xff"]
+    )
     blocks: list[list[bytes]] = [[]]
     cardano.build()
     chain, processor = DbSyncChain(cardano.url, depth), Processor(log.database, log, SOURCE, 0)
@@ -194,7 +221,10 @@ def test_replayed_rolled_back_and_killed_it_gives_the_same_as_the_log_written_di
                 del blocks[kept:]
             case 1:
                 chain.close()
-                chain, processor = DbSyncChain(cardano.url, depth), Processor(log.database, log, SOURCE, 0)
+                chain, processor = (
+                    DbSyncChain(cardano.url, depth),
+                    Processor(log.database, log, SOURCE, 0),
+                )
             case _:
                 cardano.has_json = draw.random() < 0.5
                 objects = draw.choices(pool, k=draw.choice((0, 0, 1, 3)))
@@ -215,13 +245,18 @@ def test_replayed_rolled_back_and_killed_it_gives_the_same_as_the_log_written_di
     parent = bytes(32)
     for number, objects in enumerate(blocks[: max(1, len(blocks) - depth)], 1):
         events = [(SOURCE.kind, {"object": raw}) for raw in objects]
-        found = ChainBlock(None, number, _hash_of(cardano, number), (1_672_531_200 + 20 * number) * 1_000, events)
+        found = ChainBlock(
+            None, number, _hash_of(cardano, number), (1_672_531_200 + 20 * number) * 1_000, events
+        )
         direct.append([assemble(found, (), parent=parent)])
         parent = found.hash
     Processor(direct.database, direct, SOURCE, 0).run()
     tables = ("atala_operations", "atala_objects", "revoked_credentials")
     assert dump(log.database, tables) == dump(direct.database, tables)
-    wanted = [each.operation_id for each in Followed(OperationLog(direct.database), [ANY], Cursor(0, 0)).new()]
+    wanted = [
+        each.operation_id
+        for each in Followed(OperationLog(direct.database), [ANY], Cursor(0, 0)).new()
+    ]
     direct.close()
     _follow(client, seen_here)
     assert [each.operation_id for each in seen_here] == wanted
@@ -251,14 +286,32 @@ def _hash_of(cardano: DbSync, number: int) -> bytes:
             "there is no column valid_contract of db-sync's table tx to read",
         ),
         ("DROP TABLE tx_metadata", "there is no column key of db-sync's table tx_metadata to read"),
-        ("DROP TABLE schema_version", "there is no column stage_two of db-sync's table schema_version to read"),
-        ("UPDATE schema_version SET stage_two = 51", "stage two of db-sync's schema is 51; 25 to 50 are known"),
-        ("UPDATE schema_version SET stage_two = 24", "stage two of db-sync's schema is 24; 25 to 50 are known"),
-        ("DELETE FROM schema_version", "stage two of db-sync's schema is not given; 25 to 50 are known"),
+        (
+            "DROP TABLE schema_version",
+            "there is no column stage_two of db-sync's table schema_version to read",
+        ),
+        (
+            "UPDATE schema_version SET stage_two = 51",
+            "stage two of db-sync's schema is 51; 25 to 50 are known",
+        ),
+        (
+            "UPDATE schema_version SET stage_two = 24",
+            "stage two of db-sync's schema is 24; 25 to 50 are known",
+        ),
+        (
+            "DELETE FROM schema_version",
+            "stage two of db-sync's schema is not given; 25 to 50 are known",
+        ),
     ],
 )
 def test_another_schema_ends_the_command_with_one_line(
-    cardano: DbSync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, statement: str, words: str, capsys: Any
+    cardano: DbSync,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    statement: str,
+    words: str,
+    capsys: Any,
 ) -> None:
     cardano.run(statement)
     options = ("--db-sync", cardano.url, "--db", tmp_path / "prism.db", "--port", "0")
@@ -291,7 +344,9 @@ def test_a_log_that_another_process_wrote_meanwhile_is_read_again(
     cardano.build(anchored(Wallet("a").created))
     chain = DbSyncChain(cardano.url, 0)
     append = log.append
-    monkeypatch.setattr(log, "append", lambda _: (_ for _ in ()).throw(NotTheNextBlock("meanwhile")))
+    monkeypatch.setattr(
+        log, "append", lambda _: (_ for _ in ()).throw(NotTheNextBlock("meanwhile"))
+    )
     with pytest.raises(UnknownBlock, match="meanwhile"):
         asyncio.run(chain.catch_up(log))
     monkeypatch.setattr(log, "append", append)
@@ -304,8 +359,12 @@ def test_a_log_that_another_process_wrote_meanwhile_is_read_again(
     ("number", "after_gap", "fits"),
     [(6, True, False), (7, True, False), (8, False, True), (9, False, False), (9, True, True)],
 )
-def test_only_a_block_that_says_so_leaves_blocks_out_and_only_forward(number: int, after_gap: bool, fits: bool) -> None:
-    block = assemble(ChainBlock(None, number, b"n" * 32, 0, ()), (), parent=b"p" * 32, after_gap=after_gap)
+def test_only_a_block_that_says_so_leaves_blocks_out_and_only_forward(
+    number: int, after_gap: bool, fits: bool
+) -> None:
+    block = assemble(
+        ChainBlock(None, number, b"n" * 32, 0, ()), (), parent=b"p" * 32, after_gap=after_gap
+    )
     with nullcontext() if fits else pytest.raises(NotTheNextBlock):
         assert follows(Head(0, 0, 7, b"p" * 32), block, None)
 
@@ -314,7 +373,9 @@ def test_only_a_block_that_says_so_leaves_blocks_out_and_only_forward(number: in
 
 
 def served(source: DbSync, log: SqlStore, depth: int = 0) -> Any:
-    return running(log, DbSyncChain(source.url, depth, poll_seconds=0.02), source=SOURCE, anchors=False)
+    return running(
+        log, DbSyncChain(source.url, depth, poll_seconds=0.02), source=SOURCE, anchors=False
+    )
 
 
 @alone
@@ -332,11 +393,18 @@ async def test_a_node_streams_operations_and_their_statuses(source: DbSync, log:
             if message.events:
                 assert message.events[0].did_suffix == wallet.suffix
                 break
-    assert told == [("IN_BLOCK", 0), ("CONFIRMATION_LEVEL", 1), ("CONFIRMATION_LEVEL", 2), ("APPROVED", 0)]
+    assert told == [
+        ("IN_BLOCK", 0),
+        ("CONFIRMATION_LEVEL", 1),
+        ("CONFIRMATION_LEVEL", 2),
+        ("APPROVED", 0),
+    ]
 
 
 @alone
-async def test_a_node_that_only_reads_says_so_to_who_schedules(cardano: DbSync, log: SqlStore) -> None:
+async def test_a_node_that_only_reads_says_so_to_who_schedules(
+    cardano: DbSync, log: SqlStore
+) -> None:
     cardano.empty(1)
     async with served(cardano, log) as node:
         with pytest.raises(NodeError, match="this node only reads its chain") as refused:
@@ -403,15 +471,18 @@ def test_processes_that_are_killed_lose_nothing_and_send_nothing_twice(
         fresh = open_store(str(tmp_path / "fresh.db"), "net")
         read(cardano, fresh, depth=1)
         wanted = fresh.database.select(
-            "SELECT atala_operation_seq_no, hex(signed_atala_operation_id), "
-            "CASE atala_operation_status WHEN 'APPLIED' THEN 1 ELSE 2 END FROM atala_operations ORDER BY 1"
+            "SELECT atala_operation_seq_no, hex(signed_atala_operation_id), CASE"
+            " atala_operation_status WHEN 'APPLIED' THEN 1 ELSE 2 END FROM atala_operations ORDER"
+            " BY 1"
         )
         fresh.close()
         due = [[seq, name.lower(), status] for seq, name, status in wanted]
         deadline = time.monotonic() + PATIENCE
         while seen(cast.kept) != due:
             cast.tend()
-            assert time.monotonic() < deadline, f"{len(seen(cast.kept))} events, not {len(due)}\n{cast.told()}"
+            assert time.monotonic() < deadline, (
+                f"{len(seen(cast.kept))} events, not {len(due)}\n{cast.told()}"
+            )
             time.sleep(0.2)
     finally:
         cast.end()
@@ -421,18 +492,30 @@ def test_processes_that_are_killed_lose_nothing_and_send_nothing_twice(
     ("options", "words"),
     [
         ((), "give --chain with a node, or --db-sync with a database"),
-        (("--chain", "ws://a", "--db-sync", "postgresql://a"), "give --chain with a node, or --db-sync"),
-        (("--db-sync", "postgresql://a", "--event", "A.B"), "--event, --path and --seed-env belong to --chain"),
+        (
+            ("--chain", "ws://a", "--db-sync", "postgresql://a"),
+            "give --chain with a node, or --db-sync",
+        ),
+        (
+            ("--db-sync", "postgresql://a", "--event", "A.B"),
+            "--event, --path and --seed-env belong to --chain",
+        ),
     ],
 )
 def test_a_node_follows_one_chain(
-    options: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    options: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
 ) -> None:
     assert pubsub(monkeypatch, "prism", "serve", *options, "--db", tmp_path / "prism.db") == 2
     assert words in capsys.readouterr().err
 
 
-def test_a_block_that_is_missing_where_a_statement_ends_is_waited_for(cardano: DbSync, log: SqlStore) -> None:
+def test_a_block_that_is_missing_where_a_statement_ends_is_waited_for(
+    cardano: DbSync, log: SqlStore
+) -> None:
     cardano.empty(3)
     cardano.run("DELETE FROM block WHERE block_no = 2")
     with pytest.raises(UnknownBlock, match="there is no block 2 now"):

@@ -1,4 +1,6 @@
-"""docs/howto/prism-on-db-sync.md, done as it says: from an empty PostgreSQL to a streamed status."""
+"""docs/howto/prism-on-db-sync.md, done as it says: from an empty PostgreSQL to a streamed
+status.
+"""
 
 import json
 import re
@@ -14,16 +16,20 @@ PAGE = (ROOT / "docs" / "howto" / "prism-on-db-sync.md").read_text(encoding="utf
 URL = "postgresql://postgres@127.0.0.1/cexplorer"
 
 
-def test_the_page_leads_from_an_empty_database_to_a_streamed_status(postgres_url: str, tmp_path: Path) -> None:
+def test_the_page_leads_from_an_empty_database_to_a_streamed_status(
+    postgres_url: str, tmp_path: Path
+) -> None:
     (script,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (shell, _) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    shell, _ = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     serve, subscribe, status = (line.split()[1:] for line in shell.splitlines())
     made = [sys.executable, "-c", script.replace(URL, postgres_url)]
     subprocess.run(made, cwd=ROOT, env=environment(), check=True, timeout=60)
     serve = [postgres_url if each == URL else each for each in serve]
     command = [sys.executable, "-m", "pubsub_emulator", *serve, "--port", "0"]
     unbuffered = environment(PYTHONUNBUFFERED="1")
-    node = subprocess.Popen(command, cwd=tmp_path, env=unbuffered, stdout=subprocess.PIPE, text=True)
+    node = subprocess.Popen(
+        command, cwd=tmp_path, env=unbuffered, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert node.stdout is not None
         address = node.stdout.readline().partition("grpc://")[2].split(": ")[0]
@@ -35,7 +41,12 @@ def test_the_page_leads_from_an_empty_database_to_a_streamed_status(postgres_url
         assert json.loads(told.stdout.splitlines()[-1])["status"] == "APPROVED", told.stderr
         read = program(*subscribe, "--node", address)
         kinds = [json.loads(line)["type"] for line in read.stdout.splitlines()]
-        assert kinds == ["CREATE_DID", "UPDATE_DID", "ISSUE_CREDENTIAL_BATCH", "REVOKE_CREDENTIALS"], read.stderr
+        assert kinds == [
+            "CREATE_DID",
+            "UPDATE_DID",
+            "ISSUE_CREDENTIAL_BATCH",
+            "REVOKE_CREDENTIALS",
+        ], read.stderr
     finally:
         node.kill()
         node.wait()

@@ -1,4 +1,6 @@
-"""Objects in the metadata of Cardano's transactions, as CBOR and as db-sync's JSON (PR-1, PR-20)."""
+"""Objects in the metadata of Cardano's transactions, as CBOR and as db-sync's JSON (PR-1,
+PR-20).
+"""
 
 import json
 from typing import Any
@@ -17,7 +19,9 @@ METADATA = st.recursive(
     st.integers(-(2**64), 2**64 - 1)
     | st.binary(max_size=64)
     | st.text(max_size=20).filter(lambda text: "\0" not in text),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("vcx"), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("vcx"), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -34,7 +38,9 @@ def test_an_object_comes_back_whole_whatever_its_pieces(content: bytes, size: in
     assert both(metadatum(content, size)) == {content}
 
 
-@given(METADATA | st.builds(lambda v, c: {"v": v, "c": c}, METADATA, st.lists(METADATA, max_size=3)))
+@given(
+    METADATA | st.builds(lambda v, c: {"v": v, "c": c}, METADATA, st.lists(METADATA, max_size=3))
+)
 @example({"v": 1, "c": ["0xAB", b"c"]})
 @example({"v": 1, "c": ["0x"]})
 @example({"v": 1, "c": ["0xé0"]})
@@ -45,8 +51,18 @@ def test_a_database_with_json_and_one_without_give_the_same(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *(7, [b"a"], {"c": [b"a"]}, {"v": 2, "c": [b"a"]}, {"v": "1", "c": [b"a"]}, metadatum(bytes(MOST_OBJECT + 1))),
-        *({"v": 1, "c": each} for each in (b"a", [bytes(MOST_PIECE + 1)], [b"a", 1], ["ab"], ["0x0"], ["0x ab"])),
+        *(
+            7,
+            [b"a"],
+            {"c": [b"a"]},
+            {"v": 2, "c": [b"a"]},
+            {"v": "1", "c": [b"a"]},
+            metadatum(bytes(MOST_OBJECT + 1)),
+        ),
+        *(
+            {"v": 1, "c": each}
+            for each in (b"a", [bytes(MOST_PIECE + 1)], [b"a", 1], ["ab"], ["0x0"], ["0x ab"])
+        ),
     ],
 )
 def test_pr_1_what_is_no_object_of_version_1_is_none(value: Any) -> None:
@@ -64,9 +80,28 @@ def test_values_nested_deeper_than_json_may_be_are_no_object(levels: int, found:
 @pytest.mark.parametrize(
     "raw",
     [
-        *(b"", b"\xff", b"\x1c", b"\x1f", b"\xc0\x00", b"\xf6", b"\xa1\x19\x53\x4d", b"\x5f\x01\xff", b"\xbf\x01\xff"),
-        *(cbor({LABEL: metadatum(b"ab")}) + b"\0", cbor({LABEL + 1: metadatum(b"ab")}), b"\xa1" + cbor([1]) + cbor(1)),
-        *(b"\x9b\x80" + bytes(7), b"\x5b\x80" + bytes(7), b"\x63\xff\xff\xff", bytes(MOST_BYTES + 1)),
+        *(
+            b"",
+            b"\xff",
+            b"\x1c",
+            b"\x1f",
+            b"\xc0\x00",
+            b"\xf6",
+            b"\xa1\x19\x53\x4d",
+            b"\x5f\x01\xff",
+            b"\xbf\x01\xff",
+        ),
+        *(
+            cbor({LABEL: metadatum(b"ab")}) + b"\0",
+            cbor({LABEL + 1: metadatum(b"ab")}),
+            b"\xa1" + cbor([1]) + cbor(1),
+        ),
+        *(
+            b"\x9b\x80" + bytes(7),
+            b"\x5b\x80" + bytes(7),
+            b"\x63\xff\xff\xff",
+            bytes(MOST_BYTES + 1),
+        ),
         *(each * 60_000 for each in (b"\x81", b"\x9f", b"\x5f")),
     ],
 )
@@ -74,7 +109,9 @@ def test_wrong_cbor_is_no_object(raw: bytes) -> None:
     assert object_of(None, raw) == b""
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 60_000, "NaN", '{"v":true,"c":["0x00"]}', " " * MOST_BYTES + "1"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[" * 60_000, "NaN", '{"v":true,"c":["0x00"]}', " " * MOST_BYTES + "1"]
+)
 def test_wrong_json_is_no_object(text: str) -> None:
     assert object_of(text, b"") == b""
 

@@ -13,7 +13,13 @@ from support.prism_chain import Running, play, played, refused, until
 
 from pubsub_emulator.events.errors import EventsError
 from pubsub_emulator.events.log.sql_store import SqlStore
-from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller, check_reach, read_callers
+from pubsub_emulator.events.subscriptions.callers import (
+    EVERYBODY,
+    Callers,
+    UnknownCaller,
+    check_reach,
+    read_callers,
+)
 from pubsub_emulator.events.subscriptions.grpc_server import MOST_BYTES
 from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.prism.client import NodeError, PrismClient
@@ -23,7 +29,10 @@ from pubsub_emulator.prism.protocol import prism_pb2 as pb
 from pubsub_emulator.prism.service.rpc import MOST_FILTERS, NAME
 from pubsub_emulator.prism.service.service import PrismLimits
 
-BOTH: dict[str, Any] = {"callers": Callers({token_hash("mine"): "me", token_hash("other's"): "other"}), "token": "mine"}
+BOTH: dict[str, Any] = {
+    "callers": Callers({token_hash("mine"): "me", token_hash("other's"): "other"}),
+    "token": "mine",
+}
 
 
 async def answer(node: Running, method: str, raw: bytes) -> grpc.StatusCode:
@@ -41,9 +50,14 @@ async def answer(node: Running, method: str, raw: bytes) -> grpc.StatusCode:
 async def test_a_request_beyond_its_size_is_refused_and_no_one_else_waits(node: Running) -> None:
     empty = b"\x0a\x00"
     most = empty * (MOST_BYTES // len(empty))
-    assert await answer(node, "NewSubscription", most) is grpc.StatusCode.INVALID_ARGUMENT  # too many filters
+    assert (
+        await answer(node, "NewSubscription", most) is grpc.StatusCode.INVALID_ARGUMENT
+    )  # too many filters
     assert await answer(node, "NewSubscription", most + empty) is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert await answer(node, "NewSubscription", empty * (8 << 19)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert (
+        await answer(node, "NewSubscription", empty * (8 << 19))
+        is grpc.StatusCode.RESOURCE_EXHAUSTED
+    )
 
 
 @played()
@@ -54,20 +68,32 @@ async def test_filters_and_statuses_are_counted_before_they_are_listed(
         raise AssertionError("a filter was read")
 
     monkeypatch.setattr("pubsub_emulator.prism.service.rpc._read_filter", listed)
-    assert await answer(node, "NewSubscription", b"\x0a\x00" * (MOST_FILTERS + 1)) is grpc.StatusCode.INVALID_ARGUMENT
+    assert (
+        await answer(node, "NewSubscription", b"\x0a\x00" * (MOST_FILTERS + 1))
+        is grpc.StatusCode.INVALID_ARGUMENT
+    )
 
 
 @played()
 async def test_a_filter_names_few_statuses(node: Running) -> None:
-    for count, code in ((MOST_FILTERS, grpc.StatusCode.OK), (MOST_FILTERS + 1, grpc.StatusCode.INVALID_ARGUMENT)):
-        wide = pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, statuses=[pb.OUTCOME_APPLIED] * count)
+    for count, code in (
+        (MOST_FILTERS, grpc.StatusCode.OK),
+        (MOST_FILTERS + 1, grpc.StatusCode.INVALID_ARGUMENT),
+    ):
+        wide = pb.SubscriptionFilter(
+            type=pb.CREATE_DID_FILTER, statuses=[pb.OUTCOME_APPLIED] * count
+        )
         request = pb.NewSubscriptionRequest(filters=[wide])
         assert await answer(node, "NewSubscription", request.SerializeToString()) is code
 
 
-@pytest.mark.parametrize("method", ["NewSubscription", "CancelOperation", "GetSubscriptionEventsStream"])
+@pytest.mark.parametrize(
+    "method", ["NewSubscription", "CancelOperation", "GetSubscriptionEventsStream"]
+)
 @played()
-async def test_bytes_that_are_no_message_are_an_invalid_argument(node: Running, method: str) -> None:
+async def test_bytes_that_are_no_message_are_an_invalid_argument(
+    node: Running, method: str
+) -> None:
     assert await answer(node, method, b"\xff\xff\xff") is grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -85,7 +111,9 @@ async def test_a_client_schedules_so_many_operations_a_minute(node: Running) -> 
     await refused(more, grpc.StatusCode.RESOURCE_EXHAUSTED, "3 operations a minute")
     async with PrismClient(node.address, token="other's") as other:  # noqa: S106  # a test's
         await other.schedule([Wallet("more").created.raw])
-    node.service._schedules = {name: [each - 61 for each in times] for name, times in node.service._schedules.items()}
+    node.service._schedules = {
+        name: [each - 61 for each in times] for name, times in node.service._schedules.items()
+    }
     await node.client.schedule([Wallet("later").created.raw])
     assert set(node.service._schedules) == {"me"}
 
@@ -103,7 +131,9 @@ async def test_callers_without_a_token_of_the_node_are_unauthenticated(node: Run
 def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leaves(
     log: SqlStore, tmp_path: Path, *, with_tls: bool
 ) -> None:
-    """A message of 100 operations has some 30 KB; gRPC itself takes about 6 MB for a client that does not read."""
+    """A message of 100 operations has some 30 KB; gRPC itself takes about 6 MB for a client that
+    does not read.
+    """
 
     async def story(node: Running) -> None:
         for at in range(0, 60, 20):
@@ -119,8 +149,12 @@ def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leav
             if with_tls
             else grpc.aio.insecure_channel(node.address, little)
         ) as channel:
-            call = channel.unary_stream(f"/{NAME}/GetSubscriptionEventsStream")(request.SerializeToString())
-            await until(lambda: wide.count and not any(each.reads_all for each in node.service.events._held))
+            call = channel.unary_stream(f"/{NAME}/GetSubscriptionEventsStream")(
+                request.SerializeToString()
+            )
+            await until(
+                lambda: wide.count and not any(each.reads_all for each in node.service.events._held)
+            )
             assert node.service.events.open_streams == 1
             with pytest.raises(NodeError, match="1 streams"):
                 await anext(node.client.events(where, reconnect=False))
@@ -134,7 +168,9 @@ def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leav
 
 
 class _Wide:
-    """Makes each row that is streamed a wide one, again and again, so that a stream never ends by itself."""
+    """Makes each row that is streamed a wide one, again and again, so that a stream never ends by
+    itself.
+    """
 
     def __init__(self, node: Running) -> None:
         self.count = 0
@@ -150,7 +186,9 @@ class _Wide:
         node.service.events.log.read = read  # type: ignore[method-assign]
 
 
-def test_a_node_with_tls_answers_clients_that_know_its_certificate(log: SqlStore, tmp_path: Path) -> None:
+def test_a_node_with_tls_answers_clients_that_know_its_certificate(
+    log: SqlStore, tmp_path: Path
+) -> None:
     tls = certificate(tmp_path)
 
     async def story(node: Running) -> None:

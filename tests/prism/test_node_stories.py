@@ -18,13 +18,17 @@ from pubsub_emulator.spark_audit.spark.statuses import audit_statuses
 
 STORIES = 40
 SURPRISED = (2_620, 5_801, 11_649, 33_246)
-"""A rewind left a processed block less deep than it was, and what was in it was said to be in no processed block.
+"""A rewind left a processed block less deep than it was, and what was in it was said to be in no
+processed block.
 
-In the others a rewind took back a block that the chain still has, and the node did not look into it again.
+In the others a rewind took back a block that the chain still has, and the node did not look into it
+again.
 """
 
 OVER_DB_SYNC = (*range(12), 25, 49, 77, 115, 160)
-"""The last five had an operation PENDING that came back in a block of db-sync that settled before the node looked."""
+"""The last five had an operation PENDING that came back in a block of db-sync that settled before
+the node looked.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +66,19 @@ def test_pr_5_and_pr_60_stories_that_once_ended_with_a_surprise_do_not_any_more(
     _play(prism_player(), SURPRISED)
 
 
-def test_pr_52_and_pr_60_they_are_right_over_a_db_sync_that_is_rolled_back(postgres_url: str) -> None:
+def test_pr_52_and_pr_60_they_are_right_over_a_db_sync_that_is_rolled_back(
+    postgres_url: str,
+) -> None:
     _play(db_sync_player(postgres_url), OVER_DB_SYNC)
 
 
 def test_pr_62_what_comes_back_in_a_block_that_is_processed_at_once_is_no_longer_pending() -> None:
     """What no story has: the branch alone."""
-    name, branch, places = bytes(32), Branch(), [Place(1, bytes((each,)) * 32, 0, 0, 0) for each in range(2)]
+    name, branch, places = (
+        bytes(32),
+        Branch(),
+        [Place(1, bytes((each,)) * 32, 0, 0, 0) for each in range(2)],
+    )
     here, there = (BestBlock(1, each.hash, {name: each}) for each in places)
     branch.go_to(0, [here], 1, processed=0)
     assert branch.go_to(0, [there], 1, processed=1) == set()

@@ -1,4 +1,6 @@
-"""Deliveries of operations, answers of channel 7: cheats are found, nobody honest is accused (EV-40, EV-41, PR-61)."""
+"""Deliveries of operations, answers of channel 7: cheats are found, nobody honest is accused
+(EV-40, EV-41, PR-61).
+"""
 
 import asyncio
 from collections import defaultdict
@@ -31,7 +33,14 @@ from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Upd
 from pubsub_emulator.prism.make import atala_object
 from pubsub_emulator.prism.service.service import FINISHED
 from pubsub_emulator.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.prism.tables.operations import NETWORK, Event, OperationLog, log_filter, read_events, row_of
+from pubsub_emulator.prism.tables.operations import (
+    NETWORK,
+    Event,
+    OperationLog,
+    log_filter,
+    read_events,
+    row_of,
+)
 from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
 from pubsub_emulator.spark_audit.spark.statuses import audit_statuses
 
@@ -43,7 +52,13 @@ def history() -> tuple[list[bytes], list[Filter]]:
     a, b = Wallet("a"), Wallet("b")
     batch, theirs = a.issue(HASH, OTHER), b.issue(HASH)
     steps = [a.created, b.created, a.update(add("s")), batch.signed, theirs.signed]
-    steps += [a.revoke(batch, HASH), a.revoke(batch, OTHER), b.revoke(theirs), a.revoke(batch), a.revoke(batch, HASH)]
+    steps += [
+        a.revoke(batch, HASH),
+        a.revoke(batch, OTHER),
+        b.revoke(theirs),
+        a.revoke(batch),
+        a.revoke(batch, HASH),
+    ]
     steps += [each.update(add("t"), previous=HASH) for each in (a, b)]
     steps += [b.deactivate(), a.deactivate()]
     filters = [
@@ -52,7 +67,10 @@ def history() -> tuple[list[bytes], list[Filter]]:
         for status in (None, Status.APPLIED, Status.REJECTED)
         if kind is not FilterType.REVOKE_CREDENTIAL_FILTER
     ]
-    filters += [Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH, each) for each in (None, batch.batch_id)]
+    filters += [
+        Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH, each)
+        for each in (None, batch.batch_id)
+    ]
     return [each.raw for each in steps], filters
 
 
@@ -73,13 +91,19 @@ def test_ev_40_and_ev_41_honest_streams_pass_and_every_cheat_is_found(
     spark: SparkContext, log: Any, tmp_path: Path
 ) -> None:
     raw, filters = history()
-    filters = [filters[0], filters[-1]]  # Spark plans a join for each; the test above compares them all
+    filters = [
+        filters[0],
+        filters[-1],
+    ]  # Spark plans a join for each; the test above compares them all
     out = tmp_path / "out"
 
     async def story(recorder: DeliveryRecorder) -> None:
         async with running(log, Branches(), recorder=recorder) as node:
             await node.processed(node.chain.build(atala_object(raw[:6])))
-            kept = [await node.client.subscribe([each], batches=True, everything=True) for each in filters]
+            kept = [
+                await node.client.subscribe([each], batches=True, everything=True)
+                for each in filters
+            ]
             for turn in range(2):
                 for at, each in enumerate(kept):
                     try:
@@ -100,7 +124,13 @@ def test_ev_40_and_ev_41_honest_streams_pass_and_every_cheat_is_found(
             events = read_events(session, 0, 100)
         due, others = split(filters[0], events)
         for cheat in prism_cheats.CHEATS.values():
-            receive(recorder, f"prism {cheat.name}", filters[0], map(row_of, cheat.change(due, others)), events)
+            receive(
+                recorder,
+                f"prism {cheat.name}",
+                filters[0],
+                map(row_of, cheat.change(due, others)),
+                events,
+            )
         receive(recorder, "honest", filters[0], map(row_of, due), events)
         applied = Filter(FilterType.ANONYMOUS_ANY_FILTER, status=Status.APPLIED)
         asked, unasked = (list(map(row_of, some)) for some in split(applied, events))
@@ -126,9 +156,15 @@ def split(each: Filter, events: list[Event]) -> tuple[list[Event], list[Event]]:
     return due, [event for event in events if event not in due]
 
 
-def receive(recorder: DeliveryRecorder, name: str, each: Filter, rows: Iterable[Row], events: list[Event]) -> None:
-    """One stream of these rows from the start, whose last cursor is that of the last event there is."""
-    recorder.opened(Subscription(name, (log_filter(each),), Cursor(1, 0), batches=False), name, Cursor(1, 0))
+def receive(
+    recorder: DeliveryRecorder, name: str, each: Filter, rows: Iterable[Row], events: list[Event]
+) -> None:
+    """One stream of these rows from the start, whose last cursor is that of the last event there
+    is.
+    """
+    recorder.opened(
+        Subscription(name, (log_filter(each),), Cursor(1, 0), batches=False), name, Cursor(1, 0)
+    )
     for row in rows:
         recorder.delivered(name, Message((row,), Cursor(1, row.seq)))
     recorder.ended(name, Cursor(1, events[-1].seq_no), "disconnected")
@@ -166,7 +202,9 @@ def stream(recorder: StatusDeliveries, name: str, truths: list[Update], told: li
 
 
 @pytest.mark.spark
-def test_ev_41_every_cheat_of_channel_7_is_found_by_its_name(spark: SparkContext, tmp_path: Path) -> None:
+def test_ev_41_every_cheat_of_channel_7_is_found_by_its_name(
+    spark: SparkContext, tmp_path: Path
+) -> None:
     due = [Told(turn, update) for turn, update in enumerate(life(10))]
     others = [Told(turn, update) for turn, update in enumerate(life(50))]
     with StatusDeliveries(tmp_path, lambda: 1_700_000_000_000) as recorder:
@@ -184,13 +222,17 @@ def test_ev_41_every_cheat_of_channel_7_is_found_by_its_name(spark: SparkContext
     found = defaultdict(set)
     for each in audited.findings:
         found[each["operation"]].add(each["finding"])
-    expected = {sha256(name.encode()).hex(): {cheat.found_as} for name, cheat in STATUS_CHEATS.items()}
+    expected = {
+        sha256(name.encode()).hex(): {cheat.found_as} for name, cheat in STATUS_CHEATS.items()
+    }
     assert found == expected | {hung_up.hex(): {"withheld"}}
     assert audited.streams == len(STATUS_CHEATS) + 4
     assert {each["day"] for each in audited.findings} == {"2023-11-14"}
 
 
-def test_ev_40_use_case_7_a_node_writes_down_what_was_true_and_what_it_told(log: SqlStore, tmp_path: Path) -> None:
+def test_ev_40_use_case_7_a_node_writes_down_what_was_true_and_what_it_told(
+    log: SqlStore, tmp_path: Path
+) -> None:
     async def story(recorder: StatusDeliveries) -> list[str]:
         async with running(log, Branches(), depth=1, status_recorder=recorder) as node:
             node.chain.build()
@@ -211,7 +253,9 @@ def test_ev_40_use_case_7_a_node_writes_down_what_was_true_and_what_it_told(log:
         told = asyncio.run(story(recorder))
     assert told == ["PENDING", "IN_BLOCK", "PENDING", "IN_BLOCK", "APPROVED"]
     for name in ("status_truths", "status_answers"):
-        rows = sorted(pq.read_table(tmp_path / "out" / name).to_pylist(), key=lambda row: row["order"])
+        rows = sorted(
+            pq.read_table(tmp_path / "out" / name).to_pylist(), key=lambda row: row["order"]
+        )
         assert [row["status"] for row in rows] == told
     (ended,) = pq.read_table(tmp_path / "out" / "status_streams").to_pylist()
     assert ended["ended"] == FINISHED

@@ -1,9 +1,10 @@
-"""Real processes killed with SIGKILL, a chain that takes blocks back, both databases (PR-3, PR-5, PR-52, PR-53).
+"""Real processes killed with SIGKILL, a chain that takes blocks back, both databases (PR-3, PR-5,
+PR-52, PR-53).
 
-Node, client and PostgreSQL are killed. SQLite has no process of its own: it is killed with the node, in mid-commit too.
-At the end the client has exactly the rows, and the rows are those of a fresh run over the log. `PRISM_STORIES=25` is
-the campaign: so many longer stories on each database. A story that fails shows the end of what its processes wrote; all
-of it is in the test's folder.
+Node, client and PostgreSQL are killed. SQLite has no process of its own: it is killed with the
+node, in mid-commit too. At the end the client has exactly the rows, and the rows are those of a
+fresh run over the log. `PRISM_STORIES=25` is the campaign: so many longer stories on each database.
+A story that fails shows the end of what its processes wrote; all of it is in the test's folder.
 """
 
 import asyncio
@@ -38,11 +39,28 @@ ROUNDS: Final = 5 if STORIES == 1 else 14
 
 @pytest.fixture
 def chain_url(tmp_path: Path) -> Iterator[str]:
-    """A chain that builds and takes back when it is told to; each story has its own, without the others' blocks."""
+    """A chain that builds and takes back when it is told to; each story has its own, without the
+    others' blocks.
+    """
     written = (tmp_path / "chain.log").open("wb")
-    command = [sys.executable, "-m", "pubsub_emulator", "serve", "--prism", "--dev", "--port", "0", "--build", "manual"]
+    command = [
+        sys.executable,
+        "-m",
+        "pubsub_emulator",
+        "serve",
+        "--prism",
+        "--dev",
+        "--port",
+        "0",
+        "--build",
+        "manual",
+    ]
     made = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=written, text=True, env=environment(PYTHONUNBUFFERED="1")
+        command,
+        stdout=subprocess.PIPE,
+        stderr=written,
+        text=True,
+        env=environment(PYTHONUNBUFFERED="1"),
     )
     assert made.stdout is not None
     line = made.stdout.readline()
@@ -54,7 +72,9 @@ def chain_url(tmp_path: Path) -> Iterator[str]:
     written.close()
 
 
-async def story(seed: int, url: str, place: str, folder: Path, kill_database: Callable[[], None] | None = None) -> None:
+async def story(
+    seed: int, url: str, place: str, folder: Path, kill_database: Callable[[], None] | None = None
+) -> None:
     draw = random.Random(seed)
     killed = ("node", "client", *(("database",) if kill_database else ()))
     cast = Cast(("--chain", url), place, folder)
@@ -63,7 +83,10 @@ async def story(seed: int, url: str, place: str, folder: Path, kill_database: Ca
         cast.start("node")
         await cast.subscribe()
         cast.start("client")
-        async with connect(url) as rpc, NodeChain(url, Source(), development_seed("Alice")) as chain:
+        async with (
+            connect(url) as rpc,
+            NodeChain(url, Source(), development_seed("Alice")) as chain,
+        ):
             for _ in range(ROUNDS):
                 for _ in range(draw.randrange(3)):
                     await chain.anchor(atala_object(draw.sample(pool, draw.randrange(1, 4))))
@@ -82,7 +105,9 @@ async def story(seed: int, url: str, place: str, folder: Path, kill_database: Ca
                         cast.kill(who)
                         cast.start(who)
                 await asyncio.sleep(draw.uniform(0, 0.6))
-            await chain.anchor(atala_object(pool[:1]))  # whatever was anchored before may have been taken back
+            await chain.anchor(
+                atala_object(pool[:1])
+            )  # whatever was anchored before may have been taken back
             await rpc.call("dev_newBlock", {"count": 3})
             best = await chain.best()
         await asyncio.to_thread(_compare, cast, place, folder, best.hash)
@@ -94,7 +119,9 @@ async def story(seed: int, url: str, place: str, folder: Path, kill_database: Ca
 
 
 def _compare(cast: Cast, place: str, folder: Path, best: bytes) -> None:
-    """Wait until tables and client have the rows of a fresh run over the whole log; what moves on is waited for."""
+    """Wait until tables and client have the rows of a fresh run over the whole log; what moves on
+    is waited for.
+    """
     log, before, deadline = open_store(place, "prism"), None, 0.0
     while True:
         cast.tend()
@@ -108,7 +135,9 @@ def _compare(cast: Cast, place: str, folder: Path, best: bytes) -> None:
             break
         if there != before:
             before, deadline = there, time.monotonic() + PATIENCE
-        assert time.monotonic() < deadline, f"{log.head()}, {len(there[1])} and {len(there[2])} of {len(due)} rows"
+        assert time.monotonic() < deadline, (
+            f"{log.head()}, {len(there[1])} and {len(there[2])} of {len(due)} rows"
+        )
         time.sleep(0.3)
     log.close()
 
@@ -125,5 +154,9 @@ def test_pr_3_on_sqlite(seed: int, chain_url: str, tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize("seed", range(STORIES))
-def test_pr_3_on_postgresql(seed: int, chain_url: str, mortal_postgres: MortalServer, tmp_path: Path) -> None:
-    asyncio.run(story(1_000 + seed, chain_url, mortal_postgres.database(), tmp_path, mortal_postgres.kill))
+def test_pr_3_on_postgresql(
+    seed: int, chain_url: str, mortal_postgres: MortalServer, tmp_path: Path
+) -> None:
+    asyncio.run(
+        story(1_000 + seed, chain_url, mortal_postgres.database(), tmp_path, mortal_postgres.kill)
+    )

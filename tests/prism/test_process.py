@@ -66,17 +66,37 @@ def test_pr_21_checks_1_to_4_and_nobody_is_accused(raw: bytes, wanted: Reason) -
     """Members 5 and 7 are not processed, either (PR-10)."""
     found = judged(MemoryLedger(), raw)
     assert (found.reason, found.did_suffix, found.created_did_suffix) == (wanted, None, None)
-    assert (found.type is OperationType.UNKNOWN) == (wanted is Reason.UNSUPPORTED_OPERATION or b"\x4a\x00" in raw[-2:])
+    assert (found.type is OperationType.UNKNOWN) == (
+        wanted is Reason.UNSUPPORTED_OPERATION or b"\x4a\x00" in raw[-2:]
+    )
 
 
-def test_pr_21_check_5_the_key_is_one_of_the_dids_own_on_secp256k1(wallet: Wallet, ledger: MemoryLedger) -> None:
-    assert reason(ledger, update_did(wallet.suffix, wallet.last, (), "no", wallet.master)) is Reason.UNKNOWN_KEY
-    ed = m.AddKey(m.PublicKey("ed", m.Usage.AUTHENTICATION_KEY, m.CompressedECKeyData("Ed25519", HASH)))
+def test_pr_21_check_5_the_key_is_one_of_the_dids_own_on_secp256k1(
+    wallet: Wallet, ledger: MemoryLedger
+) -> None:
+    assert (
+        reason(ledger, update_did(wallet.suffix, wallet.last, (), "no", wallet.master))
+        is Reason.UNKNOWN_KEY
+    )
+    ed = m.AddKey(
+        m.PublicKey("ed", m.Usage.AUTHENTICATION_KEY, m.CompressedECKeyData("Ed25519", HASH))
+    )
     assert reason(ledger, wallet.update(ed)) is None
-    assert reason(ledger, update_did(wallet.suffix, wallet.last, (), "ed", wallet.master)) is Reason.UNKNOWN_KEY
-    assert reason(ledger, sign(m.CreateDID(m.DIDCreationData()), "m", secret("m"))) is Reason.UNKNOWN_KEY
-    off_curve = m.PublicKey("m", m.Usage.MASTER_KEY, m.CompressedECKeyData("secp256k1", b"\x02" + b"\xff" * 32))
-    assert reason(ledger, sign(m.CreateDID(m.DIDCreationData((off_curve,))), "m", secret("m"))) is Reason.UNKNOWN_KEY
+    assert (
+        reason(ledger, update_did(wallet.suffix, wallet.last, (), "ed", wallet.master))
+        is Reason.UNKNOWN_KEY
+    )
+    assert (
+        reason(ledger, sign(m.CreateDID(m.DIDCreationData()), "m", secret("m")))
+        is Reason.UNKNOWN_KEY
+    )
+    off_curve = m.PublicKey(
+        "m", m.Usage.MASTER_KEY, m.CompressedECKeyData("secp256k1", b"\x02" + b"\xff" * 32)
+    )
+    assert (
+        reason(ledger, sign(m.CreateDID(m.DIDCreationData((off_curve,))), "m", secret("m")))
+        is Reason.UNKNOWN_KEY
+    )
 
 
 def test_pr_21_check_5_of_two_keys_with_one_id_the_first_signs() -> None:
@@ -86,16 +106,22 @@ def test_pr_21_check_5_of_two_keys_with_one_id_the_first_signs() -> None:
     assert reason(MemoryLedger(), sign(twice, "m", secret("x"))) is Reason.MALFORMED_OPERATION
 
 
-def test_pr_21_check_7_the_same_operation_under_another_id_is_a_duplicate(wallet: Wallet, ledger: MemoryLedger) -> None:
+def test_pr_21_check_7_the_same_operation_under_another_id_is_a_duplicate(
+    wallet: Wallet, ledger: MemoryLedger
+) -> None:
     parts = signatures.read_der(signatures.sign(wallet.master.raw, wallet.created.operation))
     assert parts is not None
     high = signatures.write_der(parts[0], signatures.ORDER - parts[1])
-    raw = bytes_field(1, b"master") + bytes_field(2, high) + bytes_field(3, wallet.created.operation)
+    raw = (
+        bytes_field(1, b"master") + bytes_field(2, high) + bytes_field(3, wallet.created.operation)
+    )
     found = judged(ledger, raw)
     assert (found.reason, found.created_did_suffix) == (Reason.DUPLICATE_OPERATION, wallet.suffix)
 
 
-def test_pr_21_check_8_comes_after_the_signature_and_before_the_usage(wallet: Wallet, ledger: MemoryLedger) -> None:
+def test_pr_21_check_8_comes_after_the_signature_and_before_the_usage(
+    wallet: Wallet, ledger: MemoryLedger
+) -> None:
     made = update_did(wallet.suffix, wallet.last, (), "issuing", wallet.issuing)
     found = judged(ledger, made)
     assert (found.reason, found.did_suffix) == (Reason.MALFORMED_OPERATION, wallet.suffix)
@@ -107,9 +133,15 @@ def test_pr_21_check_9_each_operation_needs_its_usage(wallet: Wallet, ledger: Me
     for wrong in ("issuing", "revocation"):
         update = update_did(wallet.suffix, wallet.last, (new_key("k"),), wrong, keys[wrong])
         assert reason(ledger, update) is Reason.WRONG_KEY_USAGE
-        assert reason(ledger, deactivate_did(wallet.suffix, wallet.last, wrong, keys[wrong])) is Reason.WRONG_KEY_USAGE
+        assert (
+            reason(ledger, deactivate_did(wallet.suffix, wallet.last, wrong, keys[wrong]))
+            is Reason.WRONG_KEY_USAGE
+        )
     for wrong in ("master", "revocation"):
-        assert reason(ledger, issue_batch(wallet.suffix, HASH, wrong, keys[wrong]).signed) is Reason.WRONG_KEY_USAGE
+        assert (
+            reason(ledger, issue_batch(wallet.suffix, HASH, wrong, keys[wrong]).signed)
+            is Reason.WRONG_KEY_USAGE
+        )
     assert reason(ledger, batch.signed) is None
     for wrong in ("master", "issuing"):
         made = revoke(batch.batch_id, batch.signed.hash, (), wrong, keys[wrong])
@@ -118,8 +150,13 @@ def test_pr_21_check_9_each_operation_needs_its_usage(wallet: Wallet, ledger: Me
     assert reason(ledger, create_did(keys_of, signed_with="i")) is Reason.WRONG_KEY_USAGE
 
 
-def test_pr_21_check_10_a_revoked_key_signs_nothing_more(wallet: Wallet, ledger: MemoryLedger) -> None:
-    assert reason(ledger, wallet.update(new_key("m2", m.Usage.MASTER_KEY), m.RemoveKey("master"))) is None
+def test_pr_21_check_10_a_revoked_key_signs_nothing_more(
+    wallet: Wallet, ledger: MemoryLedger
+) -> None:
+    assert (
+        reason(ledger, wallet.update(new_key("m2", m.Usage.MASTER_KEY), m.RemoveKey("master")))
+        is None
+    )
     assert reason(ledger, wallet.update(new_key("k"))) is Reason.KEY_REVOKED
 
 
@@ -137,14 +174,21 @@ def test_pr_21_check_11_batches_do_not_move_a_dids_hash_nor_revocations_a_batchs
     wallet: Wallet, ledger: MemoryLedger
 ) -> None:
     batch = wallet.issue(HASH)
-    steps = [batch.signed, wallet.update(new_key("k")), wallet.revoke(batch, HASH), wallet.revoke(batch)]
+    steps = [
+        batch.signed,
+        wallet.update(new_key("k")),
+        wallet.revoke(batch, HASH),
+        wallet.revoke(batch),
+    ]
     assert [reason(ledger, each) for each in steps] == [None] * 4
 
 
 # PR-23
 
 
-def test_pr_23_an_applied_id_is_ignored_and_a_rejected_one_tried_again(wallet: Wallet, ledger: MemoryLedger) -> None:
+def test_pr_23_an_applied_id_is_ignored_and_a_rejected_one_tried_again(
+    wallet: Wallet, ledger: MemoryLedger
+) -> None:
     assert judge(ledger, wallet.created) is None
     first = wallet.update(new_key("k"))
     second = wallet.update(new_key("l"))
@@ -167,14 +211,23 @@ def test_pr_23_an_applied_id_is_ignored_and_a_rejected_one_tried_again(wallet: W
         ((m.RemoveKey("nobody"),), Reason.KEY_NOT_ACTIVE),
         ((m.RemoveKey("issuing"), m.RemoveKey("issuing")), Reason.KEY_NOT_ACTIVE),
         ((m.AddService(SERVICE), m.AddService(SERVICE)), Reason.SERVICE_EXISTS),
-        ((m.AddService(SERVICE), m.RemoveService("s"), m.AddService(SERVICE)), Reason.SERVICE_EXISTS),
+        (
+            (m.AddService(SERVICE), m.RemoveService("s"), m.AddService(SERVICE)),
+            Reason.SERVICE_EXISTS,
+        ),
         ((m.RemoveService("s"),), Reason.SERVICE_NOT_ACTIVE),
         ((m.UpdateService("s", "T"),), Reason.SERVICE_NOT_ACTIVE),
-        ((m.AddService(SERVICE), m.RemoveService("s"), m.UpdateService("s", "T")), Reason.SERVICE_NOT_ACTIVE),
+        (
+            (m.AddService(SERVICE), m.RemoveService("s"), m.UpdateService("s", "T")),
+            Reason.SERVICE_NOT_ACTIVE,
+        ),
         ((m.PatchContext(()),), Reason.CONTEXT_EMPTY),
         ((m.RemoveKey("master"),), Reason.LAST_MASTER_KEY),
         (tuple(new_key(f"k{at}") for at in range(48)), Reason.TOO_MANY_KEYS),
-        (tuple(m.AddService(SERVICE._replace(id=f"s{at}")) for at in range(51)), Reason.TOO_MANY_SERVICES),
+        (
+            tuple(m.AddService(SERVICE._replace(id=f"s{at}")) for at in range(51)),
+            Reason.TOO_MANY_SERVICES,
+        ),
         ((m.RemoveKey("nobody"), m.RemoveKey("master")), Reason.KEY_NOT_ACTIVE),
     ],
 )
@@ -188,9 +241,26 @@ def test_pr_25_an_update_is_all_or_nothing(
 
 def test_pr_25_what_actions_do(wallet: Wallet, ledger: MemoryLedger) -> None:
     other = m.Service("t", "A", "b:c")
-    steps = (m.AddService(SERVICE), m.AddService(other), m.UpdateService("s", "T"), m.UpdateService("t", "", "d:e"))
-    assert reason(ledger, wallet.update(*steps, m.PatchContext(("x", "y")), new_key("m2", m.Usage.MASTER_KEY))) is None
-    assert reason(ledger, wallet.update(m.RemoveService("t"), m.RemoveKey("master"), m.PatchContext(("z",)))) is None
+    steps = (
+        m.AddService(SERVICE),
+        m.AddService(other),
+        m.UpdateService("s", "T"),
+        m.UpdateService("t", "", "d:e"),
+    )
+    assert (
+        reason(
+            ledger,
+            wallet.update(*steps, m.PatchContext(("x", "y")), new_key("m2", m.Usage.MASTER_KEY)),
+        )
+        is None
+    )
+    assert (
+        reason(
+            ledger,
+            wallet.update(m.RemoveService("t"), m.RemoveKey("master"), m.PatchContext(("z",))),
+        )
+        is None
+    )
     did = ledger.dids[wallet.suffix]
     assert did.context == ("z",)
     assert {name: tuple(each) for name, each in did.services.items()} == {
@@ -209,7 +279,9 @@ def test_pr_25_removed_keys_make_room_for_others(wallet: Wallet, ledger: MemoryL
 def test_pr_25_revocations(wallet: Wallet, ledger: MemoryLedger) -> None:
     batch = wallet.issue(HASH, B.encode()[:32])
     assert reason(ledger, batch.signed) is None
-    assert [reason(ledger, wallet.revoke(batch, *hashes)) for hashes in ((HASH,), (HASH, HASH), ())] == [None] * 3
+    assert [
+        reason(ledger, wallet.revoke(batch, *hashes)) for hashes in ((HASH,), (HASH, HASH), ())
+    ] == [None] * 3
     assert reason(ledger, wallet.revoke(batch, B.encode()[:32])) is Reason.BATCH_ALREADY_REVOKED
     assert ledger.batches[batch.batch_id].revoked_hashes == {HASH}
 
@@ -221,7 +293,9 @@ def test_pr_25_the_same_batch_is_issued_once(wallet: Wallet, ledger: MemoryLedge
     assert reason(ledger, again) is Reason.BATCH_EXISTS
 
 
-def test_pr_21_check_6_and_pr_22_a_thief_does_nothing_in_anothers_name(wallet: Wallet, ledger: MemoryLedger) -> None:
+def test_pr_21_check_6_and_pr_22_a_thief_does_nothing_in_anothers_name(
+    wallet: Wallet, ledger: MemoryLedger
+) -> None:
     thief = Wallet("thief")
     batch = wallet.issue(HASH)
     assert [reason(ledger, each) for each in (thief.created, batch.signed)] == [None, None]
@@ -260,7 +334,12 @@ X, Y = (int.to_bytes(each, 32, "big") for each in PointOf(secret("m").point).poi
 
 ED25519 = m.CompressedECKeyData("Ed25519", HASH)
 FIELDS: list[tuple[Callable[..., m.CreateDID], str, list[Any], list[Any]]] = [
-    (key_of, "id", ["k", "a" * 50, "a%2Fb/?:@"], ["a" * 51, "", "m", "a%2", "a b", "a#", "é", "a\n"]),
+    (
+        key_of,
+        "id",
+        ["k", "a" * 50, "a%2Fb/?:@"],
+        ["a" * 51, "", "m", "a%2", "a b", "a#", "é", "a\n"],
+    ),
     (key_of, "usage", [8], [0, 9, 2**32 + 1]),
     (
         key_of,
@@ -277,7 +356,12 @@ FIELDS: list[tuple[Callable[..., m.CreateDID], str, list[Any], list[Any]]] = [
         [ED25519, m.ECKeyData("X25519", HASH)],
         [m.CompressedECKeyData("ed25519", HASH), m.CompressedECKeyData("X25519", HASH[1:])],
     ),
-    (service_of, "type", ["a  b", "a" * 100, '["a", "b c"]'], ["", " a", "a" * 101, "[]", '["a", 1]', '{"a": 1}']),
+    (
+        service_of,
+        "type",
+        ["a  b", "a" * 100, '["a", "b c"]'],
+        ["", " a", "a" * 101, "[]", '["a", 1]', '{"a": 1}'],
+    ),
     (
         service_of,
         "service_endpoint",
@@ -293,7 +377,9 @@ FIELDS: list[tuple[Callable[..., m.CreateDID], str, list[Any], list[Any]]] = [
 
 def created(keys: int, services: int = 0, context: tuple[str, ...] = ()) -> m.CreateDID:
     listed = tuple(SERVICE._replace(id=f"{at}") for at in range(services))
-    return m.CreateDID(m.DIDCreationData(tuple(GOOD._replace(id=f"{at}") for at in range(keys)), listed, context))
+    return m.CreateDID(
+        m.DIDCreationData(tuple(GOOD._replace(id=f"{at}") for at in range(keys)), listed, context)
+    )
 
 
 def updated(*actions: m.Action | None) -> m.UpdateDID:
@@ -307,7 +393,13 @@ WELL_FORMED = [
     m.IssueCredentialBatch(m.CredentialBatchData(b"", A, HASH)),
     *map(
         updated,
-        (m.AddKey(GOOD), m.RemoveKey("k"), m.AddService(SERVICE), m.RemoveService("s"), m.UpdateService("s", "T")),
+        (
+            m.AddKey(GOOD),
+            m.RemoveKey("k"),
+            m.AddService(SERVICE),
+            m.RemoveService("s"),
+            m.UpdateService("s", "T"),
+        ),
     ),
     *map(updated, (m.UpdateService("s", "", "a:b"), m.PatchContext(("a",)), m.PatchContext())),
 ]
@@ -316,19 +408,39 @@ MALFORMED = [
     *(m.CreateDID(), created(0), created(51), created(1, 51), created(1, context=("a", "a"))),
     m.CreateDID(m.DIDCreationData((GOOD._replace(usage=2),))),
     m.CreateDID(m.DIDCreationData((GOOD,), (SERVICE, SERVICE))),
-    *(updated(), m.RevokeCredentials(HASH, A, (HASH, b"")), m.RevokeCredentials(b"", A), m.DeactivateDID(b"", A)),
-    *(m.IssueCredentialBatch(), m.IssueCredentialBatch(m.CredentialBatchData(b"", A, HASH + b"\0"))),
+    *(
+        updated(),
+        m.RevokeCredentials(HASH, A, (HASH, b"")),
+        m.RevokeCredentials(b"", A),
+        m.DeactivateDID(b"", A),
+    ),
+    *(
+        m.IssueCredentialBatch(),
+        m.IssueCredentialBatch(m.CredentialBatchData(b"", A, HASH + b"\0")),
+    ),
     *map(
         updated,
-        (None, m.AddKey(), m.AddKey(GOOD._replace(usage=0)), m.RemoveKey(""), m.AddService(), m.RemoveService("")),
+        (
+            None,
+            m.AddKey(),
+            m.AddKey(GOOD._replace(usage=0)),
+            m.RemoveKey(""),
+            m.AddService(),
+            m.RemoveService(""),
+        ),
     ),
-    *map(updated, (m.AddService(SERVICE._replace(type="")), m.UpdateService("s"), m.UpdateService("", "T"))),
+    *map(
+        updated,
+        (m.AddService(SERVICE._replace(type="")), m.UpdateService("s"), m.UpdateService("", "T")),
+    ),
     *map(updated, (m.UpdateService("s", "T", "no uri"), m.PatchContext(("a", "a")))),
 ]
 
 
 @pytest.mark.parametrize(
-    ("operation", "wanted"), [(each, each in WELL_FORMED) for each in (*WELL_FORMED, *MALFORMED)], ids=repr
+    ("operation", "wanted"),
+    [(each, each in WELL_FORMED) for each in (*WELL_FORMED, *MALFORMED)],
+    ids=repr,
 )
 def test_pr_24_what_is_well_formed(operation: Any, wanted: bool) -> None:
     assert is_well_formed(operation) is wanted
@@ -348,7 +460,9 @@ STEPS: list[Callable[[Wallet], Signed]] = [
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, len(STEPS) - 1)), max_size=14))
-def test_pr_23_what_was_applied_is_applied_once_whatever_returns(steps: list[tuple[int, int]]) -> None:
+def test_pr_23_what_was_applied_is_applied_once_whatever_returns(
+    steps: list[tuple[int, int]],
+) -> None:
     wallets, ledger, applied = [Wallet("a"), Wallet("b")], MemoryLedger(), []
     for who, what in steps:
         for raw in (STEPS[what](wallets[who]),) * 2:

@@ -1,4 +1,6 @@
-"""PR-1 to PR-5, PR-32 to PR-35: from a log to tables, on both databases, with crashes and rewinds."""
+"""PR-1 to PR-5, PR-32 to PR-35: from a log to tables, on both databases, with crashes and
+rewinds.
+"""
 
 import random
 import tempfile
@@ -42,13 +44,15 @@ def chain() -> Chain:
 def rows(database: Database) -> list[tuple[Any, ...]]:
     with database.transaction() as session:
         return session.run(
-            "SELECT atala_operation_seq_no, atala_operation_type, atala_operation_status, status_details, block_number "
-            "FROM atala_operations ORDER BY atala_operation_seq_no"
+            "SELECT atala_operation_seq_no, atala_operation_type, atala_operation_status,"
+            " status_details, block_number FROM atala_operations ORDER BY atala_operation_seq_no"
         )
 
 
 @pytest.mark.parametrize("history", DOCUMENT["histories"], ids=lambda each: each["name"])
-def test_pr_4_tables_hold_what_the_vectors_state(history: dict[str, Any], database: Database, chain: Chain) -> None:
+def test_pr_4_tables_hold_what_the_vectors_state(
+    history: dict[str, Any], database: Database, chain: Chain
+) -> None:
     for block in history["blocks"]:
         while chain.number < block["number"] - 1:
             chain.build()
@@ -56,12 +60,24 @@ def test_pr_4_tables_hold_what_the_vectors_state(history: dict[str, Any], databa
     processor = Processor(database, chain.log, depth=0)
     assert processor.run() == len(history["operations"])
     assert processor.ignored == history["objects_ignored"]
-    names = ("signed_atala_operation_id", "operation_hash", "atala_object_id", "atala_operation_type")
-    names += ("atala_operation_status", "status_details", "atala_operation_did_suffix", "created_did_suffix")
+    names = (
+        "signed_atala_operation_id",
+        "operation_hash",
+        "atala_object_id",
+        "atala_operation_type",
+    )
+    names += (
+        "atala_operation_status",
+        "status_details",
+        "atala_operation_did_suffix",
+        "created_did_suffix",
+    )
     names += ("credential_batch_id", "block_number", "object_index", "operation_index")
     with database.transaction() as session:
         columns = ", ".join(names)
-        listed = session.run(f"SELECT {columns} FROM atala_operations ORDER BY atala_operation_seq_no")  # noqa: S608
+        listed = session.run(
+            f"SELECT {columns} FROM atala_operations ORDER BY atala_operation_seq_no"
+        )
         dids = {name: load_did(session, name) for name in history["state"]["dids"]}
         batches = {name: load_batch(session, name) for name in history["state"]["batches"]}
     wanted = [
@@ -71,7 +87,9 @@ def test_pr_4_tables_hold_what_the_vectors_state(history: dict[str, Any], databa
         ))
         for each in history["operations"]
     ]  # fmt: skip
-    assert [tuple(each.hex() if isinstance(each, bytes) else each for each in row) for row in listed] == wanted
+    assert [
+        tuple(each.hex() if isinstance(each, bytes) else each for each in row) for row in listed
+    ] == wanted
     for name, state in history["state"]["dids"].items():
         did = dids[name]
         assert did is not None
@@ -85,7 +103,10 @@ def test_pr_4_tables_hold_what_the_vectors_state(history: dict[str, Any], databa
         batch = batches[name]
         assert batch is not None
         assert (batch.issuer, batch.revoked) == (state["issuer_did_suffix"], state["revoked"])
-        assert sorted(each.hex() for each in batch.revoked_hashes) == state["revoked_credential_hashes"]
+        assert (
+            sorted(each.hex() for each in batch.revoked_hashes)
+            == state["revoked_credential_hashes"]
+        )
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
@@ -100,23 +121,29 @@ def test_pr_2_a_block_waits_for_its_depth(depth: int, database: Database, chain:
     assert rows(database) == [(1, "CREATE_DID", "APPLIED", None, 1)]
 
 
-def test_pr_2_operations_are_ordered_by_block_event_and_place(database: Database, chain: Chain) -> None:
+def test_pr_2_operations_are_ordered_by_block_event_and_place(
+    database: Database, chain: Chain
+) -> None:
     a, b = Wallet("a"), Wallet("b")
     steps = [a.created, a.update(add("1")), b.created, a.update(add("2"))]
-    chain.build(atala_object([each.raw for each in steps[:2]]), atala_object([steps[2].raw]), b"\xff")
+    chain.build(
+        atala_object([each.raw for each in steps[:2]]), atala_object([steps[2].raw]), b"\xff"
+    )
     chain.build(b"", atala_object([steps[3].raw]))
     processor = Processor(database, chain.log, depth=0)
     assert processor.run() == 4
     assert processor.ignored == 2
     with database.transaction() as session:
         found = session.run(
-            "SELECT signed_atala_operation_id, block_number, object_index, operation_index, block_time, block_hash "
-            "FROM atala_operations ORDER BY atala_operation_seq_no"
+            "SELECT signed_atala_operation_id, block_number, object_index, operation_index,"
+            " block_time, block_hash FROM atala_operations ORDER BY atala_operation_seq_no"
         )
     places = [(1, 0, 0), (1, 0, 1), (1, 1, 0), (2, 1, 0)]
     assert [bytes(row[0]) for row in found] == [each.id for each in steps]
     assert [row[1:4] for row in found] == places
-    assert [(row[4], bytes(row[5])) for row in found] == [(at * 6_000, chain.hash(at)) for at, _, _ in places]
+    assert [(row[4], bytes(row[5])) for row in found] == [
+        (at * 6_000, chain.hash(at)) for at, _, _ in places
+    ]
 
 
 @pytest.mark.parametrize("page", [1, 2, 7])
@@ -129,12 +156,16 @@ def test_pr_3_a_block_with_more_objects_than_a_page_is_one_transaction(
     chain.build(*(atala_object([each.created.raw]) for each in wallets[5:8]))
     chain.anchor(wallets[8].created)
     commits: list[int] = []
-    processor = Processor(database, chain.log, depth=0, committed=lambda: commits.append(len(rows(database))))
+    processor = Processor(
+        database, chain.log, depth=0, committed=lambda: commits.append(len(rows(database)))
+    )
     assert processor.run() == 9
     assert commits == [5, 8, 9]
 
 
-def test_pr_5_a_block_that_a_rewind_left_less_deep_stays_processed(database: Database, chain: Chain) -> None:
+def test_pr_5_a_block_that_a_rewind_left_less_deep_stays_processed(
+    database: Database, chain: Chain
+) -> None:
     processor = Processor(database, chain.log, depth=2)
     chain.anchor(Wallet("a").created)
     for _ in range(4):
@@ -167,7 +198,10 @@ def test_pr_5_and_pr_34_a_deeper_rewind_restores_rows_and_state_and_raises_the_e
     assert (processor.position().epoch, processor.position().seq_no) == (1, 2)
     chain.anchor(wallet.update(RemoveKey("issuing")), gone)
     assert processor.run() == 2
-    assert [row[2:4] for row in rows(database)[2:]] == [("APPLIED", None), ("REJECTED", "WRONG_PREVIOUS_HASH")]
+    assert [row[2:4] for row in rows(database)[2:]] == [
+        ("APPLIED", None),
+        ("REJECTED", "WRONG_PREVIOUS_HASH"),
+    ]
     with database.transaction() as session:
         assert session.run("SELECT epoch, last_seq_no FROM epochs") == [(1, 2)]
 
@@ -201,7 +235,12 @@ def story(seed: int, database: Database) -> None:
     pool = [each.created for each in wallets]
     for wallet in wallets:
         batch = wallet.issue(wallet.created.hash)
-        pool += [wallet.update(add("1")), wallet.update(add("2")), batch.signed, wallet.revoke(batch)]
+        pool += [
+            wallet.update(add("1")),
+            wallet.update(add("2")),
+            batch.signed,
+            wallet.revoke(batch),
+        ]
         pool += [wallet.revoke(batch, bytes(32)), wallet.deactivate()]
     mortal = Mortal(database, lambda: draw.random() < 0.03)
     depth = draw.randrange(3)
@@ -209,7 +248,10 @@ def story(seed: int, database: Database) -> None:
     for _ in range(draw.randrange(5, 30)):
         what = draw.random()
         if what < 0.75:
-            objects = [[draw.choice(pool).raw for _ in range(draw.randrange(1, 4))] for _ in range(draw.randrange(3))]
+            objects = [
+                [draw.choice(pool).raw for _ in range(draw.randrange(1, 4))]
+                for _ in range(draw.randrange(3))
+            ]
             chain.build(*map(atala_object, objects))
         elif chain.number > 1:
             chain.back_to(draw.randrange(1, chain.number))
@@ -233,22 +275,30 @@ def _compare(database: Database, chain: Chain, depth: int) -> None:
     number = max((row[0] for row in theirs["processed_blocks"]), default=-1)
     kept = [row for row in mine["processed_blocks"] if row[0] <= number]
     assert kept == theirs["processed_blocks"]
-    if len(kept) == len(mine["processed_blocks"]):  # else what is processed lies less deep now, and stays (PR-5)
+    if len(kept) == len(
+        mine["processed_blocks"]
+    ):  # else what is processed lies less deep now, and stays (PR-5)
         assert mine == theirs
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_pr_3_whatever_happens_the_tables_are_those_of_a_fresh_run(seed: int, database: Database) -> None:
+def test_pr_3_whatever_happens_the_tables_are_those_of_a_fresh_run(
+    seed: int, database: Database
+) -> None:
     story(seed, database)
 
 
-def test_pr_32_a_hash_that_is_listed_twice_or_is_short_is_held_once(database: Database, chain: Chain) -> None:
+def test_pr_32_a_hash_that_is_listed_twice_or_is_short_is_held_once(
+    database: Database, chain: Chain
+) -> None:
     wallet = Wallet("a")
     batch = wallet.issue(bytes(32))
     chain.anchor(wallet.created, batch.signed, wallet.revoke(batch, b"x", bytes(32), b"x"))
     Processor(database, chain.log, depth=0).run()
     with database.transaction() as session:
-        found = session.run("SELECT credential_hash, seq_no FROM revoked_credentials ORDER BY credential_hash")
+        found = session.run(
+            "SELECT credential_hash, seq_no FROM revoked_credentials ORDER BY credential_hash"
+        )
     assert [(bytes(each), number) for each, number in found] == [(bytes(32), 3), (b"x", 3)]
     assert rows(database)[2][3] == "MALFORMED_OPERATION"
 
@@ -276,7 +326,9 @@ def test_pr_32_and_pr_33_the_tables_refuse_what_no_row_may_be(
     chain.anchor(Wallet("b").created)
     Processor(database, chain.log, depth=0).run()
     assert [row[0] for row in rows(database)] == [1, 2]
-    first = {"atala_operations": "atala_operation_seq_no = 1", "atala_objects": "block_number = 1"}[table]
+    first = {"atala_operations": "atala_operation_seq_no = 1", "atala_objects": "block_number = 1"}[
+        table
+    ]
     before = dump(database)
     with pytest.raises(StoreError), database.transaction(write=True) as session:
         session.run(f"UPDATE {table} SET {column} = ? WHERE {first}", (value,))  # noqa: S608
@@ -288,7 +340,13 @@ def test_pr_1_any_event_may_carry_the_bytes(database: Database) -> None:
     body = '{"data":[0,{"raw":"0x0102"}]}'
     row = Row(1, 1, None, 1, 0, "Some.Event", b"", 0, body)
     assert source.bytes_of(row) == b"\1\2"
-    for other in ("{}", '{"data":[]}', '{"data":[0,{"raw":5}]}', '{"data":[0,{"raw":"0x0"}]}', '{"data":{"1":{}}}'):
+    for other in (
+        "{}",
+        '{"data":[]}',
+        '{"data":[0,{"raw":5}]}',
+        '{"data":[0,{"raw":"0x0"}]}',
+        '{"data":{"1":{}}}',
+    ):
         assert source.bytes_of(row._replace(body=other)) == b""
     log = MemoryStore("net")
     Processor(database, log, source)
@@ -298,7 +356,9 @@ def test_pr_1_any_event_may_carry_the_bytes(database: Database) -> None:
         Processor(database, MemoryStore("net"), source)
 
 
-def test_pr_35_and_pr_33_the_second_migration_processes_the_log_again(database_place: str, chain: Chain) -> None:
+def test_pr_35_and_pr_33_the_second_migration_processes_the_log_again(
+    database_place: str, chain: Chain
+) -> None:
     a, b, c = Wallet("a"), Wallet("b"), Wallet("c")
     chain.anchor(a.created, a.update(add("1")))
     chain.anchor(a.update(add("2")))
@@ -315,7 +375,10 @@ def test_pr_35_and_pr_33_the_second_migration_processes_the_log_again(database_p
             (b.created, waiting, "RECEIVED"),
             (c.created, waiting, "CANCELLED"),
         ):
-            session.run("INSERT INTO atala_operations VALUES (?, ?, ?, NULL)", (each.id, status, sha256(object_)))
+            session.run(
+                "INSERT INTO atala_operations VALUES (?, ?, ?, NULL)",
+                (each.id, status, sha256(object_)),
+            )
     Processor(database, chain.log, depth=0).run()
     found = dump(database)
     assert [(row[0], row[1]) for row in found["atala_operations"] if row[7] is None] == sorted(
@@ -336,7 +399,8 @@ INDEX_OF = {
 
 
 @pytest.mark.parametrize(
-    ("version", "index", "condition"), [(2, "operations_hash", "status <> 'APPLIED'"), (3, "operations_received", "")]
+    ("version", "index", "condition"),
+    [(2, "operations_hash", "status <> 'APPLIED'"), (3, "operations_received", "")],
 )
 def test_pr_35_the_third_and_fourth_migration_keep_rows_and_index_a_hash_once_and_what_waits(
     version: int, index: str, condition: str, database: Database, chain: Chain
@@ -363,7 +427,9 @@ def test_tables_of_something_else_are_left_alone(database: Database) -> None:
         prepare(database)
 
 
-def test_the_state_is_that_of_the_rows_however_little_is_kept_in_memory(database: Database, chain: Chain) -> None:
+def test_the_state_is_that_of_the_rows_however_little_is_kept_in_memory(
+    database: Database, chain: Chain
+) -> None:
     wallets = [Wallet(f"w{at}") for at in range(4)]
     processor = Processor(database, chain.log, depth=0)
     processor._kept = Kept(1)

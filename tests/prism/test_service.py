@@ -1,4 +1,6 @@
-"""PR-50 to PR-54, PR-60 to PR-63: every answer of the service, and the use cases of subscribers, over gRPC."""
+"""PR-50 to PR-54, PR-60 to PR-63: every answer of the service, and the use cases of subscribers,
+over gRPC.
+"""
 
 import asyncio
 import random
@@ -38,8 +40,12 @@ async def call(node: Running, method: str, request: Any, answer: Any) -> Any:
     return await node.client._call(method, request, answer.FromString)
 
 
-async def first(node: Running, request: pb.GetSubscriptionEventsStreamRequest) -> pb.SubscriptionEvents:
-    stream = node.client._stream("GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString)
+async def first(
+    node: Running, request: pb.GetSubscriptionEventsStreamRequest
+) -> pb.SubscriptionEvents:
+    stream = node.client._stream(
+        "GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString
+    )
     try:
         async for message in stream:
             return message  # type: ignore[no-any-return]  # untyped stubs
@@ -54,11 +60,21 @@ BAD_FILTERS = [
     ([pb.SubscriptionFilter()], r"filters\[0\].type: 0 is none"),
     ([pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER)], r"did_suffix: missing"),
     ([pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, did_suffix=A)], "did_suffix: superfluous"),
-    ([pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER, did_suffix=A.upper())], "64 lower-case hex digits"),
-    ([pb.SubscriptionFilter(type=pb.REVOKE_CREDENTIAL_FILTER)], "credential_hash: 32 bytes, not 0"),
-    ([pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, credential_hash=HASH)], "are for REVOKE_CREDENTIAL_FILTER"),
     (
-        [pb.SubscriptionFilter(type=pb.REVOKE_CREDENTIAL_FILTER, credential_hash=HASH, credential_batch_id="x")],
+        [pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER, did_suffix=A.upper())],
+        "64 lower-case hex digits",
+    ),
+    ([pb.SubscriptionFilter(type=pb.REVOKE_CREDENTIAL_FILTER)], "credential_hash: 32 bytes, not 0"),
+    (
+        [pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, credential_hash=HASH)],
+        "are for REVOKE_CREDENTIAL_FILTER",
+    ),
+    (
+        [
+            pb.SubscriptionFilter(
+                type=pb.REVOKE_CREDENTIAL_FILTER, credential_hash=HASH, credential_batch_id="x"
+            )
+        ],
         "credential_batch_id: 64",
     ),
     ([pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER, statuses=[0])], "statuses: 0 is none"),
@@ -74,28 +90,48 @@ async def test_pr_50_every_field_of_a_filter_is_checked(node: Running) -> None:
 
 
 @played(on="any_log")
-async def test_pr_50_to_pr_54_subscriptions_are_stored_as_pr_30_and_pr_31_say(node: Running, any_log: SqlStore) -> None:
+async def test_pr_50_to_pr_54_subscriptions_are_stored_as_pr_30_and_pr_31_say(
+    node: Running, any_log: SqlStore
+) -> None:
     await node.processed(node.chain.anchor_now(Wallet("a").created))
-    both = [Filter(FilterType.UPDATE_DID_FILTER, A, status=each) for each in (Status.APPLIED, Status.REJECTED)]
-    where = await node.client.subscribe([*both, Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH, A)])
+    both = [
+        Filter(FilterType.UPDATE_DID_FILTER, A, status=each)
+        for each in (Status.APPLIED, Status.REJECTED)
+    ]
+    where = await node.client.subscribe(
+        [*both, Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH, A)]
+    )
     key = sha256(where.token.encode())
     with any_log.database.transaction() as session:
         ((token, after, batches, seq_no, epoch),) = session.run("SELECT * FROM subscriptions")
         filters = session.run("SELECT * FROM subscription_filters ORDER BY filter_no")
-    assert (bytes(token), bytes(after), bool(batches), seq_no, epoch) == (key, Wallet("a").created.id, False, 1, 0)
-    assert [(row[1], row[2], row[3], row[4], row[5] and bytes(row[5]), row[6]) for row in filters] == [
+    assert (bytes(token), bytes(after), bool(batches), seq_no, epoch) == (
+        key,
+        Wallet("a").created.id,
+        False,
+        1,
+        0,
+    )
+    assert [
+        (row[1], row[2], row[3], row[4], row[5] and bytes(row[5]), row[6]) for row in filters
+    ] == [
         (0, "UPDATE_DID_FILTER", A, None, None, None),
         (1, "REVOKE_CREDENTIAL_FILTER", None, None, HASH, A),
     ]
     await node.client.cancel(where)
     with any_log.database.transaction() as session:
-        assert session.run("SELECT 1 FROM subscriptions UNION ALL SELECT 1 FROM subscription_filters") == []
+        assert (
+            session.run("SELECT 1 FROM subscriptions UNION ALL SELECT 1 FROM subscription_filters")
+            == []
+        )
 
 
 @played(on="any_log")
 async def test_pr_51_where_a_stream_begins(node: Running) -> None:
     wallets = [Wallet(name) for name in "abc"]
-    request = pb.NewSubscriptionRequest(filters=[pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)])
+    request = pb.NewSubscriptionRequest(
+        filters=[pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)]
+    )
     empty = await call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
     assert empty.events_after == b""
     await node.processed(node.chain.anchor_now(wallets[0].created, wallets[1].created))
@@ -112,7 +148,9 @@ async def test_pr_51_where_a_stream_begins(node: Running) -> None:
         ({"cursor": made.cursor}, 3),
         ({"cursor": empty.cursor}, 1),
     ):
-        found = await first(node, pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start))
+        found = await first(
+            node, pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start)
+        )
         assert [each.seq_no for each in found.events] == [seq_no], start
     place = found.events[0].position
     assert (place.number, place.hash, place.time) == (2, node.chain.blocks[1][0].hash, 12_000)
@@ -141,7 +179,9 @@ async def test_pr_6_a_cursor_of_the_event_log_is_foreign(node: Running, log: Sql
 
 
 @played(on="any_log")
-async def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(node: Running) -> None:
+async def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(
+    node: Running,
+) -> None:
     a, b, c = (Wallet(name) for name in "abc")
     where = await node.client.subscribe([ANY], everything=True)
     await node.processed(node.chain.anchor_now(a.created))
@@ -156,7 +196,9 @@ async def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(
     assert (found.value.seq_no, found.value.operation_id) == (1, a.created.id)
     events, _ = await node.seen(found.value.subscription)
     assert [each.operation_id for each in events] == [c.created.id]
-    later = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=where.cursor)
+    later = pb.GetSubscriptionEventsStreamRequest(
+        subscription_token=where.token, cursor=where.cursor
+    )
     await refused(first(node, later), grpc.StatusCode.FAILED_PRECONDITION, "taken back")
 
 
@@ -167,13 +209,17 @@ async def test_pr_53_cancelling_ends_streams_and_forgets(node: Running) -> None:
     assert (await anext(stream)).live
     await node.client.cancel(where)
     await refused(anext(stream), grpc.StatusCode.CANCELLED)
-    await refused(node.client.cancel(where), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
+    await refused(
+        node.client.cancel(where), grpc.StatusCode.NOT_FOUND, "no subscription has this token"
+    )
     stream = node.client.events(where, reconnect=False)
     await refused(anext(stream), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
 
 
 @played(limits=PrismLimits(heartbeat_seconds=0.1))
-async def test_pr_53_another_process_cancels_at_the_next_heartbeat(node: Running, log: SqlStore) -> None:
+async def test_pr_53_another_process_cancels_at_the_next_heartbeat(
+    node: Running, log: SqlStore
+) -> None:
     where = await node.client.subscribe([ANY])
     stream = node.client.events(where, reconnect=False)
     await anext(stream)
@@ -182,21 +228,31 @@ async def test_pr_53_another_process_cancels_at_the_next_heartbeat(node: Running
 
 
 @played()
-async def test_pr_52_pages_without_a_match_are_heartbeats(node: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pr_52_pages_without_a_match_are_heartbeats(
+    node: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(OperationLog, "read", partialmethod(OperationLog.read, span=20))
-    await node.processed(node.chain.build(atala_object([Wallet(f"{at}").created.raw for at in range(45)])))
-    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)], everything=True)
+    await node.processed(
+        node.chain.build(atala_object([Wallet(f"{at}").created.raw for at in range(45)]))
+    )
+    where = await node.client.subscribe(
+        [Filter(FilterType.DID_OWNER_ANY_FILTER, A)], everything=True
+    )
     found = []
     async with aclosing(node.client.events(where)) as stream:
         async for message in stream:
-            found.append((node.service.events.cursor(message.subscription.cursor).seq, message.live))
+            found.append(
+                (node.service.events.cursor(message.subscription.cursor).seq, message.live)
+            )
             if message.live:
                 break
     assert found == [(20, False), (40, False), (45, True)]
 
 
 @played()
-async def test_pr_52_no_stream_says_that_it_is_live_before_it_has_what_there_was(node: Running) -> None:
+async def test_pr_52_no_stream_says_that_it_is_live_before_it_has_what_there_was(
+    node: Running,
+) -> None:
     node.service.events.notice = lambda: None  # type: ignore[method-assign]  # it looks by itself, once a second
     await node.processed(node.chain.anchor_now(Wallet("a").created, Wallet("b").created))
     where = await node.client.subscribe([ANY], everything=True)
@@ -230,7 +286,9 @@ async def test_pr_54_sync_ups_of_everything_from_the_start_are_few(node: Running
     where = await node.client.subscribe([ANY], everything=True)
     with node.service.events.held("x", reads_all=True):
         await refused(
-            anext(node.client.events(where, reconnect=False)), grpc.StatusCode.RESOURCE_EXHAUSTED, "from the start"
+            anext(node.client.events(where, reconnect=False)),
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "from the start",
         )
         now = await node.client.subscribe([ANY])
         assert (await anext(node.client.events(now, reconnect=False))).live
@@ -239,10 +297,18 @@ async def test_pr_54_sync_ups_of_everything_from_the_start_are_few(node: Running
 def test_pr_54_one_client_does_not_take_all_places_of_those_who_read_everything() -> None:
     streams = Streams(PrismLimits(full_reads=4))
     with streams.held("slow", reads_all=True), streams.held("slow", reads_all=True):
-        with pytest.raises(LimitReached, match="in 2 streams"), streams.held("slow", reads_all=True):
+        with (
+            pytest.raises(LimitReached, match="in 2 streams"),
+            streams.held("slow", reads_all=True),
+        ):
             pytest.fail("it has half of the places")
         others = (streams.held(name, reads_all=True) for name in ("other", "third"))
-        with streams.held("slow"), next(others), next(others), pytest.raises(LimitReached, match="4 clients"):
+        with (
+            streams.held("slow"),
+            next(others),
+            next(others),
+            pytest.raises(LimitReached, match="4 clients"),
+        ):
             streams.held("fourth", reads_all=True).__enter__()
 
 
@@ -276,7 +342,9 @@ async def test_pr_63_what_may_be_scheduled(node: Running) -> None:
     ids, _ = await node.client.schedule([a.created.raw])
     assert ids == [a.created.id]
     exists = grpc.StatusCode.ALREADY_EXISTS
-    await refused(node.client.schedule([Wallet("b").created.raw, a.created.raw]), exists, r"\[1\].*RECEIVED")
+    await refused(
+        node.client.schedule([Wallet("b").created.raw, a.created.raw]), exists, r"\[1\].*RECEIVED"
+    )
     await until(lambda: node.chain.pool)
     await node.processed(node.chain.build_pool())
     await refused(node.client.schedule([a.created.raw]), exists, "APPLIED")
@@ -288,8 +356,12 @@ async def test_pr_63_cancelling(node: Running) -> None:
     a, failed = Wallet("a"), grpc.StatusCode.FAILED_PRECONDITION
     node.chain.is_away = True
     ids, token = await node.client.schedule([a.created.raw])
-    await refused(node.client.cancel_operation(HASH, token), grpc.StatusCode.NOT_FOUND, "no operation")
-    await refused(node.client.cancel_operation(b"x", token), grpc.StatusCode.INVALID_ARGUMENT, "32 bytes")
+    await refused(
+        node.client.cancel_operation(HASH, token), grpc.StatusCode.NOT_FOUND, "no operation"
+    )
+    await refused(
+        node.client.cancel_operation(b"x", token), grpc.StatusCode.INVALID_ARGUMENT, "32 bytes"
+    )
     await refused(node.client.cancel_operation(ids[0], "x"), failed, "token")
     await node.client.cancel_operation(ids[0], token)
     await refused(node.client.cancel_operation(ids[0], token), failed, "CANCELLED")
@@ -321,7 +393,9 @@ async def test_pr_63_what_waits_too_long_is_cancelled(node: Running) -> None:
 
 
 @played(depth=5, limits=PrismLimits(pending_blocks=3))
-async def test_pr_63_what_others_anchored_is_given_up_for_running_streams_only(node: Running) -> None:
+async def test_pr_63_what_others_anchored_is_given_up_for_running_streams_only(
+    node: Running,
+) -> None:
     created = Wallet("a").created
     node.chain.anchor_now(created)
     await until(lambda: node.service.branch.place(created.id) is not None)
@@ -336,7 +410,9 @@ async def test_pr_63_what_others_anchored_is_given_up_for_running_streams_only(n
         await until(lambda: node.service.branch.number == len(node.chain.blocks))
     await watching
     assert found == [pb.IN_BLOCK, pb.PENDING, pb.CANCELLED]
-    await refused(anext(node.client.statuses(created.id)), grpc.StatusCode.NOT_FOUND, "no operation")
+    await refused(
+        anext(node.client.statuses(created.id)), grpc.StatusCode.NOT_FOUND, "no operation"
+    )
 
 
 def test_pr_63_what_was_not_handed_over_is_handed_over_later(log: SqlStore) -> None:
@@ -443,14 +519,20 @@ def test_pr_40_sql_matches_what_the_predicate_matches(any_log: SqlStore) -> None
         for kind in FilterType
         for suffix in (suffixes if kind <= FilterType.CREDENTIALS_REVOCATION_FILTER else (None,))
         for credential in (hashes if kind is FilterType.REVOKE_CREDENTIAL_FILTER else (None,))
-        for batch in ((None, batches[0].batch_id) if kind is FilterType.REVOKE_CREDENTIAL_FILTER else (None,))
+        for batch in (
+            (None, batches[0].batch_id) if kind is FilterType.REVOKE_CREDENTIAL_FILTER else (None,)
+        )
         for status in (None, Status.APPLIED, Status.REJECTED)
     ]
     for _ in range(60):
         chosen = draw.sample(filters, draw.randrange(1, 5))
         token, _ = registry.add(chosen, Cursor(0, 0), "me")
         page = operations.read(0, 500, OneOf(*registry.get(token).filters))
-        wanted = [number for number, row in enumerate(outcomes, 1) if any(matches(each, row) for each in chosen)]
+        wanted = [
+            number
+            for number, row in enumerate(outcomes, 1)
+            if any(matches(each, row) for each in chosen)
+        ]
         assert [each.seq for each in page.rows] == wanted
 
 
@@ -472,7 +554,10 @@ async def test_use_cases_1_to_4_and_6_each_filter_gives_its_operations(node: Run
     updates = [a.update(new_key("k")), stale, a.update(RemoveKey("k"))]
     revocations = [a.revoke(batch, CREDENTIAL), a.revoke(batch, OTHER), a.revoke(batch)]
     other = b.revoke(theirs, CREDENTIAL)
-    kind, owner = FilterType.REVOKE_CREDENTIAL_FILTER, [a.created, *updates, batch.signed, *revocations]
+    kind, owner = (
+        FilterType.REVOKE_CREDENTIAL_FILTER,
+        [a.created, *updates, batch.signed, *revocations],
+    )
     issuer = (FilterType.CREDENTIALS_ISSUANCE_FILTER, FilterType.CREDENTIALS_REVOCATION_FILTER)
     wanted = [
         ([Filter(FilterType.CREATE_DID_FILTER, status=Status.APPLIED)], [a.created, b.created]),
@@ -483,9 +568,19 @@ async def test_use_cases_1_to_4_and_6_each_filter_gives_its_operations(node: Run
         ([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)], owner),
     ]
     asked = [await node.client.subscribe(filters) for filters, _ in wanted]
-    others = [create_did(signer, signed_with="i"), b.created, b.update(new_key("k")), theirs.signed, stolen]
+    others = [
+        create_did(signer, signed_with="i"),
+        b.created,
+        b.update(new_key("k")),
+        theirs.signed,
+        stolen,
+    ]
     number = 0
-    for operations in ([a.created, *others[:3]], [*updates, batch.signed, *others[3:]], [*revocations, other]):
+    for operations in (
+        [a.created, *others[:3]],
+        [*updates, batch.signed, *others[3:]],
+        [*revocations, other],
+    ):
         number = node.chain.anchor_now(*operations)
     await node.processed(number)
     for (filters, operations), where in zip(wanted, asked, strict=True):
@@ -502,7 +597,12 @@ def mixed(count: int) -> list[bytes]:
         wallet = Wallet(f"w{len(wallets)}")
         wallets.append(wallet)
         batch = wallet.issue(CREDENTIAL)
-        found += [wallet.created, wallet.update(new_key("k")), batch.signed, wallet.revoke(batch, CREDENTIAL)]
+        found += [
+            wallet.created,
+            wallet.update(new_key("k")),
+            batch.signed,
+            wallet.revoke(batch, CREDENTIAL),
+        ]
         found += [wallet.update(new_key("x"), previous=CREDENTIAL), wallet.deactivate()]
     return [each.raw for each in found[:count]]
 

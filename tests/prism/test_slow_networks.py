@@ -1,4 +1,6 @@
-"""Networks that vanish, connections that never finish, clients that read nothing: over TLS as without it (PR-54)."""
+"""Networks that vanish, connections that never finish, clients that read nothing: over TLS as
+without it (PR-54).
+"""
 
 import asyncio
 import contextlib
@@ -19,7 +21,9 @@ SERVER = "pubsub_emulator.events.subscriptions.grpc_server"
 
 
 class Network:
-    """A network between a client and a node that can vanish: connections stay open, and nothing arrives any more."""
+    """A network between a client and a node that can vanish: connections stay open, and nothing
+    arrives any more.
+    """
 
     def __init__(self, target: str) -> None:
         self._host, _, port = target.partition(":")
@@ -88,7 +92,9 @@ async def test_a_stream_whose_network_vanished_leaves_its_place(
 async def test_connections_that_never_begin_are_closed_and_keep_nobody_out(
     log: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, with_tls: bool
 ) -> None:
-    """Nothing at all, half a greeting of HTTP/2, the head of a TLS record and then one byte at a time."""
+    """Nothing at all, half a greeting of HTTP/2, the head of a TLS record and then one byte at a
+    time.
+    """
     monkeypatch.setattr(f"{SERVER}.HANDSHAKE_SECONDS", 1)
     tls = certificate(tmp_path) if with_tls else None
     roots = None if tls is None else tls.certificate.read_bytes()

@@ -1,4 +1,6 @@
-"""PR-10 to PR-13, PR-20 to PR-25, PR-40 to PR-42: golden vectors with DIDs of mainnet; filters and signatures."""
+"""PR-10 to PR-13, PR-20 to PR-25, PR-40 to PR-42: golden vectors with DIDs of mainnet; filters and
+signatures.
+"""
 
 import copy
 from collections.abc import Callable
@@ -14,7 +16,14 @@ from pubsub_emulator.prism.core.errors import Reason
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches, normal_form
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.process import OperationType, Outcome, Status
-from pubsub_emulator.prism.core.signatures import ORDER, public_point, read_der, sign, verify, write_der
+from pubsub_emulator.prism.core.signatures import (
+    ORDER,
+    public_point,
+    read_der,
+    sign,
+    verify,
+    write_der,
+)
 from pubsub_emulator.prism.vectors import FORMATS
 
 CASES = list(FORMATS[0].cases(DOCUMENT))
@@ -39,7 +48,9 @@ def test_pr_11_to_pr_42_hold_on_a_vector(check: Callable[[], None]) -> None:
         ("normal_forms", lambda case: case["normal_form"].pop()),
     ],
 )
-def test_a_vector_that_states_otherwise_fails(name: str, change: Callable[[dict[str, Any]], object]) -> None:
+def test_a_vector_that_states_otherwise_fails(
+    name: str, change: Callable[[dict[str, Any]], object]
+) -> None:
     case = copy.deepcopy(DOCUMENT[name][0])
     change(case)
     ((_, check),) = FORMATS[0].cases({name: [case]})
@@ -89,14 +100,20 @@ def outcomes(draw: st.DrawFn) -> Outcome:
 
 
 @given(st.lists(FILTERS, min_size=1, max_size=8), st.lists(outcomes(), max_size=10))
-def test_pr_42_the_normal_form_matches_the_same_rows(filters: list[Filter], rows: list[Outcome]) -> None:
+def test_pr_42_the_normal_form_matches_the_same_rows(
+    filters: list[Filter], rows: list[Outcome]
+) -> None:
     normal = normal_form(filters)
     for row in rows:
-        assert any(matches(each, row) for each in filters) is any(matches(each, row) for each in normal)
+        assert any(matches(each, row) for each in filters) is any(
+            matches(each, row) for each in normal
+        )
 
 
 @given(st.lists(FILTERS, max_size=8), st.randoms(use_true_random=False))
-def test_pr_42_order_and_repetition_mean_nothing(filters: list[Filter], draw: st.DataObject) -> None:
+def test_pr_42_order_and_repetition_mean_nothing(
+    filters: list[Filter], draw: st.DataObject
+) -> None:
     mixed = filters * 2
     draw.shuffle(mixed)  # type: ignore[attr-defined]  # a Random
     assert normal_form(mixed) == normal_form(filters)
@@ -142,15 +159,23 @@ def test_pr_12_der_is_strict() -> None:
         b"\x30" + bytes((len(body) + 1,)) + body + b"\0",
         SIGNATURE + b"\0",
         SIGNATURE[:-1],
-        b"\x30" + bytes((len(body) - 1,)) + body[: r_end + 1] + bytes((s_length - 1,)) + body[r_end + 2 : -1],
+        b"\x30"
+        + bytes((len(body) - 1,))
+        + body[: r_end + 1]
+        + bytes((s_length - 1,))
+        + body[r_end + 2 : -1],
         b"\x31" + SIGNATURE[1:],
         b"",
     ):
         assert not holds(signature), signature.hex()
 
 
-@given(st.sampled_from((SIGNATURE, HIGH)), st.integers(0, 71), st.binary(max_size=3), st.integers(0, 3))
-def test_pr_12_no_other_bytes_are_that_signature(whole: bytes, at: int, put: bytes, gone: int) -> None:
+@given(
+    st.sampled_from((SIGNATURE, HIGH)), st.integers(0, 71), st.binary(max_size=3), st.integers(0, 3)
+)
+def test_pr_12_no_other_bytes_are_that_signature(
+    whole: bytes, at: int, put: bytes, gone: int
+) -> None:
     changed = whole[:at] + put + whole[at + gone :]
     assert holds(changed) == (changed in {SIGNATURE, HIGH})
 

@@ -1,4 +1,7 @@
-"""PR-10, PR-20: decoding. The protobuf library is the reference for what every decoder reads alike."""
+"""PR-10, PR-20: decoding.
+
+The protobuf library is the reference for what every decoder reads alike.
+"""
 
 from typing import Any
 
@@ -15,14 +18,20 @@ from pubsub_emulator.prism.core.wire import bytes_field, reader, varint, varint_
 
 def _library() -> Any:
     """The same schema as classes of the protobuf library."""
-    kinds = {"text": 9, "bytes": 12, "enum": 4}  # an enum as uint64: the library cuts enums to 32 bits
+    kinds = {
+        "text": 9,
+        "bytes": 12,
+        "enum": 4,
+    }  # an enum as uint64: the library cuts enums to 32 bits
     file = descriptor_pb2.FileDescriptorProto(name="p.proto", package="p", syntax="proto3")
     for message, fields in messages._SCHEMA.items():
         made = file.message_type.add(name=message.__name__)
         names = [field.name for field in fields.values()]
         for number, field in fields.items():
             inner = isinstance(field.kind, type)
-            each = made.field.add(name=f"f{number}", number=number, label=3 if field.repeated else 1)
+            each = made.field.add(
+                name=f"f{number}", number=number, label=3 if field.repeated else 1
+            )
             each.type = 11 if inner else kinds[str(field.kind)]
             if isinstance(field.kind, type):
                 each.type_name = f".p.{field.kind.__name__}"
@@ -45,7 +54,11 @@ def _message(kind: type) -> st.SearchStrategy[Any]:
         by_name.setdefault(field.name, []).append(field)
 
     def value(field: Any) -> st.SearchStrategy[Any]:
-        plain = {"text": st.text(max_size=8), "bytes": st.binary(max_size=8), "enum": st.integers(0, 2**64 - 1)}
+        plain = {
+            "text": st.text(max_size=8),
+            "bytes": st.binary(max_size=8),
+            "enum": st.integers(0, 2**64 - 1),
+        }
         return plain[field.kind] if isinstance(field.kind, str) else _message(field.kind)
 
     def attribute(listed: list[Any]) -> st.SearchStrategy[Any]:
@@ -63,7 +76,10 @@ def _message(kind: type) -> st.SearchStrategy[Any]:
 def _without_raw(found: Any) -> Any:
     if isinstance(found, tuple) and hasattr(found, "_fields"):
         return type(found)(
-            **{name: b"" if name == "raw" else _without_raw(getattr(found, name)) for name in found._fields}
+            **{
+                name: b"" if name == "raw" else _without_raw(getattr(found, name))
+                for name in found._fields
+            }
         )
     return tuple(map(_without_raw, found)) if isinstance(found, tuple) else found
 
@@ -72,7 +88,9 @@ OBJECTS = _message(messages.AtalaObject)
 
 
 @given(OBJECTS)
-def test_pr_20_what_is_encoded_is_what_the_library_reads_and_writes(made: messages.AtalaObject) -> None:
+def test_pr_20_what_is_encoded_is_what_the_library_reads_and_writes(
+    made: messages.AtalaObject,
+) -> None:
     raw = messages.encode(made)
     library = LIBRARY.FromString(raw)
     assert library.SerializeToString(deterministic=True) == raw
@@ -80,7 +98,9 @@ def test_pr_20_what_is_encoded_is_what_the_library_reads_and_writes(made: messag
 
 
 @given(st.binary(max_size=60), OBJECTS, st.data())
-def test_pr_20_any_bytes_decode_or_are_refused(noise: bytes, made: messages.AtalaObject, data: st.DataObject) -> None:
+def test_pr_20_any_bytes_decode_or_are_refused(
+    noise: bytes, made: messages.AtalaObject, data: st.DataObject
+) -> None:
     raw = bytearray(messages.encode(made) or noise)
     if raw:
         raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
@@ -120,7 +140,9 @@ def test_pr_20_what_does_not_decode(raw: bytes, words: str) -> None:
 
 def test_pr_20_a_known_field_of_another_wire_type_is_skipped() -> None:
     raw = varint_field(1, 7) + bytes_field(2, b"s") + varint_field(3, 1)
-    assert messages.decode(messages.SignedAtalaOperation, raw) == messages.SignedAtalaOperation(raw, "", b"s")
+    assert messages.decode(messages.SignedAtalaOperation, raw) == messages.SignedAtalaOperation(
+        raw, "", b"s"
+    )
 
 
 def test_pr_20_the_last_of_a_field_and_of_a_oneof_counts_whole() -> None:
@@ -130,7 +152,8 @@ def test_pr_20_the_last_of_a_field_and_of_a_oneof_counts_whole() -> None:
     other = messages.decode(messages.AtalaOperation, bytes_field(6, last) + bytes_field(1, b""))
     assert other.operation == messages.CreateDID()
     skipped = messages.decode(
-        messages.AtalaOperation, bytes_field(6, last) + bytes_field(5, b"") + bytes_field(8, b"\xff")
+        messages.AtalaOperation,
+        bytes_field(6, last) + bytes_field(5, b"") + bytes_field(8, b"\xff"),
     )
     assert skipped.operation == messages.DeactivateDID(b"", "a" * 64)
 

@@ -1,4 +1,6 @@
-"""Balances keep their invariants whatever is asked of them (PS-12), and accounts live as long as something provides."""
+"""Balances keep their invariants whatever is asked of them (PS-12), and accounts live as long as
+something provides.
+"""
 
 import pytest
 from hypothesis import settings
@@ -56,11 +58,19 @@ class BalancesKeepTheirInvariants(RuleBasedStateMachine):
         self.storage, self.pallet = _world(alice=1000, bob=50, carol=ED)
 
     def attempt(self, action: object) -> None:
-        before = self.storage.state.fork().root(), dict(self.storage.iter_prefix(b"")), len(self.storage.log)
+        before = (
+            self.storage.state.fork().root(),
+            dict(self.storage.iter_prefix(b"")),
+            len(self.storage.log),
+        )
         try:
             with_storage_layer(self.storage, action)  # type: ignore[arg-type]
         except DispatchError:
-            assert (self.storage.state.root(), dict(self.storage.iter_prefix(b"")), len(self.storage.log)) == before
+            assert (
+                self.storage.state.root(),
+                dict(self.storage.iter_prefix(b"")),
+                len(self.storage.log),
+            ) == before
 
     who = st.sampled_from([ALICE, BOB, CAROL, AccountId(b"d" * 32)])
     amount = st.one_of(st.integers(0, 60), st.integers(900, 1100), st.just(U128_MAX))
@@ -76,7 +86,9 @@ class BalancesKeepTheirInvariants(RuleBasedStateMachine):
         self.attempt(lambda: self.pallet.hold(self.storage, reason, who, amount))
 
     @rule(reason=reason, who=who, amount=amount, precision=precision)
-    def release(self, reason: HoldReason, who: AccountId, amount: int, precision: Precision) -> None:
+    def release(
+        self, reason: HoldReason, who: AccountId, amount: int, precision: Precision
+    ) -> None:
         self.attempt(lambda: self.pallet.release(self.storage, reason, who, amount, precision))
 
     @rule(reason=reason, who=who, amount=amount)
@@ -116,9 +128,16 @@ def test_ps12_a_hold_moves_from_free_to_reserved_and_is_named_by_its_reason() ->
     assert pallet.balance_on_hold(storage, PUBLISHER, ALICE) == 40
     raw = storage.get(HOLDS.key_for(ALICE))
     assert raw is not None
-    assert raw.hex() == "086500" + (40).to_bytes(16, "little").hex() + "4600" + (5).to_bytes(16, "little").hex()
+    assert (
+        raw.hex()
+        == "086500" + (40).to_bytes(16, "little").hex() + "4600" + (5).to_bytes(16, "little").hex()
+    )
     assert pallet.release(storage, PUBLISHER, ALICE, 40) == 40
-    assert events.events(storage) == [Held(PUBLISHER, ALICE, 40), Held(OTHER, ALICE, 5), Released(PUBLISHER, ALICE, 40)]
+    assert events.events(storage) == [
+        Held(PUBLISHER, ALICE, 40),
+        Held(OTHER, ALICE, 5),
+        Released(PUBLISHER, ALICE, 40),
+    ]
 
 
 def test_an_account_encodes_as_in_frame_system() -> None:
@@ -139,7 +158,9 @@ def test_an_account_encodes_as_in_frame_system() -> None:
         (BOB, 1, TokenError.CannotCreateHold),  # no such account
     ],
 )
-def test_ps12_a_hold_that_cannot_be_is_a_token_error(who: AccountId, amount: int, error: TokenError) -> None:
+def test_ps12_a_hold_that_cannot_be_is_a_token_error(
+    who: AccountId, amount: int, error: TokenError
+) -> None:
     storage, pallet = _world(alice=100)
     with pytest.raises(Token, match=error.name):
         pallet.hold(storage, PUBLISHER, who, amount)
@@ -226,7 +247,11 @@ TotalIssuanceForced Held BurnedHeld TransferOnHold TransferAndHold Released Unex
 
 
 def test_events_have_the_indices_of_pallet_balances() -> None:
-    ours = [each for each in vars(balances_types).values() if isinstance(each, type) and each.__bases__ == (Event,)]
+    ours = [
+        each
+        for each in vars(balances_types).values()
+        if isinstance(each, type) and each.__bases__ == (Event,)
+    ]
     assert len(ours) == 12
     variants = PALLET_BALANCES.split()
     assert [variants[each.VARIANT] for each in ours] == [each.__name__ for each in ours]

@@ -1,4 +1,6 @@
-"""Calls, their failures and events: rolled back together, and the bytes of sp_runtime and frame_system (PS-10)."""
+"""Calls, their failures and events: rolled back together, and the bytes of sp_runtime and
+frame_system (PS-10).
+"""
 
 from typing import Annotated, Any
 
@@ -17,7 +19,13 @@ from pubsub_emulator.runtime.framework import dispatch as d
 from pubsub_emulator.runtime.framework import events
 from pubsub_emulator.runtime.framework.calls import encode_call
 from pubsub_emulator.runtime.framework.codecs import U32, codec_of
-from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError, ModuleError, dispatch_error, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import (
+    Call,
+    DispatchError,
+    ModuleError,
+    dispatch_error,
+    dispatchable,
+)
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.origin import (
@@ -76,7 +84,9 @@ class Probe(Hooks):
 
 def _run(name: str, *args: Any, origin: Origin | None = None) -> tuple[Storage, d.DispatchOutcome]:
     storage = Storage(State())
-    outcome = d.dispatch(Probe(), storage, Signed(ALICE) if origin is None else origin, Call("Probe", name, args))
+    outcome = d.dispatch(
+        Probe(), storage, Signed(ALICE) if origin is None else origin, Call("Probe", name, args)
+    )
     return storage, outcome
 
 
@@ -151,14 +161,18 @@ def test_dispatch_errors_have_the_bytes_of_sp_runtime(error: DispatchError, enco
     assert type(RELAY.decode_error(error.encode())) is type(error)
 
 
-@pytest.mark.parametrize("data", ["", "0e", "03", "03fe00000000", "0305ff000000", "070a", "0803", "0200"])
+@pytest.mark.parametrize(
+    "data", ["", "0e", "03", "03fe00000000", "0305ff000000", "070a", "0803", "0200"]
+)
 def test_bytes_that_are_no_dispatch_error_are_refused(data: str) -> None:
     with pytest.raises(ScaleError):
         RELAY.decode_error(bytes.fromhex(data))
 
 
 @pytest.mark.parametrize(
-    ("ensure", "taken"), [(ensure_root, Root()), (ensure_signed, Signed(ALICE))], ids=["root", "signed"]
+    ("ensure", "taken"),
+    [(ensure_root, Root()), (ensure_signed, Signed(ALICE))],
+    ids=["root", "signed"],
 )
 def test_an_origin_is_taken_only_where_it_belongs(ensure: Any, taken: Origin) -> None:
     for origin in (Root(), Signed(ALICE), Parachain(ParaId(1)), Unsigned()):
@@ -172,11 +186,15 @@ def test_an_origin_is_taken_only_where_it_belongs(ensure: Any, taken: Origin) ->
 
 
 def test_an_event_record_has_the_bytes_of_frame_system() -> None:
-    record = events.EventRecord(events.ApplyExtrinsic(2), Transfer(ALICE, AccountId(b"b" * 32), 5), (Hash(bytes(32)),))
+    record = events.EventRecord(
+        events.ApplyExtrinsic(2), Transfer(ALICE, AccountId(b"b" * 32), 5), (Hash(bytes(32)),)
+    )
     assert record.encode().hex() == (
         "00020000000502" + "61" * 32 + "62" * 32 + "05" + "00" * 15 + "04" + "00" * 32
     )  # fmt: skip
-    failed = events.EventRecord(events.Finalization(), ExtrinsicFailed(d.BadOrigin(), DispatchEventInfo(Weight(1, 2))))
+    failed = events.EventRecord(
+        events.Finalization(), ExtrinsicFailed(d.BadOrigin(), DispatchEventInfo(Weight(1, 2)))
+    )
     assert failed.encode().hex() == "010001020408000000"  # field by field
 
 

@@ -15,7 +15,12 @@ from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.codecs import U32
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, dispatchable
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Finalization, Initialization
-from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive, Extrinsic, InherentFailed
+from pubsub_emulator.runtime.framework.executive import (
+    BlockWeights,
+    Executive,
+    Extrinsic,
+    InherentFailed,
+)
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.origin import (
     Origin,
@@ -92,7 +97,10 @@ def _world(max_block: int = 1000, normal: int = 800) -> tuple[Storage, Executive
     log: list[str] = []
     balances = Balances(10)
     weights = BlockWeights(Weight(max_block, 1000), Weight(normal, 1000))
-    executive = Executive([balances, Probe(log, "Session", Weight(50, 1)), Probe(log, "Paras", Weight(70, 1))], weights)
+    executive = Executive(
+        [balances, Probe(log, "Session", Weight(50, 1)), Probe(log, "Paras", Weight(70, 1))],
+        weights,
+    )
     storage = Storage(State())
     balances.genesis(storage, {ALICE: 1000, BOB: 1000})
     storage.commit()
@@ -106,7 +114,11 @@ def _governance(value: int, origin: Origin | None = None) -> Extrinsic:
 def test_a_block_runs_its_hooks_in_order_and_shares_idle_weight_in_rotation() -> None:
     storage, executive, log = _world()
     block = executive.build_block(
-        storage, 1, GENESIS, inherents=[Call("Session", "inherent", (5,))], extrinsics=[_governance(6)]
+        storage,
+        1,
+        GENESIS,
+        inherents=[Call("Session", "inherent", (5,))],
+        extrinsics=[_governance(6)],
     )
     assert log == [
         "Session initialize 1",
@@ -153,11 +165,15 @@ def test_events_carry_their_phase_and_stand_in_the_state_the_header_commits_to()
 def test_the_header_commits_to_parent_state_extrinsics_and_digest() -> None:
     storage, executive, _ = _world()
     item = DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, bytes(8))
-    block = executive.build_block(storage, 1, GENESIS, digest=[item], extrinsics=[_governance(6), _governance(7)])
+    block = executive.build_block(
+        storage, 1, GENESIS, digest=[item], extrinsics=[_governance(6), _governance(7)]
+    )
     header = block.header
     assert header.state_root == storage.state.root()
     assert header.digest == (item,)
-    entries = [(encode_compact(index), extrinsic) for index, extrinsic in enumerate(block.extrinsics)]
+    entries = [
+        (encode_compact(index), extrinsic) for index, extrinsic in enumerate(block.extrinsics)
+    ]
     assert header.extrinsics_root == state_root(entries, version=0)
     assert Header.decode(header.encode()) == header
     following = executive.build_block(storage, 2, header.hash())
@@ -169,7 +185,10 @@ def test_the_header_commits_to_parent_state_extrinsics_and_digest() -> None:
 
 def test_an_extrinsics_bytes_say_who_called_what() -> None:
     _, executive, _ = _world()
-    encoded = [executive.encode_extrinsic(_governance(6, origin)) for origin in (Root(), Signed(ALICE), Unsigned())]
+    encoded = [
+        executive.encode_extrinsic(_governance(6, origin))
+        for origin in (Root(), Signed(ALICE), Unsigned())
+    ]
     assert encoded[0].hex() == "2c051a030000090106000000"  # field by field
     assert encoded[2].hex() == "1c05090106000000"  # field by field
     assert len({*encoded}) == 3
@@ -179,11 +198,15 @@ def test_an_extrinsics_bytes_say_who_called_what() -> None:
 
 def test_what_does_not_fit_is_left_out_and_smaller_ones_still_go_in() -> None:
     storage, executive, log = _world(normal=700)
-    block = executive.build_block(storage, 1, GENESIS, extrinsics=[_governance(value) for value in range(4)])
+    block = executive.build_block(
+        storage, 1, GENESIS, extrinsics=[_governance(value) for value in range(4)]
+    )
     # 200 used and 300 charged fit into 700 thrice: 300, 500, 700; the fourth would need 900.
     assert len(block.extrinsics) == 3
     assert block.left_out == (_governance(3),)
-    assert [line for line in log if "governance" in line] == [f"Session governance {value}" for value in range(3)]
+    assert [line for line in log if "governance" in line] == [
+        f"Session governance {value}" for value in range(3)
+    ]
     assert system.BLOCK_WEIGHT.get(storage).normal == Weight(600, 3)
 
 
@@ -197,7 +220,9 @@ def test_an_inherent_that_fails_makes_the_block_impossible() -> None:
 
 def test_using_more_than_the_idle_weight_is_a_defect() -> None:
     storage = Storage(State())
-    executive = Executive([Probe([], "Session", Weight(2000, 1))], BlockWeights(Weight(1000, 9), Weight(1, 1)))
+    executive = Executive(
+        [Probe([], "Session", Weight(2000, 1))], BlockWeights(Weight(1000, 9), Weight(1, 1))
+    )
     with pytest.raises(DefensiveFailure, match="on_idle"):
         executive.build_block(storage, 1, GENESIS)
 
@@ -205,7 +230,9 @@ def test_using_more_than_the_idle_weight_is_a_defect() -> None:
 def test_nobody_idles_in_a_full_block() -> None:
     storage = Storage(State())
     log: list[str] = []
-    executive = Executive([Probe(log, "Session", Weight(1, 1))], BlockWeights(Weight(10, 9), Weight(1, 1)))
+    executive = Executive(
+        [Probe(log, "Session", Weight(1, 1))], BlockWeights(Weight(10, 9), Weight(1, 1))
+    )
     executive.build_block(storage, 1, GENESIS)
     assert not any("idle" in line for line in log)
 

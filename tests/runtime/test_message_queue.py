@@ -1,4 +1,6 @@
-"""Upward messages: bounded, served in turn under a weight limit, in order, and never lost (PS-23); books and pages."""
+"""Upward messages: bounded, served in turn under a weight limit, in order, and never lost (PS-23);
+books and pages.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +12,10 @@ from hypothesis import strategies as st
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Reader
-from pubsub_emulator.primitives.storage_keys import item_prefix, relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.storage_keys import (
+    item_prefix,
+    relay_dispatch_queue_remaining_capacity,
+)
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
@@ -47,7 +52,10 @@ class Prepared:
 
 @dataclass
 class Processor:
-    """A message is its weight (first byte) and a text; 'bad' is no message. It uses what `uses` says of its weight."""
+    """A message is its weight (first byte) and a text; 'bad' is no message.
+
+    It uses what `uses` says of its weight.
+    """
 
     seen: list[tuple[ParaId, bytes]] = field(default_factory=list)
     uses: Callable[[int], int] = lambda weight: weight
@@ -56,14 +64,20 @@ class Processor:
     def prepare(self, message: bytes) -> Prepared:
         return Prepared(message, Weight(message[0] if message else 0, 0))
 
-    def process(self, storage: Storage, para: ParaId, prepared: Prepared, message_id: bytes) -> MessageResult:
+    def process(
+        self, storage: Storage, para: ParaId, prepared: Prepared, message_id: bytes
+    ) -> MessageResult:
         message = prepared.message
         assert message_id == blake2_256(message)
         self.seen.append((para, message))
         self.also(storage)
         if message.endswith(b"bad"):
-            return MessageResult(WEIGHT_ZERO, success=False, error=MessageError(MessageErrorKind.Corrupt))
-        return MessageResult(Weight(self.uses(prepared.weight.ref_time), 0), success=not message.endswith(b"half"))
+            return MessageResult(
+                WEIGHT_ZERO, success=False, error=MessageError(MessageErrorKind.Corrupt)
+            )
+        return MessageResult(
+            Weight(self.uses(prepared.weight.ref_time), 0), success=not message.endswith(b"half")
+        )
 
 
 def _world(heap_size: int = 65_536, overhead: int = 0) -> tuple[Storage, MessageQueue, Processor]:
@@ -228,7 +242,9 @@ def test_a_page_of_another_length_than_it_says_is_refused(heap: int, cut: int) -
 
 
 @given(st.lists(st.sampled_from([0, 1, 30, 59, 60, 200, 16_000]), max_size=6), st.integers(0, 6))
-def test_what_waits_in_a_page_is_what_was_appended_and_not_yet_processed(lengths: list[int], served: int) -> None:
+def test_what_waits_in_a_page_is_what_was_appended_and_not_yet_processed(
+    lengths: list[int], served: int
+) -> None:
     """Heaps whose length takes one, two and four bytes."""
     messages = [bytes((at,)) * length for at, length in enumerate(lengths)]
     page = Page()

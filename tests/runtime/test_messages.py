@@ -1,4 +1,6 @@
-"""Downward and horizontal messages: hash chains, acknowledgement, and bounds a parachain can always meet."""
+"""Downward and horizontal messages: hash chains, acknowledgement, and bounds a parachain can always
+meet.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.dispatch import BadOrigin, DispatchError, ModuleError, with_storage_layer
+from pubsub_emulator.runtime.framework.dispatch import (
+    BadOrigin,
+    DispatchError,
+    ModuleError,
+    with_storage_layer,
+)
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundDownwardMessage,
@@ -43,12 +50,18 @@ def at(number: int) -> RelayBlockNumber:
     return RelayBlockNumber(number)
 
 
-def _send(pallet: Hrmp, storage: Storage, sender: ParaId, now: int, *messages: tuple[ParaId, bytes]) -> None:
-    pallet.queue_outbound(storage, sender, [OutboundHrmpMessage(to, data) for to, data in messages], at(now))
+def _send(
+    pallet: Hrmp, storage: Storage, sender: ParaId, now: int, *messages: tuple[ParaId, bytes]
+) -> None:
+    pallet.queue_outbound(
+        storage, sender, [OutboundHrmpMessage(to, data) for to, data in messages], at(now)
+    )
 
 
 @given(messages=st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=20))))
-def test_a_chain_head_is_the_hash_of_head_block_and_message_hash(messages: list[tuple[int, bytes]]) -> None:
+def test_a_chain_head_is_the_hash_of_head_block_and_message_hash(
+    messages: list[tuple[int, bytes]],
+) -> None:
     head = bytes(32)
     for sent_at, message in messages:
         head = blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
@@ -62,7 +75,9 @@ def test_downward_messages_queue_in_order_with_a_chain_that_outlives_them() -> N
     for message in sent:
         pallet.queue_downward_message(storage, A, message.msg, message.sent_at)
     assert pallet.contents(storage, A) == sent
-    assert storage.get(dmp.QUEUES.key_for(A)) == bytes.fromhex("0c050000000400060000000401070000000402")
+    assert storage.get(dmp.QUEUES.key_for(A)) == bytes.fromhex(
+        "0c050000000400060000000401070000000402"
+    )
     head = pallet.head(storage, A)
     assert head == downward_head(ZERO_HEAD, sent)
     pallet.acknowledge(storage, A, 2, at(6))
@@ -120,7 +135,9 @@ def test_a_channel_stands_in_both_indexes_sorted() -> None:
     ],
     ids=str,
 )
-def test_a_channel_outside_of_the_limits_is_not_opened(arguments: Sequence[Any], error: str) -> None:
+def test_a_channel_outside_of_the_limits_is_not_opened(
+    arguments: Sequence[Any], error: str
+) -> None:
     storage, pallet = Storage(State()), Hrmp()
     pallet.force_open_hrmp_channel(storage, Root(), A, C, 1, 1)
     with pytest.raises(ModuleError, match=f"::{error}$"):
@@ -143,7 +160,12 @@ def test_a_channel_is_not_opened_beyond_what_its_recipient_could_take() -> None:
 def test_what_a_block_sends_has_to_fit_its_channels() -> None:
     storage, pallet = Storage(State()), Hrmp()
     ACTIVE.put(
-        storage, replace(HostConfiguration(), hrmp_channel_max_total_size=10, hrmp_max_message_num_per_candidate=2)
+        storage,
+        replace(
+            HostConfiguration(),
+            hrmp_channel_max_total_size=10,
+            hrmp_max_message_num_per_candidate=2,
+        ),
     )
     pallet.open_channel(storage, A, B, 2, 6)
     pallet.open_channel(storage, A, C, 9, 6)
@@ -178,7 +200,10 @@ def test_a_watermark_takes_all_up_to_it_and_never_goes_back() -> None:
         (A, [InboundHrmpMessage(at(5), b"a5"), InboundHrmpMessage(at(7), b"a7")]),
         (B, [InboundHrmpMessage(at(5), b"b5")]),
     ]
-    for watermark, relay_parent, error in ((8, 7, "AheadRelayParent"), (6, 8, "LandsOnBlockWithNoMessages")):
+    for watermark, relay_parent, error in (
+        (8, 7, "AheadRelayParent"),
+        (6, 8, "LandsOnBlockWithNoMessages"),
+    ):
         with pytest.raises(ModuleError, match=f"::{error}$"):
             pallet.acknowledge(storage, C, at(watermark), at(relay_parent))
     heads = [channel.mqc_head for _, channel in hrmp.CHANNELS.items(storage)]
@@ -206,7 +231,9 @@ def test_a_para_that_leaves_takes_all_its_channels_with_it() -> None:
 
 
 class MessagesAreNeverLost(RuleBasedStateMachine):
-    """What recipients take, all together and in order, is what was sent; and it always fits into a block."""
+    """What recipients take, all together and in order, is what was sent; and it always fits into a
+    block.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -220,9 +247,13 @@ class MessagesAreNeverLost(RuleBasedStateMachine):
                 if sender != recipient:
                     self.hrmp.open_channel(self.storage, sender, recipient, 4, 20)
         self.now = 1
-        self.sent_down: dict[ParaId, list[InboundDownwardMessage]] = {para: [] for para in self.paras}
+        self.sent_down: dict[ParaId, list[InboundDownwardMessage]] = {
+            para: [] for para in self.paras
+        }
         self.sent_across: dict[HrmpChannelId, list[InboundHrmpMessage]] = {}
-        self.got_down: dict[ParaId, list[InboundDownwardMessage]] = {para: [] for para in self.paras}
+        self.got_down: dict[ParaId, list[InboundDownwardMessage]] = {
+            para: [] for para in self.paras
+        }
         self.got_across: dict[HrmpChannelId, list[InboundHrmpMessage]] = {}
 
     @rule()
@@ -237,18 +268,26 @@ class MessagesAreNeverLost(RuleBasedStateMachine):
             return
         self.sent_down[self.paras[para]].append(InboundDownwardMessage(at(self.now), msg))
 
-    @rule(sender=st.integers(0, 3), messages=st.dictionaries(st.integers(0, 3), st.binary(max_size=22), max_size=3))
+    @rule(
+        sender=st.integers(0, 3),
+        messages=st.dictionaries(st.integers(0, 3), st.binary(max_size=22), max_size=3),
+    )
     def send_across(self, sender: int, messages: dict[int, bytes]) -> None:
         out = [OutboundHrmpMessage(self.paras[to], data) for to, data in sorted(messages.items())]
         try:
             with_storage_layer(
-                self.storage, lambda: self.hrmp.queue_outbound(self.storage, self.paras[sender], out, at(self.now))
+                self.storage,
+                lambda: self.hrmp.queue_outbound(
+                    self.storage, self.paras[sender], out, at(self.now)
+                ),
             )
         except DispatchError:
             return
         for message in out:
             which = HrmpChannelId(self.paras[sender], message.recipient)
-            self.sent_across.setdefault(which, []).append(InboundHrmpMessage(at(self.now), message.data))
+            self.sent_across.setdefault(which, []).append(
+                InboundHrmpMessage(at(self.now), message.data)
+            )
 
     @rule(para=st.integers(0, 3))
     def take(self, para: int) -> None:
@@ -268,8 +307,12 @@ class MessagesAreNeverLost(RuleBasedStateMachine):
         self.dmp.try_state(self.storage)
         self.hrmp.try_state(self.storage)
         for para in self.paras:
-            assert self.got_down[para] + self.dmp.contents(self.storage, para) == self.sent_down[para]
-            assert self.dmp.head(self.storage, para) == downward_head(ZERO_HEAD, self.sent_down[para])
+            assert (
+                self.got_down[para] + self.dmp.contents(self.storage, para) == self.sent_down[para]
+            )
+            assert self.dmp.head(self.storage, para) == downward_head(
+                ZERO_HEAD, self.sent_down[para]
+            )
         for which, sent in self.sent_across.items():
             waiting = hrmp.CONTENTS.get(self.storage, which)
             assert self.got_across.get(which, []) + waiting == sent

@@ -1,4 +1,6 @@
-"""Every pallet is declared once and reads in the same order: constants, storage, events, errors, then its class."""
+"""Every pallet is declared once and reads in the same order: constants, storage, events, errors,
+then its class.
+"""
 
 import ast
 import subprocess
@@ -20,7 +22,14 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
 
 ROOT = Path(__file__).parents[2]
-HOOKS = {"on_initialize", "on_idle", "on_finalize", "on_new_session", "on_offboard", "on_runtime_upgrade"}
+HOOKS = {
+    "on_initialize",
+    "on_idle",
+    "on_finalize",
+    "on_new_session",
+    "on_offboard",
+    "on_runtime_upgrade",
+}
 ITEMS = {"StorageValue", "StorageMap", "StorageDoubleMap", "para_map"}
 
 
@@ -31,7 +40,10 @@ def _base_names(node: ast.ClassDef) -> set[str]:
 def _pallets() -> list[tuple[str, ast.Module, ast.ClassDef]]:
     out = []
     for path in sorted(
-        [*(ROOT / "pubsub_emulator" / "runtime").rglob("*.py"), *(ROOT / "pubsub_emulator" / "emulator").rglob("*.py")]
+        [
+            *(ROOT / "pubsub_emulator" / "runtime").rglob("*.py"),
+            *(ROOT / "pubsub_emulator" / "emulator").rglob("*.py"),
+        ]
     ):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         out += [
@@ -51,7 +63,9 @@ def _is_call(method: ast.FunctionDef) -> bool:
 
 
 def _section(method: ast.FunctionDef) -> int:
-    """Construction, genesis, calls, the pallet's other methods, hooks, checks, constants, implementation."""
+    """Construction, genesis, calls, the pallet's other methods, hooks, checks, constants,
+    implementation.
+    """
     named = {"__init__": 0, "genesis": 1, "integrity_test": 5, "try_state": 6, "constants": 7}
     if method.name in named:
         return named[method.name]
@@ -69,13 +83,17 @@ def test_a_pallets_class_has_its_sections_in_order(pallet: ast.ClassDef) -> None
     assigned = [
         target
         for node in pallet.body
-        for target in ([node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", []))
+        for target in (
+            [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
+        )
     ]
     assert isinstance(assigned[0], ast.Name)
     assert assigned[0].id == "pallet"
 
 
-@pytest.mark.parametrize(("tree", "pallet"), [each[1:] for each in PALLETS], ids=[each[0] for each in PALLETS])
+@pytest.mark.parametrize(
+    ("tree", "pallet"), [each[1:] for each in PALLETS], ids=[each[0] for each in PALLETS]
+)
 def test_a_pallets_module_has_storage_then_events_then_errors_then_the_pallet(
     tree: ast.Module, pallet: ast.ClassDef
 ) -> None:
@@ -108,7 +126,9 @@ for each in Path(framework.__file__).parent.glob("*.py"):
     import_module(f"pubsub_emulator.runtime.framework.{each.stem}")
 print(*sorted({".".join(name.split(".")[1:3]) for name in sys.modules if name.startswith("pubsub_emulator.")}))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     loaded = {name for name in done.stdout.split() if not name.startswith(("primitives", "trie"))}
     assert loaded == {"runtime", "runtime.framework"}
 
@@ -138,7 +158,11 @@ def test_two_pallets_of_one_index_or_one_name_are_no_runtime() -> None:
 
 
 def test_a_runtime_decodes_the_events_of_its_own_pallets_only() -> None:
-    records = [EventRecord(Finalization(), PublisherDisabled(ParaId(1000), DisableReason.TRIE_DEPTH_EXCEEDED))]
+    records = [
+        EventRecord(
+            Finalization(), PublisherDisabled(ParaId(1000), DisableReason.TRIE_DEPTH_EXCEEDED)
+        )
+    ]
     data = encode_records(records)
     assert PARACHAIN.decode_records(data) == EVERY.decode_records(data) == records
     with pytest.raises(ScaleError, match=r"unknown event 102\.3"):

@@ -1,4 +1,6 @@
-"""What a parachain block takes and sends, what paras and sessions refuse (PS-23), and the host configuration."""
+"""What a parachain block takes and sends, what paras and sessions refuse (PS-23), and the host
+configuration.
+"""
 
 import json
 from collections.abc import Sequence
@@ -47,16 +49,23 @@ UP = (b"up1", b"up2")
 
 def _start() -> RelayChain:
     """A chain with a channel from A to B, on which a downward message waits for A."""
-    chain = RelayChain.start(world.SMALL, Genesis(dict.fromkeys(MANAGERS, b"head"), MANAGERS, (), ((A, B),)))
+    chain = RelayChain.start(
+        world.SMALL, Genesis(dict.fromkeys(MANAGERS, b"head"), MANAGERS, (), ((A, B),))
+    )
     chain.send_downward(A, b"down")
     world.step(chain)
     return chain
 
 
 def _block(
-    downward: int = 1, watermark: int = 1, across: Sequence[OutboundHrmpMessage] = (), head: bytes = b"new head"
+    downward: int = 1,
+    watermark: int = 1,
+    across: Sequence[OutboundHrmpMessage] = (),
+    head: bytes = b"new head",
 ) -> BackedCandidate:
-    commitments = CandidateCommitments(UP, tuple(across), head, downward, RelayBlockNumber(watermark))
+    commitments = CandidateCommitments(
+        UP, tuple(across), head, downward, RelayBlockNumber(watermark)
+    )
     return BackedCandidate(A, RelayBlockNumber(1), commitments)
 
 
@@ -65,7 +74,9 @@ def test_an_included_block_takes_its_messages_and_sends_its_own() -> None:
     storage, runtime = chain.storage(), chain.runtime
     assert [message.msg for message in runtime.dmp.contents(storage, A)] == [b"down"]
     block = world.step(chain, [_block(across=[OutboundHrmpMessage(B, b"hi")])])
-    assert {UpwardMessagesReceived(A, 2), NewHeadNoted(A)} <= set(world.events(block, "ParaInclusion", "Paras"))
+    assert {UpwardMessagesReceived(A, 2), NewHeadNoted(A)} <= set(
+        world.events(block, "ParaInclusion", "Paras")
+    )
     storage = chain.storage()
     assert storage.get(HEADS.key_for(A)) == b"\x20new head"
     assert runtime.dmp.contents(storage, A) == []
@@ -104,7 +115,9 @@ def test_what_may_wait_for_a_parachain_fits_its_block() -> None:
     runtime.inclusion.check_bounds(storage)
     bounds = MessageBounds(2**22, 2**23)
     with pytest.raises(IntegrityError):
-        ParaInclusion(runtime.paras, runtime.message_queue, runtime.dmp, runtime.hrmp, bounds).check_bounds(storage)
+        ParaInclusion(
+            runtime.paras, runtime.message_queue, runtime.dmp, runtime.hrmp, bounds
+        ).check_bounds(storage)
 
 
 def test_the_slot_comes_from_the_digest() -> None:
@@ -137,7 +150,9 @@ def _raw(sample: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s['chain']}-{s['block']}")
-def test_what_cumulus_reads_of_a_real_configuration_re_encodes_to_its_first_bytes(sample: dict[str, Any]) -> None:
+def test_what_cumulus_reads_of_a_real_configuration_re_encodes_to_its_first_bytes(
+    sample: dict[str, Any],
+) -> None:
     raw = _raw(sample)
     reader = Reader(raw)
     fields = [codec.read(reader) for codec in ABRIDGED]
@@ -155,9 +170,11 @@ def test_todays_real_configuration_decodes_whole_and_is_our_default() -> None:
     assert host_configuration.encode(found) == raw
     assert found.max_pov_size == 10 * 2**20
     assert found.scheduler_params.num_cores == 100
-    assert replace(HostConfiguration(), executor_params=found.executor_params, node_features=found.node_features) == (
-        found
-    )
+    assert replace(
+        HostConfiguration(),
+        executor_params=found.executor_params,
+        node_features=found.node_features,
+    ) == (found)
 
 
 @pytest.mark.parametrize("cut", [0, 43, 100, 237])
@@ -192,7 +209,9 @@ def test_a_scheduled_configuration_holds_from_its_session_on() -> None:
     pallet.genesis(storage)
     raw = storage.get(item_prefix("Configuration", "ActiveConfig"))
     assert raw == host_configuration.encode(HostConfiguration())
-    first, second = (replace(HostConfiguration(), max_pov_size=size) for size in (6_000_000, 7_000_000))
+    first, second = (
+        replace(HostConfiguration(), max_pov_size=size) for size in (6_000_000, 7_000_000)
+    )
     pallet.set_config(storage, Root(), second, 5)
     pallet.set_config(storage, Root(), first, 3)
     found = []
@@ -214,7 +233,9 @@ def test_a_scheduled_configuration_holds_from_its_session_on() -> None:
     ],
     ids=str,
 )
-def test_a_configuration_that_no_parachain_could_work_with_is_refused(change: dict[str, int]) -> None:
+def test_a_configuration_that_no_parachain_could_work_with_is_refused(
+    change: dict[str, int],
+) -> None:
     with pytest.raises(IntegrityError):
         Configuration(replace(HostConfiguration(), **change)).integrity_test()
     Configuration().integrity_test()

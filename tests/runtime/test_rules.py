@@ -16,23 +16,40 @@ from pubsub_emulator.primitives.pubsub import ValidFor, derive_child_key
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_pubsub import Config
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize
-from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ImpossibleConfig,
+    RuntimeSpec,
+    decode_spec,
+)
 from pubsub_emulator.runtime.parachain.genesis import genesis
-from pubsub_emulator.runtime.rules import SEAMS, SHIPPED, RuleFailed, Rules, RulesError, chosen, make_rules, rule, using
+from pubsub_emulator.runtime.rules import (
+    SEAMS,
+    SHIPPED,
+    RuleFailed,
+    Rules,
+    RulesError,
+    chosen,
+    make_rules,
+    rule,
+    using,
+)
 
 PLAIN = RuntimeSpec(ParaId(2000), {})
 DIGEST = bytes(range(32))
 
 
 @given(st.booleans(), st.one_of(st.just(b""), st.binary(min_size=32, max_size=32)))
-def test_a_runtime_has_the_digest_of_its_rules_and_shipped_rules_add_no_byte(accounts: bool, digest: bytes) -> None:
+def test_a_runtime_has_the_digest_of_its_rules_and_shipped_rules_add_no_byte(
+    accounts: bool, digest: bytes
+) -> None:
     spec = replace(PLAIN, accounts=accounts, rules=digest)
     assert decode_spec(spec.encode()) == spec
     assert len(spec.encode()) == len(PLAIN.encode()) + (accounts or bool(digest)) + len(digest)
 
 
 @pytest.mark.parametrize(
-    "tail", [b"\x00", b"\x04", b"\x02", b"\x02" + bytes(31), b"\x02" + bytes(33), b"\x01" + bytes(32)]
+    "tail",
+    [b"\x00", b"\x04", b"\x02", b"\x02" + bytes(31), b"\x02" + bytes(33), b"\x01" + bytes(32)],
 )
 def test_any_other_bytes_after_a_runtime_are_refused(tail: bytes) -> None:
     with pytest.raises(ScaleError):
@@ -87,8 +104,14 @@ BACKWARDS = make_rules(
     "mine.py",
     DIGEST,
     {
-        "encode": lambda value, ttl, inserted: (ttl << 32 | inserted).to_bytes(8, "big") + value[::-1],
-        "decode": lambda data: (data[:7:-1], int.from_bytes(data[:4], "big"), int.from_bytes(data[4:8], "big")),
+        "encode": lambda value, ttl, inserted: (
+            (ttl << 32 | inserted).to_bytes(8, "big") + value[::-1]
+        ),
+        "decode": lambda data: (
+            data[:7:-1],
+            int.from_bytes(data[:4], "big"),
+            int.from_bytes(data[4:8], "big"),
+        ),
     },
 )
 
@@ -97,21 +120,33 @@ SHARED = make_rules("mine.py", DIGEST, {"place": lambda para: (b"all", para.to_b
 
 
 @pytest.mark.parametrize(
-    ("other", "cache"), [(BACKWARDS, "nodes"), (SHARED, "slots"), (SHARED, "none")], ids=["encoding", "place", "bare"]
+    ("other", "cache"),
+    [(BACKWARDS, "nodes"), (SHARED, "slots"), (SHARED, "none")],
+    ids=["encoding", "place", "bare"],
 )
-def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_alike(other: Rules, cache: str) -> None:
+def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_alike(
+    other: Rules, cache: str
+) -> None:
     group = {"paras": [1000, 1001], "keys": 30, "value_size": {"min": 0, "max": 300}, "ttl": [0, 3]}
     seen = []
     for rules in (SHIPPED, other):
         with using(rules):
-            simulation = _simulation({**group, "update_rate": 0.1, "delete_rate": 0.1}, {"cache": cache})
+            simulation = _simulation(
+                {**group, "update_rate": 0.1, "delete_rate": 0.1}, {"cache": cache}
+            )
             deliveries = [
-                sorted((each.publisher, each.key, each.value or b"", str(each.ttl_state)) for each in made)
+                sorted(
+                    (each.publisher, each.key, each.value or b"", str(each.ttl_state))
+                    for each in made
+                )
                 for made in (simulation.step().deliveries(2000) for _ in range(25))
             ]
             relay = simulation.network.relay
             relay.runtime.executive.try_state(relay.storage())
-            counters = [item.get(relay.storage(), ParaId(1001)) for item in (PublishedKeys, TotalStorageSize)]
+            counters = [
+                item.get(relay.storage(), ParaId(1001))
+                for item in (PublishedKeys, TotalStorageSize)
+            ]
             seen.append((deliveries, counters, relay.state.root()))
     assert any(value == b"" for made in seen[0][0] for _, _, value, _ in made)
     assert seen[0][:2] == seen[1][:2]
@@ -128,12 +163,16 @@ def test_an_experiment_stores_entries_as_the_rules_do(other: Rules) -> None:
 def test_one_trie_for_all_loses_the_entries_of_a_publisher_that_leaves_and_no_others() -> None:
     with using(SHARED):
         other = {"paras": [2102], "keys": 5}
-        simulation = _simulation({"paras": [2100, 2101], "keys": 5, "offboard_at": 8}, {}, other, session_length=10)
+        simulation = _simulation(
+            {"paras": [2100, 2101], "keys": 5, "offboard_at": 8}, {}, other, session_length=10
+        )
         for _ in range(25):
             simulation.step()
         relay = simulation.network.relay
         relay.runtime.executive.try_state(relay.storage())
-        assert {key[:4] for key, _ in relay.state.child_entries(b"all")} == {(2102).to_bytes(4, "little")}
+        assert {key[:4] for key, _ in relay.state.child_entries(b"all")} == {
+            (2102).to_bytes(4, "little")
+        }
 
 
 def test_lifetimes_count_slots_for_relay_chain_and_subscriber_if_the_clock_does() -> None:
@@ -152,7 +191,9 @@ def test_lifetimes_count_slots_for_relay_chain_and_subscriber_if_the_clock_does(
     assert seen == [([ValidFor(8)], 10, {0: 1}, 1), ([ValidFor(8)], 6, {0: 1}, 1)]
 
 
-def _simulation(group: object, subscriber: dict[str, object], *others: object, **relay: object) -> Simulation:
+def _simulation(
+    group: object, subscriber: dict[str, object], *others: object, **relay: object
+) -> Simulation:
     scenario = {
         "name": "n",
         "seed": "n",
@@ -165,7 +206,9 @@ def _simulation(group: object, subscriber: dict[str, object], *others: object, *
 
 
 def test_constants_and_a_runtime_of_another_kind_are_refused() -> None:
-    rules = make_rules("mine.py", DIGEST, {"constants": lambda _config: 1, "runtime": lambda _spec: 1})
+    rules = make_rules(
+        "mine.py", DIGEST, {"constants": lambda _config: 1, "runtime": lambda _spec: 1}
+    )
     with using(rules):
         with pytest.raises(RuleFailed, match="not the configuration"):
             Config().ruled()

@@ -1,4 +1,6 @@
-"""The overlay: nested layers, ordered iteration and child storage behave as a plain dictionary would (PS-10)."""
+"""The overlay: nested layers, ordered iteration and child storage behave as a plain dictionary
+would (PS-10).
+"""
 
 from collections.abc import Callable
 
@@ -27,7 +29,9 @@ class OverlayIsADictionary(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.storage = Storage(State())
-        self.models: list[tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]], list[object]]] = [({}, {}, [])]
+        self.models: list[
+            tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]], list[object]]
+        ] = [({}, {}, [])]
         self.layers: list[object] = []
 
     @property
@@ -106,7 +110,9 @@ class OverlayIsADictionary(RuleBasedStateMachine):
     @rule(prefix=st.binary(max_size=2), after=st.none() | KEYS)
     def iterate(self, prefix: bytes, after: bytes | None) -> None:
         wanted = sorted(
-            item for item in self.top.items() if item[0].startswith(prefix) and (after is None or item[0] > after)
+            item
+            for item in self.top.items()
+            if item[0].startswith(prefix) and (after is None or item[0] > after)
         )
         found = self.storage.iter_prefix(prefix, after)
         found = [item for item in found if not item[0].startswith(b":child_storage:")]

@@ -52,7 +52,9 @@ def test_pages_of_this_machine_and_named_ones_may_call(origin: str | None, allow
         ("[", "127.0.0.1", False),
     ],
 )
-def test_a_page_cannot_rebind_its_name_to_a_server(host: str | None, listening: str, allowed: bool) -> None:
+def test_a_page_cannot_rebind_its_name_to_a_server(
+    host: str | None, listening: str, allowed: bool
+) -> None:
     assert Options(host=listening).names.has_host(host) is allowed
 
 
@@ -102,7 +104,10 @@ async def test_a_damaged_body_fills_no_log(caplog: pytest.LogCaptureFixture) -> 
     async with served(app, "127.0.0.1", 0) as url:
         for coding in (b"gzip", b"deflate"):
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-            head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 700\r\n"
+            head = (
+                b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type:"
+                b" application/json\r\nContent-Length: 700\r\n"
+            )
             writer.write(head + b"Content-Encoding: " + coding + b"\r\n\r\n" + b"garbage" * 100)
             assert b" 415 " in (await reader.read())[:20]
             writer.close()

@@ -1,4 +1,6 @@
-"""A run judges what is new, round by round, keeps the rest, and leaves no half output (AU-6, AU-7, AU-16, AU-17)."""
+"""A run judges what is new, round by round, keeps the rest, and leaves no half output (AU-6, AU-7,
+AU-16, AU-17).
+"""
 
 import json
 import os
@@ -27,7 +29,11 @@ from pubsub_emulator.spark_audit.tables.parts import Tables
 
 
 def _contents(path: Path) -> dict[str, bytes]:
-    return {each.relative_to(path).as_posix(): each.read_bytes() for each in path.rglob("*") if each.is_file()}
+    return {
+        each.relative_to(path).as_posix(): each.read_bytes()
+        for each in path.rglob("*")
+        if each.is_file()
+    }
 
 
 def test_a_second_run_judges_nothing_and_says_the_same(tmp_path: Path) -> None:
@@ -35,8 +41,16 @@ def test_a_second_run_judges_nothing_and_says_the_same(tmp_path: Path) -> None:
     first = audit(history, tmp_path / "out", engine="python")
     kept = _contents(tmp_path / "out")
     second = audit(history, tmp_path / "out", engine="spark")
-    assert (second.units_judged, second.units_skipped, second.engine) == (0, first.units_judged, None)
-    assert (second.digest, second.chains, second.exit_code) == (first.digest, first.chains, first.exit_code)
+    assert (second.units_judged, second.units_skipped, second.engine) == (
+        0,
+        first.units_judged,
+        None,
+    )
+    assert (second.digest, second.chains, second.exit_code) == (
+        first.digest,
+        first.chains,
+        first.exit_code,
+    )
     changed = {name for name, data in _contents(tmp_path / "out").items() if kept.get(name) != data}
     assert changed <= {REPORT, LEDGER}
 
@@ -45,8 +59,9 @@ def test_a_run_with_nothing_new_does_not_load_spark(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 3)
     audit(history, tmp_path / "out", engine="python")
     code = (
-        "import sys; from pathlib import Path; from pubsub_emulator.spark_audit.audit.run import audit; "
-        "result = audit(Path(sys.argv[1]), Path(sys.argv[2])); print(result.engine, 'pyspark' in sys.modules)"
+        "import sys; from pathlib import Path; from pubsub_emulator.spark_audit.audit.run import"
+        " audit; result = audit(Path(sys.argv[1]), Path(sys.argv[2])); print(result.engine,"
+        " 'pyspark' in sys.modules)"
     )
     run = python("-c", code, history, tmp_path / "out", PATH="")
     assert run.stdout.strip() == "None False"
@@ -81,8 +96,16 @@ def test_results_that_no_report_names_are_removed(tmp_path: Path) -> None:
     stale.mkdir(parents=True)
     (stale / "receipt.json").write_bytes(b"{}")
     audit(history, tmp_path / "out", engine="python")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"chains", "tables", "ledger", LEDGER, REPORT}
-    assert [path.name.partition("-")[0] for path in (tmp_path / "out" / "chains").rglob("*.*")] == ["state.json"]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "chains",
+        "tables",
+        "ledger",
+        LEDGER,
+        REPORT,
+    }
+    assert [path.name.partition("-")[0] for path in (tmp_path / "out" / "chains").rglob("*.*")] == [
+        "state.json"
+    ]
 
 
 def test_an_output_that_cannot_be_written_is_an_infrastructure_failure(tmp_path: Path) -> None:
@@ -106,7 +129,10 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
     result = audit(history, tmp_path / "out", engine="python", progress=seen.append)
     report = json.loads((tmp_path / "out" / REPORT).read_bytes())
     assert report == json.loads(canonical_json(result.report))
-    assert report["complete_up_to"] == f"head 0x{History.open(history).head}, as the history itself says"
+    assert (
+        report["complete_up_to"]
+        == f"head 0x{History.open(history).head}, as the history itself says"
+    )
     expected: dict[str, Any] = {
         "exit_code": 1,
         "digest": result.digest,
@@ -118,7 +144,13 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
         "units": {"judged": 2, "skipped": 0},
     }
     assert {name: report[name] for name in expected} == expected
-    assert {progress.phase for progress in seen} == {"start", "verify", "chains", "summary", "tables"}
+    assert {progress.phase for progress in seen} == {
+        "start",
+        "verify",
+        "chains",
+        "summary",
+        "tables",
+    }
     assert Progress("verify", 2, 2) in seen
     assert Results.open(tmp_path / "out").report == report
 
@@ -126,7 +158,9 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
 def test_measures_add_up_to_what_the_proof_weighs(tmp_path: Path) -> None:
     """PS-70, AU-3: static nodes, top paths, child nodes and values are the whole proof."""
     result = audit(write_history(tmp_path / "history", 12), tmp_path / "out", engine="python")
-    rows = [row for row in result.results.rows(schema.BLOCK_MEASURES) if row["status"] == "included"]
+    rows = [
+        row for row in result.results.rows(schema.BLOCK_MEASURES) if row["status"] == "included"
+    ]
     parts = ("static_bytes", "top_path_bytes", "child_node_bytes", "value_bytes")
     assert all(row["proof_bytes"] == sum(row[name] for name in parts) for row in rows)
     assert any(row["saved_unchanged"] for row in rows)
@@ -178,13 +212,18 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _same(result: AuditResult, whole: AuditResult) -> None:
-    told = [(each.digest, each.codes, each.exit_code, each.chains, each.head) for each in (result, whole)]
+    told = [
+        (each.digest, each.codes, each.exit_code, each.chains, each.head)
+        for each in (result, whole)
+    ]
     assert told[0] == told[1]
     assert all_rows(result) == all_rows(whole)
 
 
 @pytest.mark.usefixtures("short_rounds")
-def test_au17_rounds_give_what_one_round_gives(long: Path, whole: AuditResult, tmp_path: Path) -> None:
+def test_au17_rounds_give_what_one_round_gives(
+    long: Path, whole: AuditResult, tmp_path: Path
+) -> None:
     result = audit(long, tmp_path / "out", engine="python")
     assert result.units_judged == whole.units_judged == 2 * SEGMENTS
     _same(result, whole)
@@ -193,7 +232,9 @@ def test_au17_rounds_give_what_one_round_gives(long: Path, whole: AuditResult, t
     _same(again, whole)
 
 
-def test_a_chain_with_most_of_all_blocks_is_folded_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_with_most_of_all_blocks_is_folded_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     history = write_history(tmp_path / "history", 6, segment_length=2, skew=4)
     whole = audit(history, tmp_path / "whole", engine="python")
     sizes = [row["candidates"] for row in whole.chains]
@@ -243,12 +284,17 @@ def test_au17_one_more_segment_reads_one_manifest_of_before(
     result = audit(history, out, engine="python")
     assert result.units_judged == 1
     manifests = sorted(path.name for path in (history / COMMITS).glob("*.json"))
-    assert sorted(read) == [manifests[0], *manifests[-2:]], "the first names the rules of the history"
+    assert sorted(read) == [
+        manifests[0],
+        *manifests[-2:],
+    ], "the first names the rules of the history"
     assert (result.digest, result.codes) == (whole.digest, whole.codes)
 
 
 @pytest.mark.parametrize(
-    "case",  # what happens to a file, its table, segments judged: the new one and those that need or check the file
+    # what happens to a file, its table, segments judged: the new one and those that need or check
+    # the file
+    "case",
     [
         ("nothing", schema.BLOCKS, 1),
         ("changed", schema.BLOCKS, 2),
@@ -259,7 +305,11 @@ def test_au17_one_more_segment_reads_one_manifest_of_before(
     ],
 )
 def test_au11_a_file_of_an_old_segment_is_noticed_when_a_new_segment_comes(
-    but_one: Path, long: Path, whole: AuditResult, tmp_path: Path, case: tuple[str, schema.Table, int]
+    but_one: Path,
+    long: Path,
+    whole: AuditResult,
+    tmp_path: Path,
+    case: tuple[str, schema.Table, int],
 ) -> None:
     harm, table, judged = case
     history = shutil.copytree(long, tmp_path / "history")
@@ -286,7 +336,11 @@ def test_what_is_known_changes_no_number_of_a_listing(long: Path, known: dict[st
     plain, listing = (Listing.of(LocalStore(long), each) for each in ({}, known))
     lasts = {"one": 6, "two": 6} | known
     assert listing.sums(lasts) == plain.sums(lasts)
-    fresh = [commit for commit in History.open(long).commits if commit.segment > known.get(commit.network, -1)]
+    fresh = [
+        commit
+        for commit in History.open(long).commits
+        if commit.segment > known.get(commit.network, -1)
+    ]
     assert fresh
     for commit in fresh:
         place = (commit.network, commit.segment)

@@ -13,7 +13,12 @@ from support.audits import flip
 from support.scenarios import scenario
 
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.emulator.fixtures import FixtureMaker, make_fixture, read_fixture, write_fixture
+from pubsub_emulator.emulator.fixtures import (
+    FixtureMaker,
+    make_fixture,
+    read_fixture,
+    write_fixture,
+)
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
@@ -36,7 +41,9 @@ class Recorder(FixtureMaker):
         name = f"{record.chain}-{record.candidate.header.number:03}-{len(self.fixtures):03}"
         self.fixtures.append(make_fixture(name, "a block", self._heads[record.chain], record))
         if record.outcome is not None:
-            self._heads[record.chain] = ChainHead(record.candidate.header, record.outcome.state).fork()
+            self._heads[record.chain] = ChainHead(
+                record.candidate.header, record.outcome.state
+            ).fork()
 
 
 def _run(folder: Path, **settings: str) -> tuple[Path, Path]:
@@ -44,7 +51,9 @@ def _run(folder: Path, **settings: str) -> tuple[Path, Path]:
     known = {"name": "one", "seed": "s", "cache": "slots"}
     recorder = Recorder()
     with HistoryWriter(folder / "history", settings.get("name", "one")) as writer:
-        Simulation(parse_scenario(SCENARIO.format(**{**known, **settings}), "test"), (writer, recorder)).run()
+        Simulation(
+            parse_scenario(SCENARIO.format(**{**known, **settings}), "test"), (writer, recorder)
+        ).run()
     fixtures = folder / "fixtures"
     fixtures.mkdir()
     for fixture in recorder.fixtures:
@@ -66,7 +75,13 @@ def test_equal_records_are_said_to_be_equal(recorded: tuple[Path, Path], tmp_pat
     again = tmp_path / "again"
     again.mkdir()
     other, _ = _run(again, name="renamed")
-    for a, b in ((history, history), (history, other), (history, fixtures), (fixtures, history), (fixtures, fixtures)):
+    for a, b in (
+        (history, history),
+        (history, other),
+        (history, fixtures),
+        (fixtures, history),
+        (fixtures, fixtures),
+    ):
         result = _diff(a, b)
         assert result.exit_code == 0, result.output
         assert "equal: every block" in result.stdout
@@ -74,7 +89,9 @@ def test_equal_records_are_said_to_be_equal(recorded: tuple[Path, Path], tmp_pat
     assert compare(history, fixtures).compared == len(list(fixtures.iterdir()))
 
 
-def test_histories_of_different_seeds_part_at_genesis(recorded: tuple[Path, Path], tmp_path: Path) -> None:
+def test_histories_of_different_seeds_part_at_genesis(
+    recorded: tuple[Path, Path], tmp_path: Path
+) -> None:
     other, _ = _run(tmp_path, seed="t")
     assert compare(recorded[0], recorded[0]).genesis == []
     shown = _diff(recorded[0], other)
@@ -90,7 +107,9 @@ def test_histories_of_different_seeds_part_at_genesis(recorded: tuple[Path, Path
     assert result.others
 
 
-def test_a_chain_with_another_cache_policy_parts_in_its_code_first(recorded: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_chain_with_another_cache_policy_parts_in_its_code_first(
+    recorded: tuple[Path, Path], tmp_path: Path
+) -> None:
     other, _ = _run(tmp_path, cache="none")
     result = compare(recorded[0], other)
     assert result.first is not None
@@ -102,7 +121,9 @@ def test_a_chain_with_another_cache_policy_parts_in_its_code_first(recorded: tup
     assert "trie node at" in shown.stdout
 
 
-def _change(fixtures: Path, tmp_path: Path, name: str, change: Callable[[dict[str, Any]], None]) -> Path:
+def _change(
+    fixtures: Path, tmp_path: Path, name: str, change: Callable[[dict[str, Any]], None]
+) -> Path:
     folder = tmp_path / "changed"
     shutil.copytree(fixtures, folder)
     path = folder / f"{name}.json"
@@ -130,7 +151,9 @@ def test_another_value_in_a_pre_state_is_found_with_its_key_and_node(
     key = "0x" + items.LAST_RELAY_PARENT.key.hex()
 
     def change(content: dict[str, Any]) -> None:
-        content["pre_state"] = [[k, "0xffffffff" if k == key else v] for k, v in content["pre_state"]]
+        content["pre_state"] = [
+            [k, "0xffffffff" if k == key else v] for k, v in content["pre_state"]
+        ]
 
     for other in (history, fixtures):
         result = compare(_change(fixtures, tmp_path / other.name, name, change), other)
@@ -151,17 +174,25 @@ def test_another_post_state_root_of_the_same_block_is_judged_by_executing_it(
 ) -> None:
     history, fixtures = recorded
     root = {"post_state_root": "0x" + "11" * 32}
-    result = compare(history, _change(fixtures, tmp_path, _accepted(fixtures), lambda f: f["expected"].update(root)))
+    result = compare(
+        history,
+        _change(fixtures, tmp_path, _accepted(fixtures), lambda f: f["expected"].update(root)),
+    )
     assert result.first is not None
     assert [name for name, _, _ in result.first.fields] == ["post-state root"]
     assert any(note.startswith("B says post-state root 0x1111") for note in result.first.notes)
     assert "executing both leads to equal states" in result.first.notes
 
 
-def test_another_verdict_is_judged_by_executing_the_block(recorded: tuple[Path, Path], tmp_path: Path) -> None:
+def test_another_verdict_is_judged_by_executing_the_block(
+    recorded: tuple[Path, Path], tmp_path: Path
+) -> None:
     fixtures = recorded[1]
     said = {"verdict": "UnusedNodes"}
-    result = compare(_change(fixtures, tmp_path, _accepted(fixtures), lambda f: f["expected"].update(said)), fixtures)
+    result = compare(
+        _change(fixtures, tmp_path, _accepted(fixtures), lambda f: f["expected"].update(said)),
+        fixtures,
+    )
     assert result.first is not None
     assert [name for name, _, _ in result.first.fields] == ["verdict"]
     assert "A says UnusedNodes; judging its block here gives accepted" in result.first.notes
@@ -175,14 +206,22 @@ def test_another_implementations_block_for_the_same_occasion_is_compared_field_b
     fixture = read_fixture(fixtures / f"{name}.json")
     candidate = Candidate.decode(bytes.fromhex(fixture.candidate[2:]))
     changed = replace(candidate, header=replace(candidate.header, state_root=Hash(b"\x22" * 32)))
-    folder = _change(fixtures, tmp_path, name, lambda f: f.__setitem__("candidate", "0x" + changed.encode().hex()))
+    folder = _change(
+        fixtures,
+        tmp_path,
+        name,
+        lambda f: f.__setitem__("candidate", "0x" + changed.encode().hex()),
+    )
     result = compare(history, folder)
     assert result.first is not None
     assert not result.unmatched
     assert "claimed state root" in [field for field, _, _ in result.first.fields]
     assert result.first.state is not None
     assert result.first.which == "post-state"
-    assert any("B says accepted; judging its block here gives BadSeal" in note for note in result.first.notes)
+    assert any(
+        "B says accepted; judging its block here gives BadSeal" in note
+        for note in result.first.notes
+    )
 
 
 def test_a_shorter_record_ends_where_it_ends(recorded: tuple[Path, Path], tmp_path: Path) -> None:
@@ -198,14 +237,18 @@ def test_a_shorter_record_ends_where_it_ends(recorded: tuple[Path, Path], tmp_pa
     assert gone.stem in result.unmatched[0]
     history = tmp_path / "shorter"
     with HistoryWriter(history, "one") as writer:
-        text = SCENARIO.format(name="one", seed="s", cache="slots").replace("relay_blocks = 14", "relay_blocks = 9")
+        text = SCENARIO.format(name="one", seed="s", cache="slots").replace(
+            "relay_blocks = 14", "relay_blocks = 9"
+        )
         Simulation(parse_scenario(text, "test"), (writer,)).run()
     shown = _diff(recorded[0], history)
     assert shown.exit_code == 1
     assert "B ends here; A goes on with one, chain " in shown.stdout
 
 
-def test_what_is_no_record_and_what_is_damaged_is_named(recorded: tuple[Path, Path], tmp_path: Path) -> None:
+def test_what_is_no_record_and_what_is_damaged_is_named(
+    recorded: tuple[Path, Path], tmp_path: Path
+) -> None:
     with pytest.raises(CompareError, match="neither a history"):
         compare(tmp_path, recorded[0])
     damaged = tmp_path / "damaged"
@@ -239,4 +282,7 @@ def test_states_that_are_equal_have_no_difference_and_empty_ones_can_be_compared
     assert found is not None
     assert (found.key, found.a, found.b, found.count) == (b"a", b"1", None, 2)
     assert "no known pallet" in "\n".join(found.lines())
-    assert key_name(items.LAST_DELIVERED_PACKED.prefix + b"\x01") == "Subscriber.LastDeliveredPacked[0x01]"
+    assert (
+        key_name(items.LAST_DELIVERED_PACKED.prefix + b"\x01")
+        == "Subscriber.LastDeliveredPacked[0x01]"
+    )

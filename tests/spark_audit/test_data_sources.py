@@ -1,4 +1,6 @@
-"""The data sources of Spark: a history, its judgement and a node as DataFrames and streams (AU-14)."""
+"""The data sources of Spark: a history, its judgement and a node as DataFrames and streams
+(AU-14).
+"""
 
 import ast
 import asyncio
@@ -52,7 +54,9 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows(wanted: Source) -> list[dict[str, Any]]:
     """All rows that a source hands to Spark."""
-    return [row for part in wanted.all() for batch in wanted.read(part) for row in batch.to_pylist()]
+    return [
+        row for part in wanted.all() for batch in wanted.read(part) for row in batch.to_pylist()
+    ]
 
 
 # Histories
@@ -106,7 +110,12 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
     reader = session.read.format("pubsub_history").option("faults", "quarantine")
     whole = session.read.format("pubsub_history").load(str(history)).count()
     assert reader.load(str(damaged)).count() < whole
-    (fault,) = session.read.format("pubsub_history").option("table", "quarantine").load(str(damaged)).collect()
+    (fault,) = (
+        session.read.format("pubsub_history")
+        .option("table", "quarantine")
+        .load(str(damaged))
+        .collect()
+    )
     assert fault["path"] == name
 
 
@@ -114,13 +123,21 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
     ("given", "said"),
     [
         ({}, "pubsub_history needs the option 'path'"),
-        ({"path": "h", "tabel": "blocks"}, "pubsub_history has no option 'tabel'; it has columns, faults, path, table"),
+        (
+            {"path": "h", "tabel": "blocks"},
+            "pubsub_history has no option 'tabel'; it has columns, faults, path, table",
+        ),
         ({"path": "h", "table": "block"}, "option table is 'block'; it can be relay_headers"),
         ({"path": "h", "faults": "skip"}, "option faults is 'skip'; it can be fail, quarantine"),
-        ({"path": "h", "columns": "number,none"}, "pubsub_history has no column 'none'; it has network, chain"),
+        (
+            {"path": "h", "columns": "number,none"},
+            "pubsub_history has no column 'none'; it has network, chain",
+        ),
     ],
 )
-def test_an_option_that_means_nothing_is_refused_in_one_line(given: dict[str, str], said: str) -> None:
+def test_an_option_that_means_nothing_is_refused_in_one_line(
+    given: dict[str, str], said: str
+) -> None:
     with pytest.raises(SourceError) as failure:
         HistorySource(given)
     assert said in str(failure.value)
@@ -145,21 +162,29 @@ def test_judged_rows_are_those_of_an_audit(history: Path, results: Results, tabl
     assert len(flat) == len(list(results.rows(RESULT_TABLES[table]))) > 0
 
 
-def test_findings_about_blocks_are_those_of_an_audit(session: SparkSession, history: Path, results: Results) -> None:
+def test_findings_about_blocks_are_those_of_an_audit(
+    session: SparkSession, history: Path, results: Results
+) -> None:
     flat = session.read.format("pubsub_audit").option("table", "findings").load(str(history))
     found = {(row["code"], row["position"]) for row in flat.collect()}
     audited = {(row["code"], row["position"]) for row in results.rows(RESULT_TABLES["findings"])}
     assert found
     assert found < audited
-    assert {code for code, _ in audited - found} == {"Equivocation"}  # a habit: two blocks show it, and not one
+    assert {code for code, _ in audited - found} == {
+        "Equivocation"
+    }  # a habit: two blocks show it, and not one
 
 
-def test_columns_of_manifests_alone_judge_nothing(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_manifests_alone_judge_nothing(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(audit_source, "check_chain", None)
     wanted = AuditSource({"path": str(history), "columns": "chain,segment,candidates"})
     found = rows(wanted)
     opened = History.open(history)
-    assert sum(row["candidates"] for row in found) == sum(e.rows for e in opened.files(HISTORY_TABLES["blocks"]))
+    assert sum(row["candidates"] for row in found) == sum(
+        e.rows for e in opened.files(HISTORY_TABLES["blocks"])
+    )
     judged = AuditSource({"path": str(history)})
     with pytest.raises(TypeError):
         rows(judged)
@@ -174,13 +199,17 @@ def test_filters_spare_chains(history: Path) -> None:
 # Streams
 
 
-@pytest.mark.parametrize(("source", "table"), [("pubsub_history", "blocks"), ("pubsub_audit", "block_measures")])
+@pytest.mark.parametrize(
+    ("source", "table"), [("pubsub_history", "blocks"), ("pubsub_audit", "block_measures")]
+)
 def test_a_stream_has_every_segment_once_over_restarts(
     session: SparkSession, tmp_path: Path, source: str, table: str
 ) -> None:
     whole, grown, out = tmp_path / "whole", tmp_path / "grown", tmp_path / "out"
     write_history(whole, 12)
-    manifests = sorted((whole / "_commits").iterdir(), key=lambda path: int(path.name.rsplit("-", 2)[1]))
+    manifests = sorted(
+        (whole / "_commits").iterdir(), key=lambda path: int(path.name.rsplit("-", 2)[1])
+    )
     assert len(manifests) > 2
     shutil.copytree(whole, grown, ignore=shutil.ignore_patterns("_commits"))
     (grown / "_commits").mkdir()
@@ -188,7 +217,9 @@ def test_a_stream_has_every_segment_once_over_restarts(
         for path in batch:
             shutil.copy(path, grown / "_commits")
         stream = session.readStream.format(source).option("table", table).load(str(grown))
-        sink = stream.select("segment", "block").writeStream.format("parquet").option("path", str(out))
+        sink = (
+            stream.select("segment", "block").writeStream.format("parquet").option("path", str(out))
+        )
         run_stream(sink.option("checkpointLocation", str(tmp_path / "checkpoint")))
     written = session.read.parquet(str(out))
     every = session.read.format("pubsub_history").load(str(whole))
@@ -204,10 +235,13 @@ def node(blocks: int) -> Iterator[tuple[str, list[str]]]:
     """The URL of a node with some blocks, served by a thread, and the hashes of its blocks."""
     with serving_beside() as running:
         asked = [
-            {"jsonrpc": "2.0", "id": at, "method": "chain_getBlockHash", "params": [at]} for at in range(1, blocks + 1)
+            {"jsonrpc": "2.0", "id": at, "method": "chain_getBlockHash", "params": [at]}
+            for at in range(1, blocks + 1)
         ]
         asyncio.run_coroutine_threadsafe(running.step(blocks), running.loop).result(PATIENCE)
-        answers = asyncio.run_coroutine_threadsafe(running.post(asked), running.loop).result(PATIENCE)
+        answers = asyncio.run_coroutine_threadsafe(running.post(asked), running.loop).result(
+            PATIENCE
+        )
         yield running.urls[None], [answer["result"] for answer in answers]
 
 
@@ -216,7 +250,9 @@ def test_a_running_node_is_read_as_tables(session: SparkSession) -> None:
         reader = session.read.format("pubsub_node").option("blocks", "5")
         headers = reader.option("finalized", "false").load(url).orderBy("number").collect()
         assert [f"0x{bytes(row['hash']).hex()}" for row in headers[: len(hashes)]] == hashes
-        assert [bytes(row["parent"]) for row in headers[1:]] == [bytes(row["hash"]) for row in headers[:-1]]
+        assert [bytes(row["parent"]) for row in headers[1:]] == [
+            bytes(row["hash"]) for row in headers[:-1]
+        ]
         events = reader.option("table", "events").load(url)
         assert events.filter("pallet = 'Broadcaster' AND event = 'DataPublished'").count() > 0
         given = {"path": url, "finalized": "false", "blocks": "5", "last": "12"}
@@ -232,7 +268,10 @@ def test_a_stream_of_a_node_has_each_block_once(session: SparkSession, tmp_path:
     with node(9) as (url, hashes):
         for last in ("4", "9"):
             stream = (
-                session.readStream.format("pubsub_node").option("finalized", "false").option("last", last).load(url)
+                session.readStream.format("pubsub_node")
+                .option("finalized", "false")
+                .option("last", last)
+                .load(url)
             )
             sink = stream.writeStream.format("parquet").option("path", str(tmp_path / "out"))
             run_stream(sink.option("checkpointLocation", str(tmp_path / "checkpoint")))
@@ -242,12 +281,22 @@ def test_a_stream_of_a_node_has_each_block_once(session: SparkSession, tmp_path:
 
 def test_a_relay_chains_node_tells_what_it_judged() -> None:
     with serving_beside() as running:
-        cheat = {"jsonrpc": "2.0", "id": 1, "method": "pubsub_cheat", "params": [2000, ["omit-node"], 1]}
+        cheat = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "pubsub_cheat",
+            "params": [2000, ["omit-node"], 1],
+        }
         for todo in (running.step(3), running.post(cheat), running.step(6)):
             asyncio.run_coroutine_threadsafe(todo, running.loop).result(PATIENCE)
-        found = rows(NodeSource({"path": running.urls[None], "table": "candidates", "finalized": "false"}))
+        found = rows(
+            NodeSource({"path": running.urls[None], "table": "candidates", "finalized": "false"})
+        )
     refused = [row for row in found if row["verdict"] is not None]
-    assert {(row["chain"], row["verdict"]) for row in refused} == {(2000, "OmittedBelowBudget"), (2000, "RootMismatch")}
+    assert {(row["chain"], row["verdict"]) for row in refused} == {
+        (2000, "OmittedBelowBudget"),
+        (2000, "RootMismatch"),
+    }
     assert all(row["evidence"] for row in refused)
     assert len({row["block"] for row in found}) == len(found) > len(refused)
 
@@ -279,19 +328,28 @@ spark.stop()
 def test_a_client_streams_from_a_node_and_joins_history_findings_and_node(tmp_path: Path) -> None:
     writer = HistoryWriter(tmp_path / "history", "node")
     with serving_beside(observers=lambda _: [writer]) as node:
-        ask = {"jsonrpc": "2.0", "id": 1, "method": "pubsub_cheat", "params": [2000, ["omit-node"], 1]}
+        ask = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "pubsub_cheat",
+            "params": [2000, ["omit-node"], 1],
+        }
         for todo in (node.step(3), node.post(ask), node.step(6)):
             asyncio.run_coroutine_threadsafe(todo, node.loop).result(PATIENCE)
         node.server.live.finish()
         writer.close()
         given = ("-c", PROGRAM, tmp_path / "history", node.urls[None], tmp_path / "out")
-        done = python(*given, folder=tmp_path, PYSPARK_PYTHON=sys.executable, JDK_JAVA_OPTIONS=LIGHT_JVM)
+        done = python(
+            *given, folder=tmp_path, PYSPARK_PYTHON=sys.executable, JDK_JAVA_OPTIONS=LIGHT_JVM
+        )
     assert done.returncode == 0, done.stderr[-4000:]
     module, _, told = done.stdout.strip().splitlines()[-1].partition(" ")
     assert module == "pyspark.sql.connect.session"
     joined = ast.literal_eval(told)
     history = History.open(tmp_path / "history")
-    stored = {row["block"].hex() for row in history.rows(history.files(HISTORY_TABLES["blocks"]), [])}
+    stored = {
+        row["block"].hex() for row in history.rows(history.files(HISTORY_TABLES["blocks"]), [])
+    }
     assert {block for block, _, _ in joined} == stored, "all that is recorded was streamed"
     assert len(joined) == len(stored)
     assert all(code == verdict for _, code, verdict in joined)

@@ -1,4 +1,5 @@
-"""Whatever breaks, an audit is never quietly wrong: it names what it could not read and judges all else.
+"""Whatever breaks, an audit is never quietly wrong: it names what it could not read and judges all
+else.
 
 AU-5, AU-6, AU-7, AU-11, AU-14, AU-16.
 """
@@ -83,7 +84,9 @@ def _statuses(result: AuditResult) -> dict[int, str]:
         (lambda path: flip(path, 0), "header or footer differ"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(history: Path, damage: Callable[[Path], object], reason: str) -> None:
+def test_what_is_wrong_with_a_file_is_told(
+    history: Path, damage: Callable[[Path], object], reason: str
+) -> None:
     (entry,) = History.open(history).files(schema.BLOCKS, "dev", 2000, 1)
     damage(history / entry.path)
     (unit,) = read_file(history, entry)
@@ -99,7 +102,12 @@ def test_a_damaged_row_group_costs_its_chain_and_segment_only(history: Path) -> 
     rows = list(result.results.rows(schema.QUARANTINE))
     assert {(row["path"], row["chain"], row["segment"]) for row in rows} == {(entry.path, 2000, 1)}
     assert any("the row group differs" in row["error"] for row in rows)
-    assert _statuses(result) == {1000: "verified", 2000: "not verified", 2001: "verified", 2100: "verified"}
+    assert _statuses(result) == {
+        1000: "verified",
+        2000: "not verified",
+        2001: "verified",
+        2100: "verified",
+    }
     chain = next(row for row in result.chains if row["chain"] == 2000)
     assert (chain["segments"], chain["complete"]) == (3, 2)
 
@@ -118,14 +126,19 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(history: Path, pristine: Path) 
 
 def test_the_row_groups_beside_a_damaged_one_are_still_read(tmp_path: Path) -> None:
     rows = [
-        {"network": "dev", "segment": 0, "number": at, "hash": bytes([at]) * 32, "data": b"%d" % at} for at in range(9)
+        {"network": "dev", "segment": 0, "number": at, "hash": bytes([at]) * 32, "data": b"%d" % at}
+        for at in range(9)
     ]
-    commit = write_commit(tmp_path, "dev", 0, [HistoryPart(schema.NODES, rows, "n", rows_per_group=3)], {})
+    commit = write_commit(
+        tmp_path, "dev", 0, [HistoryPart(schema.NODES, rows, "n", rows_per_group=3)], {}
+    )
     entry = commit.files[0]
     flip(tmp_path / entry.path, entry.row_groups[1].offset + 5)
     units = list(read_file(tmp_path, entry))
     assert [isinstance(unit, Fault) for unit in units] == [False, True, False]
-    assert units[1] == Fault(entry.path, "the row group differs from what was committed", 1, "dev", None, 0)
+    assert units[1] == Fault(
+        entry.path, "the row group differs from what was committed", 1, "dev", None, 0
+    )
 
 
 class _ReadOnce(LocalStore):
@@ -150,15 +163,22 @@ class _Once(io.BytesIO):
 
 
 def test_what_is_parsed_is_what_was_compared_with_the_manifest(history: Path) -> None:
-    """Each byte is read once, so storage whose files change has no second chance (AU-11), and costs half (AU-17)."""
+    """Each byte is read once, so storage whose files change has no second chance (AU-11), and costs
+    half (AU-17).
+    """
     for entry in (entry for commit in History.open(history).commits for entry in commit.files):
         assert list(read_file(_ReadOnce(history), entry)) == list(read_file(history, entry))
 
 
 def test_a_column_that_a_footer_places_outside_of_its_row_group_is_not_read(tmp_path: Path) -> None:
     """A manifest and a footer that agree on nothing else, both with good digests."""
-    rows = [{"network": "dev", "segment": 0, "number": at, "hash": bytes(32), "data": b"%d" % at} for at in range(9)]
-    entry = write_commit(tmp_path, "dev", 0, [HistoryPart(schema.NODES, rows, "n", rows_per_group=3)], {}).files[0]
+    rows = [
+        {"network": "dev", "segment": 0, "number": at, "hash": bytes(32), "data": b"%d" % at}
+        for at in range(9)
+    ]
+    entry = write_commit(
+        tmp_path, "dev", 0, [HistoryPart(schema.NODES, rows, "n", rows_per_group=3)], {}
+    ).files[0]
     data = (tmp_path / entry.path).read_bytes()
     # The manifest exchanges the first two row groups; the digests of their bytes are right.
     groups = (entry.row_groups[1], entry.row_groups[0], entry.row_groups[2])
@@ -168,7 +188,9 @@ def test_a_column_that_a_footer_places_outside_of_its_row_group_is_not_read(tmp_
     # All of the file is said to be outside of row groups, which is more than a footer has.
     (tmp_path / entry.path).write_bytes(data[:4] + bytes(MOST_OUTSIDE) + data[4:])
     large = replace(entry, size=len(data) + MOST_OUTSIDE)
-    assert ["outside of its row groups" in str(unit) for unit in read_file(tmp_path, large)] == [True]
+    assert ["outside of its row groups" in str(unit) for unit in read_file(tmp_path, large)] == [
+        True
+    ]
 
 
 def test_a_node_that_no_manifest_lost_is_told_with_its_block(history: Path, tmp_path: Path) -> None:
@@ -183,7 +205,9 @@ def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:
     entry = History.open(history).files(schema.BLOCKS)[0]
     later = replace(entry, version=9)
     said = "blocks version 9 is not known, only versions 2 to 7 are"
-    assert list(read_file(history, later)) == [Fault(entry.path, said, None, "dev", entry.chain, entry.segment)]
+    assert list(read_file(history, later)) == [
+        Fault(entry.path, said, None, "dev", entry.chain, entry.segment)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -191,11 +215,21 @@ def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:
     [
         (lambda path: path.write_bytes(b"{"), "not JSON"),
         (lambda path: path.write_bytes(b"[]"), "manifest format None"),
-        (lambda path: path.write_bytes(path.read_bytes().replace(b'"segment":1', b'"segment":3')), "digest"),
-        (lambda path: path.write_bytes(path.read_bytes().replace(b'"format":3', b'"format":9')), "format 9"),
+        (
+            lambda path: path.write_bytes(
+                path.read_bytes().replace(b'"segment":1', b'"segment":3')
+            ),
+            "digest",
+        ),
+        (
+            lambda path: path.write_bytes(path.read_bytes().replace(b'"format":3', b'"format":9')),
+            "format 9",
+        ),
     ],
 )
-def test_a_damaged_manifest_is_named(history: Path, damage: Callable[[Path], object], reason: str) -> None:
+def test_a_damaged_manifest_is_named(
+    history: Path, damage: Callable[[Path], object], reason: str
+) -> None:
     path = next((history / COMMITS).glob("dev-00000001-*.json"))
     damage(path)
     faults = History.open(history).faults
@@ -205,7 +239,9 @@ def test_a_damaged_manifest_is_named(history: Path, damage: Callable[[Path], obj
 def test_rows_of_an_unknown_chain_are_quarantined(history: Path, tmp_path: Path) -> None:
     """Blocks of a chain that no checkpoint starts cannot be judged, and stop nothing else."""
     segments = load(history)
-    segments[0].parts["blocks", 4000] = [{**row, "chain": 4000} for row in segments[0].parts["blocks", 2000]]
+    segments[0].parts["blocks", 4000] = [
+        {**row, "chain": 4000} for row in segments[0].parts["blocks", 2000]
+    ]
     result = _audit(store(segments, tmp_path / "forged"))
     assert result.exit_code == 5
     assert _statuses(result)[4000] == "not verified"
@@ -214,14 +250,20 @@ def test_rows_of_an_unknown_chain_are_quarantined(history: Path, tmp_path: Path)
     assert found == {"the segment's checkpoint is not in the history"}
 
 
-def test_two_nodes_of_one_number_are_neither(history: Path, whole: AuditResult, tmp_path: Path) -> None:
+def test_two_nodes_of_one_number_are_neither(
+    history: Path, whole: AuditResult, tmp_path: Path
+) -> None:
     """A second row of a number would change which node a proof means."""
     segments = load(history)
     rows = segments[1].parts["nodes", None]
-    segments[1].parts["nodes", None] = rows + [{**row, "number": (row["number"] + 1) % len(rows)} for row in rows]
+    segments[1].parts["nodes", None] = rows + [
+        {**row, "number": (row["number"] + 1) % len(rows)} for row in rows
+    ]
     result = _audit(store(segments, tmp_path / "forged"))
     assert result.exit_code == 5
-    assert any("there are two nodes" in row["error"] for row in result.results.rows(schema.QUARANTINE))
+    assert any(
+        "there are two nodes" in row["error"] for row in result.results.rows(schema.QUARANTINE)
+    )
     assert result.codes == whole.codes, "nobody is accused"
 
 
@@ -240,12 +282,16 @@ def test_a_damaged_file_of_any_table_is_named_and_no_audit_of_it_is_clean(
 ) -> None:
     """Damages in turn: what is wrong with a file makes no difference to those who need it."""
     files = History.open(history).files(table)
-    entry = next(each for each in reversed(files) if table is not schema.CHECKPOINTS or each.segment == 1)
+    entry = next(
+        each for each in reversed(files) if table is not schema.CHECKPOINTS or each.segment == 1
+    )
     DAMAGES[damage](history / entry.path)
     result = _audit(history)
     assert result.exit_code in {3, 5}
     rows = [
-        (row["chain"], row["segment"]) for row in result.results.rows(schema.QUARANTINE) if row["path"] == entry.path
+        (row["chain"], row["segment"])
+        for row in result.results.rows(schema.QUARANTINE)
+        if row["path"] == entry.path
     ]
     assert len(rows) == len(set(rows)) > 0, "it is told once of each chain that lost something"
     assert {segment for _, segment in rows} == {entry.segment}
@@ -253,24 +299,34 @@ def test_a_damaged_file_of_any_table_is_named_and_no_audit_of_it_is_clean(
     assert set(result.codes) <= set(whole.codes), "damage is nobody's cheat"
     needing = [row for row in result.chains if entry.chain in {None, row["chain"]}]
     complete = 1 if table is schema.CHECKPOINTS else 2  # it ends one segment, and begins another
-    assert {(row["status"], row["segments"], row["complete"]) for row in needing} == {("not verified", 3, complete)}
+    assert {(row["status"], row["segments"], row["complete"]) for row in needing} == {
+        ("not verified", 3, complete)
+    }
 
 
 @pytest.mark.parametrize("segment", [0, 1])
-def test_a_segment_whose_manifest_is_damaged_is_nobodys_cheat(history: Path, whole: AuditResult, segment: int) -> None:
-    """What the relay headers of a lost segment would vouch for is not known; it is not denied either."""
+def test_a_segment_whose_manifest_is_damaged_is_nobodys_cheat(
+    history: Path, whole: AuditResult, segment: int
+) -> None:
+    """What the relay headers of a lost segment would vouch for is not known; it is not denied
+    either.
+    """
     path = next((history / COMMITS).glob(f"dev-{segment:08d}-*.json"))
     flip(path, path.stat().st_size // 2)
     result = _audit(history)
     assert result.exit_code in {3, 5}
-    assert {row["chain"] for row in result.results.rows(schema.QUARANTINE)} == {None}, "once for all chains"
+    assert {row["chain"] for row in result.results.rows(schema.QUARANTINE)} == {None}, (
+        "once for all chains"
+    )
     assert result.quarantined == 3, "the manifest, the segment, and what stands on it"
     assert {row["status"] for row in result.chains} == {"not verified"}
     assert set(result.codes) <= {*whole.codes, "UntrustedStart"}
 
 
 def test_a_relay_parent_in_a_lost_segment_is_nobodys_cheat(tmp_path: Path) -> None:
-    """The headers that would vouch for it are gone: the block cannot be judged, and is not accused."""
+    """The headers that would vouch for it are gone: the block cannot be judged, and is not
+    accused.
+    """
     config = small_network(segment_length=1).config
     slow = tuple(replace(chain, pace=replace(chain.pace, lag=4)) for chain in config.parachains)
     network = Network(replace(config, parachains=slow))
@@ -288,7 +344,11 @@ def test_a_relay_parent_in_a_lost_segment_is_nobodys_cheat(tmp_path: Path) -> No
 def test_a_file_of_a_later_schema_version_is_not_read(history: Path) -> None:
     """Its manifest is as it should be: the file's own word is what counts."""
     later = replace(schema.BLOCKS, version=schema.BLOCKS.wider.version + 1, added=())
-    rows = list(History.open(history).rows(History.open(history).files(schema.BLOCKS, "dev", SUBSCRIBER, 1), []))
+    rows = list(
+        History.open(history).rows(
+            History.open(history).files(schema.BLOCKS, "dev", SUBSCRIBER, 1), []
+        )
+    )
     commit = write_commit(history, "other", 0, [HistoryPart(later, rows, "later", SUBSCRIBER)], {})
 
     def restate(body: dict[str, Any]) -> None:
@@ -297,9 +357,12 @@ def test_a_file_of_a_later_schema_version_is_not_read(history: Path) -> None:
 
     rewrite_manifests(history, restate)
     result = _audit(history)
-    errors = [row["error"] for row in result.results.rows(schema.QUARANTINE) if row["network"] == "other"]
+    errors = [
+        row["error"] for row in result.results.rows(schema.QUARANTINE) if row["network"] == "other"
+    ]
     assert any(
-        f"version '{later.version}' is not version {schema.BLOCKS.version}, the one known here" in error
+        f"version '{later.version}' is not version {schema.BLOCKS.version}, the one known here"
+        in error
         for error in errors
     )
 
@@ -328,14 +391,20 @@ def test_a_row_that_makes_no_candidate_ends_its_segment_only(
     rows = list(result.results.rows(schema.QUARANTINE))
     assert any(reason in row["error"] for row in rows)
     assert {(row["chain"], row["segment"]) for row in rows} == {(SUBSCRIBER, 1)}
-    assert {row["chain"] for row in result.chains if row["status"] == "verified"} == {1000, 2001, 2100}
+    assert {row["chain"] for row in result.chains if row["status"] == "verified"} == {
+        1000,
+        2001,
+        2100,
+    }
 
 
 # A full disk
 
 
 def _whole_or_absent(out: Path) -> None:
-    """Every result in `out` is what was written; beside them there are at most a report and a ledger."""
+    """Every result in `out` is what was written; beside them there are at most a report and a
+    ledger.
+    """
     place = open_store(out)
     for receipt in out.rglob(RECEIPT):
         found = read_receipt(place, receipt.parent.relative_to(out).as_posix())
@@ -356,7 +425,9 @@ def _outcome(history: Path) -> str:
 def test_a_disk_that_is_full_at_any_moment_fails_the_run_and_keeps_what_was_whole(
     history: Path, whole: AuditResult, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ENOSPC is injected into the calls that an audit's output goes through, a later one each time."""
+    """ENOSPC is injected into the calls that an audit's output goes through, a later one each
+    time.
+    """
     out = history.parent / "out"
     owner: Any = os if call == "fsync" else Path
     real = getattr(owner, call)
@@ -384,7 +455,9 @@ def test_a_disk_that_is_full_at_any_moment_fails_the_run_and_keeps_what_was_whol
     _whole_or_absent(out)
 
 
-def test_a_failed_run_leaves_the_last_report_and_what_it_names(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_leaves_the_last_report_and_what_it_names(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = _audit(history)
     report = (first.out / REPORT).read_bytes()
     rows = list(first.results.rows(schema.FINDINGS))
@@ -421,7 +494,9 @@ SENSELESS: dict[str, Callable[[Rows], object]] = {
 
 
 @pytest.mark.parametrize("label", SENSELESS)
-def test_a_senseless_checkpoint_costs_its_segment_and_nothing_else(tmp_path: Path, label: str) -> None:
+def test_a_senseless_checkpoint_costs_its_segment_and_nothing_else(
+    tmp_path: Path, label: str
+) -> None:
     def spoil(record: CheckpointRecord) -> CheckpointRecord:
         if (record.chain, record.segment) != (SUBSCRIBER, 1):
             return record
@@ -430,7 +505,9 @@ def test_a_senseless_checkpoint_costs_its_segment_and_nothing_else(tmp_path: Pat
         state = State.from_entries(rows.items())
         return replace(record, state=state, header=replace(record.header, state_root=state.root()))
 
-    result = _audit(write_history(tmp_path / "history", 6, subscribers=2, segment_length=3, checkpoints=spoil))
+    result = _audit(
+        write_history(tmp_path / "history", 6, subscribers=2, segment_length=3, checkpoints=spoil)
+    )
     assert result.exit_code in {3, 5}
     statuses = {row["chain"]: row["status"] for row in result.chains}
     assert statuses == {1000: "verified", 2000: "not verified", 2001: "verified", 2100: "verified"}
@@ -442,10 +519,14 @@ def test_a_senseless_checkpoint_costs_its_segment_and_nothing_else(tmp_path: Pat
 # Equivocation across chains
 
 
-def test_one_key_that_seals_a_block_on_each_of_two_chains_is_not_proven_to_equivocate(tmp_path: Path) -> None:
+def test_one_key_that_seals_a_block_on_each_of_two_chains_is_not_proven_to_equivocate(
+    tmp_path: Path,
+) -> None:
     keys = numbered(3)
     relay = Relay(1, {1000: filled(keys)})
-    chains = [Chain(replace(make_spec({1000: keys}), para_id=ParaId(para))) for para in (3000, 3001)]
+    chains = [
+        Chain(replace(make_spec({1000: keys}), para_id=ParaId(para))) for para in (3000, 3001)
+    ]
     headers = [chain.author(relay).header for chain in chains]
     slot = headers[0].aura_slot() or 0
     author = ed25519.public_key(turn_of(slot, SEEDS))
@@ -466,7 +547,9 @@ def test_one_key_that_seals_a_block_on_each_of_two_chains_is_not_proven_to_equiv
         "collator": author,
         "evidence": evidence,
     }
-    row["id"] = findings.finding_id("any", 3000, findings.EQUIVOCATION, slot.to_bytes(8, "little") + author)
+    row["id"] = findings.finding_id(
+        "any", 3000, findings.EQUIVOCATION, slot.to_bytes(8, "little") + author
+    )
     path = tmp_path / "finding.json"
     path.write_text(finding_text(row))
     assert not check_finding(path).proven
@@ -475,7 +558,9 @@ def test_one_key_that_seals_a_block_on_each_of_two_chains_is_not_proven_to_equiv
 # What a result rests on
 
 
-def test_a_read_that_failed_is_tried_again_and_never_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_that_failed_is_tried_again_and_never_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder that is away for a minute and comes back untouched."""
     history = write_history(tmp_path / "history", 6, segment_length=3, cheats={2: drop_a_node})
     whole = audit(history, tmp_path / "whole", engine="python")
@@ -494,10 +579,16 @@ def test_a_read_that_failed_is_tried_again_and_never_kept(tmp_path: Path, monkey
     assert not list((tmp_path / "out" / "items").rglob(RECEIPT)), "nothing of it is kept"
     failing[0] = False
     again = _audit(history)
-    assert (again.digest, again.codes, again.exit_code) == (whole.digest, whole.codes, whole.exit_code)
+    assert (again.digest, again.codes, again.exit_code) == (
+        whole.digest,
+        whole.codes,
+        whole.exit_code,
+    )
 
 
-def test_one_failed_read_in_three_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_failed_read_in_three_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     history = write_history(tmp_path / "history", 4)
     real, calls = LocalStore.open, [0]
 
@@ -532,7 +623,9 @@ def test_what_a_worker_wrote_elsewhere_is_an_infrastructure_failure(tmp_path: Pa
     assert _audit(history).exit_code == 0
 
 
-def test_a_relative_history_is_the_same_for_every_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_history_is_the_same_for_every_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_history(tmp_path / "history", 4)
     monkeypatch.chdir(tmp_path)
     assert open_store("history").uri == str(tmp_path / "history")
@@ -556,7 +649,9 @@ def test_a_chain_that_never_builds_is_verified_in_every_segment(tmp_path: Path) 
     assert (result.exit_code, {row["status"] for row in result.chains}) == (0, {"verified"})
 
 
-def test_a_failure_of_the_machine_while_judging_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_the_machine_while_judging_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     history = write_history(tmp_path / "history", 4)
 
     def fail(*_: object) -> None:
@@ -579,13 +674,19 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_killed_worker_is_replaced_and_its_unit_done_again(tmp_path: Path, workers: None) -> None:  # noqa: ARG001  # a fixture
     mapper = PoolMapper(2)
-    mapper.map(pool_units.die_once, [str(tmp_path / "a"), str(tmp_path / "b")], "", lambda _done: None)
-    found = mapper.map(pool_units.die_once, [str(tmp_path / name) for name in "abcd"], "", lambda _done: None)
+    mapper.map(
+        pool_units.die_once, [str(tmp_path / "a"), str(tmp_path / "b")], "", lambda _done: None
+    )
+    found = mapper.map(
+        pool_units.die_once, [str(tmp_path / name) for name in "abcd"], "", lambda _done: None
+    )
     mapper.close()
     assert [each["task"] for each in found] == [str(tmp_path / name) for name in "abcd"]
 
 
-def test_a_unit_that_kills_every_worker_ends_the_run(workers: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001  # a fixture
+def test_a_unit_that_kills_every_worker_ends_the_run(
+    workers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:  # a fixture
     monkeypatch.setattr(pool, "ATTEMPTS", 2)
     mapper = PoolMapper(1)
     with pytest.raises(EngineLost, match="lost 2 times with its worker process"):

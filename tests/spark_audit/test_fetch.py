@@ -1,4 +1,6 @@
-"""Blocks of real chains come into a history: from nodes that fail and lie, from chunks, from exports (AU-18)."""
+"""Blocks of real chains come into a history: from nodes that fail and lie, from chunks, from
+exports (AU-18).
+"""
 
 import asyncio
 import csv
@@ -64,13 +66,17 @@ async def _from_nodes(
     relay: RealChain | None = None,
 ) -> Fetched:
     async with AsyncExitStack() as stack:
-        urls = [(await stack.enter_async_context(telling(chain, fault))).url for chain, fault in faults]
+        urls = [
+            (await stack.enter_async_context(telling(chain, fault))).url for chain, fault in faults
+        ]
         above = None
         if relay is not None:
             told = await stack.enter_async_context(telling(relay, relay=True))
             above = await stack.enter_async_context(Endpoints([told.url], QUICK))
         nodes = await stack.enter_async_context(Endpoints(urls, limits))
-        return await fetch(NodeSource("polkadot", ParaId(CHAIN), nodes, above), wanted, out, _ignore)
+        return await fetch(
+            NodeSource("polkadot", ParaId(CHAIN), nodes, above), wanted, out, _ignore
+        )
 
 
 def _rows(out: Path) -> list[dict[str, Any]]:
@@ -91,10 +97,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @story
-async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_fetched_again(tmp_path: Path) -> None:
+async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_fetched_again(
+    tmp_path: Path,
+) -> None:
     async with serving() as node:
         await node.step(9)
-        async with Endpoints([node.urls[2000]], QUICK) as nodes, Endpoints([node.urls[None]], QUICK) as relay:
+        async with (
+            Endpoints([node.urls[2000]], QUICK) as nodes,
+            Endpoints([node.urls[None]], QUICK) as relay,
+        ):
             source = NodeSource("dev", ParaId(2000), nodes, relay)
             newest = await source.newest()
             assert newest > 4
@@ -103,26 +114,35 @@ async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_
             asked = nodes.requests
             again = await fetch(source, Range(1, newest, 4), tmp_path / "history", _ignore)
             assert nodes.requests == asked
-            with pytest.raises(FetchError, match="block 99 is not final yet; the newest final block is"):
+            with pytest.raises(
+                FetchError, match="block 99 is not final yet; the newest final block is"
+            ):
                 await fetch(source, Range(1, 99, 4), tmp_path / "history", _ignore)
     assert (first.fetched, first.there) == (newest, 0)
     assert (again.fetched, again.there) == (0, newest)
     result = _audited(tmp_path / "history")
     assert (result.exit_code, result.judged) == (0, newest)
-    assert [row["segments"] for row in result.chains] == [len(History.open(tmp_path / "history").commits)]
+    assert [row["segments"] for row in result.chains] == [
+        len(History.open(tmp_path / "history").commits)
+    ]
     assert all(row["vouched"] for row in result.results.rows(schema.BLOCK_MEASURES))
     assert [row["name"] for row in result.chains] == [called]
 
 
 async def _from_own(node: Running, out: Path) -> None:
     """Fetch a subscriber's chain from the project's own node."""
-    async with Endpoints([node.urls[2000]], QUICK) as nodes, Endpoints([node.urls[None]], QUICK) as relay:
+    async with (
+        Endpoints([node.urls[2000]], QUICK) as nodes,
+        Endpoints([node.urls[None]], QUICK) as relay,
+    ):
         await fetch(NodeSource("dev", ParaId(2000), nodes, relay), Range(1), out, _ignore)
 
 
 @story
 async def test_au18_a_publish_that_nobody_reads_accuses_nobody(tmp_path: Path) -> None:
-    """The walk proves changed nodes down to where what it reads is unchanged: they lead to no entry."""
+    """The walk proves changed nodes down to where what it reads is unchanged: they lead to no
+    entry.
+    """
     async with serving() as node:
         await node.step(4)
         client = await node.connect()
@@ -147,7 +167,9 @@ def _saying(document: dict[str, Any], *methods: str) -> Fault:
 
 
 @story
-async def test_au18_a_node_that_does_not_tell_its_name_is_fetched_from_all_the_same(tmp_path: Path) -> None:
+async def test_au18_a_node_that_does_not_tell_its_name_is_fetched_from_all_the_same(
+    tmp_path: Path,
+) -> None:
     nameless = _saying({"error": {"code": -32601, "message": "Method not found"}}, "system_chain")
     assert (await _from_nodes(tmp_path / "out", [(real_chain(), nameless)])).fetched == 11
     assert read_names(open_store(tmp_path / "out"), "polkadot") == ({}, None)
@@ -170,7 +192,9 @@ LAGGING = scenario("lagging")
 
 
 @story
-async def test_au18_nodes_below_those_that_a_subscriber_has_stored_accuse_nobody(tmp_path: Path) -> None:
+async def test_au18_nodes_below_those_that_a_subscriber_has_stored_accuse_nobody(
+    tmp_path: Path,
+) -> None:
     async with serving(parse_scenario(LAGGING, "lagging.toml")) as node:
         await node.step(45)
         await _from_own(node, tmp_path / "history")
@@ -178,19 +202,28 @@ async def test_au18_nodes_below_those_that_a_subscriber_has_stored_accuse_nobody
     assert (result.exit_code, result.codes) == (0, {"UnplacedNodes": 1})
     [finding] = result.results.rows(schema.FINDINGS)
     assert finding["severity"] == "info"
-    [part] = [part for part in result.results.rows(schema.PROOF_PARTS) if part["kind"] == "unplaced"]
+    [part] = [
+        part for part in result.results.rows(schema.PROOF_PARTS) if part["kind"] == "unplaced"
+    ]
     assert part["nodes"] > 100
 
 
-def test_au18_both_layouts_of_the_inherent_are_decoded_by_the_runtime_that_made_the_block(whole: Path) -> None:
+def test_au18_both_layouts_of_the_inherent_are_decoded_by_the_runtime_that_made_the_block(
+    whole: Path,
+) -> None:
     chain, rows = real_chain(), _rows(whole)
     assert [row["number"] for row in rows] == list(range(1, 12))
     for row, proof in zip(rows, chain.proofs, strict=True):
         newer = row["number"] >= UPGRADE
         assert row["runtime"] == f"recorded/{2 if newer else 1}"
         assert row["block_time"].timestamp() * 1000 == FIRST_TIME + row["number"] * 12_000
-        assert (row["collator_peer_id"], len(row["descendants"])) == ((PEER, 1) if newer else (None, 0))
-        assert (row["relay_parent"], row["relay_parent_root"]) == (proof.relay_parent, proof.relay_root)
+        assert (row["collator_peer_id"], len(row["descendants"])) == (
+            (PEER, 1) if newer else (None, 0)
+        )
+        assert (row["relay_parent"], row["relay_parent_root"]) == (
+            proof.relay_parent,
+            proof.relay_root,
+        )
         assert row["max_pov"] == proof.max_pov
         assert len(row["proof"]) == len(proof.proof)
         told = {each["sender"]: each["messages"] for each in row["horizontal"] if each["messages"]}
@@ -206,7 +239,9 @@ def test_au18_both_layouts_of_the_inherent_are_decoded_by_the_runtime_that_made_
     assert {str(row["day"]) for row in measures} == {"2023-11-14"}
 
 
-def _once(answer: Callable[[], Awaitable[dict[str, Any] | None]], method: str, every: int = 3) -> Fault:
+def _once(
+    answer: Callable[[], Awaitable[dict[str, Any] | None]], method: str, every: int = 3
+) -> Fault:
     """Every third request of a method goes wrong, the first one too."""
     seen = 0
 
@@ -248,21 +283,31 @@ async def _other_body() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("trouble", "method"),
     [
-        *((trouble, "chain_getBlock") for trouble in (_busy, _limited, _other_block, _other_body, _pruned)),
+        *(
+            (trouble, "chain_getBlock")
+            for trouble in (_busy, _limited, _other_block, _other_body, _pruned)
+        ),
         *((trouble, "state_getMetadata") for trouble in (_drop, _pruned)),
     ],
 )
 @story
 async def test_au18_a_node_that_fails_now_and_then_changes_nothing(
-    trouble: Callable[[], Awaitable[dict[str, Any] | None]], method: str, tmp_path: Path, whole: Path
+    trouble: Callable[[], Awaitable[dict[str, Any] | None]],
+    method: str,
+    tmp_path: Path,
+    whole: Path,
 ) -> None:
-    done = await _from_nodes(tmp_path / "out", [(real_chain(), _once(trouble, method))], relay=real_chain())
+    done = await _from_nodes(
+        tmp_path / "out", [(real_chain(), _once(trouble, method))], relay=real_chain()
+    )
     assert done.fetched == 11
     assert History.open(tmp_path / "out").head == History.open(whole).head
 
 
 @story
-async def test_au18_a_node_that_never_answers_is_left_for_another(tmp_path: Path, whole: Path) -> None:
+async def test_au18_a_node_that_never_answers_is_left_for_another(
+    tmp_path: Path, whole: Path
+) -> None:
     async def hang(method: str, _params: list[Any], _before: int) -> dict[str, Any] | None:
         if method == "chain_getBlock":
             await never()
@@ -292,18 +337,30 @@ async def test_au18_a_node_on_a_fork_below_the_last_block_of_a_unit_changes_noth
 
 
 @story
-async def test_au18_nodes_that_disagree_about_the_end_of_a_unit_are_both_named(tmp_path: Path) -> None:
-    with pytest.raises(WrongBlock, match=r"the nodes disagree about block 3: 0x.* at http.*; 0x.* at http"):
-        await _from_nodes(tmp_path / "out", [(real_chain(), None), (real_chain(salt=b"fork"), None)], Range(1, 11, 4))
+async def test_au18_nodes_that_disagree_about_the_end_of_a_unit_are_both_named(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(
+        WrongBlock, match=r"the nodes disagree about block 3: 0x.* at http.*; 0x.* at http"
+    ):
+        await _from_nodes(
+            tmp_path / "out",
+            [(real_chain(), None), (real_chain(salt=b"fork"), None)],
+            Range(1, 11, 4),
+        )
     assert not (tmp_path / "out").exists()
 
 
 @story
-async def test_au18_what_is_whole_is_kept_and_the_same_command_goes_on(tmp_path: Path, whole: Path) -> None:
+async def test_au18_what_is_whole_is_kept_and_the_same_command_goes_on(
+    tmp_path: Path, whole: Path
+) -> None:
     chain = real_chain()
 
     async def until(method: str, params: list[Any], _before: int) -> dict[str, Any] | None:
-        return {"result": None} if (method, *params) == ("chain_getBlock", chain.hashes[9]) else None
+        return (
+            {"result": None} if (method, *params) == ("chain_getBlock", chain.hashes[9]) else None
+        )
 
     said = r"block 9, 0x.*, is unknown to the node: it pruned the block or is on another fork"
     with pytest.raises(WrongBlock, match=said):
@@ -318,7 +375,9 @@ async def test_au18_what_is_whole_is_kept_and_the_same_command_goes_on(tmp_path:
 async def test_au18_a_node_without_old_states_is_told_of(tmp_path: Path) -> None:
     said = "Client error: UnknownBlock: State already discarded"
     without = _saying({"error": {"code": 4003, "message": said}}, "state_")
-    with pytest.raises(WrongBlock, match=r"no node tells the runtime of block 1; .*archive node.*State already"):
+    with pytest.raises(
+        WrongBlock, match=r"no node tells the runtime of block 1; .*archive node.*State already"
+    ):
         await _from_nodes(tmp_path / "out", [(real_chain(), without)])
 
 
@@ -326,7 +385,9 @@ async def test_au18_a_node_without_old_states_is_told_of(tmp_path: Path) -> None
 async def test_au18_another_fork_than_that_of_the_history_is_refused(tmp_path: Path) -> None:
     await _from_nodes(tmp_path / "out", [(real_chain(), None)], Range(1, 5, 4))
     head = History.open(tmp_path / "out").head
-    with pytest.raises(WrongBlock, match=r"polkadot 1000: block 6 names 0x.* and block 5 is 0x.*: two forks"):
+    with pytest.raises(
+        WrongBlock, match=r"polkadot 1000: block 6 names 0x.* and block 5 is 0x.*: two forks"
+    ):
         await _from_nodes(tmp_path / "out", [(real_chain(salt=b"fork"), None)], Range(1, 8, 4))
     assert History.open(tmp_path / "out").head == head
 
@@ -334,7 +395,9 @@ async def test_au18_another_fork_than_that_of_the_history_is_refused(tmp_path: P
 @story
 async def test_au18_when_no_node_answers_the_machine_failed(tmp_path: Path) -> None:
     with pytest.raises(SourceLost, match="HTTP status 429") as failed:
-        await _from_nodes(tmp_path / "out", [(real_chain(), _once(_busy, "chain_getFinalizedHead", 1))])
+        await _from_nodes(
+            tmp_path / "out", [(real_chain(), _once(_busy, "chain_getFinalizedHead", 1))]
+        )
     assert failed.value.is_infrastructure
 
 
@@ -342,8 +405,16 @@ async def test_au18_when_no_node_answers_the_machine_failed(tmp_path: Path) -> N
 async def test_au18_requests_keep_to_the_rate_that_was_asked_for(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     began = loop.time()
-    async with telling(real_chain()) as told, Endpoints([told.url], replace(QUICK, rate=100)) as nodes:
-        await fetch(NodeSource("polkadot", ParaId(CHAIN), nodes), Range(1, 11, 11), tmp_path / "out", _ignore)
+    async with (
+        telling(real_chain()) as told,
+        Endpoints([told.url], replace(QUICK, rate=100)) as nodes,
+    ):
+        await fetch(
+            NodeSource("polkadot", ParaId(CHAIN), nodes),
+            Range(1, 11, 11),
+            tmp_path / "out",
+            _ignore,
+        )
         assert nodes.requests > 20
         assert loop.time() - began > (nodes.requests - 1) / 100
 
@@ -373,7 +444,9 @@ async def test_au18_without_a_relay_chain_roots_are_the_inherents_word(tmp_path:
 # Chunks
 
 
-def _write_chunks(base: Path, chain: RealChain, cuts: Sequence[tuple[int, int]] = ((1, 4), (5, 11))) -> None:
+def _write_chunks(
+    base: Path, chain: RealChain, cuts: Sequence[tuple[int, int]] = ((1, 4), (5, 11))
+) -> None:
     for first, last in cuts:
         folder = base / "0000000000" / f"{first:010d}-{last:010d}-{chain.hashes[last][-5:]}"
         folder.mkdir(parents=True)
@@ -383,7 +456,10 @@ def _write_chunks(base: Path, chain: RealChain, cuts: Sequence[tuple[int, int]] 
                     "height": number,
                     "hash": chain.hashes[number],
                     "block": chain.blocks[number],
-                    "runtimeVersion": {"specName": "recorded", "specVersion": chain.version(number + 1)},
+                    "runtimeVersion": {
+                        "specName": "recorded",
+                        "specVersion": chain.version(number + 1),
+                    },
                     "events": "0x00",
                 }
                 file.write(json.dumps(line) + "\n")
@@ -399,7 +475,11 @@ def _fetched(source: Source, out: Path, wanted: Range = ALL) -> Fetched:
 
 
 def _told(row: dict[str, Any], *without: str) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in {"source", "position", "relay_root", *without}}
+    return {
+        name: value
+        for name, value in row.items()
+        if name not in {"source", "position", "relay_root", *without}
+    }
 
 
 def test_au18_chunks_give_the_rows_that_nodes_give(tmp_path: Path, whole: Path) -> None:
@@ -422,7 +502,9 @@ def _forget_metadata(base: Path) -> None:
 
 def _alter(base: Path, old: str, new: str) -> None:
     file = next(base.glob("*/*-0000000011-*/blocks.jsonl.gz"))
-    file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()).replace(old.encode(), new.encode(), 1)))
+    file.write_bytes(
+        gzip.compress(gzip.decompress(file.read_bytes()).replace(old.encode(), new.encode(), 1))
+    )
 
 
 @pytest.mark.parametrize(
@@ -431,13 +513,21 @@ def _alter(base: Path, old: str, new: str) -> None:
         (_cut_off, r"blocks\.jsonl\.gz: Compressed file ended"),
         (_forget_metadata, "the folder metadata has no file of runtime recorded/2"),
         (lambda base: _alter(base, '"height": 7', '"height": 8'), "block 7 is in no chunk"),
-        (lambda base: _alter(base, '"height": 7', '"height": 77'), r":3: block 77 is in a chunk of blocks 5 to 11"),
-        (lambda base: _alter(base, '"stateRoot": "0x', '"stateRoot": "0xff'), r":1: stateRoot has 33 bytes"),
+        (
+            lambda base: _alter(base, '"height": 7', '"height": 77'),
+            r":3: block 77 is in a chunk of blocks 5 to 11",
+        ),
+        (
+            lambda base: _alter(base, '"stateRoot": "0x', '"stateRoot": "0xff'),
+            r":1: stateRoot has 33 bytes",
+        ),
         (lambda base: _alter(base, "runtimeVersion", "x"), r":1: no runtimeVersion"),
         (lambda base: _alter(base, '{"height"', '["height"'), r":1: no block in JSON"),
     ],
 )
-def test_au18_a_damaged_chunk_is_named_with_its_line(damage: Callable[[Path], None], said: str, tmp_path: Path) -> None:
+def test_au18_a_damaged_chunk_is_named_with_its_line(
+    damage: Callable[[Path], None], said: str, tmp_path: Path
+) -> None:
     _write_chunks(tmp_path / "chunks", real_chain())
     damage(tmp_path / "chunks")
     with pytest.raises(FetchError, match=said):
@@ -448,7 +538,11 @@ def test_au18_a_damaged_chunk_is_named_with_its_line(damage: Callable[[Path], No
 def test_au18_chunks_with_a_gap_or_none_at_all_are_refused(tmp_path: Path) -> None:
     _write_chunks(tmp_path / "gap", real_chain(), ((1, 4), (7, 11)))
     with pytest.raises(WrongBlock, match="block 7 follows where block 5 was expected"):
-        _fetched(ChunkSource("polkadot", ParaId(CHAIN), tmp_path / "gap"), tmp_path / "out", Range(1, 11, 11))
+        _fetched(
+            ChunkSource("polkadot", ParaId(CHAIN), tmp_path / "gap"),
+            tmp_path / "out",
+            Range(1, 11, 11),
+        )
     _write_chunks(tmp_path / "twice", real_chain(), ((1, 7), (7, 11)))
     with pytest.raises(FetchError, match="overlap"):
         ChunkSource("polkadot", ParaId(CHAIN), tmp_path / "twice")
@@ -471,7 +565,10 @@ def _export(chain: RealChain) -> tuple[list[dict[str, Any]], list[dict[str, Any]
                 "hash": chain.hashes[number],
                 "parent_hash": header["parentHash"],
                 "state_root": header["stateRoot"],
-                "block_time": f"2023-11-14 {time % 86400 // 3600:02d}:{time % 3600 // 60:02d}:{time % 60:02d} UTC",
+                "block_time": (
+                    "2023-11-14"
+                    f" {time % 86400 // 3600:02d}:{time % 3600 // 60:02d}:{time % 60:02d} UTC"
+                ),
                 "relay_block_number": int(proof.relay_parent),
                 "relay_state_root": "0x" + proof.relay_root.hex(),
                 "author_ss58": "not read",
@@ -485,7 +582,9 @@ def _export(chain: RealChain) -> tuple[list[dict[str, Any]], list[dict[str, Any]
                 "maxPovSize": proof.max_pov,
             },
             "relayChainState": {"trieNodes": ["0x" + node.hex() for node in proof.proof]},
-            "downwardMessages": [{"sentAt": m.sent_at, "msg": "0x" + m.msg.hex()} for m in proof.downward],
+            "downwardMessages": [
+                {"sentAt": m.sent_at, "msg": "0x" + m.msg.hex()} for m in proof.downward
+            ],
             "horizontalMessages": {
                 str(sender): [{"sentAt": m.sent_at, "data": "0x" + m.data.hex()} for m in messages]
                 for sender, messages in proof.horizontal
@@ -497,7 +596,9 @@ def _export(chain: RealChain) -> tuple[list[dict[str, Any]], list[dict[str, Any]
     return blocks, extrinsics
 
 
-def _write_export(base: Path, ending: str, tables: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def _write_export(
+    base: Path, ending: str, tables: tuple[list[dict[str, Any]], list[dict[str, Any]]]
+) -> None:
     base.mkdir()
     for name, rows in zip(("blocks1000", "extrinsics1000"), tables, strict=True):
         path = base / f"{name}.{ending}"
@@ -513,13 +614,25 @@ def _write_export(base: Path, ending: str, tables: tuple[list[dict[str, Any]], l
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-def test_au18_exported_tables_give_the_proofs_that_nodes_give(ending: str, tmp_path: Path, whole: Path) -> None:
+def test_au18_exported_tables_give_the_proofs_that_nodes_give(
+    ending: str, tmp_path: Path, whole: Path
+) -> None:
     _write_export(tmp_path / "export", ending, _export(real_chain()))
     done = _fetched(ExportSource("polkadot", ParaId(CHAIN), tmp_path / "export"), tmp_path / "out")
     assert done.fetched == 11
-    # An export knows neither headers nor runtimes; what messages weigh follows from them, hashed ones aside.
-    unknown = ("header", "runtime", "descendants", "collator_peer_id", "messages_used", "horizontal")
-    assert [_told(row, *unknown) for row in _rows(tmp_path / "out")] == [_told(row, *unknown) for row in _rows(whole)]
+    # An export knows neither headers nor runtimes; what messages weigh follows from them, hashed
+    # ones aside.
+    unknown = (
+        "header",
+        "runtime",
+        "descendants",
+        "collator_peer_id",
+        "messages_used",
+        "horizontal",
+    )
+    assert [_told(row, *unknown) for row in _rows(tmp_path / "out")] == [
+        _told(row, *unknown) for row in _rows(whole)
+    ]
     assert _audited(tmp_path / "out").exit_code == 0
 
 
@@ -533,16 +646,30 @@ def test_au18_exported_tables_give_the_proofs_that_nodes_give(ending: str, tmp_p
         ('"setValidationData"', '"set"', "the export has no set_validation_data of block"),
         ('"number": 5', '"number": "five"', "number is 'five'"),
         ('{"number": 5', '["number": 5', "blocks1000.jsonl: "),
-        ('"relay_state_root": "0x', '"relay_state_root": [1], "x": "0x', r"relay_state_root is '\[1\]', not a 0x"),
-        ('downwardMessages\\": [', 'downwardMessages\\": 7, \\"x\\": [', "downwardMessages is '7', not a list"),
+        (
+            '"relay_state_root": "0x',
+            '"relay_state_root": [1], "x": "0x',
+            r"relay_state_root is '\[1\]', not a 0x",
+        ),
+        (
+            'downwardMessages\\": [',
+            'downwardMessages\\": 7, \\"x\\": [',
+            "downwardMessages is '7', not a list",
+        ),
     ],
 )
-def test_au18_an_export_that_cannot_be_read_is_named(old: str, new: str, said: str, tmp_path: Path) -> None:
+def test_au18_an_export_that_cannot_be_read_is_named(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
     _write_export(tmp_path / "export", "jsonl", _export(real_chain()))
     for path in (tmp_path / "export").iterdir():
         path.write_text(path.read_text().replace(old, new))
     with pytest.raises(FetchError, match=said):
-        _fetched(ExportSource("polkadot", ParaId(CHAIN), tmp_path / "export"), tmp_path / "out", Range(1, 11, 4))
+        _fetched(
+            ExportSource("polkadot", ParaId(CHAIN), tmp_path / "export"),
+            tmp_path / "out",
+            Range(1, 11, 4),
+        )
 
 
 def test_au18_a_folder_without_the_tables_is_refused(tmp_path: Path) -> None:
@@ -553,19 +680,33 @@ def test_au18_a_folder_without_the_tables_is_refused(tmp_path: Path) -> None:
 # Forged columns of imported blocks
 
 
-@pytest.mark.parametrize("column", ["block", "number", "parent", "state_root", "header", "relay_root", "descendants"])
-def test_au18_columns_that_the_header_repeats_are_held_against_it(column: str, whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "column", ["block", "number", "parent", "state_root", "header", "relay_root", "descendants"]
+)
+def test_au18_columns_that_the_header_repeats_are_held_against_it(
+    column: str, whole: Path, tmp_path: Path
+) -> None:
     history = History.open(whole)
     rows = _rows(whole)[6:]
     other = {"number": 3, "descendants": rows[1]["descendants"], "header": rows[1]["header"]}
     rows[0] = {**rows[0], column: other.get(column, b"\x01" * 32)}
     commit = next(each for each in history.commits if each.segment == rows[0]["segment"])
     tables = {
-        table: [row for row in history.rows(history.files(table), []) if row.get("segment", 0) in {0, commit.segment}]
+        table: [
+            row
+            for row in history.rows(history.files(table), [])
+            if row.get("segment", 0) in {0, commit.segment}
+        ]
         for table in (schema.RELAY_HEADERS, schema.NODES)
     }
-    rows = [{**row, "segment": 0, "position": at} for at, row in enumerate(rows) if row["segment"] == commit.segment]
-    nodes = [{**row, "segment": 0} for row in tables[schema.NODES] if row["segment"] == commit.segment]
+    rows = [
+        {**row, "segment": 0, "position": at}
+        for at, row in enumerate(rows)
+        if row["segment"] == commit.segment
+    ]
+    nodes = [
+        {**row, "segment": 0} for row in tables[schema.NODES] if row["segment"] == commit.segment
+    ]
     parts = [
         HistoryPart(schema.RELAY_HEADERS, tables[schema.RELAY_HEADERS], "0"),
         HistoryPart(schema.BLOCKS, rows, "0", CHAIN),

@@ -1,4 +1,6 @@
-"""A power cut at any change of the disk: what was acknowledged is whole afterwards, and what is named is."""
+"""A power cut at any change of the disk: what was acknowledged is whole afterwards, and what is
+named is.
+"""
 
 import json
 from pathlib import Path
@@ -15,7 +17,9 @@ from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit
 Image = dict[Path, bytes]
 
 
-def test_a_history_loses_no_segment_that_was_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_history_loses_no_segment_that_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk = FileDisk(tmp_path)
     acknowledged: list[Commit] = []
     stops: list[tuple[int, Image]] = []
@@ -36,9 +40,13 @@ def test_a_history_loses_no_segment_that_was_acknowledged(tmp_path: Path, monkey
     for known, image in stops:
         files = {str(path.relative_to("history")): data for path, data in image.items()}
         named = [
-            json.loads(data) for path, data in files.items() if path.startswith(COMMITS) and path.endswith(".json")
+            json.loads(data)
+            for path, data in files.items()
+            if path.startswith(COMMITS) and path.endswith(".json")
         ]
-        assert {body["digest"] for body in named} >= {commit.digest for commit in acknowledged[:known]}
+        assert {body["digest"] for body in named} >= {
+            commit.digest for commit in acknowledged[:known]
+        }
         for body in named:
             for entry in body["files"]:
                 assert files[entry["path"]] == end[Path("history", entry["path"])]

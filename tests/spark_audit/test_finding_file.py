@@ -68,7 +68,9 @@ def _file(tmp_path: Path, row: Finding) -> Path:
 
 
 def _forged(row: Finding, **columns: object) -> Finding:
-    """The finding with other columns, its id made to fit: what a forger who knows the format would write."""
+    """The finding with other columns, its id made to fit: what a forger who knows the format would
+    write.
+    """
     out = {**row, **columns}
     subject = out["position"].to_bytes(8, "little") + out["block"]
     return {**out, "id": finding_id(out["network"], out["chain"], out["code"], subject)}
@@ -87,13 +89,22 @@ def _block_parts(evidence: bytes) -> tuple[Header, Candidate, bytes, list[bytes]
     return parent, candidate, relay, _nodes.read(reader), evidence[reader.pos :]
 
 
-def _block(parent: Header, candidate: Candidate, relay: bytes, proof: list[bytes], recorded: bytes) -> bytes:
-    parts = (encode_bytes(b"block"), encode_bytes(parent.encode()), encode_bytes(candidate.encode()))
+def _block(
+    parent: Header, candidate: Candidate, relay: bytes, proof: list[bytes], recorded: bytes
+) -> bytes:
+    parts = (
+        encode_bytes(b"block"),
+        encode_bytes(parent.encode()),
+        encode_bytes(candidate.encode()),
+    )
     return b"\x02" + b"".join((*parts, relay, _nodes.encode(proof), recorded))
 
 
 def test_texts_of_a_forged_finding_do_not_reach_the_terminal(
-    omitted: Finding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    omitted: Finding,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Its evidence is true, so it is shown, with a network's name that would hide what follows."""
     path = _file(tmp_path, _forged(omitted, network="demo\x1b[8m\u202e"))
@@ -109,13 +120,23 @@ def test_every_finding_is_borne_out_by_its_file(findings: list[Finding], tmp_pat
     for row in findings:
         checked = check_finding(_file(tmp_path, row))
         assert checked.finding == row
-        assert checked.judgement.kind == "figures" or (checked.proven and checked.judgement.code == row["code"])
+        assert checked.judgement.kind == "figures" or (
+            checked.proven and checked.judgement.code == row["code"]
+        )
         codes.add(row["code"])
-    kinds = {"OmittedBelowBudget", "UnusedNodes", "StateRootMismatch", "RejectedValid", "VerdictMismatch"}
+    kinds = {
+        "OmittedBelowBudget",
+        "UnusedNodes",
+        "StateRootMismatch",
+        "RejectedValid",
+        "VerdictMismatch",
+    }
     assert codes >= kinds | {"Equivocation"}
 
 
-def test_a_file_is_checked_in_a_fresh_process_without_spark_and_arrow(omitted: Finding, tmp_path: Path) -> None:
+def test_a_file_is_checked_in_a_fresh_process_without_spark_and_arrow(
+    omitted: Finding, tmp_path: Path
+) -> None:
     path = _file(tmp_path, omitted)
     code = (
         "import sys\n"
@@ -126,11 +147,17 @@ def test_a_file_is_checked_in_a_fresh_process_without_spark_and_arrow(omitted: F
     run = python("-c", code, "evidence", path, "--json", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     shown = json.loads(run.stdout)
-    assert (shown["proven"], shown["code"], shown["chain"]) == (True, "OmittedBelowBudget", omitted["chain"])
+    assert (shown["proven"], shown["code"], shown["chain"]) == (
+        True,
+        "OmittedBelowBudget",
+        omitted["chain"],
+    )
     assert any("its block" in line and "storage root" in line for line in shown["rests_on"])
 
 
-def test_the_state_goes_in_as_a_storage_proof_no_larger_than_what_judging_asks_for(omitted: Finding) -> None:
+def test_the_state_goes_in_as_a_storage_proof_no_larger_than_what_judging_asks_for(
+    omitted: Finding,
+) -> None:
     parent, candidate, relay, proof, recorded = _block_parts(omitted["evidence"])
     assert parent.state_root in map(blake2_256, proof)
     for at in range(len(proof)):
@@ -158,12 +185,16 @@ def test_the_state_goes_in_as_a_storage_proof_no_larger_than_what_judging_asks_f
         ),
     ],
 )
-def test_a_state_of_the_forgers_own_is_refused(omitted: Finding, entries: dict[bytes, bytes], reason: str) -> None:
+def test_a_state_of_the_forgers_own_is_refused(
+    omitted: Finding, entries: dict[bytes, bytes], reason: str
+) -> None:
     parent, candidate, relay, _proof, recorded = _block_parts(omitted["evidence"])
     state = Trie.from_entries(entries.items())
     nodes: dict[Hash, bytes] = {}
     state.prove([b":code", AUTHORITIES.key], nodes)
-    evidence = _block(replace(parent, state_root=state.root()), candidate, relay, sorted(nodes.values()), recorded)
+    evidence = _block(
+        replace(parent, state_root=state.root()), candidate, relay, sorted(nodes.values()), recorded
+    )
     with pytest.raises(EvidenceError, match=reason):
         judge(evidence)
 
@@ -185,9 +216,13 @@ def test_no_altered_byte_of_a_file_passes(
 def test_no_altered_block_is_believed_to_be_the_one_found(
     omitted: Finding, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """A forger who makes id, hash and digest fit still has to find a block that the collator sealed."""
+    """A forger who makes id, hash and digest fit still has to find a block that the collator
+    sealed.
+    """
     parent, candidate, relay, proof, recorded = _block_parts(omitted["evidence"])
-    part = data.draw(st.sampled_from(["header", "node", "dropped node", "parent", "state", "relay"]))
+    part = data.draw(
+        st.sampled_from(["header", "node", "dropped node", "parent", "state", "relay"])
+    )
     if part == "header":
         name = data.draw(st.sampled_from(["parent_hash", "state_root", "extrinsics_root"]))
         flipped = _flip(getattr(candidate.header, name), data)
@@ -207,7 +242,10 @@ def test_no_altered_block_is_believed_to_be_the_one_found(
     evidence = _block(parent, candidate, relay, proof, recorded)
     row = _forged(omitted, evidence=evidence, block=candidate.header.hash())
     path = _file(tmp_path_factory.mktemp("forged"), row)
-    with pytest.raises(FindingError, match=r"the finding says OmittedBelowBudget|storage proof|does not have the root"):
+    with pytest.raises(
+        FindingError,
+        match=r"the finding says OmittedBelowBudget|storage proof|does not have the root",
+    ):
         check_finding(path)
 
 
@@ -219,7 +257,11 @@ def _flip(value: bytes, data: st.DataObject) -> Any:
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
-        ("code", "UnusedNodes", "the finding says UnusedNodes, its evidence shows OmittedBelowBudget"),
+        (
+            "code",
+            "UnusedNodes",
+            "the finding says UnusedNodes, its evidence shows OmittedBelowBudget",
+        ),
         ("collator", b"\x07" * 32, "collator is 0707"),
         ("collator", None, "collator is None"),
         ("chain", 2001, "chain is 2001, in the evidence it is 2000"),
@@ -243,7 +285,9 @@ def test_a_forged_equivocation_is_refused(findings: list[Finding], tmp_path: Pat
     row = next(row for row in findings if row["code"] == "Equivocation")
     evidence = bytearray(row["evidence"])
     evidence[-40] ^= 1  # in the second header's seal
-    with pytest.raises(FindingError, match="its evidence shows nothing to complain of: a header is not sealed"):
+    with pytest.raises(
+        FindingError, match="its evidence shows nothing to complain of: a header is not sealed"
+    ):
         check_finding(_file(tmp_path, {**row, "evidence": bytes(evidence)}))
 
 
@@ -254,7 +298,9 @@ def test_bytes_that_are_no_evidence_are_an_evidence_error(data: bytes) -> None:
 
 
 @given(st.data())
-def test_altered_evidence_is_judged_or_refused_and_never_crashes(omitted: Finding, data: st.DataObject) -> None:
+def test_altered_evidence_is_judged_or_refused_and_never_crashes(
+    omitted: Finding, data: st.DataObject
+) -> None:
     with contextlib.suppress(EvidenceError):
         judge(_flip(omitted["evidence"], data))
 
@@ -275,8 +321,12 @@ def test_a_file_that_is_no_finding_is_refused(tmp_path: Path, content: str, reas
         check_finding(path)
 
 
-@pytest.mark.parametrize(("column", "value"), [("id", "0x00"), ("chain", -1), ("evidence", "0xzz"), ("code", 7)])
-def test_a_field_of_another_kind_is_named(omitted: Finding, tmp_path: Path, column: str, value: object) -> None:
+@pytest.mark.parametrize(
+    ("column", "value"), [("id", "0x00"), ("chain", -1), ("evidence", "0xzz"), ("code", 7)]
+)
+def test_a_field_of_another_kind_is_named(
+    omitted: Finding, tmp_path: Path, column: str, value: object
+) -> None:
     body = json.loads(finding_text(omitted))
     path = tmp_path / "finding.json"
     path.write_text(json.dumps({**body, column: value}), encoding="utf-8")
@@ -285,12 +335,21 @@ def test_a_field_of_another_kind_is_named(omitted: Finding, tmp_path: Path, colu
 
 
 def test_the_command_lists_writes_and_checks(
-    audited: Path, omitted: Finding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    audited: Path,
+    omitted: Finding,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert pubsub(monkeypatch, "evidence", audited) == 0
     assert f"{omitted['id'].hex()[:16]}  warning  OmittedBelowBudget" in capsys.readouterr().out
     out = tmp_path / "new" / "finding.json"
-    assert pubsub(monkeypatch, "evidence", audited, "--finding", omitted["id"].hex()[:12], "--out", out) == 0
+    assert (
+        pubsub(
+            monkeypatch, "evidence", audited, "--finding", omitted["id"].hex()[:12], "--out", out
+        )
+        == 0
+    )
     capsys.readouterr()
     assert pubsub(monkeypatch, "evidence", out) == 0
     shown = capsys.readouterr().out

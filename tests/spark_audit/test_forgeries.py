@@ -1,4 +1,6 @@
-"""No value of a history is altered unnoticed, whoever makes the digests good again, unless it is a claim (AU-11)."""
+"""No value of a history is altered unnoticed, whoever makes the digests good again, unless it is a
+claim (AU-11).
+"""
 
 import re
 import shutil
@@ -27,7 +29,9 @@ COLUMNS = [
     if table.name not in CLAIMS
     for column in table.wider.columns
 ]
-IMPORTED_COLUMNS = [name for name in COLUMNS if name.startswith(("relay_headers.", "blocks.", "nodes."))]
+IMPORTED_COLUMNS = [
+    name for name in COLUMNS if name.startswith(("relay_headers.", "blocks.", "nodes."))
+]
 
 
 def test_the_tables_of_forgeries_in_the_docs_are_these() -> None:
@@ -35,7 +39,9 @@ def test_the_tables_of_forgeries_in_the_docs_are_these() -> None:
     values = page[page.index("## Values") : page.index("## Parts")]
     rows = [line for line in values.splitlines() if line.startswith("| `")]
     claims = (COLUMNS, CLAIMS), (IMPORTED_COLUMNS, IMPORTED_CLAIMS)
-    assert rows == [f"| `{name}` | {why[name]} |" for columns, why in claims for name in columns if name in why]
+    assert rows == [
+        f"| `{name}` | {why[name]} |" for columns, why in claims for name in columns if name in why
+    ]
     named = re.findall(r"`(\w+)`", values.partition("every column of ")[2].partition(", except")[0])
     assert named == list(dict.fromkeys(name.partition(".")[0] for name in COLUMNS))
     assert set(CLAIMS) <= {*COLUMNS, *HISTORY_TABLES}
@@ -44,21 +50,25 @@ def test_the_tables_of_forgeries_in_the_docs_are_these() -> None:
 @pytest.fixture(scope="module")
 def forgers(tmp_path_factory: pytest.TempPathFactory) -> list[Forger]:
     """Of recorded rows, and of imported ones."""
-    return [Forger(tmp_path_factory.mktemp("forger"), imported=imported) for imported in (False, True)]
+    return [
+        Forger(tmp_path_factory.mktemp("forger"), imported=imported) for imported in (False, True)
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("imported", "name"), [(0, name) for name in COLUMNS] + [(1, name) for name in IMPORTED_COLUMNS]
 )
-def test_no_forgery_of_a_value_passes_unless_it_is_a_claim(forgers: list[Forger], imported: int, name: str) -> None:
+def test_no_forgery_of_a_value_passes_unless_it_is_a_claim(
+    forgers: list[Forger], imported: int, name: str
+) -> None:
     forgeries = list(forgers[imported].forgeries(frozenset({name})))
     assert forgeries
     for forgery in forgeries:
         outcome = forgers[imported].outcome(forgery)
-        assert outcome == "detected" or (outcome == "passes" and forgery.may_pass(forgers[imported].claims)), (
-            f"{forgery.name} {forgery.tag}: {outcome}"
-        )
+        assert outcome == "detected" or (
+            outcome == "passes" and forgery.may_pass(forgers[imported].claims)
+        ), f"{forgery.name} {forgery.tag}: {outcome}"
 
 
 # Whole parts
@@ -121,7 +131,15 @@ PARTS: dict[str, Callable[[list[Segment]], list[Segment]]] = {
     "blocks of two segments swapped": _swapped,
     **{
         f"table {name}": _without_table(name)
-        for name in ("relay_headers", "authorities", "subscriptions", "checkpoints", "blocks", "deliveries", "nodes")
+        for name in (
+            "relay_headers",
+            "authorities",
+            "subscriptions",
+            "checkpoints",
+            "blocks",
+            "deliveries",
+            "nodes",
+        )
     },
 }
 """What is left out of, or moved in, a history whose digests are then made good."""
@@ -138,11 +156,15 @@ def test_a_part_that_is_left_out_is_noticed_and_accuses_nobody(
     assert set(result.codes) <= harmless, "nobody is accused of what is missing"
 
 
-@pytest.mark.parametrize("part", ["last segment", "every refused candidate", "a chain, manifests and all"])
+@pytest.mark.parametrize(
+    "part", ["last segment", "every refused candidate", "a chain, manifests and all"]
+)
 def test_a_consistently_shorter_history_is_noticed_by_whoever_knows_the_head(
     pristine: Path, tmp_path: Path, part: str
 ) -> None:
-    """AU-13: without the head a forger who leaves things out of everything is believed; the report says so."""
+    """AU-13: without the head a forger who leaves things out of everything is believed; the report
+    says so.
+    """
     segments = load(pristine)
     if part == "last segment":
         segments = segments[:-1]
@@ -194,7 +216,9 @@ def test_a_manifest_repeated_under_another_name_is_a_fault_and_counts_once(
 ) -> None:
     history = shutil.copytree(pristine, tmp_path / "history")
     path = sorted((history / COMMITS).glob("*.json"))[1]
-    shutil.copy(path, path.with_name(f"{path.stem[:-1]}{'0' if path.stem[-1] != '0' else '1'}.json"))
+    shutil.copy(
+        path, path.with_name(f"{path.stem[:-1]}{'0' if path.stem[-1] != '0' else '1'}.json")
+    )
     result = _audit(history)
     assert result.exit_code in {3, 5}
     assert result.codes == whole.codes
@@ -283,17 +307,29 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a version that is true": (_in_files(version=True), "version is True"),
     "row groups that are none": (_in_files(row_groups=None), "row_groups is no list"),
     "row groups beyond the file": (
-        _in_files(row_groups=[{"offset": 2**40, "length": 1, "digest": "0" * 64, "chain": None, "rows": 1}]),
+        _in_files(
+            row_groups=[
+                {"offset": 2**40, "length": 1, "digest": "0" * 64, "chain": None, "rows": 1}
+            ]
+        ),
         "offset is",
     ),
     "a digest that is none": (_in_files(frame="xyz"), "frame is 'xyz'"),
     "positions that are none": (_named(next_positions=[1]), "next_positions is no object"),
     "a position that is text": (_named(next_positions={"2000": "1"}), "2000 is '1'"),
-    "a chain without bound": (_named(next_positions={"9" * 40: 1}), "next_positions names the chain"),
+    "a chain without bound": (
+        _named(next_positions={"9" * 40: 1}),
+        "next_positions names the chain",
+    ),
     "a surplus field": (_named(surplus=1), "does not know 'surplus'"),
-    "a file named twice": (lambda body: body["files"].append(body["files"][0]), "a file is named twice"),
+    "a file named twice": (
+        lambda body: body["files"].append(body["files"][0]),
+        "a file is named twice",
+    ),
     "two files for one table": (
-        lambda body: body["files"].append({**body["files"][0], "path": body["files"][0]["path"][:-8] + "x.parquet"}),
+        lambda body: body["files"].append(
+            {**body["files"][0], "path": body["files"][0]["path"][:-8] + "x.parquet"}
+        ),
         "a table has two files",
     ),
     "a table that is not known": (
@@ -325,7 +361,9 @@ def test_a_strangers_manifest_writes_nothing_elsewhere_and_ends_no_audit(
     assert all((tmp_path / "place" / "out") in (path, *path.parents) for path in new)
 
 
-def test_work_grows_with_what_is_there_and_not_with_the_numbers_of_a_manifest(tmp_path: Path) -> None:
+def test_work_grows_with_what_is_there_and_not_with_the_numbers_of_a_manifest(
+    tmp_path: Path,
+) -> None:
     """Two small manifests a billion segments apart make two tasks, and a fault."""
     segments = load(write_history(tmp_path / "base", 6, segment_length=3))
     segments[1].segment = 4_000_000_000

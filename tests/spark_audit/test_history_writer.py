@@ -1,4 +1,6 @@
-"""Tables say what they are, rows come back as they went, and a history has whole segments or nothing of them (AU-6)."""
+"""Tables say what they are, rows come back as they went, and a history has whole segments or
+nothing of them (AU-6).
+"""
 
 from datetime import UTC
 from pathlib import Path
@@ -56,7 +58,9 @@ def _rows(table: Table) -> st.SearchStrategy[list[dict[str, Any]]]:
         for column in table.columns
     }
     return st.lists(
-        st.fixed_dictionaries(columns), max_size=4, unique_by=lambda row: repr([row[name] for name in table.key])
+        st.fixed_dictionaries(columns),
+        max_size=4,
+        unique_by=lambda row: repr([row[name] for name in table.key]),
     )
 
 
@@ -85,7 +89,10 @@ def test_rows_come_back_from_a_file_as_they_were_written(
 def test_a_table_tells_name_version_and_the_meaning_of_every_column(name: str) -> None:
     table = TABLES[name]
     metadata = table.schema.metadata
-    assert metadata == {b"pubsub.table": name.encode(), b"pubsub.version": str(table.version).encode()}
+    assert metadata == {
+        b"pubsub.table": name.encode(),
+        b"pubsub.version": str(table.version).encode(),
+    }
     assert all(field.metadata[b"doc"] for field in table.schema)
     assert set(table.key) | set(table.partitions) <= {column.name for column in table.columns}
 
@@ -95,7 +102,9 @@ def test_no_column_of_a_history_is_unsigned_and_of_64_bits() -> None:
         assert "uint64" not in str(table.wider.schema.types), table.name
 
 
-def _read(folder: Path, table: Table, rows: list[dict[str, Any]], chain: int | None = None) -> list[Any]:
+def _read(
+    folder: Path, table: Table, rows: list[dict[str, Any]], chain: int | None = None
+) -> list[Any]:
     """What is read of rows that were written as `table`."""
     commit = write_commit(folder, "dev", 0, [HistoryPart(table, rows, "p", chain)], {})
     return list(read_file(folder, commit.files[0]))
@@ -104,7 +113,14 @@ def _read(folder: Path, table: Table, rows: list[dict[str, Any]], chain: int | N
 def test_a_file_with_unsigned_integers_is_read_as_if_they_had_a_sign(tmp_path: Path) -> None:
     former = schema.TRUTH.former
     assert former is not None
-    place = {"network": "dev", "chain": 1, "segment": 0, "number": 1, "block": bytes(32), "collator": None}
+    place = {
+        "network": "dev",
+        "chain": 1,
+        "segment": 0,
+        "number": 1,
+        "block": bytes(32),
+        "collator": None,
+    }
     said = {"strategy": "any", "verdict": "BadSeal", "due": ["BadSeal"]}
     slots = [None, 7, 2**63 - 1, 2**63, 2**64 - 1]
     rows = [{**place, **said, "position": at, "slot": slot} for at, slot in enumerate(slots)]
@@ -128,17 +144,24 @@ def test_no_two_tables_share_a_name() -> None:
     [
         (None, "without a name"),
         ({b"pubsub.table": b"nodes"}, "version without a name"),
-        ({b"pubsub.table": b"blocks", b"pubsub.version": b"1"}, "this is table 'blocks', not nodes"),
+        (
+            {b"pubsub.table": b"blocks", b"pubsub.version": b"1"},
+            "this is table 'blocks', not nodes",
+        ),
         ({b"pubsub.table": b"nodes", b"pubsub.version": b"3"}, "version '3' is not version 2"),
     ],
 )
-def test_a_schema_of_another_table_or_version_is_refused(metadata: dict[bytes, bytes] | None, reason: str) -> None:
+def test_a_schema_of_another_table_or_version_is_refused(
+    metadata: dict[bytes, bytes] | None, reason: str
+) -> None:
     with pytest.raises(SchemaError, match=reason):
         schema.NODES.check(schema.NODES.schema.with_metadata(metadata))
 
 
 def test_a_schema_with_other_columns_is_refused() -> None:
-    other = pa.schema([*schema.NODES.schema, pa.field("more", pa.int64())], metadata=schema.NODES.schema.metadata)
+    other = pa.schema(
+        [*schema.NODES.schema, pa.field("more", pa.int64())], metadata=schema.NODES.schema.metadata
+    )
     with pytest.raises(SchemaError, match="columns are not those of nodes"):
         schema.NODES.check(other)
 
@@ -153,7 +176,9 @@ def test_a_schema_with_other_columns_is_refused() -> None:
         ({"more": 1}, "lacks or does not know more"),
     ],
 )
-def test_a_row_that_does_not_fit_is_refused_before_anything_is_written(change: dict[str, Any], reason: str) -> None:
+def test_a_row_that_does_not_fit_is_refused_before_anything_is_written(
+    change: dict[str, Any], reason: str
+) -> None:
     row = {"network": "dev", "segment": 0, "number": 0, "hash": bytes(32), "data": b"", **change}
     with pytest.raises(SchemaError, match=reason):
         schema.NODES.arrow([row])
@@ -185,7 +210,13 @@ def test_equal_rows_of_different_tables_have_different_digests() -> None:
 def _tables(path: Path) -> dict[str, list[dict[str, object]]]:
     history = History.open(path)
     faults: list[Fault] = list(history.faults)
-    tables = (schema.RELAY_HEADERS, schema.BLOCKS, schema.NODES, schema.CHECKPOINTS, schema.DELIVERIES)
+    tables = (
+        schema.RELAY_HEADERS,
+        schema.BLOCKS,
+        schema.NODES,
+        schema.CHECKPOINTS,
+        schema.DELIVERIES,
+    )
     rows = {table.name: list(history.rows(history.files(table), faults)) for table in tables}
     assert not faults
     return rows
@@ -223,7 +254,9 @@ def test_every_candidate_and_state_can_be_rebuilt_byte_for_byte(tmp_path: Path) 
         position = positions.get(record.chain, 0)
         positions[record.chain] = position + 1
         row = by_place.pop((record.chain, position))
-        mine = {number: data for (segment, number), data in nodes.items() if segment == row["segment"]}
+        mine = {
+            number: data for (segment, number), data in nodes.items() if segment == row["segment"]
+        }
         assert candidate_of(row, mine).encode() == record.candidate.encode()  # type: ignore[arg-type]
         assert (row["included_at"], row["slot_now"]) == (record.included_at, record.slot_now)
     assert not by_place
@@ -239,7 +272,11 @@ def test_equal_networks_write_equal_histories_to_the_byte(tmp_path: Path) -> Non
     first, second = (write_history(tmp_path / name, 6) for name in ("first", "second"))
 
     def contents(root: Path) -> dict[str, bytes]:
-        return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        return {
+            path.relative_to(root).as_posix(): path.read_bytes()
+            for path in root.rglob("*")
+            if path.is_file()
+        }
 
     assert contents(first) == contents(second)
 
@@ -280,7 +317,9 @@ def test_a_network_is_not_written_over_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", ".hidden", "with space"])
-def test_a_network_name_that_could_leave_its_directory_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_network_name_that_could_leave_its_directory_is_refused(
+    tmp_path: Path, name: str
+) -> None:
     with pytest.raises(CommitError, match="name"):
         HistoryWriter(tmp_path, name)
 
@@ -316,7 +355,9 @@ except commit.CommitError as error:
 
 
 def test_a_disk_without_room_leaves_the_history_as_it_was(tmp_path: Path) -> None:
-    """The file size limit of the process stands in for the disk: writes fail as they do when it is full."""
+    """The file size limit of the process stands in for the disk: writes fail as they do when it is
+    full.
+    """
     _first_commit(tmp_path)
     before = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
     assert python("-c", _FULL_DISK, tmp_path, "20000").returncode == 1
@@ -326,11 +367,15 @@ def test_a_disk_without_room_leaves_the_history_as_it_was(tmp_path: Path) -> Non
 
 
 def test_manifests_form_a_chain_with_one_head(tmp_path: Path) -> None:
-    """AU-13: each manifest names the one before it, and the head follows from the last of each network."""
+    """AU-13: each manifest names the one before it, and the head follows from the last of each
+    network.
+    """
     write_history(tmp_path / "one", 6)
     opened = History.open(tmp_path / "one")
     assert opened.commits[0].previous is None
-    assert [commit.previous for commit in opened.commits[1:]] == [commit.digest for commit in opened.commits[:-1]]
+    assert [commit.previous for commit in opened.commits[1:]] == [
+        commit.digest for commit in opened.commits[:-1]
+    ]
     write_history(tmp_path / "same", 6)
     assert History.open(tmp_path / "same").head == opened.head
     write_history(tmp_path / "one", 2, name="other")
@@ -338,8 +383,9 @@ def test_manifests_form_a_chain_with_one_head(tmp_path: Path) -> None:
 
 
 def test_a_second_writer_of_a_segment_is_told(tmp_path: Path) -> None:
-    """Both manifests stay, as both writers committed; the second is told, and readers see that two histories are in
-    one."""
+    """Both manifests stay, as both writers committed; the second is told, and readers see that two
+    histories are in one.
+    """
     rows = [{"network": "dev", "segment": 0, "number": 0, "hash": bytes(32), "data": b"new"}]
     _first_commit(tmp_path)
     with pytest.raises(CommitError, match="another writer added segment 0 of dev"):

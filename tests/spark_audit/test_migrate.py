@@ -1,4 +1,6 @@
-"""Histories of older formats are brought up to the present one; what is damaged is refused whole (AU-15)."""
+"""Histories of older formats are brought up to the present one; what is damaged is refused whole
+(AU-15).
+"""
 
 import io
 import json
@@ -17,15 +19,25 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import commit, manifest
 from pubsub_emulator.spark_audit.history.commit import encode_parquet
-from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES, CommitError, canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.manifest import (
+    COMMITS,
+    HISTORY_TABLES,
+    CommitError,
+    canonical_json,
+    digest_of,
+)
 from pubsub_emulator.spark_audit.history.migrate import migrate
 from pubsub_emulator.spark_audit.history.reader import History
 
 
 def _outdate(history: Path, version: int) -> None:
-    """Its segments as an earlier version wrote them: a file for each chain, unsigned integers, a former manifest."""
+    """Its segments as an earlier version wrote them: a file for each chain, unsigned integers, a
+    former manifest.
+    """
     opened = History.open(history)
-    rows = {entry: list(opened.rows([entry], [])) for commit in opened.commits for entry in commit.files}
+    rows = {
+        entry: list(opened.rows([entry], [])) for commit in opened.commits for entry in commit.files
+    }
     for folder in HISTORY_TABLES:
         shutil.rmtree(history / folder, ignore_errors=True)
     last: dict[str, str] = {}
@@ -34,27 +46,44 @@ def _outdate(history: Path, version: int) -> None:
         for entry in found.files:
             table = HISTORY_TABLES[entry.table].former or HISTORY_TABLES[entry.table]
             data = encode_parquet(table, rows[entry], 256)
-            path = history / manifest._former_folder(table, entry.network, entry.chain, entry.segment) / "00-f.parquet"
+            path = (
+                history
+                / manifest._former_folder(table, entry.network, entry.chain, entry.segment)
+                / "00-f.parquet"
+            )
             path = path.with_name(f"{entry.segment:08d}-{digest_of(data)[:16]}.parquet")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             metadata = pq.read_metadata(path)
-            groups = [commit._extent(data, metadata, at, None) for at in range(metadata.num_row_groups)]
-            outside = manifest.outside(len(data), [(group.offset, group.length) for group in groups])
+            groups = [
+                commit._extent(data, metadata, at, None) for at in range(metadata.num_row_groups)
+            ]
+            outside = manifest.outside(
+                len(data), [(group.offset, group.length) for group in groups]
+            )
             body = {
-                **{name: getattr(entry, name) for name in ("table", "network", "chain", "segment", "rows")},
+                **{
+                    name: getattr(entry, name)
+                    for name in ("table", "network", "chain", "segment", "rows")
+                },
                 "version": table.for_rows(rows[entry]).version,
                 "path": path.relative_to(history).as_posix(),
                 "size": len(data),
                 "frame": digest_of(commit.read_stretches(io.BytesIO(data), outside)),
                 "row_groups": [
-                    {name: getattr(each, name) for name in ("offset", "length", "digest")} for each in groups
+                    {name: getattr(each, name) for name in ("offset", "length", "digest")}
+                    for each in groups
                 ],
             }
             files.append(body)
         place = {"network": found.network, "segment": found.segment}
         positions = {str(chain): found.next_positions[chain] for chain in found.next_positions}
-        whole: dict[str, Any] = {"format": version, **place, "files": files, "next_positions": positions}
+        whole: dict[str, Any] = {
+            "format": version,
+            **place,
+            "files": files,
+            "next_positions": positions,
+        }
         if version == manifest.BY_CHAIN:
             whole["previous"] = last.get(found.network)
         last[found.network] = digest = digest_of(canonical_json(whole))
@@ -95,11 +124,15 @@ def test_au15_a_migrated_history_is_what_it_would_have_been(
     files, due = (sorted(each.relative_to(at) for each in at.rglob("*.*")) for at in (path, made))
     assert files == due
     assert len(list(path.rglob("*.parquet"))) < before
-    assert audit(path, tmp_path / "audit", engine="python", head=head).codes["OmittedBelowBudget"] == 1
+    assert (
+        audit(path, tmp_path / "audit", engine="python", head=head).codes["OmittedBelowBudget"] == 1
+    )
     assert migrate(path).manifests == 0
 
 
-def test_au15_the_layout_of_a_history_is_in_no_digest(two: tuple[Path, str | None], tmp_path: Path) -> None:
+def test_au15_the_layout_of_a_history_is_in_no_digest(
+    two: tuple[Path, str | None], tmp_path: Path
+) -> None:
     path, _ = two
     new = audit(path, tmp_path / "new", engine="python")
     _outdate(path, manifest.BY_CHAIN)
@@ -129,13 +162,20 @@ def test_au15_a_history_that_went_on_in_the_present_format_is_migrated_whole(
 def test_au15_an_old_history_is_told_what_to_do(two: tuple[Path, str | None]) -> None:
     _outdate(two[0], manifest.UNCHAINED)
     assert {fault.error for fault in History.open(two[0]).faults} == {
-        "manifest format 1 is not known, only formats 2 and 3 are: `pubsub migrate` brings it up to date"
+        (
+            "manifest format 1 is not known, only formats 2 and 3 are: `pubsub migrate` brings it up to"
+            " date"
+        )
     }
 
 
-def test_au6_a_migration_that_was_ended_goes_on(old: tuple[Path, str | None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_au6_a_migration_that_was_ended_goes_on(
+    old: tuple[Path, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, head = old
-    from pubsub_emulator.spark_audit.history.storage import LocalStore  # noqa: PLC0415  # this test breaks it
+    from pubsub_emulator.spark_audit.history.storage import (  # noqa: PLC0415  # this test breaks it
+        LocalStore,
+    )
 
     whole = LocalStore.remove
     removed: list[str] = []
@@ -159,7 +199,9 @@ def test_au11_a_damaged_history_is_not_migrated(old: tuple[Path, str | None]) ->
     damaged = min(path.glob("blocks/*/*/*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
     manifests = sorted((path / "_commits").iterdir())
-    with pytest.raises(CommitError, match=r"blocks/.*parquet: the file has .* bytes.*; it was not migrated"):
+    with pytest.raises(
+        CommitError, match=r"blocks/.*parquet: the file has .* bytes.*; it was not migrated"
+    ):
         migrate(path)
     assert set((path / "_commits").iterdir()) >= set(manifests)
 
@@ -196,21 +238,31 @@ def test_a_migration_tells_how_far_it_is_and_that_it_goes_on(old: tuple[Path, st
     assert told == [(0, total), (1, total)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "pubsub_emulator.spark_audit.history.migrate.migrate", lambda path, _advance: migrate(path, interrupt)
+            "pubsub_emulator.spark_audit.history.migrate.migrate",
+            lambda path, _advance: migrate(path, interrupt),
         )
         interrupted = CliRunner().invoke(pubsub, ["migrate", str(old[0])])
     assert "the same command goes on" in interrupted.output
     assert migrate(old[0]).head == old[1]
 
 
-_EMPTY: dict[str, object] = {"format": 1, "network": "dev", "segment": 0, "files": [], "next_positions": {}}
+_EMPTY: dict[str, object] = {
+    "format": 1,
+    "network": "dev",
+    "segment": 0,
+    "files": [],
+    "next_positions": {},
+}
 _PRESENT: dict[str, object] = {**_EMPTY, "format": 2, "previous": None}
 
 
 @pytest.mark.parametrize(
     ("bodies", "complaint"),
     [
-        ([{"segment": 2**32 - 1}], "segment 0 of dev is missing"),  # it was counted up to in memory once
+        (
+            [{"segment": 2**32 - 1}],
+            "segment 0 of dev is missing",
+        ),  # it was counted up to in memory once
         ([{}, {"segment": 2**31}], "segment 1 of dev is missing"),
         ([{"format": True}], "format True is not known"),
         ([{**_PRESENT, "format": 2.0}], r"format 2\.0 is not known"),
@@ -238,7 +290,9 @@ def test_manifests_of_a_stranger_are_refused_soon_and_nothing_is_changed(
     assert {path: path.read_bytes() for path in commits.iterdir()} == before
 
 
-def test_a_link_or_a_pipe_among_manifests_is_neither_followed_nor_waited_for(tmp_path: Path) -> None:
+def test_a_link_or_a_pipe_among_manifests_is_neither_followed_nor_waited_for(
+    tmp_path: Path,
+) -> None:
     elsewhere = tmp_path / "elsewhere.json"
     elsewhere.write_bytes(canonical_json({**_EMPTY, "digest": digest_of(canonical_json(_EMPTY))}))
     commits = tmp_path / "history" / "_commits"

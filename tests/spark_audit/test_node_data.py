@@ -1,4 +1,6 @@
-"""Answers of nodes are read as they come; nodes of their proofs are attributed once each, to what was asked."""
+"""Answers of nodes are read as they come; nodes of their proofs are attributed once each, to what
+was asked.
+"""
 
 import json
 from pathlib import Path
@@ -26,7 +28,12 @@ from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.spark_audit.real_proofs.attribution import TOP, Attribution, attribute, attribute_reads
+from pubsub_emulator.spark_audit.real_proofs.attribution import (
+    TOP,
+    Attribution,
+    attribute,
+    attribute_reads,
+)
 from pubsub_emulator.spark_audit.real_proofs.node_data import NodeDataError, read_node_data, root_of
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 from pubsub_emulator.testing.strategies import keys, values
@@ -69,7 +76,12 @@ def test_what_was_asked_is_told_from_the_proof_alone() -> None:
     found = attribute(ROOT, proof, absences=True)
     ensure_whole(found, proof)
     told = by_name(found)
-    for name in ("Configuration.ActiveConfig", "Babe.CurrentSlot", "Paras.Heads(3000)", "child trie 1000"):
+    for name in (
+        "Configuration.ActiveConfig",
+        "Babe.CurrentSlot",
+        "Paras.Heads(3000)",
+        "child trie 1000",
+    ):
         assert told[name][1] == "value"
         assert told[name][0] != "neighbour", name
     assert found.unread == ()
@@ -77,9 +89,15 @@ def test_what_was_asked_is_told_from_the_proof_alone() -> None:
 
 def test_nodes_that_prove_an_absence_are_not_unread() -> None:
     proof = proven(STATE, STATIC[3:], {})
-    assert [part.kind for part in attribute(ROOT, proof, absences=True).parts if part.weight] == ["absence"]
+    assert [part.kind for part in attribute(ROOT, proof, absences=True).parts if part.weight] == [
+        "absence"
+    ]
     assert len(attribute(ROOT, proof).unread) == len(proof)
-    [part] = [part for part in attribute_reads(ROOT, proof, {TOP: STATIC[3:]}).parts if part.key is not None]
+    [part] = [
+        part
+        for part in attribute_reads(ROOT, proof, {TOP: STATIC[3:]}).parts
+        if part.key is not None
+    ]
     assert (part.name, part.state, part.nodes) == ("Paras.Heads(4000)", "absent", len(proof))
 
 
@@ -148,10 +166,16 @@ def test_any_read_of_any_state_is_attributed_whole_and_read_right(data: st.DataO
     entries = st.dictionaries(keys(), values(200), max_size=12)
     top = data.draw(entries)
     children = {derive_child_key(ParaId(para)): data.draw(entries) for para in (1, 2)}
-    state = State.from_entries(top.items(), {child: rows.items() for child, rows in children.items() if rows})
+    state = State.from_entries(
+        top.items(), {child: rows.items() for child, rows in children.items() if rows}
+    )
     asked = {TOP: data.draw(st.lists(keys(), max_size=4, unique=True))}
-    asked.update({child: data.draw(st.lists(keys(), max_size=4, unique=True)) for child in children})
-    proof = proven(state, asked[TOP], {child: wanted for child, wanted in asked.items() if child != TOP})
+    asked.update(
+        {child: data.draw(st.lists(keys(), max_size=4, unique=True)) for child in children}
+    )
+    proof = proven(
+        state, asked[TOP], {child: wanted for child, wanted in asked.items() if child != TOP}
+    )
     found = attribute_reads(state.root(), proof, asked)
     ensure_whole(found, proof)
     assert found.unread == ()
@@ -178,7 +202,11 @@ def written(path: Path, document: Any) -> Path:
 def test_the_files_that_come_as_an_example_are_what_the_emulator_answers() -> None:
     for name, documents in answers(NETWORK).items():
         text = (HERE / "examples" / "node_data" / name).read_text(encoding="utf-8")
-        found = [json.loads(line) for line in text.splitlines()] if name.endswith("l") else [json.loads(text)]
+        found = (
+            [json.loads(line) for line in text.splitlines()]
+            if name.endswith("l")
+            else [json.loads(text)]
+        )
         assert found == documents, name
 
 
@@ -189,7 +217,11 @@ def test_a_real_header_has_the_hash_that_its_chain_knows_it_by(path: Path, tmp_p
     data = json.loads(path.read_bytes())
     header = Header.decode(bytes.fromhex(data["parentHead"][2:]))
     [read] = read_node_data([written(tmp_path / "header.json", header_answer(header))]).headers
-    assert (hexed(read.hash), read.number, read.state_root) == (data["parentHash"], header.number, header.state_root)
+    assert (hexed(read.hash), read.number, read.state_root) == (
+        data["parentHash"],
+        header.number,
+        header.state_root,
+    )
 
 
 def test_what_stands_deepest_was_asked_for_and_what_stands_on_its_way_was_not() -> None:
@@ -247,7 +279,8 @@ def test_a_proof_belongs_to_the_header_with_its_block_s_hash(tmp_path: Path) -> 
     data = read_node_data(files)
     assert root_of(data.proofs[0], data.headers) == HEADER.state_root
     with pytest.raises(
-        NodeDataError, match=f"the proof is of block {hexed(AT)}, but the header is that of .* .block 1,"
+        NodeDataError,
+        match=f"the proof is of block {hexed(AT)}, but the header is that of .* .block 1,",
     ):
         root_of(data.proofs[0], data.headers[:1])
     with pytest.raises(NodeDataError, match="no header names the state root"):
@@ -264,7 +297,10 @@ GOOD = header_answer(HEADER)["result"]
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ({"id": 1, "error": {"code": -32000, "message": "UnknownBlock"}}, "error -32000: UnknownBlock"),
+        (
+            {"id": 1, "error": {"code": -32000, "message": "UnknownBlock"}},
+            "error -32000: UnknownBlock",
+        ),
         ({"id": 1, "error": "busy"}, "error busy"),
         ({"id": 1, "result": None}, "the node's answer is empty"),
         ({"id": 1, "result": "0x00"}, "neither a header nor a read proof"),
@@ -292,7 +328,9 @@ GOOD = header_answer(HEADER)["result"]
         (17, "neither a header nor a read proof"),
     ],
 )
-def test_what_is_no_answer_is_refused_with_its_place(document: Any, said: str, tmp_path: Path) -> None:
+def test_what_is_no_answer_is_refused_with_its_place(
+    document: Any, said: str, tmp_path: Path
+) -> None:
     with pytest.raises(NodeDataError, match=said):
         read_node_data([written(tmp_path / "x.json", document)])
 
@@ -306,7 +344,9 @@ def test_what_is_no_answer_is_refused_with_its_place(document: Any, said: str, t
         (b"", "x.json: not JSON"),
     ],
 )
-def test_a_file_that_is_not_json_is_refused_with_its_line(raw: bytes, said: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_refused_with_its_line(
+    raw: bytes, said: str, tmp_path: Path
+) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(raw)
     with pytest.raises(NodeDataError, match=said):

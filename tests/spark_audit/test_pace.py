@@ -1,4 +1,6 @@
-"""Units say how much of them is done, and engines hand it on; a process of an engine does without pandas."""
+"""Units say how much of them is done, and engines hand it on; a process of an engine does without
+pandas.
+"""
 
 import json
 import os
@@ -35,7 +37,9 @@ def test_the_shares_of_units_are_added_to_those_that_are_done(
         mapper.close()
     assert sorted(seen) == seen
     assert seen[-1] == 2
-    assert {0.25, 1, 1.25, 2} <= {*seen} or isinstance(mapper, PoolMapper), "a pool may be asked later than it is told"
+    assert {0.25, 1, 1.25, 2} <= {*seen} or isinstance(mapper, PoolMapper), (
+        "a pool may be asked later than it is told"
+    )
 
 
 def test_a_task_that_ends_after_all_of_it_was_told_ends_the_wait(
@@ -46,7 +50,9 @@ def test_a_task_that_ends_after_all_of_it_was_told_ends_the_wait(
     mapper = PoolMapper(1)
     found: list[object] = []
     run = Thread(
-        target=lambda: found.extend(mapper.map(pool_units.end_when_heard, [str(heard)], "", lambda _: heard.touch())),
+        target=lambda: found.extend(
+            mapper.map(pool_units.end_when_heard, [str(heard)], "", lambda _: heard.touch())
+        ),
         daemon=True,
     )
     run.start()
@@ -60,7 +66,12 @@ def test_an_audit_and_a_simulation_tell_of_blocks_within_a_segment(
 ) -> None:
     monkeypatch.setattr(pace, "TELL_EVERY", 0.0)
     made: list[tuple[float, int]] = []
-    simulate(Simulation(1, 30, "7"), tmp_path / "many", PythonMapper, lambda done, total: made.append((done, total)))
+    simulate(
+        Simulation(1, 30, "7"),
+        tmp_path / "many",
+        PythonMapper,
+        lambda done, total: made.append((done, total)),
+    )
     assert any(0 < done < 1 for done, _ in made)
     history = write_history(tmp_path / "history", 6, segment_length=6)
     seen: list[Progress] = []
@@ -82,8 +93,15 @@ def test_nothing_is_told_where_nobody_listens() -> None:
 
 def test_a_worker_whose_driver_is_killed_ends_and_notes_nothing(tmp_path: Path) -> None:
     noted = tmp_path / "noted"
-    request = {"unit": "support.pool_units:note_every_error", "task": str(noted), "out": "", "rules": ["", ""]}
-    path = os.pathsep.join([str(Path(pool_units.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    request = {
+        "unit": "support.pool_units:note_every_error",
+        "task": str(noted),
+        "out": "",
+        "rules": ["", ""],
+    }
+    path = os.pathsep.join(
+        [str(Path(pool_units.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
     worker = subprocess.Popen(
         [sys.executable, "-m", "pubsub_emulator.spark_audit.engine.worker"],
         stdin=subprocess.PIPE,
@@ -131,6 +149,8 @@ assert len(pa.table({"a": [1]}).to_pandas()) == 1
 
 
 @pytest.mark.parametrize("script", [SMALL, HOST], ids=["a process of its own", "a host"])
-def test_arrow_looks_for_pandas_only_where_somebody_may_want_it(script: str, tmp_path: Path) -> None:
+def test_arrow_looks_for_pandas_only_where_somebody_may_want_it(
+    script: str, tmp_path: Path
+) -> None:
     done = python("-c", script, folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,6 @@
-"""Questions to an audit's tables, the same in three engines; few files, and a log of versions (AU-15)."""
+"""Questions to an audit's tables, the same in three engines; few files, and a log of versions
+(AU-15).
+"""
 
 import json
 import re
@@ -57,7 +59,9 @@ def _value(cell: Any) -> Any:
 
 
 def test_au15_the_page_has_ten_questions() -> None:
-    assert [title.partition(".")[0] for title, _ in QUESTIONS] == [str(number) for number in range(1, 11)]
+    assert [title.partition(".")[0] for title, _ in QUESTIONS] == [
+        str(number) for number in range(1, 11)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +92,10 @@ def test_au15_waste_is_what_the_blocks_say(asked: AuditResult) -> None:
     rows = list(asked.results.rows(schema.WASTE))
     measures = list(asked.results.rows(schema.BLOCK_MEASURES))
     refused = [row for row in measures if row["status"] == "rejected"]
-    total = {cause: sum(row["bytes"] for row in rows if row["cause"] == cause) for cause in {r["cause"] for r in rows}}
+    total = {
+        cause: sum(row["bytes"] for row in rows if row["cause"] == cause)
+        for cause in {r["cause"] for r in rows}
+    }
     assert total["refused"] == sum(row["proof_bytes"] for row in refused) > 0
     assert total["junk"] == sum(row["junk_bytes"] for row in refused) == node_cost(len(b"junk!"))
     assert total["static"] == sum(row["static_bytes"] or 0 for row in measures)
@@ -104,7 +111,9 @@ def test_au15_repeated_nodes_are_those_of_the_block_before(asked: AuditResult) -
     }
     before: dict[tuple[str, int, int], set[int]] = {}
     wanted: dict[tuple[str, int, int], int] = {}
-    for row in sorted(history.rows(history.files(schema.BLOCKS), []), key=lambda row: row["position"]):
+    for row in sorted(
+        history.rows(history.files(schema.BLOCKS), []), key=lambda row: row["position"]
+    ):
         if row["status"] == "rejected":
             continue
         place = row["network"], row["chain"], row["segment"]
@@ -133,7 +142,9 @@ def test_au15_every_integer_of_an_audit_is_signed_and_has_a_delta_type() -> None
 def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpacked: int
 ) -> None:
-    """Whatever the parts' size, the tables hold the rows of a single run, and their log says the same."""
+    """Whatever the parts' size, the tables hold the rows of a single run, and their log says the
+    same.
+    """
     monkeypatch.setattr(pack, "UNPACKED", unpacked)
     monkeypatch.setattr(parts, "MOST_SMALL", 3)
     monkeypatch.setattr(ledger, "PAGE", 3)
@@ -153,7 +164,9 @@ def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_
     assert (grown.digest, all_rows(grown)) == (whole.digest, all_rows(whole))
     for name in RESULT_TABLES:
         found = DeltaTable(str(out / "tables" / name)).file_uris()
-        assert {Path(path).name for path in found} == {path.name for path in (out / "tables" / name).glob("*.parquet")}
+        assert {Path(path).name for path in found} == {
+            path.name for path in (out / "tables" / name).glob("*.parquet")
+        }
 
 
 def test_au15_versions_up_to_a_checkpoint_need_not_be_there(tmp_path: Path) -> None:
@@ -188,21 +201,29 @@ def test_au11_a_table_that_somebody_else_changed_is_not_asked(tmp_path: Path) ->
     with pytest.raises(ResultError, match="is not what was written"):
         ask(tmp_path / "audit", "SELECT * FROM block_measures")
     with pytest.raises(DeltaError, match="somebody else writes to it"):
-        delta.log_table(first.store, "tables/waste", "", pack.published_schema(schema.WASTE), 0, [], [], 0)
+        delta.log_table(
+            first.store, "tables/waste", "", pack.published_schema(schema.WASTE), 0, [], [], 0
+        )
 
 
 def test_au15_a_question_from_the_command_line(asked: AuditResult) -> None:
     run = CliRunner().invoke(pubsub, ["sql", str(asked.out), "SELECT 1000 AS id"])
     assert ("1000" in run.output, "1,000" in run.output) == (True, False), "an id as it is typed"
-    run = CliRunner().invoke(pubsub, ["sql", str(asked.out), "SELECT chain, day FROM waste LIMIT 1"])
+    run = CliRunner().invoke(
+        pubsub, ["sql", str(asked.out), "SELECT chain, day FROM waste LIMIT 1"]
+    )
     assert run.exit_code == 0
     assert "1 row" in run.output
     question = "SELECT block, block_time FROM block_measures WHERE chain = 2000 LIMIT 1"
-    document = json.loads(CliRunner().invoke(pubsub, ["sql", str(asked.out), question, "--json"]).stdout)
+    document = json.loads(
+        CliRunner().invoke(pubsub, ["sql", str(asked.out), question, "--json"]).stdout
+    )
     assert document["columns"] == ["block", "block_time"]
     assert document["rows"][0][0].startswith("0x")
     assert document["rows"][0][1].startswith("1970-01-01T00:00:")
-    with pytest.raises(AskError, match=r'Referenced column "nope" was not found.*; the tables are block_measures'):
+    with pytest.raises(
+        AskError, match=r'Referenced column "nope" was not found.*; the tables are block_measures'
+    ):
         ask(asked.out, "SELECT nope")
 
 
@@ -223,7 +244,9 @@ def test_every_table_of_a_history_can_be_asked(history: Path) -> None:
 
 
 def test_what_waits_for_an_audit_is_named(history: Path) -> None:
-    with pytest.raises(AskError, match=r"waste.*the tables are .*blocks.*`pubsub audit` makes .*waste"):
+    with pytest.raises(
+        AskError, match=r"waste.*the tables are .*blocks.*`pubsub audit` makes .*waste"
+    ):
         ask(history, "SELECT * FROM waste")
 
 
@@ -237,5 +260,7 @@ def test_a_file_that_is_not_as_it_was_written_is_not_read(history: Path) -> None
 def test_a_folder_around_a_history_and_a_history_for_an_audit_are_told(history: Path) -> None:
     with pytest.raises(AuditFailed, match="do you mean the folder `history` in it"):
         audit(history.parent, history.parent / "out", engine="python")
-    with pytest.raises(ResultError, match=r"no run_report\.json; do you mean the folder `history` in it\?$"):
+    with pytest.raises(
+        ResultError, match=r"no run_report\.json; do you mean the folder `history` in it\?$"
+    ):
         ask(history.parent, "SELECT 1")

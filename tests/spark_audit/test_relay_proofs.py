@@ -1,4 +1,6 @@
-"""Real relay proofs are imported, opened and told apart to the byte, and agree with what sp-trie reads (AU-9)."""
+"""Real relay proofs are imported, opened and told apart to the byte, and agree with what sp-trie
+reads (AU-9).
+"""
 
 import json
 import shutil
@@ -18,7 +20,12 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.judge.finding_file import finding_text
-from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decode_node, open_proof, path_nodes
+from pubsub_emulator.spark_audit.real_proofs.open_proof import (
+    ProofError,
+    decode_node,
+    open_proof,
+    path_nodes,
+)
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import (
     ImportRefused,
     attribute_inherent,
@@ -52,15 +59,22 @@ def test_every_byte_of_a_real_proof_is_attributed_once(path: Path) -> None:
     proof = read_relay_proof(path)
     parts = proof_parts(attribute_inherent(proof.relay_root, proof.proof, proof.chain))
     weight = sum(node_cost(len(node)) for node in proof.proof)
-    assert (sum(part["nodes"] for part in parts), sum(part["bytes"] for part in parts)) == (len(proof.proof), weight)
+    assert (sum(part["nodes"] for part in parts), sum(part["bytes"] for part in parts)) == (
+        len(proof.proof),
+        weight,
+    )
     assert (len(proof.proof), weight) == TOTALS[path.stem]
     assert not [part for part in parts if part["kind"] == "unread"]
-    assert not [part for part in parts if part["kind"] == "key" and part["name"].startswith("unknown")]
+    assert not [
+        part for part in parts if part["kind"] == "key" and part["name"].startswith("unknown")
+    ]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_entry_is_the_one_that_other_readers_find(path: Path) -> None:
-    """Against sp-trie's reads of well-known keys and smoldot's list of all entries, both in the file."""
+    """Against sp-trie's reads of well-known keys and smoldot's list of all entries, both in the
+    file.
+    """
     data = json.loads(path.read_bytes())
     proof = read_relay_proof(path)
     nodes = proof.nodes()
@@ -76,7 +90,10 @@ def test_every_entry_is_the_one_that_other_readers_find(path: Path) -> None:
             assert entries.get(key) == (None if value is None else bytes.fromhex(value[2:]))
     known = data.get("known_entries_smoldot")
     if known is not None:
-        listed = {bytes.fromhex(key[2:]): None if value is None else bytes.fromhex(value[2:]) for key, value in known}
+        listed = {
+            bytes.fromhex(key[2:]): None if value is None else bytes.fromhex(value[2:])
+            for key, value in known
+        }
         assert entries == listed
 
 
@@ -94,7 +111,9 @@ def test_the_largest_real_proof_is_told_apart_by_name() -> None:
     assert sum(part["name"].startswith("Hrmp.HrmpChannels(") for part in parts) == 38
 
 
-def test_proofs_stand_in_the_same_tables_rebuild_to_the_byte_and_are_opened_by_an_audit(tmp_path: Path) -> None:
+def test_proofs_stand_in_the_same_tables_rebuild_to_the_byte_and_are_opened_by_an_audit(
+    tmp_path: Path,
+) -> None:
     imported = import_relay_proofs([MAINNET], tmp_path / "history")
     assert (imported.proofs, imported.already_there) == (11, 0)
     history = History.open(tmp_path / "history")
@@ -109,8 +128,15 @@ def test_proofs_stand_in_the_same_tables_rebuild_to_the_byte_and_are_opened_by_a
     for path in FILES:
         proof = read_relay_proof(path)
         row = by_root[proof.relay_root]
-        assert tuple(nodes[row["network"], row["segment"], each] for each in row["proof"]) == proof.proof
-        assert (row["number"], row["block"], row["status"]) == (proof.number, proof.block, "imported")
+        assert (
+            tuple(nodes[row["network"], row["segment"], each] for each in row["proof"])
+            == proof.proof
+        )
+        assert (row["number"], row["block"], row["status"]) == (
+            proof.number,
+            proof.block,
+            "imported",
+        )
     result = audit(tmp_path / "history", tmp_path / "out", engine="python")
     assert (result.exit_code, result.candidates, result.judged) == (0, 11, 11)
     assert result.proof_bytes == sum(weight for _nodes, weight in TOTALS.values())
@@ -126,7 +152,9 @@ def test_importing_again_adds_only_what_is_new(tmp_path: Path) -> None:
     assert import_relay_proofs([MAINNET], tmp_path).proofs == 0
 
 
-def _tampered(history: Path, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> None:
+def _tampered(
+    history: Path, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]
+) -> None:
     """A proof of which someone changed row or nodes before it was committed, manifests and all."""
     clean = history.with_name("clean")
     import_relay_proofs([MAINNET / "asset-hub-polkadot-10000.json"], clean)
@@ -144,7 +172,9 @@ def _tampered(history: Path, change: Callable[[dict[str, Any], list[dict[str, An
     shutil.rmtree(clean)
 
 
-def test_nodes_that_nobody_needs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_that_nobody_needs_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def add(row: dict[str, Any], nodes: list[dict[str, Any]]) -> None:
         for junk in (b"junk", b"more junk" * 5):
             row["proof"].append(len(nodes))
@@ -156,7 +186,9 @@ def test_nodes_that_nobody_needs_are_reported(tmp_path: Path, capsys: pytest.Cap
     assert (result.exit_code, result.codes) == (1, {"UnreadNodes": 1})
     unread = [row for row in result.results.rows(schema.PROOF_PARTS) if row["kind"] == "unread"]
     assert [row["nodes"] for row in unread] == [2]
-    assert sum(row["bytes"] for row in result.results.rows(schema.PROOF_PARTS)) == result.proof_bytes
+    assert (
+        sum(row["bytes"] for row in result.results.rows(schema.PROOF_PARTS)) == result.proof_bytes
+    )
     [finding] = result.results.rows(schema.FINDINGS)
     (tmp_path / "finding.json").write_text(finding_text(finding), encoding="utf-8")
     assert check(tmp_path / "finding.json").code == INCOMPLETE
@@ -174,7 +206,10 @@ def test_a_proof_under_another_root_is_reported(tmp_path: Path) -> None:
 
     _tampered(tmp_path / "history", move)
     result = audit(tmp_path / "history", tmp_path / "out", engine="python")
-    assert (result.exit_code, result.codes) == (5, {"UnopenedProof": 1}), "no relay header has that root, either"
+    assert (result.exit_code, result.codes) == (
+        5,
+        {"UnopenedProof": 1},
+    ), "no relay header has that root, either"
 
 
 def test_a_node_under_a_wrong_name_is_quarantined(tmp_path: Path) -> None:
@@ -184,7 +219,9 @@ def test_a_node_under_a_wrong_name_is_quarantined(tmp_path: Path) -> None:
     _tampered(tmp_path / "history", rename)
     result = audit(tmp_path / "history", tmp_path / "out", engine="python")
     assert result.exit_code == 3
-    assert any("does not have that hash" in row["error"] for row in result.results.rows(schema.QUARANTINE))
+    assert any(
+        "does not have that hash" in row["error"] for row in result.results.rows(schema.QUARANTINE)
+    )
 
 
 GOOD: dict[str, Any] = json.loads((MAINNET / "asset-hub-polkadot-3356195.json").read_bytes())
@@ -203,10 +240,22 @@ GOOD: dict[str, Any] = json.loads((MAINNET / "asset-hub-polkadot-3356195.json").
         ("trieNodes", ["0x0", *GOOD["trieNodes"]], r"trieNodes\[0\] is not hex"),
         ("trieNodes", GOOD["trieNodes"][:-2], "reads_sp_trie.* is not what the proof says"),
         ("parentHead", "0x00", "parentHead does not hash to parentHash"),
-        ("downwardMessages", [{"sentAt": "1"}], r"downwardMessages\[0\].msg is 'None', not a 0x string"),
+        (
+            "downwardMessages",
+            [{"sentAt": "1"}],
+            r"downwardMessages\[0\].msg is 'None', not a 0x string",
+        ),
         ("horizontalMessages", {"abc": []}, "horizontalMessages: sender is 'abc', not a number"),
-        ("horizontalMessages", {"1": [{"data": "0x"}]}, r"horizontalMessages.1\[0\].sentAt is 'None', not a number"),
-        ("reads_sp_trie", {"x": {"key": "0x00", "value": "0x01"}}, "reads_sp_trie.x is not what the proof says"),
+        (
+            "horizontalMessages",
+            {"1": [{"data": "0x"}]},
+            r"horizontalMessages.1\[0\].sentAt is 'None', not a number",
+        ),
+        (
+            "reads_sp_trie",
+            {"x": {"key": "0x00", "value": "0x01"}},
+            "reads_sp_trie.x is not what the proof says",
+        ),
         ("reads_sp_trie", {"x": 1}, "reads_sp_trie.x is '1', not an object"),
     ],
 )
@@ -220,7 +269,9 @@ def test_a_file_that_is_not_what_it_says_is_refused_by_file_and_field(
 
 
 @pytest.mark.parametrize(("content", "reason"), [("{", "not JSON"), ("[]", "not a JSON object")])
-def test_a_file_that_is_no_json_object_is_refused(tmp_path: Path, content: str, reason: str) -> None:
+def test_a_file_that_is_no_json_object_is_refused(
+    tmp_path: Path, content: str, reason: str
+) -> None:
     path = tmp_path / "proof.json"
     path.write_text(content)
     with pytest.raises(ImportRefused, match=reason):
@@ -247,7 +298,21 @@ def test_child_tries_are_told_apart_from_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", ["", "01", "0f", "41", "4101", "8000", "800100", "80010004", "2000", "c0010004", "7f", "41ff00"]
+    "raw",
+    [
+        "",
+        "01",
+        "0f",
+        "41",
+        "4101",
+        "8000",
+        "800100",
+        "80010004",
+        "2000",
+        "c0010004",
+        "7f",
+        "41ff00",
+    ],
 )
 def test_bytes_that_are_no_node_are_refused(raw: str) -> None:
     with pytest.raises(ProofError):
@@ -255,8 +320,9 @@ def test_bytes_that_are_no_node_are_refused(raw: str) -> None:
 
 
 def test_names_of_keys_say_pallet_item_and_paras() -> None:
-    assert key_name(bytes.fromhex("06de3d8a54d27e44a9d5ce189618f22db4b49d95320d9021994c850f25b8e385")) == (
-        "Configuration.ActiveConfig"
+    assert (
+        key_name(bytes.fromhex("06de3d8a54d27e44a9d5ce189618f22db4b49d95320d9021994c850f25b8e385"))
+        == "Configuration.ActiveConfig"
     )
     assert key_name(b"anything") == "unknown 0x616e797468696e67"
 

@@ -1,4 +1,6 @@
-"""How often an audit asks an object store: what the driver asks does not grow by results, and a task reads once."""
+"""How often an audit asks an object store: what the driver asks does not grow by results, and a
+task reads once.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -43,7 +45,9 @@ def test_the_driver_asks_for_manifests_and_a_task_for_its_files(
 
     def told(mapper: PythonMapper, unit: Unit, *given: Any) -> list[Answer]:
         is_fold = "befores" in given[0][0]
-        requests.turn_to(unit.__name__.replace("judge_or_fold", "fold_chains" if is_fold else "judge_segment"))
+        requests.turn_to(
+            unit.__name__.replace("judge_or_fold", "fold_chains" if is_fold else "judge_segment")
+        )
         try:
             return give_out(mapper, unit, *given)
         finally:

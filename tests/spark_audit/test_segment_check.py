@@ -1,4 +1,6 @@
-"""Each candidate is judged again as the chain judged it; every difference is a finding with evidence (AU-1, AU-2)."""
+"""Each candidate is judged again as the chain judged it; every difference is a finding with
+evidence (AU-1, AU-2).
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,18 +55,28 @@ def _findings(result: AuditResult, *, info: bool = False) -> list[dict[str, Any]
 
 def _bad_seal(scene: Scene) -> list[BlockRecord]:
     header = scene.record.candidate.header
-    forged = replace(header, digest=(header.digest[0], aura_seal(sign(b"\x07" * 32, header.pre_hash()))))
+    forged = replace(
+        header, digest=(header.digest[0], aura_seal(sign(b"\x07" * 32, header.pre_hash())))
+    )
     return [scene.judged(Candidate(forged, scene.record.candidate.inherent)), scene.record]
 
 
 def _bad_parent(scene: Scene) -> list[BlockRecord]:
     header = replace(scene.record.candidate.header, number=scene.record.candidate.header.number + 5)
-    return [scene.judged(Candidate(seal(header, scene.seed), scene.record.candidate.inherent)), scene.record]
+    return [
+        scene.judged(Candidate(seal(header, scene.seed), scene.record.candidate.inherent)),
+        scene.record,
+    ]
 
 
-def _reproof(change: Callable[[tuple[bytes, ...]], tuple[bytes, ...]]) -> Callable[[Scene], list[BlockRecord]]:
+def _reproof(
+    change: Callable[[tuple[bytes, ...]], tuple[bytes, ...]],
+) -> Callable[[Scene], list[BlockRecord]]:
     def cheat(scene: Scene) -> list[BlockRecord]:
-        return [scene.judged(scene.with_inherent(proof=change(scene.record.candidate.inherent.proof))), scene.record]
+        return [
+            scene.judged(scene.with_inherent(proof=change(scene.record.candidate.inherent.proof))),
+            scene.record,
+        ]
 
     return cheat
 
@@ -72,33 +84,54 @@ def _reproof(change: Callable[[tuple[bytes, ...]], tuple[bytes, ...]]) -> Callab
 CHEATS: dict[Verdict, Callable[[Scene], list[BlockRecord]]] = {
     Verdict.BAD_SEAL: _bad_seal,
     Verdict.BAD_PARENT: _bad_parent,
-    Verdict.MESSAGES_MISREPORTED: lambda scene: [scene.judged(scene.with_inherent(messages_used=77)), scene.record],
+    Verdict.MESSAGES_MISREPORTED: lambda scene: [
+        scene.judged(scene.with_inherent(messages_used=77)),
+        scene.record,
+    ],
     Verdict.DUPLICATE_NODE: _reproof(lambda proof: (*proof, proof[-1])),
     Verdict.UNSORTED_PROOF: _reproof(lambda proof: tuple(reversed(proof))),
     Verdict.ROOT_MISMATCH: _reproof(lambda _proof: ()),
     Verdict.OMITTED_BELOW_BUDGET: drop_a_node,
     Verdict.UNUSED_NODES: add_junk,
-    Verdict.STATE_ROOT_MISMATCH: lambda scene: [scene.judged(scene.with_state_root(bytes(32))), scene.record],
+    Verdict.STATE_ROOT_MISMATCH: lambda scene: [
+        scene.judged(scene.with_state_root(bytes(32))),
+        scene.record,
+    ],
 }
 
 
 @pytest.fixture(scope="module")
 def cheated(tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
-    """Each cheat in a block of its own, and refused, so that the next block builds on the honest one."""
-    return _run(tmp_path_factory.mktemp("cheated"), blocks=13, cheats=dict(enumerate(CHEATS.values(), 2)))
+    """Each cheat in a block of its own, and refused, so that the next block builds on the honest
+    one.
+    """
+    return _run(
+        tmp_path_factory.mktemp("cheated"), blocks=13, cheats=dict(enumerate(CHEATS.values(), 2))
+    )
 
 
 @pytest.mark.parametrize("verdict", CHEATS, ids=lambda verdict: verdict.value)
 def test_a_refused_cheat_is_a_finding_with_its_verdict_and_the_audit_goes_on(
     cheated: AuditResult, verdict: Verdict
 ) -> None:
-    assert (cheated.exit_code, _status(cheated), len(_findings(cheated))) == (1, "verified", len(CHEATS))
+    assert (cheated.exit_code, _status(cheated), len(_findings(cheated))) == (
+        1,
+        "verified",
+        len(CHEATS),
+    )
     (row,) = [row for row in _findings(cheated) if row["code"] == verdict.value]
     number = list(CHEATS).index(verdict) + 2
-    assert (row["severity"], row["number"]) == ("warning", number + 5 * (verdict is Verdict.BAD_PARENT))
+    assert (row["severity"], row["number"]) == (
+        "warning",
+        number + 5 * (verdict is Verdict.BAD_PARENT),
+    )
     assert judge(row["evidence"]).code == verdict.value
-    measures = [row for row in cheated.results.rows(schema.BLOCK_MEASURES) if row["chain"] == SUBSCRIBER]
-    assert [each["position"] for each in measures if each["verdict"] == verdict.value] == [row["position"]]
+    measures = [
+        row for row in cheated.results.rows(schema.BLOCK_MEASURES) if row["chain"] == SUBSCRIBER
+    ]
+    assert [each["position"] for each in measures if each["verdict"] == verdict.value] == [
+        row["position"]
+    ]
     assert all(each["judged"] for each in measures)
 
 
@@ -106,15 +139,24 @@ def test_the_verifier_and_nobody_else_is_believed_about_an_included_block(tmp_pa
     result = _run(tmp_path, cheats={3: include_invalid})
     rows = _findings(result)
     assert [(row["code"], row["severity"]) for row in rows] == [("StateRootMismatch", "error")]
-    assert (result.exit_code, _status(result), _status(result, 1000)) == (5, "not verified", "verified")
+    assert (result.exit_code, _status(result), _status(result, 1000)) == (
+        5,
+        "not verified",
+        "verified",
+    )
     chain = next(row for row in result.chains if row["chain"] == SUBSCRIBER)
     assert "segment 0 was not judged to its end" in chain["reasons"]
-    assert chain["judged"] == chain["candidates"] - 1, "block 4 of segment 0 stands on a state that nobody vouches for"
+    assert chain["judged"] == chain["candidates"] - 1, (
+        "block 4 of segment 0 stands on a state that nobody vouches for"
+    )
 
 
 @pytest.mark.parametrize(
     ("cheat", "code", "words"),
-    [(refuse_valid, "RejectedValid", ""), (refuse_for_another_reason, "VerdictMismatch", "UnusedNodes")],
+    [
+        (refuse_valid, "RejectedValid", ""),
+        (refuse_for_another_reason, "VerdictMismatch", "UnusedNodes"),
+    ],
 )
 def test_a_wrong_refusal_is_a_finding(tmp_path: Path, cheat: Cheat, code: str, words: str) -> None:
     rows = _findings(result := _run(tmp_path, cheats={4: cheat}))
@@ -147,28 +189,42 @@ def test_a_relay_root_that_is_not_the_relay_headers_is_a_finding(tmp_path: Path)
     assert [(row["code"], row["number"]) for row in _findings(result)] == [("RelayRootMismatch", 6)]
 
 
-def test_a_relay_parent_that_came_later_was_not_there_when_the_block_was_judged(tmp_path: Path) -> None:
+def test_a_relay_parent_that_came_later_was_not_there_when_the_block_was_judged(
+    tmp_path: Path,
+) -> None:
     """A collator may guess the number of a relay block to come, which the history holds by now."""
 
     def guess(scene: Scene) -> list[BlockRecord]:
         unknown = replace(scene, record=replace(scene.record, relay_storage_root=None))
-        guessed = scene.with_inherent(relay_parent_number=RelayBlockNumber(scene.record.included_at + 1))
+        guessed = scene.with_inherent(
+            relay_parent_number=RelayBlockNumber(scene.record.included_at + 1)
+        )
         return [unknown.judged(guessed), scene.record]
 
     result = _run(tmp_path, cheats={6: guess})
-    assert [(row["code"], row["severity"]) for row in _findings(result)] == [("RootMismatch", "warning")]
+    assert [(row["code"], row["severity"]) for row in _findings(result)] == [
+        ("RootMismatch", "warning")
+    ]
     assert _status(result) == "verified"
 
 
-def test_a_seam_that_does_not_close_is_a_finding_and_the_chain_is_not_verified(tmp_path: Path) -> None:
+def test_a_seam_that_does_not_close_is_a_finding_and_the_chain_is_not_verified(
+    tmp_path: Path,
+) -> None:
     first: dict[int, CheckpointRecord] = {}
 
     def forge(record: CheckpointRecord) -> CheckpointRecord:
         kept = first.setdefault(record.chain, record)
-        return replace(kept, segment=1) if (record.chain, record.segment) == (SUBSCRIBER, 1) else record
+        return (
+            replace(kept, segment=1)
+            if (record.chain, record.segment) == (SUBSCRIBER, 1)
+            else record
+        )
 
     result = _run(tmp_path, checkpoints=forge)
-    assert [row["code"] for row in _findings(result) if row["code"] == "SeamMismatch"] == ["SeamMismatch"]
+    assert [row["code"] for row in _findings(result) if row["code"] == "SeamMismatch"] == [
+        "SeamMismatch"
+    ]
     seam = next(row for row in _findings(result) if row["code"] == "SeamMismatch")
     assert judge(seam["evidence"]).code == "SeamMismatch"
     assert (_status(result), _status(result, 1000)) == ("not verified", "verified")
@@ -193,7 +249,9 @@ def test_two_headers_of_one_author_for_one_slot_are_equivocation(cheated: AuditR
     rows = _findings(cheated, info=True)
     found = [row for row in rows if row["code"] == "Equivocation"]
     assert len(found) == len(CHEATS) - 1
-    assert not {row["block"] for row in found} & {row["block"] for row in rows if row["code"] == "BadSeal"}
+    assert not {row["block"] for row in found} & {
+        row["block"] for row in rows if row["code"] == "BadSeal"
+    }
     assert judge(found[0]["evidence"]).code == "Equivocation"
     reader = Reader(found[0]["evidence"])
     reader.take(1)
@@ -209,12 +267,20 @@ def test_old_relay_parents_and_standing_still_are_habits(tmp_path: Path) -> None
     assert "RelayParentLag" in codes
     assert "StallingCollator" not in codes
     assert result.exit_code == 0, "habits fail no run unless asked for"
-    again = audit(tmp_path / "history", tmp_path / "out", engine="python", thresholds=strict, fail_on=Severity.INFO)
+    again = audit(
+        tmp_path / "history",
+        tmp_path / "out",
+        engine="python",
+        thresholds=strict,
+        fail_on=Severity.INFO,
+    )
     assert (again.exit_code, again.units_judged) == (1, 0)
 
 
 def recorded(path: Path, steps: int = 8) -> tuple[Path, int, int]:
-    """A history in which accounts sign and one collator forges: how many extrinsics were included, and refusals."""
+    """A history in which accounts sign and one collator forges: how many extrinsics were included,
+    and refusals.
+    """
     net = network(subscriber=((("forge-extrinsic",), 500_000), ((), 0)))
     included = refused = 0
     with HistoryWriter(path, "signed") as writer:
@@ -222,16 +288,24 @@ def recorded(path: Path, steps: int = 8) -> tuple[Path, int, int]:
         for at in range(steps):
             publish = call(net, PUBLISHER, "Publisher", "publish", [(KEY, b"%d" % at, 0)])
             net.offer(PUBLISHER, [signed(net, PUBLISHER, publish, signer("Eve"))])
-            transfer = call(net, SUBSCRIBER, "Balances", "transfer_keep_alive", signer("Bob").account, 10**10)
+            transfer = call(
+                net, SUBSCRIBER, "Balances", "transfer_keep_alive", signer("Bob").account, 10**10
+            )
             net.offer(SUBSCRIBER, [signed(net, SUBSCRIBER, transfer, signer("Alice"))])
             [step] = net.step()
             refused += len(step.refused)
-            included += sum(len(record.candidate.extrinsics) for record in step.records if record.outcome is not None)
+            included += sum(
+                len(record.candidate.extrinsics)
+                for record in step.records
+                if record.outcome is not None
+            )
         net.finish()
     return path, included, refused
 
 
-def test_nd35_a_history_with_extrinsics_is_verified_but_for_those_that_were_forged(tmp_path: Path) -> None:
+def test_nd35_a_history_with_extrinsics_is_verified_but_for_those_that_were_forged(
+    tmp_path: Path,
+) -> None:
     path, included, refused = recorded(tmp_path / "history")
     assert included
     assert refused
@@ -242,7 +316,9 @@ def test_nd35_a_history_with_extrinsics_is_verified_but_for_those_that_were_forg
     assert sum(row["extrinsics_bytes"] or 0 for row in rows) > 0
     assert all((row["extrinsics_state_bytes"] or 0) > 0 for row in rows if row["extrinsics_bytes"])
     assert all(
-        row["ref_time"] > 0 and row["proof_size"] > row["proof_bytes"] for row in rows if row["status"] == "included"
+        row["ref_time"] > 0 and row["proof_size"] > row["proof_bytes"]
+        for row in rows
+        if row["status"] == "included"
     )
 
 
@@ -258,7 +334,10 @@ def test_nd35_without_a_library_a_history_is_quarantined_and_nobody_accused(
     monkeypatch.setattr(signatures, "_library", missing)
     result = audit(path, tmp_path / "out", engine="python")
     assert result.codes == {}
-    assert any("is not here" in row["error"] for row in Results.open(tmp_path / "out").rows(schema.QUARANTINE))
+    assert any(
+        "is not here" in row["error"]
+        for row in Results.open(tmp_path / "out").rows(schema.QUARANTINE)
+    )
 
 
 def test_nd15_a_file_without_extrinsics_is_what_it_always_was(tmp_path: Path) -> None:
@@ -283,4 +362,6 @@ def test_nd15_both_versions_of_a_table_are_read_and_no_other(tmp_path: Path) -> 
     schema.BLOCKS.check(schema.BLOCKS.schema)
     schema.BLOCKS.check(schema.BLOCKS.wider.schema)
     with pytest.raises(schema.SchemaError, match="version"):
-        schema.BLOCKS.check(replace(schema.BLOCKS, version=schema.BLOCKS.wider.version + 1, added=()).schema)
+        schema.BLOCKS.check(
+            replace(schema.BLOCKS, version=schema.BLOCKS.wider.version + 1, added=()).schema
+        )

@@ -1,4 +1,6 @@
-"""What is brought to a cluster is all that the program imports, and the same bytes whenever it is packed (AU-8)."""
+"""What is brought to a cluster is all that the program imports, and the same bytes whenever it is
+packed (AU-8).
+"""
 
 import os
 import subprocess
@@ -22,16 +24,24 @@ from pubsub_emulator.spark_audit.spark.ship import (
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the two that weigh most: packing is the same for all."""
-    monkeypatch.setattr(ship, "REQUIRED", tuple(name for name in REQUIRED if name not in {"pyarrow", "pycryptodome"}))
+    monkeypatch.setattr(
+        ship,
+        "REQUIRED",
+        tuple(name for name in REQUIRED if name not in {"pyarrow", "pycryptodome"}),
+    )
 
 
 @pytest.mark.usefixtures("light")
 def test_an_environment_is_the_same_bytes_whenever_it_is_packed(tmp_path: Path) -> None:
-    first, second = (build_environment(tmp_path / name) for name in ("first.tar.gz", "second.tar.gz"))
+    first, second = (
+        build_environment(tmp_path / name) for name in ("first.tar.gz", "second.tar.gz")
+    )
     assert first.read_bytes() == second.read_bytes()
     with tarfile.open(first) as archive:
         names = archive.getnames()
-    assert {PACKAGE, "click", "rich", "sortedcontainers", "xxhash"} <= {name.split("/")[0] for name in names}
+    assert {PACKAGE, "click", "rich", "sortedcontainers", "xxhash"} <= {
+        name.split("/")[0] for name in names
+    }
     assert not [name for name in names if name.startswith(("/", "..")) or "__pycache__" in name]
 
 
@@ -49,9 +59,16 @@ def test_an_environment_verifies_signatures_in_every_scheme(tmp_path: Path) -> N
     with tarfile.open(build_environment(tmp_path / "environment.tar.gz")) as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
         archive.extractall(tmp_path / "unpacked")  # noqa: S202  # made by this test
-    alone = [sys.executable, "-S", "-c", SIGN_AND_VERIFY]  # without the packages of this environment
+    alone = [
+        sys.executable,
+        "-S",
+        "-c",
+        SIGN_AND_VERIFY,
+    ]  # without the packages of this environment
     variables = {"PYTHONPATH": str(tmp_path / "unpacked")}
-    done = subprocess.run(alone, env=variables, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        alone, env=variables, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 

@@ -1,4 +1,6 @@
-"""Simulated histories: the same whoever makes them, whole or not there; an audit finds just what was planted (AU-2)."""
+"""Simulated histories: the same whoever makes them, whole or not there; an audit finds just what
+was planted (AU-2).
+"""
 
 import json
 import signal
@@ -22,7 +24,12 @@ from pubsub_emulator.spark_audit.engine.engine import PythonMapper
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.simulate import population
-from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, SimulationRefused, simulate
+from pubsub_emulator.spark_audit.simulate.run import (
+    Simulated,
+    Simulation,
+    SimulationRefused,
+    simulate,
+)
 from pubsub_emulator.spark_audit.simulate.score import score
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,7 +100,9 @@ def test_cheats_of_every_strategy_are_planted(large: tuple[Path, Simulated]) -> 
     assert set(large[1].cheats) == set(BUILT_IN) - NEVER_A_CHEAT
 
 
-def test_the_truth_names_block_collator_and_verdict_as_the_chain_recorded_them(large: tuple[Path, Simulated]) -> None:
+def test_the_truth_names_block_collator_and_verdict_as_the_chain_recorded_them(
+    large: tuple[Path, Simulated],
+) -> None:
     path, simulated = large
     truth = {(row["network"], row["chain"], row["position"]): row for row in _truth(path)}
     assert len(truth) == simulated.cheats.total()
@@ -110,7 +119,9 @@ def test_the_truth_names_block_collator_and_verdict_as_the_chain_recorded_them(l
     assert refused == len(truth)
 
 
-def test_usual_proofs_are_large_and_every_chain_reads_five_publishers(large: tuple[Path, Simulated]) -> None:
+def test_usual_proofs_are_large_and_every_chain_reads_five_publishers(
+    large: tuple[Path, Simulated],
+) -> None:
     path, simulated = large
     assert min(receipt["median_pubsub_proof"] for receipt in simulated.receipts) >= 10 * 1024
     history = History.open(path)
@@ -126,7 +137,9 @@ def test_a_simulation_with_more_networks_contains_the_one_with_fewer(
     one = simulate(Simulation(1, 60, "small", 250_000), tmp_path, PythonMapper)
     three = simulate(SMALL, tmp_path, PythonMapper, lambda done, total: seen.append((done, total)))
     assert (one.made, three.made) == (1, 2)
-    whole = dict.fromkeys(each for each in seen if each[0] == int(each[0]))  # a share may be all of a network, too
+    whole = dict.fromkeys(
+        each for each in seen if each[0] == int(each[0])
+    )  # a share may be all of a network, too
     assert list(whole) == [(1, 3), (2, 3), (3, 3)]
     assert three.digest == small[1].digest != one.digest
     assert _content(tmp_path) == _content(small[0])
@@ -147,7 +160,9 @@ def test_honest_blocks_that_nobody_judged_are_the_same_history(
     assert again.digest == made.digest
     tables = sorted(file.relative_to(path) for file in path.rglob("*.parquet"))
     assert tables
-    assert all((path / file).read_bytes() == (tmp_path / "again" / file).read_bytes() for file in tables)
+    assert all(
+        (path / file).read_bytes() == (tmp_path / "again" / file).read_bytes() for file in tables
+    )
     assert made.cheats.total() <= len(judged) < made.candidates / 2
 
 
@@ -188,7 +203,11 @@ def test_a_killed_simulation_leaves_whole_segments_and_is_taken_up_to_the_undist
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(out), "4"], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
     history = History.open(out)  # the fourth commit's files are there, its manifest is not
-    assert [(each.network, each.segment) for each in history.commits] == [("n00000", 0), ("n00000", 1), ("n00001", 0)]
+    assert [(each.network, each.segment) for each in history.commits] == [
+        ("n00000", 0),
+        ("n00000", 1),
+        ("n00001", 0),
+    ]
     before = score(out, audit(out, tmp_path / "before", engine="python").out)
     assert (before.precision, before.recall) == (1.0, 1.0)
 
@@ -219,7 +238,9 @@ def test_a_folder_is_refused_to_another_simulation(
     assert _content(small[0]) == before
 
 
-@pytest.mark.parametrize("wanted", [Simulation(0, 1, ""), Simulation(1, 0, ""), Simulation(1, 1, "", 500_001)])
+@pytest.mark.parametrize(
+    "wanted", [Simulation(0, 1, ""), Simulation(1, 0, ""), Simulation(1, 1, "", 500_001)]
+)
 def test_nonsense_is_refused_before_anything_is_written(wanted: Simulation, tmp_path: Path) -> None:
     with pytest.raises(SimulationRefused):
         simulate(wanted, tmp_path / "out", PythonMapper)
@@ -232,7 +253,9 @@ def test_a_history_of_something_else_is_refused(tmp_path: Path) -> None:
         simulate(SMALL, tmp_path / "other", PythonMapper)
 
 
-def test_a_score_tells_what_was_missed_and_what_nobody_planted(small: tuple[Path, Simulated], tmp_path: Path) -> None:
+def test_a_score_tells_what_was_missed_and_what_nobody_planted(
+    small: tuple[Path, Simulated], tmp_path: Path
+) -> None:
     other = write_history(tmp_path / "other", 6, cheats={3: drop_a_node})
     found = audit(other, tmp_path / "audit", engine="python")
     scored = score(small[0], found.out)
@@ -243,19 +266,26 @@ def test_a_score_tells_what_was_missed_and_what_nobody_planted(small: tuple[Path
 
 @pytest.mark.parametrize("column", ["block", "collator", "verdict", None])
 def test_a_score_wants_the_right_block_collator_and_verdict(
-    small: tuple[Path, Simulated], small_audit: AuditResult, column: str | None, monkeypatch: pytest.MonkeyPatch
+    small: tuple[Path, Simulated],
+    small_audit: AuditResult,
+    column: str | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = _truth(small[0])
     if column is not None:
         rows[0] = {**rows[0], column: "Other" if column == "verdict" else bytes(32)}
-    monkeypatch.setattr("pubsub_emulator.spark_audit.simulate.score._truth", lambda _history, _faults: iter(rows))
+    monkeypatch.setattr(
+        "pubsub_emulator.spark_audit.simulate.score._truth", lambda _history, _faults: iter(rows)
+    )
     scored = score(small[0], small_audit.out)
     expected = 0 if column is None else 1
     assert (len(scored.missed), len(scored.wrong)) == (expected, expected)
 
 
 @pytest.mark.spark
-def test_spark_makes_the_same_networks(spark: SparkContext, small: tuple[Path, Simulated], tmp_path: Path) -> None:
+def test_spark_makes_the_same_networks(
+    spark: SparkContext, small: tuple[Path, Simulated], tmp_path: Path
+) -> None:
     del spark
     made = simulate(SMALL, tmp_path / "spark", lambda: open_mapper("spark"))
     assert made.digest == small[1].digest

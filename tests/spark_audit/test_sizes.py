@@ -1,4 +1,6 @@
-"""What is told from measures: exact sizes (AU-3), and habits, runs of blocks held against thresholds (AU-2)."""
+"""What is told from measures: exact sizes (AU-3), and habits, runs of blocks held against
+thresholds (AU-2).
+"""
 
 import json
 from typing import Any
@@ -10,7 +12,12 @@ from support.forged_report import block
 
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.judge.aggregate import BLOCK_FIGURES, PUBLISHER_FIGURES, Sizes, nearest_rank
+from pubsub_emulator.spark_audit.judge.aggregate import (
+    BLOCK_FIGURES,
+    PUBLISHER_FIGURES,
+    Sizes,
+    nearest_rank,
+)
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
 from pubsub_emulator.spark_audit.judge.patterns import HabitMemory
 
@@ -20,8 +27,16 @@ _PUBLISHER_COLUMNS = {column.name: column for column in schema.PUBLISHER_MEASURE
 
 def _publisher(at: int, publisher: int, size: int) -> Row:
     row: Row = {name: None if column.nullable else 0 for name, column in _PUBLISHER_COLUMNS.items()}
-    row |= {name: [] for name, column in _PUBLISHER_COLUMNS.items() if pa.types.is_list(column.type)}
-    row |= {"network": "dev", "chain": 1, "position": at, "publisher": publisher, "value_bytes": size}
+    row |= {
+        name: [] for name, column in _PUBLISHER_COLUMNS.items() if pa.types.is_list(column.type)
+    }
+    row |= {
+        "network": "dev",
+        "chain": 1,
+        "position": at,
+        "publisher": publisher,
+        "value_bytes": size,
+    }
     return row | {"unchanged": False, "complete": True}
 
 
@@ -66,8 +81,13 @@ _figures = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(_figures, max_size=40), st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), max_size=20))
-def test_sizes_are_what_counting_by_hand_gives(figures: list[Row], served: list[tuple[int, int]]) -> None:
+@given(
+    st.lists(_figures, max_size=40),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), max_size=20),
+)
+def test_sizes_are_what_counting_by_hand_gives(
+    figures: list[Row], served: list[tuple[int, int]]
+) -> None:
     """Empty figures, negative ones, ties, one value and many."""
     blocks = [block(at, **values) for at, values in enumerate(figures)]
     publishers = [_publisher(at, publisher, size) for at, (publisher, size) in enumerate(served)]
@@ -76,7 +96,12 @@ def test_sizes_are_what_counting_by_hand_gives(figures: list[Row], served: list[
     for name, values in expected.items():
         row = sizes[name]
         count = len(values)
-        assert (row["count"], row["total"], row["least"], row["most"]) == (count, sum(values), values[0], values[-1])
+        assert (row["count"], row["total"], row["least"], row["most"]) == (
+            count,
+            sum(values),
+            values[0],
+            values[-1],
+        )
         for percent in (50, 90, 99):
             assert row[f"p{percent}"] == values[nearest_rank(count, percent) - 1]
 
@@ -92,7 +117,13 @@ def test_the_nearest_rank_is_the_least_that_covers_the_share(count: int, percent
 def test_a_chain_is_known_by_its_percentiles() -> None:
     blocks = [block(at, proof_bytes=10 * at) for at in range(101)]
     row = _sizes(blocks, [])["chain", "", "proof_bytes"]
-    assert [row[name] for name in ("least", "p50", "p90", "p99", "most")] == [0, 500, 900, 990, 1000]
+    assert [row[name] for name in ("least", "p50", "p90", "p99", "most")] == [
+        0,
+        500,
+        900,
+        990,
+        1000,
+    ]
 
 
 Publishers = dict[int, list[dict[str, Any]]]
@@ -101,12 +132,18 @@ LIMITS = Thresholds(relay_lag=5, stalled_blocks=3, at_budget_blocks=3, starved_b
 
 def _block(at: int, **values: Any) -> dict[str, Any]:
     figures = {"slot": at, "collator": b"\x01" * 32, "sealed": True, "budget": 1000, "used": 100}
-    return block(at, block=bytes([at]) * 32, **{**figures, "stopped": False, "expired_valid": 0, **values})
+    return block(
+        at, block=bytes([at]) * 32, **{**figures, "stopped": False, "expired_valid": 0, **values}
+    )
 
 
-def _found(rows: list[dict[str, Any]], publishers: Publishers | None = None) -> list[dict[str, Any]]:
+def _found(
+    rows: list[dict[str, Any]], publishers: Publishers | None = None
+) -> list[dict[str, Any]]:
     watch = HabitMemory(LIMITS)
-    settled = list(watch.add(rows, lambda _s, at: (publishers or {}).get(at, []), lambda _s, _p: b""))
+    settled = list(
+        watch.add(rows, lambda _s, at: (publishers or {}).get(at, []), lambda _s, _p: b"")
+    )
     return [*settled, *watch.open_runs()]
 
 
@@ -149,7 +186,11 @@ def test_a_collator_that_always_lands_at_the_budget_is_named() -> None:
 
 
 def test_a_cursor_that_is_not_where_it_was_left_has_jumped() -> None:
-    rows = [_block(0, cursor_after=b"here"), _block(1, cursor_before=b"here"), _block(2, cursor_before=b"there")]
+    rows = [
+        _block(0, cursor_after=b"here"),
+        _block(1, cursor_before=b"here"),
+        _block(2, cursor_before=b"there"),
+    ]
     assert _codes(rows) == ["CursorJump"]
 
 

@@ -1,4 +1,6 @@
-"""The audit runs unchanged on a standalone cluster, is shipped to its workers, and survives their deaths (AU-8)."""
+"""The audit runs unchanged on a standalone cluster, is shipped to its workers, and survives their
+deaths (AU-8).
+"""
 
 import json
 import os
@@ -62,7 +64,8 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def cluster(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master and two workers from the installed package; their environment knows nothing of this project.
+    """A master and two workers from the installed package; their environment knows nothing of this
+    project.
 
     Each worker has folders of its own. What all share is the way to an object store.
     """
@@ -79,20 +82,36 @@ def cluster(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
         "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     package = "org.apache.spark.deploy"
-    master = (f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
+    master = (
+        f"{package}.master.Master",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--webui-port",
+        str(web),
+    )
     with ExitStack() as running:
-        running.enter_context(_started(environment, folder, 0, [str(SPARK / "bin" / "spark-class"), *master]))
-        workers = tuple(running.enter_context(_worker(url, environment, folder, at)) for at in (1, 2))
+        running.enter_context(
+            _started(environment, folder, 0, [str(SPARK / "bin" / "spark-class"), *master])
+        )
+        workers = tuple(
+            running.enter_context(_worker(url, environment, folder, at)) for at in (1, 2)
+        )
         _await(lambda: _workers(web)["ALIVE"] == 2, "two workers")
         yield Cluster(url, environment, workers, web)
 
 
 @contextmanager
-def _started(environment: dict[str, str], folder: Path, at: int, command: list[str]) -> Iterator[int]:
+def _started(
+    environment: dict[str, str], folder: Path, at: int, command: list[str]
+) -> Iterator[int]:
     """A process of the cluster."""
     own = {"HOME": str(folder / f"home{at}"), "SPARK_WORKER_DIR": str(folder / f"work{at}")}
     with (folder / f"{at}.log").open("wb") as log:
-        process = subprocess.Popen(command, env={**environment, **own}, cwd=folder, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command, env={**environment, **own}, cwd=folder, stdout=log, stderr=log
+        )
         try:
             yield process.pid
         finally:
@@ -100,7 +119,9 @@ def _started(environment: dict[str, str], folder: Path, at: int, command: list[s
             process.wait()
 
 
-def _worker(url: str, environment: dict[str, str], folder: Path, at: int) -> AbstractContextManager[int]:
+def _worker(
+    url: str, environment: dict[str, str], folder: Path, at: int
+) -> AbstractContextManager[int]:
     """A worker of one core, which may be told to end (`SIGPWR`)."""
     command = [str(SPARK / "bin" / "spark-class"), "org.apache.spark.deploy.worker.Worker"]
     command += ["--cores", "1", "--memory", "1g", "--webui-port", "0", url]
@@ -144,7 +165,9 @@ def _await(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def _driven(cluster: Cluster, cwd: Path, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def _driven(
+    cluster: Cluster, cwd: Path, program: str, *arguments: object
+) -> subprocess.CompletedProcess[str]:
     """A driver in a process of its own that uses the cluster: this one may hold a context."""
     run = subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments), cluster.url],
@@ -181,7 +204,11 @@ print(json.dumps(told))
 def _told(output: str, plain: AuditResult) -> list[list[str]]:
     """Where the workers found what they import, of a driver that came to the same end."""
     told = json.loads(output.splitlines()[-1])
-    assert (told["digest"], told["exit_code"], told["engine"]) == (plain.digest, plain.exit_code, "spark")
+    assert (told["digest"], told["exit_code"], told["engine"]) == (
+        plain.digest,
+        plain.exit_code,
+        "spark",
+    )
     places: list[list[str]] = told["places"]
     return places
 
@@ -189,7 +216,10 @@ def _told(output: str, plain: AuditResult) -> list[list[str]]:
 def test_a_driver_on_its_own_brings_its_sources_to_workers_with_which_it_has_no_common_folder(
     cluster: Cluster, plain: AuditResult, bucket: str, tmp_path: Path
 ) -> None:
-    """AU-12: history and output are in an object store. The workers' Python has the third-party packages."""
+    """AU-12: history and output are in an object store.
+
+    The workers' Python has the third-party packages.
+    """
     write_history(f"{bucket}/history", 12, segment_length=2, cheats={3: drop_a_node}, skew=4)  # type: ignore[arg-type]
     run = _driven(cluster, tmp_path, _DRIVER, f"{bucket}/history", f"{bucket}/out")
     assert all(".zip" in place for found in _told(run.stdout, plain) for place in found[1:])
@@ -214,14 +244,16 @@ rounds.judge_or_fold = held
 """Workers do one unit, and begin others once they may go on."""
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="executors are found as Linux tells of processes")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="executors are found as Linux tells of processes"
+)
 def test_a_submitted_job_gives_the_same_digest_while_workers_leave_and_executors_are_killed(
     cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
 ) -> None:
     """The workers' Python has no packages at all: what they import is what was shipped.
 
-    A third worker is decommissioned and the executors of the others are killed when one unit is done and they are at
-    others; slow units are given out twice.
+    A third worker is decommissioned and the executors of the others are killed when one unit is
+    done and they are at others; slow units are given out twice.
     """
     sizes = [row["candidates"] for row in plain.chains]
     assert 2 * max(sizes) > sum(sizes), "the history is skewed"
@@ -241,7 +273,13 @@ def test_a_submitted_job_gives_the_same_digest_while_workers_leave_and_executors
         "spark.speculation.quantile": "0.1",
         "spark.speculation.minTaskRuntime": "10ms",
     }
-    command = [str(SPARK / "bin" / "spark-submit"), "--master", cluster.url, "--archives", f"{environment}#{MOUNT}"]
+    command = [
+        str(SPARK / "bin" / "spark-submit"),
+        "--master",
+        cluster.url,
+        "--archives",
+        f"{environment}#{MOUNT}",
+    ]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
     with (

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cheats refused, a cheat included, a damaged file, real proofs: everything that an audit can meet."""
+    """Cheats refused, a cheat included, a damaged file, real proofs: everything that an audit can
+    meet.
+    """
     path = tmp_path_factory.mktemp("spark") / "history"
     write_history(path, 10, subscribers=2, cheats={3: drop_a_node, 6: add_junk})
     write_history(path, 6, cheats={3: include_invalid}, name="captured")
@@ -56,10 +58,19 @@ def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917 
     assert result.engine == engine
     assert result.units_judged > plain.units_judged or large > 1
     assert all_rows(result) == all_rows(plain)
-    assert (result.digest, result.exit_code, result.chains) == (plain.digest, plain.exit_code, plain.chains)
+    assert (result.digest, result.exit_code, result.chains) == (
+        plain.digest,
+        plain.exit_code,
+        plain.chains,
+    )
     assert seen[-1].done == seen[-1].total
     assert plain.quarantined == 1
-    assert plain.codes.keys() >= {"OmittedBelowBudget", "UnusedNodes", "StateRootMismatch", "Equivocation"}
+    assert plain.codes.keys() >= {
+        "OmittedBelowBudget",
+        "UnusedNodes",
+        "StateRootMismatch",
+        "Equivocation",
+    }
 
 
 def test_a_job_whose_output_cannot_be_written_is_an_infrastructure_failure(
@@ -108,7 +119,9 @@ def test_au14_each_unit_is_a_task_of_spark_whatever_the_number_of_cores(
     SparkMapper().map(pool_units.count_to_four, ["1.0"] * 9, "", lambda _done: None)
     tracker = spark.statusTracker()
     jobs = tracker.getJobIdsForGroup(groups[0])
-    stages = [tracker.getStageInfo(stage) for job in jobs for stage in tracker.getJobInfo(job).stageIds]
+    stages = [
+        tracker.getStageInfo(stage) for job in jobs for stage in tracker.getJobInfo(job).stageIds
+    ]
     assert [stage.numTasks for stage in stages] == [9]
 
 
@@ -126,5 +139,8 @@ def test_the_archive_for_workers_holds_every_package_and_is_reproducible(tmp_pat
         names = archive.namelist()
     assert {name.split("/")[0] for name in names} == {PACKAGE}
     assert "pubsub_emulator/spark_audit/spark/units.py" in names
-    assert {"pubsub_emulator/spark_audit/report/page.css", "pubsub_emulator/emulator/scenarios/demo.toml"} <= set(names)
+    assert {
+        "pubsub_emulator/spark_audit/report/page.css",
+        "pubsub_emulator/emulator/scenarios/demo.toml",
+    } <= set(names)
     assert not [name for name in names if name.endswith((".pyc", ".so"))]

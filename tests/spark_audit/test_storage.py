@@ -1,4 +1,6 @@
-"""Histories and audits by address: folders, and an object store that is reached over HTTP (AU-12)."""
+"""Histories and audits by address: folders, and an object store that is reached over HTTP
+(AU-12).
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -54,7 +56,11 @@ def test_a_file_is_there_whole_and_is_not_written_twice(store: Store) -> None:
     stamp = store.stamp("a/b/c")
     assert stamp is not None
     assert stamp.size == 5
-    assert (store.walk(), store.walk("a/b"), store.names("a/b")) == ({"a/b/c": stamp}, {"a/b/c": stamp}, ["c"])
+    assert (store.walk(), store.walk("a/b"), store.names("a/b")) == (
+        {"a/b/c": stamp},
+        {"a/b/c": stamp},
+        ["c"],
+    )
     store.remove("a/b/c")
     assert (store.walk(), store.names("a/b"), store.stamp("a/b/c")) == ({}, [], None)
     store.remove("a/b/c")
@@ -70,18 +76,28 @@ def test_what_is_not_there_is_an_os_error(store: Store) -> None:
 
 
 def test_an_audit_of_an_object_store_into_another_place_of_it(bucket: str, tmp_path: Path) -> None:
-    """The same rows and digest as in folders, by three ways to run it, and nothing written on this machine."""
+    """The same rows and digest as in folders, by three ways to run it, and nothing written on this
+    machine.
+    """
     local = write_history(tmp_path / "history", 8, cheats={3: drop_a_node})
     write_history(f"{bucket}/one/history", 8, cheats={3: drop_a_node})  # type: ignore[arg-type]
     plain = audit(local, tmp_path / "out", engine="python")
     before = set(tmp_path.rglob("*"))
     remote = audit(f"{bucket}/one/history", f"{bucket}/one/audit", engine="pool")
-    assert (remote.digest, remote.exit_code, remote.head) == (plain.digest, plain.exit_code, plain.head)
+    assert (remote.digest, remote.exit_code, remote.head) == (
+        plain.digest,
+        plain.exit_code,
+        plain.head,
+    )
     again = audit(f"{bucket}/one/history", f"{bucket}/one/audit", engine="python")
     assert (again.units_judged, again.digest) == (0, plain.digest)
-    mixed = audit(f"{bucket}/one/history".replace("s3:", "s3a:"), tmp_path / "mixed", engine="python")
+    mixed = audit(
+        f"{bucket}/one/history".replace("s3:", "s3a:"), tmp_path / "mixed", engine="python"
+    )
     assert mixed.digest == plain.digest
-    assert {path.relative_to(tmp_path).parts[0] for path in set(tmp_path.rglob("*")) - before} == {"mixed"}
+    assert {path.relative_to(tmp_path).parts[0] for path in set(tmp_path.rglob("*")) - before} == {
+        "mixed"
+    }
     assert list(remote.results.rows(schema.FINDINGS)) == list(plain.results.rows(schema.FINDINGS))
     assert "do-not-show-me" not in str(remote.report)
 
@@ -101,14 +117,20 @@ def test_a_lost_object_is_named_and_one_that_changed_is_judged_again(bucket: str
 
 
 @pytest.mark.spark
-def test_spark_without_the_package_for_object_stores_says_so_in_one_line(bucket: str, spark: SparkContext) -> None:
+def test_spark_without_the_package_for_object_stores_says_so_in_one_line(
+    bucket: str, spark: SparkContext
+) -> None:
     write_history(f"{bucket}/three/history", 2)  # type: ignore[arg-type]
     audit(f"{bucket}/three/history", f"{bucket}/three/audit", engine="python")
-    with pytest.raises(SparkUnavailable, match=r"three/audit: Spark here cannot read S3; .* hadoop-aws$"):
+    with pytest.raises(
+        SparkUnavailable, match=r"three/audit: Spark here cannot read S3; .* hadoop-aws$"
+    ):
         register(SparkSession(spark), Results.open(f"{bucket}/three/audit"))
 
 
-def test_a_server_that_is_away_is_an_infrastructure_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_server_that_is_away_is_an_infrastructure_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     storage._remote.cache_clear()
     for name, value in {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
@@ -144,7 +166,9 @@ def test_an_address_that_names_no_place_is_refused(address: str, reason: str) ->
 
 def test_an_output_that_names_no_place_is_wrong_usage_and_shows_no_secret(tmp_path: Path) -> None:
     address = "s3://key:secret@bucket/history"
-    out = CliRunner().invoke(pubsub, ["audit", str(write_history(tmp_path / "h", 2)), "--out", address])
+    out = CliRunner().invoke(
+        pubsub, ["audit", str(write_history(tmp_path / "h", 2)), "--out", address]
+    )
     assert out.exit_code == 2
     assert "secret" not in out.output
     assert [path.name for path in tmp_path.iterdir()] == ["h"]
@@ -176,7 +200,8 @@ def test_a_file_uri_is_a_folder(tmp_path: Path) -> None:
 def test_the_command_line_takes_addresses(bucket: str, tmp_path: Path) -> None:
     write_history(f"{bucket}/four/history", 4, cheats={2: drop_a_node})  # type: ignore[arg-type]
     ran: Any = CliRunner().invoke(
-        pubsub, ["audit", f"{bucket}/four/history", "--out", f"{bucket}/four/audit", "--engine", "python"]
+        pubsub,
+        ["audit", f"{bucket}/four/history", "--out", f"{bucket}/four/audit", "--engine", "python"],
     )
     assert ran.exit_code == 1, ran.output
     assert f"{bucket}/four/audit/run_report.json" in ran.output

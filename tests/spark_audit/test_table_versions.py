@@ -1,4 +1,6 @@
-"""One whole state of each table, in every engine, whenever a run ends or is killed, and whoever wrote to its log."""
+"""One whole state of each table, in every engine, whenever a run ends or is killed, and whoever
+wrote to its log.
+"""
 
 import json
 import os
@@ -41,7 +43,11 @@ def _audit(folder: Path, **options: Any) -> AuditResult:
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An audit of the first segments of a history that has grown since."""
     folder = tmp_path_factory.mktemp("grown")
-    whole = load(write_history(folder / "whole", 15, segment_length=3, cheats={5: drop_a_node, 8: drop_a_node}))
+    whole = load(
+        write_history(
+            folder / "whole", 15, segment_length=3, cheats={5: drop_a_node, 8: drop_a_node}
+        )
+    )
     store(whole[:2], folder / "history")
     _audit(folder)
     shutil.rmtree(folder / "history")
@@ -51,10 +57,11 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def states(grown: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[Files, Path]]:
-    """For each table the sets of files that its log named after some step of a run, each with a folder that has them.
+    """For each table the sets of files that its log named after some step of a run, each with a
+    folder that has them.
 
-    A step is a write or a removal; what is there before each of them is what a kill leaves. No file is ever changed in
-    its place, so links keep what was there.
+    A step is a write or a removal; what is there before each of them is what a kill leaves. No file
+    is ever changed in its place, so links keep what was there.
     """
     taken: list[Path] = []
     running = shutil.copytree(grown, tmp_path_factory.mktemp("running") / "audited")
@@ -82,7 +89,9 @@ def states(grown: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, d
     for folder in taken:
         for name, known in out.items():
             known.setdefault(frozenset(_logged(folder, name)), folder)
-        for name, files in Results.open(folder / "audit").tables().items():  # raises if one is gone or differs
+        for name, files in (
+            Results.open(folder / "audit").tables().items()
+        ):  # raises if one is gone or differs
             assert {Path(file).name for file in files} in [set(each) for each in out[name]], (
                 "a version that the log had"
             )
@@ -121,12 +130,17 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
 def test_a_kill_after_any_step_leaves_one_state_in_every_engine(
     spark: SparkContext, states: dict[str, dict[Files, Path]]
 ) -> None:
-    assert {len(known) for known in states.values()} <= {1, 2}, "the state before the run, or that after it"
+    assert {len(known) for known in states.values()} <= {
+        1,
+        2,
+    }, "the state before the run, or that after it"
     assert len(states["block_measures"]) == 2
     session = SparkSession(spark)
     session.conf.set("spark.sql.session.timeZone", "UTC")
     for name, known in states.items():
-        places = {file: _table(folder, name) / file for files, folder in known.items() for file in files}
+        places = {
+            file: _table(folder, name) / file for files, folder in known.items() for file in files
+        }
         read = session.read.parquet(*[spark_path(f"file://{place}") for place in places.values()])
         kinds = {kind for _, kind in read.dtypes if "int" in kind or "decimal" in kind}
         assert kinds <= {"bigint", "array<bigint>"}
@@ -135,14 +149,25 @@ def test_a_kill_after_any_step_leaves_one_state_in_every_engine(
             log = DeltaTable(str(_table(folder, name)))
             by_delta = log.to_pyarrow_table()
             by_polars = pl.read_delta(str(_table(folder, name))).to_arrow()
-            by_duckdb = duckdb.connect().from_parquet([str(places[file]) for file in sorted(files)]).fetchall()
+            by_duckdb = (
+                duckdb.connect()
+                .from_parquet([str(places[file]) for file in sorted(files)])
+                .fetchall()
+            )
             assert _plain(_rows(by_delta)) == _plain(_rows(by_polars)) == _plain(by_duckdb), name
-            assert _plain(_rows(by_delta)) == _plain([row[:-1] for row in by_spark if row[-1] in files]), name
-            words = [each.map(repr).value_counts().to_dict() for each in (log.to_pandas(), by_delta.to_pandas())]
+            assert _plain(_rows(by_delta)) == _plain(
+                [row[:-1] for row in by_spark if row[-1] in files]
+            ), name
+            words = [
+                each.map(repr).value_counts().to_dict()
+                for each in (log.to_pandas(), by_delta.to_pandas())
+            ]
             assert words[0] == words[1], name
 
 
-def test_a_reader_of_an_older_version_finds_its_files_until_their_time_is_over(grown: Path, tmp_path: Path) -> None:
+def test_a_reader_of_an_older_version_finds_its_files_until_their_time_is_over(
+    grown: Path, tmp_path: Path
+) -> None:
     folder = shutil.copytree(grown, tmp_path / "audited")
     before = DeltaTable(str(_table(folder, "block_measures")))
     count = before.to_pyarrow_table().num_rows
@@ -151,7 +176,9 @@ def test_a_reader_of_an_older_version_finds_its_files_until_their_time_is_over(g
     assert DeltaTable(str(_table(folder, "chains")), version=0).to_pyarrow_table().num_rows
     _audit(folder, retain=timedelta(0))
     for name in RESULT_TABLES:
-        assert {path.name for path in _table(folder, name).glob("*.parquet")} == set(_logged(folder, name))
+        assert {path.name for path in _table(folder, name).glob("*.parquet")} == set(
+            _logged(folder, name)
+        )
 
 
 def test_a_log_that_another_engine_went_on_with_is_continued(grown: Path, tmp_path: Path) -> None:
@@ -167,7 +194,9 @@ def test_a_log_that_another_engine_went_on_with_is_continued(grown: Path, tmp_pa
     found = DeltaTable(place)
     assert (found.version(), _plain(_rows(found.to_pyarrow_table()))) == (version + 1, rows)
     assert written.isdisjoint(_logged(folder, "block_measures"))
-    assert all((_table(folder, "block_measures") / name).is_file() for name in written), "they stay for a time"
+    assert all((_table(folder, "block_measures") / name).is_file() for name in written), (
+        "they stay for a time"
+    )
     _audit(folder)
     assert DeltaTable(place).version() == version + 1
 
@@ -196,7 +225,9 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_log_that_cannot_be_continued_is_refused_and_left_alone(grown: Path, tmp_path: Path, name: str) -> None:
+def test_a_log_that_cannot_be_continued_is_refused_and_left_alone(
+    grown: Path, tmp_path: Path, name: str
+) -> None:
     action, version, words = FOREIGN[name]
     folder = shutil.copytree(grown, tmp_path / "audited")
     (folder / "audit" / "ledger.json").unlink()
@@ -213,7 +244,12 @@ def test_a_table_without_rows_has_a_file_that_every_engine_reads(grown: Path) ->
     result = Results.open(grown / "audit")
     for name in ("proof_parts", "quarantine"):
         (path,) = [str(grown / "audit" / each) for each in result.tables()[name]]
-        assert pl.read_parquet(path).height == pq.read_table(path).num_rows == len(pd.read_parquet(path)) == 0
+        assert (
+            pl.read_parquet(path).height
+            == pq.read_table(path).num_rows
+            == len(pd.read_parquet(path))
+            == 0
+        )
         assert duckdb.connect().from_parquet(path).fetchall() == []
         assert DeltaTable(str(_table(grown, name))).to_pyarrow_table().num_rows == 0
         assert ask(grown / "audit", f"SELECT COUNT(*) FROM {name}").rows == [(0,)]  # noqa: S608  # names of our own
@@ -223,27 +259,39 @@ def test_the_log_says_which_values_a_file_has(grown: Path, tmp_path: Path) -> No
     folder = shutil.copytree(grown, tmp_path / "audited")
     _audit(folder)
     for name in RESULT_TABLES:
-        actions = pa.table(DeltaTable(str(_table(folder, name))).get_add_actions(flatten=True)).to_pylist()
+        actions = pa.table(
+            DeltaTable(str(_table(folder, name))).get_add_actions(flatten=True)
+        ).to_pylist()
         for action in actions:
             rows = pq.read_table(_table(folder, name) / action["path"])
             for column in (each for each in BOUNDED if each in rows.column_names and rows.num_rows):
                 values = [value for value in rows.column(column).to_pylist() if value is not None]
                 stated = action.get(f"min.{column}"), action.get(f"max.{column}")
-                assert stated == (min(values, default=None), max(values, default=None)), (name, column)
+                assert stated == (min(values, default=None), max(values, default=None)), (
+                    name,
+                    column,
+                )
                 assert action[f"null_count.{column}"] == rows.num_rows - len(values)
     seen = DeltaTable(str(_table(folder, "block_measures"))).to_pyarrow_dataset()
-    assert list(seen.get_fragments(filter=pc.field("chain") == 7)) == [], "no file has it, so none is read"
+    assert list(seen.get_fragments(filter=pc.field("chain") == 7)) == [], (
+        "no file has it, so none is read"
+    )
 
 
 @pytest.mark.spark
-def test_an_audit_in_a_users_session_leaves_nothing_behind(spark: SparkContext, grown: Path, tmp_path: Path) -> None:
+def test_an_audit_in_a_users_session_leaves_nothing_behind(
+    spark: SparkContext, grown: Path, tmp_path: Path
+) -> None:
     folder = shutil.copytree(grown, tmp_path / "audited")
     session = SparkSession(spark)
     spark.setJobGroup("the user's", "what the user does")
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "77")
     try:
         audit(folder / "history", folder / "audit", engine="spark")
-        kept = {name: spark.getLocalProperty(f"spark.{name}") for name in ("jobGroup.id", "job.description")}
+        kept = {
+            name: spark.getLocalProperty(f"spark.{name}")
+            for name in ("jobGroup.id", "job.description")
+        }
         assert kept == {"jobGroup.id": "the user's", "job.description": "what the user does"}
         assert session.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "77"
         register(session, Results.open(folder / "audit"))
@@ -255,7 +303,9 @@ def test_an_audit_in_a_users_session_leaves_nothing_behind(spark: SparkContext, 
 
 
 @pytest.mark.spark
-def test_the_name_of_a_folder_decides_nothing_in_spark(spark: SparkContext, grown: Path, tmp_path: Path) -> None:
+def test_the_name_of_a_folder_decides_nothing_in_spark(
+    spark: SparkContext, grown: Path, tmp_path: Path
+) -> None:
     session = SparkSession(spark)
     for name in ("a*", "network=x,{a,b}", "ü 空 '\" [b]\nc?"):
         folder = shutil.copytree(grown, tmp_path / name / "audited")
@@ -268,7 +318,9 @@ def test_the_name_of_a_folder_decides_nothing_in_spark(spark: SparkContext, grow
 BY_CHAIN = "SELECT chain, COUNT(*) FROM block_measures GROUP BY chain ORDER BY chain"
 
 
-def test_spark_connect_is_refused_in_one_line(grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_connect_is_refused_in_one_line(
+    grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = shutil.copytree(grown, tmp_path / "audited")
     with pytest.raises(AuditFailed, match="Spark Connect gives no units") as failure:
         audit(folder / "history", folder / "audit", master="sc://127.0.0.1:15002")

@@ -1,4 +1,6 @@
-"""Parquet that unpacks to far more than it is: refused before it is unpacked, by every command that reads Parquet."""
+"""Parquet that unpacks to far more than it is: refused before it is unpacked, by every command that
+reads Parquet.
+"""
 
 import json
 import subprocess
@@ -43,7 +45,9 @@ def _file(table: pa.Table, **options: object) -> tuple[pq.ParquetFile, BytesIO]:
 
 
 def _often(value: object, count: int, kind: pa.DataType) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([value], kind))
+    return pa.DictionaryArray.from_arrays(
+        pa.array([0] * count, pa.int32()), pa.array([value], kind)
+    )
 
 
 NESTED = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -61,7 +65,8 @@ NESTED = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     ids=["texts", "texts in lists", "hashes", "numbers", "nothing in lists"],
 )
 @pytest.mark.parametrize(
-    "options", [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"compression": "gzip"}]
+    "options",
+    [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"compression": "gzip"}],
 )
 def test_a_row_group_that_unpacks_to_more_is_refused_and_one_that_fits_is_read(
     table: pa.Table, options: dict[str, object]
@@ -85,7 +90,9 @@ def test_more_values_than_a_row_group_may_have_are_refused() -> None:
     check_group(parquet, file, 0)
 
 
-def test_row_groups_of_one_file_are_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_groups_of_one_file_are_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_history(tmp_path / "first", 3)
     segments = load(tmp_path / "first")
     place = next(place for place in segments[0].parts if place[0] == "blocks")
@@ -143,7 +150,9 @@ def test_rows_of_strangers_come_a_few_at_a_time_and_a_field_that_is_too_long_is_
 # Every command that reads Parquet, in a process of its own, whose memory is measured
 
 PEAK = 1024
-"""MiB that a command may take at its peak: no bomb in it is unpacked, and an answer of SQL has at most 256."""
+"""MiB that a command may take at its peak: no bomb in it is unpacked, and an answer of SQL has at
+most 256.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -155,19 +164,34 @@ def bombs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     segments = load(folder / "audit" / "history")
     place = next(place for place in segments[0].parts if place[0] == "blocks")
     many = [{**segments[0].parts[place][0], "position": at} for at in range(ROWS)]
-    segments[0].parts = {at: rows for at, rows in segments[0].parts.items() if at[0] != "blocks"} | {place: many}
+    segments[0].parts = {
+        at: rows for at, rows in segments[0].parts.items() if at[0] != "blocks"
+    } | {place: many}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commit, "_encode", _encoded)
         store(segments, folder / "history")
     _plant(folder / "audit")
     (folder / "export").mkdir()
     head, call = dict.fromkeys(EXPORT[:7], "0"), {"section": "x", "method": "x", "params": "x"}
-    for name, row in (("blocks", {**head, "number": "9"}), ("extrinsics", {"block_number": "9", **call})):
-        (folder / "export" / f"{name}.parquet").write_bytes(_bomb(pa.Table.from_pylist([row] * ROWS), tuple(row)[1]))
+    for name, row in (
+        ("blocks", {**head, "number": "9"}),
+        ("extrinsics", {"block_number": "9", **call}),
+    ):
+        (folder / "export" / f"{name}.parquet").write_bytes(
+            _bomb(pa.Table.from_pylist([row] * ROWS), tuple(row)[1])
+        )
     return folder
 
 
-EXPORT = ("number", "hash", "parent_hash", "state_root", "block_time", "relay_block_number", "relay_state_root")
+EXPORT = (
+    "number",
+    "hash",
+    "parent_hash",
+    "state_root",
+    "block_time",
+    "relay_block_number",
+    "relay_state_root",
+)
 
 
 ENCODE = commit._encode
@@ -183,8 +207,12 @@ def _bomb(table: pa.Table, column: str | None) -> bytes:
     """A file with one row group, in which a column of texts has the long one in each row."""
     file = BytesIO()
     if column is not None:
-        table = table.set_column(table.column_names.index(column), column, _often(LONG, table.num_rows, pa.string()))
-    with pq.ParquetWriter(file, table.schema, compression="zstd", store_schema=column is None) as writer:
+        table = table.set_column(
+            table.column_names.index(column), column, _often(LONG, table.num_rows, pa.string())
+        )
+    with pq.ParquetWriter(
+        file, table.schema, compression="zstd", store_schema=column is None
+    ) as writer:
         writer.write_table(table, row_group_size=1 << 40)
         writer.add_key_value_metadata(table.schema.metadata or {})
     return file.getvalue()
@@ -202,14 +230,27 @@ def _plant(out: Path) -> None:
 
 
 COMMANDS = {
-    "audit": (["audit", "history", "--out", "out", "--engine", "python"], 3, "unpacks to more than 1073741824 bytes"),
+    "audit": (
+        ["audit", "history", "--out", "out", "--engine", "python"],
+        3,
+        "unpacks to more than 1073741824 bytes",
+    ),
     "inspect a history": (["inspect", "history"], 3, "unpacks to more than"),
     "inspect a file": (["inspect", "BLOCKS"], 0, "3,000"),
     "report": (["report", "audit", "--out", "report.html"], 2, "unpacks to more than"),
     "sql": (["sql", "audit", "SELECT SUM(LENGTH(status)) FROM chains"], 2, "unpacks to more than"),
-    "sql, an answer": (["sql", "good.audit", "SELECT repeat('x', 1048576) FROM range(300)"], 2, "has more than"),
+    "sql, an answer": (
+        ["sql", "good.audit", "SELECT repeat('x', 1048576) FROM range(300)"],
+        2,
+        "has more than",
+    ),
     "fetch": (
-        ["fetch", "--export", "export", *["--network", "x", "--chain", "2", "--from", "9", "--to", "9", "--out", "f"]],
+        [
+            "fetch",
+            "--export",
+            "export",
+            *["--network", "x", "--chain", "2", "--from", "9", "--to", "9", "--out", "f"],
+        ],
         2,
         "no set_validation_data",
     ),
@@ -223,14 +264,19 @@ def test_a_command_takes_little_memory_for_a_bomb(bombs: Path, name: str) -> Non
     files = (bombs / "history").glob("blocks/*/*.parquet")
     blocks = max(files, key=lambda file: pq.read_metadata(file).num_rows).relative_to(bombs)
     program = (
-        "from pathlib import Path\n"
-        "from pubsub_emulator.cli.main import main\n"
-        "try:\n    main()\n"
-        "finally:\n    print('peak', Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0])\n"
+        "from pathlib import Path\nfrom pubsub_emulator.cli.main import main\ntry:\n   "
+        " main()\nfinally:\n    print('peak',"
+        " Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0])\n"
     )
     arguments = [str(blocks) if word == "BLOCKS" else word for word in line]
     ended = subprocess.run(
-        [sys.executable, "-c", program, *arguments], cwd=bombs, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, *arguments],
+        cwd=bombs,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert (ended.returncode, words in ended.stdout + ended.stderr) == (code, True), ended.stdout + ended.stderr
+    assert (ended.returncode, words in ended.stdout + ended.stderr) == (code, True), (
+        ended.stdout + ended.stderr
+    )
     assert int(ended.stdout.rpartition("peak ")[2]) >> 10 < PEAK

@@ -16,7 +16,13 @@ from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.signatures import Scheme, account_of
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
 from pubsub_emulator.runtime.accounts.chain import ChainRuntime
-from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, SignedExtrinsic, payload
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    Era,
+    Extra,
+    Implicit,
+    SignedExtrinsic,
+    payload,
+)
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.calls import EncodedCall
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -74,7 +80,9 @@ def network(**collators: tuple[tuple[tuple[str, ...], int], ...]) -> Network:
     return Network(
         NetworkConfig(
             (
-                ParachainConfig(RuntimeSpec(PUBLISHER, {}, accounts=True), pace=Pace(on_demand=True)),
+                ParachainConfig(
+                    RuntimeSpec(PUBLISHER, {}, accounts=True), pace=Pace(on_demand=True)
+                ),
                 ParachainConfig(
                     RuntimeSpec(SUBSCRIBER, {PUBLISHER: (KEY,)}, accounts=True, handler="store"),
                     collators.get("subscriber", honest),

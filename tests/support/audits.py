@@ -1,4 +1,6 @@
-"""Small histories for the audit's tests: an honest network, and an observer that slips cheats into what is recorded."""
+"""Small histories for the audit's tests: an honest network, and an observer that slips cheats into
+what is recorded.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -41,7 +43,9 @@ class Scene:
     def judged(self, candidate: Candidate) -> BlockRecord:
         """Another candidate in the honest one's place, judged as the network would."""
         relay = RelayContext(
-            candidate.inherent.relay_parent_number, self.record.relay_storage_root, self.record.slot_now
+            candidate.inherent.relay_parent_number,
+            self.record.relay_storage_root,
+            self.record.slot_now,
         )
         outcome, refusal = judge_block(ChainHead(self.parent, self.state), candidate, relay)
         return replace(self.record, candidate=candidate, outcome=outcome, refusal=refusal)
@@ -61,7 +65,9 @@ class Scene:
 
 @dataclass
 class Slip:
-    """An observer before the writer: records given by number of the subscriber's block are replaced by others."""
+    """An observer before the writer: records given by number of the subscriber's block are replaced
+    by others.
+    """
 
     writer: HistoryWriter
     network: Network
@@ -98,11 +104,17 @@ class Slip:
 
 
 def small_network(subscribers: int = 1, segment_length: int = 4, skew: int = 1) -> Network:
-    """Two publishers, one of them a system chain, and subscribers to both; the first builds `skew` blocks a turn."""
+    """Two publishers, one of them a system chain, and subscribers to both; the first builds `skew`
+    blocks a turn.
+    """
     wanted = {SUBSCRIBER + at: {1000: KEYS, 2100: KEYS[:4]} for at in range(subscribers)}
     config = Network.of(publishers=[1000, 2100], subscribers=wanted).config
     chains = tuple(
-        replace(each, pace=replace(each.pace, blocks=skew)) if each.spec.para_id == SUBSCRIBER else each
+        (
+            replace(each, pace=replace(each.pace, blocks=skew))
+            if each.spec.para_id == SUBSCRIBER
+            else each
+        )
         for each in config.parachains
     )
     return Network(replace(config, segment_length=segment_length, parachains=chains))
@@ -124,7 +136,9 @@ def write_history(
     with HistoryWriter(path, name) as writer:
         network.observe(Slip(writer, network, cheats or {}, checkpoints))
         for at in range(blocks):
-            network.publish(1000, KEYS[at % len(KEYS)], b"%d " % at * (1 + at % 40), ttl=(0, 30)[at % 2])
+            network.publish(
+                1000, KEYS[at % len(KEYS)], b"%d " % at * (1 + at % 40), ttl=(0, 30)[at % 2]
+            )
             if at % 3 == 0:
                 network.publish(2100, KEYS[at % 4], b"value %d" % at)
             network.step()
@@ -133,7 +147,12 @@ def write_history(
 
 
 def growing(
-    path: Path, blocks: int, *, segment_length: int = 2, cheats: dict[int, Cheat] | None = None, name: str = "dev"
+    path: Path,
+    blocks: int,
+    *,
+    segment_length: int = 2,
+    cheats: dict[int, Cheat] | None = None,
+    name: str = "dev",
 ) -> Iterator[int]:
     """Write a history block by block, and end it: the number of each block that is there."""
     network = small_network(segment_length=segment_length)
@@ -163,7 +182,10 @@ def flip(path: Path, at: int) -> None:
 
 def drop_a_node(scene: Scene) -> list[BlockRecord]:
     """The author leaves out the last node first, and is honest after that was refused."""
-    return [scene.judged(scene.with_inherent(proof=scene.record.candidate.inherent.proof[:-1])), scene.record]
+    return [
+        scene.judged(scene.with_inherent(proof=scene.record.candidate.inherent.proof[:-1])),
+        scene.record,
+    ]
 
 
 def add_junk(scene: Scene) -> list[BlockRecord]:
@@ -187,4 +209,7 @@ def refuse_valid(scene: Scene) -> list[BlockRecord]:
 def refuse_for_another_reason(scene: Scene) -> list[BlockRecord]:
     """The chain refuses an invalid block with the wrong verdict."""
     junk = add_junk(scene)[0]
-    return [replace(junk, refusal=scene.judged(scene.with_inherent(proof=())).refusal), scene.record]
+    return [
+        replace(junk, refusal=scene.judged(scene.with_inherent(proof=())).refusal),
+        scene.record,
+    ]

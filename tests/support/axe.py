@@ -1,4 +1,6 @@
-"""axe-core finds what people with a screen reader or a keyboard cannot use; fetched once from npm and checked."""
+"""axe-core finds what people with a screen reader or a keyboard cannot use; fetched once from npm
+and checked.
+"""
 
 import json
 from pathlib import Path
@@ -30,7 +32,8 @@ def faults(page: Page) -> list[str]:
     page.evaluate(script())  # as a script of the debugger, which a page's policy does not concern
     found: list[dict[str, Any]] = page.evaluate("axe.run().then((found) => found.violations)")
     return [
-        f"{each['id']}: {each['help']}: {json.dumps(each['nodes'][0]['target'])} of {len(each['nodes'])}"
+        f"{each['id']}: {each['help']}: {json.dumps(each['nodes'][0]['target'])} of"
+        f" {len(each['nodes'])}"
         for each in found
         if each["impact"] in {"serious", "critical"}
     ]

@@ -5,18 +5,20 @@
         page.get_by_role("button", name="Details").click()
         assert not overflows(page)
 
-`page` is a page of Playwright (sync API) in a headless Chromium that the tests bring themselves (`chromium.py`), the
-same on every machine, font included. A test with that fixture
+`page` is a page of Playwright (sync API) in a headless Chromium that the tests bring themselves
+(`chromium.py`), the same on every machine, font included. A test with that fixture
 
-- fails when the page asks for anything but `file:`, `data:` and `blob:`, reports an error or warning on its console,
-  or throws; it is told at the end of the test, whatever else held;
+- fails when the page asks for anything but `file:`, `data:` and `blob:`, reports an error or
+  warning on its console, or throws; it is told at the end of the test, whatever else held;
 - is marked `browser` (`pytest -m browser`), and all of them go to one worker of pytest-xdist.
 
     pytest --no-browser         leaves these tests out; refused where CI is set
-    pytest --chromium PATH      another Chromium or Chrome, where the tests bring none (macOS, Windows, ARM)
+    pytest --chromium PATH      another Chromium or Chrome, where the tests bring none (macOS,
+    Windows, ARM)
 
-`new_page` makes further pages with settings of their own, as watched: `new_page(color_scheme="dark", viewport=PHONE)`.
-`page.screenshot(path=…)` draws what a person would see. `print(page.content())` is what the browser made of the file.
+`new_page` makes further pages with settings of their own, as watched:
+`new_page(color_scheme="dark", viewport=PHONE)`. `page.screenshot(path=…)` draws what a person would
+see. `print(page.content())` is what the browser made of the file.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,17 +28,32 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Request,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 from support.chromium import BrowserMissingError, Chromium, ready
 
 DESKTOP: Final[ViewportSize] = {"width": 1280, "height": 800}
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 
 _LOCAL = ("file:", "data:", "blob:")
-_ARGUMENTS = ("--disable-gpu", "--font-render-hinting=none", "--force-color-profile=srgb", "--hide-scrollbars")
+_ARGUMENTS = (
+    "--disable-gpu",
+    "--font-render-hinting=none",
+    "--force-color-profile=srgb",
+    "--hide-scrollbars",
+)
 
 _PATIENCE: Final = 12_000
-"""Milliseconds until something that should happen counts as not happening: long, for machines that have much to do."""
+"""Milliseconds until something that should happen counts as not happening: long, for machines that
+have much to do.
+"""
 expect.set_options(timeout=_PATIENCE)
 
 NewPage = Callable[..., Page]
@@ -51,7 +68,9 @@ def show(page: Page, file: Path, size: ViewportSize = DESKTOP) -> None:
 
 def overflows(page: Page) -> bool:
     """Whether the page is wider than its window, so that a reader would have to scroll sideways."""
-    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
+    return bool(
+        page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    )
 
 
 class Watch:
@@ -95,7 +114,10 @@ def launched(chromium: Chromium | Path) -> Iterator[Browser]:
     """A running browser."""
     with TemporaryDirectory(prefix="browser-") as home, sync_playwright() as playwright:
         if isinstance(chromium, Chromium):
-            executable, variables = chromium.executable, dict[str, str | float | bool](chromium.environment(Path(home)))
+            executable, variables = (
+                chromium.executable,
+                dict[str, str | float | bool](chromium.environment(Path(home))),
+            )
         else:
             executable, variables = chromium, None
         started = playwright.chromium.launch(
@@ -107,14 +129,19 @@ def launched(chromium: Chromium | Path) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def browser(chromium: Chromium | Path) -> Iterator[Browser]:
-    """A running browser. It ends with the module: while it runs, its thread can run no other event loop."""
+    """A running browser.
+
+    It ends with the module: while it runs, its thread can run no other event loop.
+    """
     with launched(chromium) as started:
         yield started
 
 
 @pytest.fixture
 def new_page(browser: Browser) -> Iterator[NewPage]:
-    """Makes pages with settings of their own; at the end of the test none of them may have done what it must not."""
+    """Makes pages with settings of their own; at the end of the test none of them may have done
+    what it must not.
+    """
     watch = Watch()
     contexts = []
 

@@ -49,10 +49,14 @@ class Sink(App):
 
 
 class Asker(App):
-    """Asks for the replay `from [to [cycles]]`, `-` being none; keeps numbers, replays, their ends, and refusals."""
+    """Asks for the replay `from [to [cycles]]`, `-` being none; keeps numbers, replays, their ends,
+    and refusals.
+    """
 
     def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        replay, end = (as_nat(first(event.headers, key)) for key in (keys.REPLAY_ID, keys.REPLAY_END))
+        replay, end = (
+            as_nat(first(event.headers, key)) for key in (keys.REPLAY_ID, keys.REPLAY_END)
+        )
         self.data.append((plain(event.data)["n"], replay, end))
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
@@ -88,11 +92,18 @@ class Lists(App):
         if self.data["silent"]:
             raise Trap("silent")
         (items,) = codec(method).args.decode(arg)
-        ctx.reply(codec(method).rets.encode(tuple(who.value in self.data[name] for who, ((name,),) in items)))
+        ctx.reply(
+            codec(method).rets.encode(
+                tuple(who.value in self.data[name] for who, ((name,),) in items)
+            )
+        )
 
 
 class Ledger(Core):
-    """What a payment calls of a token ledger. `allowed` is what others may draw from each account."""
+    """What a payment calls of a token ledger.
+
+    `allowed` is what others may draw from each account.
+    """
 
     name = "ledger"
 
@@ -146,7 +157,13 @@ class Lab(Canisters):
     """Subnets with publish-subscribe, and what sources, readers and probes do on them."""
 
     def source_and_sink(
-        self, sink: type[App] = Sink, source: type[App] = Source, *, at: int = 1, rounds: int = 60, **config: Any
+        self,
+        sink: type[App] = Sink,
+        source: type[App] = Source,
+        *,
+        at: int = 1,
+        rounds: int = 60,
+        **config: Any,
     ) -> tuple[Principal, Principal]:
         """A source, with the publication's configuration, and a reader of it on a subnet."""
         there = self.install(source, 0, publications={NAME: config.pop("publication", {})})
@@ -154,7 +171,9 @@ class Lab(Canisters):
         self.step(rounds)
         return there, reader
 
-    def emit(self, who: Principal, *numbers: int, name: str = NAME, rounds: int = 1, then: int = 0) -> None:
+    def emit(
+        self, who: Principal, *numbers: int, name: str = NAME, rounds: int = 1, then: int = 0
+    ) -> None:
         """Let a source publish numbers, one in so many rounds, and go on for some more."""
         for number in numbers:
             self.call(who, name, b"%d" % number)
@@ -176,14 +195,22 @@ class Lab(Canisters):
         self.step(rounds)
         return reader
 
-    def publish(self, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None) -> Any:
+    def publish(
+        self, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None
+    ) -> Any:
         """Let a probe register a publication."""
-        item = m.PublicationRegistration(name, tuple((key, of(value)) for key, value in config), memo)
+        item = m.PublicationRegistration(
+            name, tuple((key, of(value)) for key, value in config), memo
+        )
         return self.answer(who, self.orchestrator, "icrc72_register_publication", (item,))[0]
 
-    def subscribe(self, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None) -> Any:
+    def subscribe(
+        self, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None
+    ) -> Any:
         """Let a probe register a subscription."""
-        item = m.SubscriptionRegistration(name, tuple((key, of(value)) for key, value in config), memo)
+        item = m.SubscriptionRegistration(
+            name, tuple((key, of(value)) for key, value in config), memo
+        )
         return self.answer(who, self.orchestrator, "icrc72_register_subscription", (item,))[0]
 
     def member(self, role: str, subnet: int = 0) -> Principal:
@@ -206,10 +233,21 @@ class Lab(Canisters):
         self.confirm_all(probe)
         return probe
 
-    def replay(self, who: Principal, start: int, end: int | None, *config: tuple[str, Any], name: str = NAME) -> Any:
+    def replay(
+        self,
+        who: Principal,
+        start: int,
+        end: int | None,
+        *config: tuple[str, Any],
+        name: str = NAME,
+    ) -> Any:
         """Let a probe ask for a replay."""
-        item = m.ReplayRegistration(name, (start, end), tuple((key, of(value)) for key, value in config))
-        return self.answer(who, self.orchestrator, "icrc77_register_replay", (item,), kind=GUARANTEED)[0]
+        item = m.ReplayRegistration(
+            name, (start, end), tuple((key, of(value)) for key, value in config)
+        )
+        return self.answer(
+            who, self.orchestrator, "icrc77_register_replay", (item,), kind=GUARANTEED
+        )[0]
 
     def confirm_all(self, *probes: Principal, turns: int = 6) -> None:
         """Let probes confirm what they are notified of, for a while."""
@@ -218,14 +256,22 @@ class Lab(Canisters):
             for probe in probes:
                 notified, self.probed(probe).notified = self.probed(probe).notified, []
                 for caller in dict.fromkeys(caller for caller, _ in notified):
-                    mine = tuple(dict.fromkeys(note.notificationId for who, note in notified if who == caller))
+                    mine = tuple(
+                        dict.fromkeys(
+                            note.notificationId for who, note in notified if who == caller
+                        )
+                    )
                     self.answer(probe, caller, "icrc72_confirm_notifications", mine[:100])
 
     def with_ledger(self, fee: int = 0) -> tuple[Ledger, Principal, Value]:
         """A ledger, where it is, and the price of 5 of its tokens for an event."""
         ledger = Ledger(fee)
         token = self.network.create(0, RoleCanister([ledger]))
-        return ledger, token, class_(("perEvent", nat(5)), ("currency", text(f"icrc2:{token.text}")))
+        return (
+            ledger,
+            token,
+            class_(("perEvent", nat(5)), ("currency", text(f"icrc2:{token.text}"))),
+        )
 
     def happenings(self) -> list[Happening]:
         """What happens from now on."""

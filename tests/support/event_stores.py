@@ -24,13 +24,16 @@ def database_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
-    """Opens the log `net`; every call after the first is another reader or writer of the same log."""
+    """Opens the log `net`; every call after the first is another reader or writer of the same
+    log.
+    """
     made: list[Store] = []
     if request.param == "memory":
         shared = MemoryStore("net")
 
         def again() -> Store:
             return shared
+
     else:
         is_file = request.param == "sqlite"
         place = str(tmp_path / "events.db") if is_file else request.getfixturevalue("postgres_url")

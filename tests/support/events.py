@@ -4,7 +4,17 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from pubsub_emulator.events.filters.algebra import ANY, OPS, All, Chain, Field, Filter, Kind, Not, OneOf
+from pubsub_emulator.events.filters.algebra import (
+    ANY,
+    OPS,
+    All,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+)
 from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 from pubsub_emulator.events.values import Value
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -27,7 +37,9 @@ def make_block(
 ) -> Block:
     """A leading block on the block before it, of the same branch unless `parent` says another."""
     leading = ChainBlock(None, number, block_hash(number, branch), number * 6_000, events)
-    return assemble(leading, included, parent=block_hash(number - 1, branch) if parent is None else parent)
+    return assemble(
+        leading, included, parent=block_hash(number - 1, branch) if parent is None else parent
+    )
 
 
 def counted(number: int, events: int, kind: str = "Test.Counted") -> Block:
@@ -37,12 +49,15 @@ def counted(number: int, events: int, kind: str = "Test.Counted") -> Block:
 
 NAMES = st.sampled_from(["a", "b", "who", "amount", "x_1", "0"])
 TEXTS = st.one_of(
-    st.sampled_from(["", "a", "ab", "0xab", "A", "ä", "\U0001f600", "a\u0301", '"', "\\", "\x01"]), st.text(max_size=5)
+    st.sampled_from(["", "a", "ab", "0xab", "A", "ä", "\U0001f600", "a\u0301", '"', "\\", "\x01"]),
+    st.text(max_size=5),
 ).filter(lambda text: "\x00" not in text and not any("\ud800" <= each <= "\udfff" for each in text))
 EDGES = [2**53, 2**62, 2**63, 2**64, 2**128, 10**19, 10**20]
 INTEGERS = st.one_of(
     st.integers(-3, 3),
-    st.sampled_from([sign * (edge + off) for edge in EDGES for off in (-1, 0, 1) for sign in (1, -1)]),
+    st.sampled_from(
+        [sign * (edge + off) for edge in EDGES for off in (-1, 0, 1) for sign in (1, -1)]
+    ),
     st.integers(-(2**130), 2**130),
 )
 SCALARS: st.SearchStrategy[Value] = st.one_of(st.none(), st.booleans(), INTEGERS, TEXTS)
@@ -63,7 +78,9 @@ def _field(op: str) -> st.SearchStrategy[Field]:
         return st.builds(Field, PATHS, st.just(op), st.lists(SCALARS, max_size=4))
     if op == "prefix":
         return st.builds(Field, PATHS, st.just(op), TEXTS)
-    return st.builds(Field, PATHS, st.just(op), SCALARS if op in {"=", "!="} else st.one_of(INTEGERS, TEXTS))
+    return st.builds(
+        Field, PATHS, st.just(op), SCALARS if op in {"=", "!="} else st.one_of(INTEGERS, TEXTS)
+    )
 
 
 LEAVES: st.SearchStrategy[Filter] = st.one_of(

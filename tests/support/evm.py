@@ -29,7 +29,9 @@ async def opened(place: Any, settings: EvmSettings, store: MemoryStore | None = 
 
 
 @contextlib.asynccontextmanager
-async def ledger_on(place: Any, settings: EvmSettings, store: MemoryStore | None = None) -> AsyncIterator[EvmLedger]:
+async def ledger_on(
+    place: Any, settings: EvmSettings, store: MemoryStore | None = None
+) -> AsyncIterator[EvmLedger]:
     """The same, for the length of a block."""
     made = await opened(place, settings, store)
     try:

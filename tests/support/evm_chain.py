@@ -1,7 +1,7 @@
 """An EVM chain with the contract of the events, behind the calls of its node, in this process.
 
-Blocks are mined when a test says so and can be taken back. `answers` replaces the answer of a method: a function of the
-true answer, or an exception that is raised.
+Blocks are mined when a test says so and can be taken back. `answers` replaces the answer of a
+method: a function of the true answer, or an exception that is raised.
 """
 
 import hashlib
@@ -76,7 +76,9 @@ class EvmChain:
     def mine(self, *, most: int = 1000) -> None:
         """A block with what may be in it."""
         block = []
-        while len(block) < most and (found := self.pool.pop(self._count(len(self.blocks)) + len(block), None)):
+        while len(block) < most and (
+            found := self.pool.pop(self._count(len(self.blocks)) + len(block), None)
+        ):
             block.append(found)
         self.blocks.append(block)
         self.branches.append(self.branch)
@@ -153,14 +155,18 @@ class EvmChain:
         typed = data[0] == 2
         fields: Any = rlp.decode(bytes(data[1:] if typed else data))
         nonce, price, to, payload = (fields[at] for at in ((1, 3, 5, 7) if typed else (0, 1, 3, 5)))
-        made = Transaction(int.from_bytes(nonce), int.from_bytes(price), "0x" + to.hex(), payload, raw)
+        made = Transaction(
+            int.from_bytes(nonce), int.from_bytes(price), "0x" + to.hex(), payload, raw
+        )
         if made.nonce < self._count(len(self.blocks)):
             raise NodeRefused("eth_sendRawTransaction", -32000, "nonce too low")
         known = self.pool.get(made.nonce)
         if known is not None and known.raw == raw:
             raise NodeRefused("eth_sendRawTransaction", -32000, "already known")
         if known is not None and made.price < known.price * 11 // 10:
-            raise NodeRefused("eth_sendRawTransaction", -32000, "replacement transaction underpriced")
+            raise NodeRefused(
+                "eth_sendRawTransaction", -32000, "replacement transaction underpriced"
+            )
         self.sent.append(made)
         self.pool[made.nonce] = made
         return "0x" + hashlib.sha256(data).hexdigest()
@@ -170,13 +176,22 @@ class EvmChain:
         index = 0
         for number in range(len(self.blocks)):
             for each, _ in self._emitted(number):
-                publisher, author, entity, previous, kind, place, metadata = decode(_CALL, each.data[4:])
+                publisher, author, entity, previous, kind, place, metadata = decode(
+                    _CALL, each.data[4:]
+                )
                 data = encode(_DATA, (index, 1_700_000_000 + number, author, kind, place, metadata))
                 index += 1
                 if int(asked["fromBlock"], 16) <= number <= int(asked["toBlock"], 16):
                     topics = [TOPIC, *("0x" + one.hex() for one in (publisher, entity, previous))]
                     place_of = {"blockNumber": hex(number), "blockHash": self._hash(number)}
-                    found.append({"address": CONTRACT, "topics": topics, "data": "0x" + data.hex(), **place_of})
+                    found.append(
+                        {
+                            "address": CONTRACT,
+                            "topics": topics,
+                            "data": "0x" + data.hex(),
+                            **place_of,
+                        }
+                    )
         return found
 
 

@@ -1,12 +1,14 @@
-"""Stories of publishers, an adapter's ledger and a chain of another maker; a hundred share one contract's life.
+"""Stories of publishers, an adapter's ledger and a chain of another maker; a hundred share one
+contract's life.
 
     PYTHONPATH=tests python -m support.story_campaign evm --count 10000 --kept evm.jsonl
 
-A story is an entity with one to four events. Its publisher does as a distributor does: it publishes the first event
-that the log lacks, perhaps twice at once, and does not always wait for the answer, until all are there. Strangers
-publish some events past the adapter. Meanwhile blocks are taken back, and the adapter is killed. At the end the chain
-has each event once; the ledger that lived through it has the log of one that begins now; and an entity's events are in
-order, unless blocks were taken back that were final.
+A story is an entity with one to four events. Its publisher does as a distributor does: it publishes
+the first event that the log lacks, perhaps twice at once, and does not always wait for the answer,
+until all are there. Strangers publish some events past the adapter. Meanwhile blocks are taken
+back, and the adapter is killed. At the end the chain has each event once; the ledger that lived
+through it has the log of one that begins now; and an entity's events are in order, unless blocks
+were taken back that were final.
 """
 
 import asyncio
@@ -50,7 +52,14 @@ def events_of(seed: int) -> list[Event]:
     """The events of a story, in order."""
     entity = f"0x{seed:064x}"
     return [
-        Event("Offer", f"https://a.example/{seed}?hl=s{seed}-{at}", ("sbx",), entity, f"0x{at:064x}", entity)
+        Event(
+            "Offer",
+            f"https://a.example/{seed}?hl=s{seed}-{at}",
+            ("sbx",),
+            entity,
+            f"0x{at:064x}",
+            entity,
+        )
         for at in range(random.Random(seed).randrange(1, 5))
     ]
 
@@ -62,7 +71,9 @@ class _Life:
         self.stories = [events_of(each) for each in range(seed, seed + TOGETHER)]
         self.is_deep = seed // TOGETHER % 2 == 1
         """Whether blocks are taken back that are final."""
-        self.settings = EvmSettings(finality=0 if self.is_deep else self.draw.randrange(1, 4), stuck=1)
+        self.settings = EvmSettings(
+            finality=0 if self.is_deep else self.draw.randrange(1, 4), stuck=1
+        )
         self.store = MemoryStore()
         self.ledger: EvmLedger | None = None
         self.log: list[str | None] = []
@@ -112,7 +123,10 @@ class _Life:
         left = list(story)
         while left or not self.is_over:
             if left and self.ledger is not None:
-                done = [asyncio.create_task(self.ledger.publish(left[0])) for _ in range(draw.choice((1, 1, 2)))]
+                done = [
+                    asyncio.create_task(self.ledger.publish(left[0]))
+                    for _ in range(draw.choice((1, 1, 2)))
+                ]
                 await asyncio.wait(done, timeout=draw.choice((0.05, 1, 5)))
                 for each in done:
                     each.cancel()
@@ -145,7 +159,9 @@ class _Life:
                 with contextlib.suppress(NodeRefused):
                     nonce = await node.nonce(STRANGER.address, "pending")
                     fees = await usual_fees(node, None)
-                    await node.send(STRANGER.signed(1337, nonce, gas_of(data), fees, (contract, data)))
+                    await node.send(
+                        STRANGER.signed(1337, nonce, gas_of(data), fees, (contract, data))
+                    )
                 await asyncio.sleep(self.draw.uniform(0, 0.3))
 
     async def _mine(self) -> None:

@@ -9,5 +9,7 @@ USUAL: Final = 50
 
 
 def scaled(count: int) -> int:
-    """Return the number of examples under this profile of a test that draws `count` of them under `dev` and `ci`."""
+    """Return the number of examples under this profile of a test that draws `count` of them under
+    `dev` and `ci`.
+    """
     return max(1, settings().max_examples * count // USUAL)

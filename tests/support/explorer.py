@@ -1,4 +1,6 @@
-"""A run as the network told it, and as its page has it: the records are opened as the page's script opens them."""
+"""A run as the network told it, and as its page has it: the records are opened as the page's script
+opens them.
+"""
 
 import base64
 import json
@@ -10,7 +12,12 @@ from typing import Any
 
 from support.scenarios import scenario
 
-from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer, RelayRecord
+from pubsub_emulator.emulator.network.records import (
+    BlockRecord,
+    CheckpointRecord,
+    Observer,
+    RelayRecord,
+)
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.words import Names
@@ -52,8 +59,13 @@ class Page:
 
 
 def open_page(text: str) -> Page:
-    found = re.findall(r'<script type="application/octet-stream" id="([a-z0-9-]+)">([A-Za-z0-9+/=]*)</script>', text)
-    return Page({name: json.loads(zlib.decompress(base64.b64decode(content))) for name, content in found})
+    found = re.findall(
+        r'<script type="application/octet-stream" id="([a-z0-9-]+)">([A-Za-z0-9+/=]*)</script>',
+        text,
+    )
+    return Page(
+        {name: json.loads(zlib.decompress(base64.b64decode(content))) for name, content in found}
+    )
 
 
 @dataclass

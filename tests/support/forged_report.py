@@ -1,4 +1,6 @@
-"""Audits and their reports for tests: a real one, and audits made of rows for what no network would do."""
+"""Audits and their reports for tests: a real one, and audits made of rows for what no network would
+do.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +28,14 @@ class Reported:
 
 
 def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Path:
-    """An audit's output with these rows in its summary, and with the candidates of one chain where there are any."""
+    """An audit's output with these rows in its summary, and with the candidates of one chain where
+    there are any.
+    """
     named: dict[str, list[str]] = {}
     items = {
-        table: tables.pop(table) for table in (schema.BLOCK_MEASURES, schema.PUBLISHER_MEASURES) if table in tables
+        table: tables.pop(table)
+        for table in (schema.BLOCK_MEASURES, schema.PUBLISHER_MEASURES)
+        if table in tables
     }
     folders = {"summary/forged": tables}
     if items:
@@ -37,7 +43,9 @@ def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Pa
         folders[f"items/network={row['network']}/00000000-forged"] = items
     place = open_store(out)
     for folder, held in folders.items():
-        receipt = write_result(place, folder, {table.name: (table, rows) for table, rows in held.items()}, {})
+        receipt = write_result(
+            place, folder, {table.name: (table, rows) for table, rows in held.items()}, {}
+        )
         for name, (path, _size) in receipt["files"].items():
             named.setdefault(name, []).append(path)
     plain = {
@@ -60,7 +68,14 @@ def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Pa
 
 def chain(**fields: Any) -> Row:
     """A row of `chains`."""
-    plain = {"network": "dev", "chain": 1, "status": "verified", "reasons": [], "segments": 1, "complete": 1}
+    plain = {
+        "network": "dev",
+        "chain": 1,
+        "status": "verified",
+        "reasons": [],
+        "segments": 1,
+        "complete": 1,
+    }
     counts = {"candidates": 1, "judged": 1, "proof_bytes": 0}
     return {**empty_row(schema.CHAINS), **plain, **counts, **fields}
 
@@ -76,14 +91,33 @@ def block(position: int, **fields: Any) -> Row:
         "judged": True,
         "vouched": True,
     }
-    figures = {"status": "included", "relay_parent": position, "relay_lag": 1, "proof_nodes": 1, "messages_bytes": 2}
+    figures = {
+        "status": "included",
+        "relay_parent": position,
+        "relay_lag": 1,
+        "proof_nodes": 1,
+        "messages_bytes": 2,
+    }
     return {**empty_row(schema.BLOCK_MEASURES), **plain, **figures, "proof_bytes": 100, **fields}
 
 
 def finding(**fields: Any) -> Row:
     """A row of `findings`."""
-    plain = {"id": bytes(32), "network": "dev", "chain": 1, "code": "BadSeal", "severity": "warning"}
-    return {**empty_row(schema.FINDINGS), **plain, "evidence": b"", "detail": "", "verifier": "0", **fields}
+    plain = {
+        "id": bytes(32),
+        "network": "dev",
+        "chain": 1,
+        "code": "BadSeal",
+        "severity": "warning",
+    }
+    return {
+        **empty_row(schema.FINDINGS),
+        **plain,
+        "evidence": b"",
+        "detail": "",
+        "verifier": "0",
+        **fields,
+    }
 
 
 def unread(**fields: Any) -> Row:

@@ -1,4 +1,6 @@
-"""Every way of forging one value of a history, and what an audit makes of each; see `test_forgeries`."""
+"""Every way of forging one value of a history, and what an audit makes of each; see
+`test_forgeries`.
+"""
 
 import shutil
 import tempfile
@@ -82,11 +84,17 @@ class Forgery:
     def may_pass(self, claims: Mapping[str, str]) -> bool:
         """Whether the page says so."""
         compared = claims.get(self.name) == _OF_HEADER and self.row == 1
-        return self.name in claims and not compared and (claims is CLAIMS or self.tag == _ONLY.get(self.name, self.tag))
+        return (
+            self.name in claims
+            and not compared
+            and (claims is CLAIMS or self.tag == _ONLY.get(self.name, self.tag))
+        )
 
 
 class Forger:
-    """A history with a cheat in it, or of imported proofs, its audit, and audits of what forgeries make of it."""
+    """A history with a cheat in it, or of imported proofs, its audit, and audits of what forgeries
+    make of it.
+    """
 
     def __init__(self, scratch: Path, *, imported: bool = False) -> None:
         self.scratch = scratch
@@ -94,7 +102,9 @@ class Forger:
         if imported:
             self.history = write_imported(scratch / "base")
         else:
-            self.history = write_history(scratch / "base", 6, segment_length=3, cheats={5: drop_a_node})
+            self.history = write_history(
+                scratch / "base", 6, segment_length=3, cheats={5: drop_a_node}
+            )
         self.reference = self._audit(self.history)
         self._segments = load(self.history)
 
@@ -139,19 +149,34 @@ class Forger:
 
 def _verdict(result: AuditResult) -> tuple[Any, ...]:
     """What an audit comes to, figures and digests aside."""
-    return result.exit_code, result.codes, result.quarantined, [(row["chain"], row["status"]) for row in result.chains]
+    return (
+        result.exit_code,
+        result.codes,
+        result.quarantined,
+        [(row["chain"], row["status"]) for row in result.chains],
+    )
 
 
 def _of_column(segments: list[Segment], table: Table, column: Column) -> Iterator[Forgery]:
-    """Forgeries of the subscriber's rows in the second segment, a refused candidate among them, or in the first."""
+    """Forgeries of the subscriber's rows in the second segment, a refused candidate among them, or
+    in the first.
+    """
     for at in reversed(range(len(segments[:2]))):
         for (name, chain), rows in segments[at].parts.items():
             if name != table.name or chain not in {None, SUBSCRIBER, IMPORTED}:
                 continue
-            refused = [n for n, row in enumerate(rows) if row.get("status") in {"rejected", "imported"}]
-            own = [n for n, row in enumerate(rows) if row.get("chain", SUBSCRIBER) in {SUBSCRIBER, IMPORTED}]
+            refused = [
+                n for n, row in enumerate(rows) if row.get("status") in {"rejected", "imported"}
+            ]
+            own = [
+                n
+                for n, row in enumerate(rows)
+                if row.get("chain", SUBSCRIBER) in {SUBSCRIBER, IMPORTED}
+            ]
             for place in dict.fromkeys((own[-1 if chain == IMPORTED else 0], *refused)):
-                for tag, value in _values(column.type, rows[place].get(column.name), nullable=column.nullable):
+                for tag, value in _values(
+                    column.type, rows[place].get(column.name), nullable=column.nullable
+                ):
                     yield Forgery(table, column, tag, at, chain, place, value)
             return
 
@@ -163,7 +188,9 @@ _PROOFS: Final = Path(__file__).resolve().parents[2] / "examples" / "mainnet"
 
 def write_imported(path: Path) -> Path:
     """A history of two imported blocks, the first without a header and the second with one."""
-    bare, other = (read_relay_proof(_PROOFS / f"asset-hub-kusama-{number}.json") for number in (450000, 650000))
+    bare, other = (
+        read_relay_proof(_PROOFS / f"asset-hub-kusama-{number}.json") for number in (450000, 650000)
+    )
     assert bare.chain == other.chain == IMPORTED
     header = Header(Hash(b"\1" * 32), other.number, Hash(b"\2" * 32), Hash(b"\3" * 32))
     full = replace(
@@ -177,7 +204,9 @@ def write_imported(path: Path) -> Path:
         block_time=datetime(2023, 1, 1, tzinfo=UTC),
         runtime="statemine-1",
         collator_peer_id=b"peer",
-        descendants=(replace(header, number=other.relay_parent, state_root=other.relay_root).encode(),),
+        descendants=(
+            replace(header, number=other.relay_parent, state_root=other.relay_root).encode(),
+        ),
     )
     write_segment(open_store(path), Present(None), [bare, full])
     return path
@@ -201,7 +230,9 @@ def _values(kind: pa.DataType, old: Any, *, nullable: bool = False) -> Iterator[
                     for tag, value in _values(inner, rows[0][name]):
                         yield f"[0].{name} {tag}", [{**rows[0], name: value}, *rows[1:]]
             else:
-                yield from ((f"[0] {tag}", [v, *rows[1:]]) for tag, v in _values(kind.value_type, rows[0]))
+                yield from (
+                    (f"[0] {tag}", [v, *rows[1:]]) for tag, v in _values(kind.value_type, rows[0])
+                )
     elif pa.types.is_timestamp(kind):
         yield "other", datetime(2020, 2, 2, tzinfo=UTC)
     elif pa.types.is_boolean(kind):

@@ -1,6 +1,8 @@
-"""Runs `pubsub` in forks of a process that has imported what earlier runs did: that takes two seconds of each start.
+"""Runs `pubsub` in forks of a process that has imported what earlier runs did: that takes two
+seconds of each start.
 
-`python -m support.forked` reads requests, one JSON object a line, and answers each with an exit code.
+`python -m support.forked` reads requests, one JSON object a line, and answers each with an exit
+code.
 """
 
 import atexit
@@ -22,7 +24,11 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def run(
-    arguments: list[str], folder: Path, given: str | None, variables: dict[str, str], patience: float
+    arguments: list[str],
+    folder: Path,
+    given: str | None,
+    variables: dict[str, str],
+    patience: float,
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command in a folder to its end. Raises `TimeoutExpired`."""
     server = _server()
@@ -31,7 +37,12 @@ def run(
     with TemporaryDirectory() as place:
         files = [Path(place, name) for name in ("in", "out", "err", "modules")]
         files[0].write_text(given or "", encoding="utf-8")
-        request = {"arguments": arguments, "folder": str(folder), "variables": variables, "files": [*map(str, files)]}
+        request = {
+            "arguments": arguments,
+            "folder": str(folder),
+            "variables": variables,
+            "files": [*map(str, files)],
+        }
         print(json.dumps(request), file=server.stdin, flush=True)
         if not select([server.stdout], [], [], patience)[0]:
             server.kill()
@@ -60,7 +71,9 @@ def _server() -> "subprocess.Popen[str]":
 
 def main() -> None:
     """Fork for each request; the child goes on as the program."""
-    from pubsub_emulator.cli.main import main as pubsub  # noqa: PLC0415  # only the server is to import it
+    from pubsub_emulator.cli.main import (  # noqa: PLC0415  # only the server is to import it
+        main as pubsub,
+    )
 
     for line in sys.stdin:
         request = json.loads(line)
@@ -105,7 +118,11 @@ def _end_with(program: Callable[[], None]) -> NoReturn:
 
 
 def _own_modules() -> list[str]:
-    return [name for name in sys.modules if name.startswith("pubsub_emulator.") and "__main__" not in name]
+    return [
+        name
+        for name in sys.modules
+        if name.startswith("pubsub_emulator.") and "__main__" not in name
+    ]
 
 
 if __name__ == "__main__":

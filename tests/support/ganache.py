@@ -1,4 +1,6 @@
-"""An EVM chain of another maker, in a process of its own; `python tests/worlds/install.py` brings it."""
+"""An EVM chain of another maker, in a process of its own; `python tests/worlds/install.py` brings
+it.
+"""
 
 import contextlib
 import json
@@ -44,7 +46,15 @@ def ganache(*options: str, port: int = 0) -> Iterator[Ganache]:
     """A chain for the length of a block; with `--database.dbPath` the next one goes on with it."""
     port = port or free_port()
     chain = Ganache(port)
-    command = [_NODE, _CLI, "--server.port", str(port), "--wallet.deterministic", "--logging.quiet", *options]
+    command = [
+        _NODE,
+        _CLI,
+        "--server.port",
+        str(port),
+        "--wallet.deterministic",
+        "--logging.quiet",
+        *options,
+    ]
     made = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         patience = time.monotonic() + 60

@@ -1,6 +1,8 @@
-"""The attacks behind the table of guards. Each one passes while every check stands, and fails when its check is gone.
+"""The attacks behind the table of guards. Each one passes while every check stands, and fails when
+its check is gone.
 
-An attack makes its own worlds unless it says otherwise: a walk with a check switched off must leave nothing behind.
+An attack makes its own worlds unless it says otherwise: a walk with a check switched off must leave
+nothing behind.
 """
 
 import sys
@@ -13,7 +15,14 @@ import pytest
 from support.cheats import found, names, situations
 
 from pubsub_emulator.collator.author import seal
-from pubsub_emulator.collator.cheats import STRATEGIES, Attempt, Situation, attempt, expected_of_proof, propose
+from pubsub_emulator.collator.cheats import (
+    STRATEGIES,
+    Attempt,
+    Situation,
+    attempt,
+    expected_of_proof,
+    propose,
+)
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
@@ -27,7 +36,11 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import MIN_KEYS, SlotCache
-from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ROW_COST,
+    CachePolicy,
+    merge_subscriptions,
+)
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, Meter
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import DISABLED_PUBLISHERS
@@ -98,15 +111,23 @@ def digest_with_a_third_item() -> None:
     """PS-79: a header that says more than slot and seal is refused, however well it is signed."""
     now = situations()[0]
     header = now.honest.header
-    more = replace(header, digest=(header.digest[0], DigestItem(DigestKind.CONSENSUS, b"more", b"")))
+    more = replace(
+        header, digest=(header.digest[0], DigestItem(DigestKind.CONSENSUS, b"more", b""))
+    )
     sealed = aura_seal(sign(turn_of(now.slot, now.seeds), more.pre_hash()))
     candidate = replace(now.honest, header=replace(more, digest=(*more.digest, sealed)))
     assert JudgingContext.of(now).judge(candidate)[:1] == ("BadSeal",)
 
 
 def senders_out_of_order() -> None:
-    """PS-50: a sender that a caller lists twice is refused, though no bytes can say it: their encoding is a map."""
-    now = next(now for now in situations() if any(len(messages) > 1 for _, messages in now.messages.horizontal))
+    """PS-50: a sender that a caller lists twice is refused, though no bytes can say it: their
+    encoding is a map.
+    """
+    now = next(
+        now
+        for now in situations()
+        if any(len(messages) > 1 for _, messages in now.messages.horizontal)
+    )
     honest = now.honest.inherent
     split = [
         part
@@ -117,7 +138,9 @@ def senders_out_of_order() -> None:
     inherent = replace(honest, messages=InboundMessages(honest.messages.downward, tuple(split)))
     inherent = replace(inherent, messages_used=inherent.messages.weight)
     header = replace(now.honest.header, extrinsics_root=extrinsics_root(inherent))
-    candidate = replace(now.honest, header=seal(header, turn_of(now.slot, now.seeds)), inherent=inherent)
+    candidate = replace(
+        now.honest, header=seal(header, turn_of(now.slot, now.seeds)), inherent=inherent
+    )
     assert JudgingContext.of(now).judge(candidate) == ("MessagesMisreported",)
 
 
@@ -140,7 +163,9 @@ def _worlds(policies: tuple[CachePolicy, ...], label: bytes, *, alone: bool) -> 
     number = 0
     while len(out) < 2 * len(policies):
         world = World(label + b" %d" % number, proofs_only=alone)
-        wide = any(len(keys) >= MIN_KEYS for keys in world.spec.subscriptions.values())  # slots begin here
+        wide = any(
+            len(keys) >= MIN_KEYS for keys in world.spec.subscriptions.values()
+        )  # slots begin here
         if wide and world.spec.cache is policies[len(out) % len(policies)]:
             out.append(world)
         number += 1
@@ -171,7 +196,9 @@ class _WatchedRows(Storage):
         meter = _meter_above(frame)
         if meter is not None:
             plain = type(frame.f_locals.get("self")) is delivered.DeliveredReader
-            assert meter.used - (ROW_COST if plain else 0) <= self.last_start, "a row was read beyond the stop"
+            assert meter.used - (ROW_COST if plain else 0) <= self.last_start, (
+                "a row was read beyond the stop"
+            )
         return super().get(key)
 
 
@@ -211,7 +238,9 @@ def stops_where_it_must(policy: CachePolicy) -> None:
 
 
 def charges_add_up() -> None:
-    """PS-43 to PS-45: what was used is the two maps, the taken nodes that are not static, and the rows; each once."""
+    """PS-43 to PS-45: what was used is the two maps, the taken nodes that are not static, and the
+    rows; each once.
+    """
     for world in _worlds((CachePolicy.NONE,), b"charges", alone=True):
         _add_a_twin(world)
         for _ in range(4):
@@ -219,8 +248,14 @@ def charges_add_up() -> None:
             if now.spec.cache is not CachePolicy.NONE:
                 break  # a runtime upgrade
             out = now.walk_as_if(budget=1 << 40)
-            taken = sum(node_cost(len(node)) for node in out.taken.values()) - now.proof.static_bytes
-            rows = sum(ROW_COST * publisher.resolved for publisher in out.publishers.values() if not publisher.disabled)
+            taken = (
+                sum(node_cost(len(node)) for node in out.taken.values()) - now.proof.static_bytes
+            )
+            rows = sum(
+                ROW_COST * publisher.resolved
+                for publisher in out.publishers.values()
+                if not publisher.disabled
+            )
             broken = [publisher for publisher in out.publishers.values() if publisher.disabled]
             rows += sum(publisher.row_charges for publisher in broken)
             assert out.used == out.map_charges + taken + rows
@@ -233,7 +268,9 @@ def _add_a_twin(world: World) -> None:
     twin = replace(one, para=ParaId(one.para + 7))
     keys = world.spec.subscriptions.get(one.para, tuple(one.pool))
     declared = [(para, list(keys)) for para, keys in world.spec.subscriptions.items()]
-    spec = replace(world.spec, subscriptions=merge_subscriptions([*declared, (twin.para, list(keys))]))
+    spec = replace(
+        world.spec, subscriptions=merge_subscriptions([*declared, (twin.para, list(keys))])
+    )
     world.publishers.append(twin)
     world.head = genesis(spec, tuple(map(public_key, world.seeds)))
     world.number = RelayBlockNumber(world.number + 1)
@@ -241,7 +278,9 @@ def _add_a_twin(world: World) -> None:
 
 
 def too_many_messages() -> None:
-    """PS-50: messages that the relay chain really sent may not exceed what a block allows, either."""
+    """PS-50: messages that the relay chain really sent may not exceed what a block allows,
+    either.
+    """
     world = World(b"too many", proofs_only=False)
     world._send(0, bytes(world.spec.allowed_pov))
     world.number = RelayBlockNumber(world.number + 1)
@@ -252,33 +291,47 @@ def too_many_messages() -> None:
 
 
 def delivers_everything_once(*policies: CachePolicy) -> None:
-    """PS-61, PS-64: of a settled publisher every item is known as it is, and nothing is delivered that is not new."""
+    """PS-61, PS-64: of a settled publisher every item is known as it is, and nothing is delivered
+    that is not new.
+    """
     completed = 0
     for world in _worlds(policies, b"deliveries", alone=False):
         for _ in range(8):
             now = world.situation()
             honest, after = now.honest, Storage(now.parent.state.fork())
             digest, number = honest.header.digest[:1], honest.header.number
-            execute_block(after, now.spec, now.parent.header, number, digest, honest.inherent, now.walked)
+            execute_block(
+                after, now.spec, now.parent.header, number, digest, honest.inherent, now.walked
+            )
             before = now.storage
             for para, publisher in now.walked.publishers.items():
-                if publisher.disabled or not (publisher.unchanged or publisher.complete) or now.messages.downward:
+                if (
+                    publisher.disabled
+                    or not (publisher.unchanged or publisher.complete)
+                    or now.messages.downward
+                ):
                     continue
                 completed += 1
                 trie = world.relays[-1].children.get(derive_child_key(para), Trie())
                 for key in publisher.keys:
                     entry = trie.get(key)
                     row = delivered.get(after, now.spec, para, key)
-                    assert (row and row.entry_hash) == (entry and blake2_256(entry)), "an item is not as it is"
+                    assert (row and row.entry_hash) == (entry and blake2_256(entry)), (
+                        "an item is not as it is"
+                    )
             for change in now.walked.changes:
                 known = delivered.get(before, now.spec, change.para, change.key)
-                assert (change.entry and change.entry_hash) != (known and known.entry_hash), "delivered again"
+                assert (change.entry and change.entry_hash) != (known and known.entry_hash), (
+                    "delivered again"
+                )
             world.advance()
     assert completed
 
 
 def faults_disable(*faults: str) -> None:
-    """PS-52 and PS-68: genuine data that makes no sense disables its publisher, and no block is invalid for it."""
+    """PS-52 and PS-68: genuine data that makes no sense disables its publisher, and no block is
+    invalid for it.
+    """
     for number, fault in enumerate(faults):
         world = World(b"fault 4", proofs_only=False)
         world.spec = replace(world.spec, max_trie_depth=None)
@@ -303,7 +356,9 @@ def deep_paths_disable() -> None:
         world = World(b"deep", proofs_only=True)
         publisher = world.publishers[0]
         base = bytes(32)
-        pool = [PubsubKey(base[:at] + b"\x10" + base[at + 1 :]) for at in range(32)] + [PubsubKey(base)]
+        pool = [PubsubKey(base[:at] + b"\x10" + base[at + 1 :]) for at in range(32)] + [
+            PubsubKey(base)
+        ]
         publisher.pool, publisher.entries = sorted(pool), {}
         for key in pool:
             publisher.entries[key] = b"\x00" * 9 if inline else b"\x81\x00" + bytes(40)
@@ -324,13 +379,17 @@ def disabled_are_skipped() -> None:
     for world in _worlds((CachePolicy.NONE,), b"skipped", alone=True):
         now = world.situation()
         para = next(iter(now.spec.subscriptions))
-        out = now.walk_as_if(pretend=lambda s, p=para: DISABLED_PUBLISHERS.insert(s, p, DisableReason.UNDECODABLE))
+        out = now.walk_as_if(
+            pretend=lambda s, p=para: DISABLED_PUBLISHERS.insert(s, p, DisableReason.UNDECODABLE)
+        )
         assert para not in out.publishers
         assert len(out.taken) < len(now.walk_as_if(budget=1 << 40).taken)
 
 
 def changed_key_sets_start_anew() -> None:
-    """PS-63: a key that was not subscribed before is walked to, though the publisher's root is the one processed."""
+    """PS-63: a key that was not subscribed before is walked to, though the publisher's root is the
+    one processed.
+    """
     for world in _worlds(tuple(CachePolicy), b"anew", alone=True):
         while True:
             now = world.situation()
@@ -341,7 +400,9 @@ def changed_key_sets_start_anew() -> None:
             world.advance()
         para = settled[0]
         fresh = PubsubKey(b"\x5a" * 32)
-        declared = [(p, [*keys, *[fresh][: p == para]]) for p, keys in now.spec.subscriptions.items()]
+        declared = [
+            (p, [*keys, *[fresh][: p == para]]) for p, keys in now.spec.subscriptions.items()
+        ]
         spec = replace(now.spec, subscriptions=merge_subscriptions(declared))
         met = now.walk_as_if(spec=spec, budget=1 << 40).publishers[para]
         assert not met.unchanged
@@ -373,7 +434,9 @@ def malformed_is_refused(reason: str) -> None:
     node, key = HOSTILE[reason]
     with pytest.raises(BadNode) as refusal:
         step(node, key, 0)
-    assert refusal.value.reason == reason.format(head=node[0] if node else 0), "refused for another reason"
+    assert refusal.value.reason == reason.format(head=node[0] if node else 0), (
+        "refused for another reason"
+    )
 
 
 def divergent_paths_are_absent() -> None:

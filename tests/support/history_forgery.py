@@ -1,4 +1,6 @@
-"""Histories taken apart and written again with every digest made good: what a forger who owns the files can do."""
+"""Histories taken apart and written again with every digest made good: what a forger who owns the
+files can do.
+"""
 
 import json
 from collections.abc import Callable
@@ -8,7 +10,12 @@ from typing import Any
 
 from pubsub_emulator.spark_audit.history import manifest
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
-from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES, canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.manifest import (
+    COMMITS,
+    HISTORY_TABLES,
+    canonical_json,
+    digest_of,
+)
 from pubsub_emulator.spark_audit.history.reader import History
 
 Rows = list[dict[str, Any]]
@@ -45,7 +52,9 @@ def store(segments: list[Segment], target: Path, rows_per_group: int = 256) -> P
             if rows
         ]
         after = last.get(each.network)
-        last[each.network] = write_commit(target, each.network, each.segment, parts, each.positions, after)
+        last[each.network] = write_commit(
+            target, each.network, each.segment, parts, each.positions, after
+        )
     return target
 
 

@@ -30,8 +30,13 @@ class Lab:
         self.watch.allowed = (node.url, node.url.replace("http", "ws", 1), "blob:")
         self._browser = browser
 
-    def open(self, width: int = 1400, ready: Callable[[Page], object] = id, **settings: Any) -> Page:
-        """A page that is live; it may ask for nothing but what its node has. `ready` gets it before it is loaded."""
+    def open(
+        self, width: int = 1400, ready: Callable[[Page], object] = id, **settings: Any
+    ) -> Page:
+        """A page that is live; it may ask for nothing but what its node has.
+
+        `ready` gets it before it is loaded.
+        """
         settings = {"viewport": {"width": width, "height": 900}, "locale": "en-US", **settings}
         context = self._browser.new_context(**settings)
         context.set_default_timeout(PATIENCE * 1000)
@@ -45,7 +50,9 @@ class Lab:
 
     def at(self, page: Page, number: int) -> None:
         """Waits until a page shows that relay block as the newest."""
-        page.wait_for_function("(at) => document.getElementById('best').textContent === String(at)", arg=number)
+        page.wait_for_function(
+            "(at) => document.getElementById('best').textContent === String(at)", arg=number
+        )
 
     def best(self) -> int:
         """The newest relay block."""
@@ -73,12 +80,15 @@ class Lab:
     def step(self, page: Page, name: str = "Step") -> None:
         """Presses a button of the bar and waits until it is done."""
         page.get_by_role("button", name=name, exact=True).click()
-        page.wait_for_function("() => !document.querySelector('.steps-bar button.primary').disabled")
+        page.wait_for_function(
+            "() => !document.querySelector('.steps-bar button.primary').disabled"
+        )
         self.at(page, self.best())
 
 
 def many_blocks(count: int, chains: int, events: int = 0) -> Callable[[WebSocketRoute], None]:
-    """A node's socket that answers for a network of that size, whose figures follow from block and chain.
+    """A node's socket that answers for a network of that size, whose figures follow from block and
+    chain.
 
     Each relay block has so many `events` of each kind, and names as many as a node names.
     """
@@ -107,7 +117,10 @@ def many_blocks(count: int, chains: int, events: int = 0) -> Callable[[WebSocket
             }
             for para in range(2000, 2000 + chains)
         ]
-        counts = {**dict.fromkeys(("publishedCount", "expiredCount", "deliveredCount"), events), "queuedMessages": 0}
+        counts = {
+            **dict.fromkeys(("publishedCount", "expiredCount", "deliveredCount"), events),
+            "queuedMessages": 0,
+        }
         counts["queuedBytes"] = 0
         keys = [f"0x{each:064x}" for each in range(min(events, MOST_NAMED))]
         given = {"block": candidates[0]["hash"], "para": 2000, "publisher": 1000, "value": "0x00"}
@@ -118,7 +131,12 @@ def many_blocks(count: int, chains: int, events: int = 0) -> Callable[[WebSocket
             "idle": [],
             "failures": [f"{key} was not executed" for key in keys],
         }
-        names = {"number": at, "hash": f"0x{at:064x}", "parent": f"0x{at - 1:064x}", "weight": [1, 2]}
+        names = {
+            "number": at,
+            "hash": f"0x{at:064x}",
+            "parent": f"0x{at - 1:064x}",
+            "weight": [1, 2],
+        }
         return {**names, **counts, **lists, "candidates": candidates}
 
     def answer(method: str, params: list[Any]) -> Any:

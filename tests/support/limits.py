@@ -1,8 +1,9 @@
-"""One input at a limit and one beyond it, and what the reader makes of them, each in a process of its own.
+"""One input at a limit and one beyond it, and what the reader makes of them, each in a process of
+its own.
 
-`python -m support.limits` reads lines `CONSTANT at|beyond`, and for each prints a JSON object: what came of it, the
-bytes of the input, and by how many bytes the peak of memory grew. Each input has a fork of the process, which has
-imported everything.
+`python -m support.limits` reads lines `CONSTANT at|beyond`, and for each prints a JSON object: what
+came of it, the bytes of the input, and by how many bytes the peak of memory grew. Each input has a
+fork of the process, which has imported everything.
 """
 
 import asyncio
@@ -70,7 +71,9 @@ from pubsub_emulator.xcm.message import decode as decode_message
 
 
 class Probe(NamedTuple):
-    """`make` gives an input of so many units, `read` reads it; `factor` bounds its memory, in bytes a byte."""
+    """`make` gives an input of so many units, `read` reads it; `factor` bounds its memory, in bytes
+    a byte.
+    """
 
     make: Callable[[int], bytes]
     read: Callable[[bytes], Any]
@@ -158,7 +161,9 @@ def _request(data: bytes) -> Any:
     """The answer of a node; an error of the request itself is raised."""
     server = Server(LiveNetwork(Simulation(load_bundled("node"), accounts=True)), Options(port=0))
     found = server.dispatcher.handle(data, RELAY, None)
-    answer = json.loads((found if isinstance(found, Answer) else asyncio.run(found.work)).text or "{}")
+    answer = json.loads(
+        (found if isinstance(found, Answer) else asyncio.run(found.work)).text or "{}"
+    )
     if isinstance(answer, dict) and answer.get("error", {}).get("code") in {-32700, -32007, -32010}:
         raise PubsubError(str(answer["error"]))
     return answer
@@ -177,12 +182,17 @@ def _text(data: bytes) -> Any:
 
 def _chains(count: int) -> bytes:
     paras = str(list(range(10_000, 10_000 + count - 1))).encode()
-    return TINY.replace(b"[1000]", paras).replace(b"keys = 4", b"keys = 1") + b"[relay]\nmax_publishers = 9000\n"
+    return (
+        TINY.replace(b"[1000]", paras).replace(b"keys = 4", b"keys = 1")
+        + b"[relay]\nmax_publishers = 9000\n"
+    )
 
 
 def _networks(count: int) -> bytes:
     head = b'public_url = "http://127.0.0.1:1"\n'
-    return head + b"".join(b'[adapters.n%d]\nurl = "http://127.0.0.1:2"\n' % at for at in range(count))
+    return head + b"".join(
+        b'[adapters.n%d]\nurl = "http://127.0.0.1:2"\n' % at for at in range(count)
+    )
 
 
 _SEGMENT: Final = {"network": "a", "segment": 0, "files": [], "next_positions": {}}
@@ -190,7 +200,10 @@ _SEGMENT: Final = {"network": "a", "segment": 0, "files": [], "next_positions": 
 
 def _manifest(size: int) -> bytes:
     body = {"format": manifest.FORMAT, "previous": None, **_SEGMENT}
-    return _padded(json.dumps({**body, "digest": manifest.digest_of(manifest.canonical_json(body))}).encode(), size)
+    return _padded(
+        json.dumps({**body, "digest": manifest.digest_of(manifest.canonical_json(body))}).encode(),
+        size,
+    )
 
 
 def _read_manifest(data: bytes) -> Any:
@@ -205,7 +218,13 @@ def _read_manifest(data: bytes) -> Any:
 
 
 def _session(commands: int, block: int) -> bytes:
-    document = {"format": FORMAT, "scenario": {}, "commands": ["step"] * commands, "block": block, "hash": ""}
+    document = {
+        "format": FORMAT,
+        "scenario": {},
+        "commands": ["step"] * commands,
+        "block": block,
+        "hash": "",
+    }
     return json.dumps(document).encode()
 
 
@@ -230,7 +249,13 @@ def _request_of(levels: int) -> bytes:
     nonce: list[Any] = []
     for _ in range(levels - 2):
         nonce = [nonce]
-    call = {"request_type": "call", "canister_id": b"\0", "method_name": "m", "arg": b"", "ingress_expiry": 2}
+    call = {
+        "request_type": "call",
+        "canister_id": b"\0",
+        "method_name": "m",
+        "arg": b"",
+        "ingress_expiry": 2,
+    }
     return cbor2.dumps({"content": {**call, "sender": bytes(ANONYMOUS), "nonce": nonce}})
 
 
@@ -287,7 +312,9 @@ def _posted(data: bytes) -> Any:
         app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
         async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
             made = {"Content-Type": "application/json"}
-            async with http.post(f"{url}/api/v2/publishEvent", data=io.BytesIO(data), headers=made) as answer:
+            async with http.post(
+                f"{url}/api/v2/publishEvent", data=io.BytesIO(data), headers=made
+            ) as answer:
                 return answer.status
 
     if asyncio.run(run()) == 413:
@@ -328,27 +355,43 @@ _COMPUTE: Final = 2000
 
 PROBES: Final[dict[str, Probe]] = {
     "emulator.untrusted:MOST_DEPTH": Probe(lambda size: b"[" * size + b"]" * size, _parsed),
-    "emulator.untrusted:MOST_VALUES": Probe(lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed),
-    "emulator.untrusted:MOST_BYTES": Probe(lambda size: _stuffed(b'{"a":1}', size), _file(read_json)),
-    "emulator.untrusted:MOST_TEXT": Probe(lambda size: _padded(TINY, size), _file(load_scenario), 40),
-    "client.state_file:MOST_BYTES": Probe(lambda size: _stuffed(_exported(), size), _file(read_state)),
-    "client.state_file:LONGEST_KEY": Probe(lambda size: _exported(**{f"0x{'11' * size}": "0x00"}), _file(read_state)),
-    "client.rpc:MAX_MESSAGE": Probe(lambda size: _stuffed(b'{"jsonrpc":"2.0","id":1,"result":"0x00"}', size), _answer),
+    "emulator.untrusted:MOST_VALUES": Probe(
+        lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed
+    ),
+    "emulator.untrusted:MOST_BYTES": Probe(
+        lambda size: _stuffed(b'{"a":1}', size), _file(read_json)
+    ),
+    "emulator.untrusted:MOST_TEXT": Probe(
+        lambda size: _padded(TINY, size), _file(load_scenario), 40
+    ),
+    "client.state_file:MOST_BYTES": Probe(
+        lambda size: _stuffed(_exported(), size), _file(read_state)
+    ),
+    "client.state_file:LONGEST_KEY": Probe(
+        lambda size: _exported(**{f"0x{'11' * size}": "0x00"}), _file(read_state)
+    ),
+    "client.rpc:MAX_MESSAGE": Probe(
+        lambda size: _stuffed(b'{"jsonrpc":"2.0","id":1,"result":"0x00"}', size), _answer
+    ),
     "client.rpc:MAX_WAITING": Probe(
-        lambda count: count.to_bytes(4, "big"), lambda data: asyncio.run(_unread(int.from_bytes(data, "big")))
+        lambda count: count.to_bytes(4, "big"),
+        lambda data: asyncio.run(_unread(int.from_bytes(data, "big"))),
     ),
     "client.decode:MAX_DEPTH": Probe(lambda size: b"\4" * size + b"\0", _decoded({0: Sequence(0)})),
     "client.decode:FREE_VALUES": Probe(
         lambda count: (count - 1).to_bytes(4, "big"),
         lambda data: _decoded({0: Array(1, int.from_bytes(data, "big")), 1: Tuple(())})(b""),
     ),
-    "cli.session.saved:MOST_COMMANDS": Probe(lambda count: _session(count, 1), _file(read_document), 40),
+    "cli.session.saved:MOST_COMMANDS": Probe(
+        lambda count: _session(count, 1), _file(read_document), 40
+    ),
     "cli.session.saved:MOST_BLOCKS": Probe(lambda count: _session(1, count), _file(read_document)),
     "spark_audit.history.manifest:MOST_BYTES": Probe(_manifest, _read_manifest),
     "xcm.assets:MAX_ITEMS_IN_ASSETS": Probe(_withdraw, decode_message),
     "node.chain.journal:MOST_BYTES": Probe(_turns, _file(_journal)),
     "node.chain.journal:MOST_LINE": Probe(
-        lambda size: _journal_head() + b"\n" + _padded(_TURN, size) + b"\n", lambda data: read_journal(data, "journal")
+        lambda size: _journal_head() + b"\n" + _padded(_TURN, size) + b"\n",
+        lambda data: read_journal(data, "journal"),
     ),
     "node.rpc.dispatch:REQUEST.bytes": Probe(lambda size: _padded(_CALL, size), _request),
     "node.rpc.dispatch:REQUEST.depth": Probe(
@@ -357,7 +400,9 @@ PROBES: Final[dict[str, Probe]] = {
     "node.rpc.dispatch:REQUEST.values": Probe(
         lambda size: _CALL.replace(b"[]", b"[" + b"1," * (size - 5) + b"1]"), _request
     ),
-    "node.rpc.dispatch:REQUEST.batch": Probe(lambda size: b"[" + b",".join([_CALL] * size) + b"]", _request, 4000),
+    "node.rpc.dispatch:REQUEST.batch": Probe(
+        lambda size: b"[" + b",".join([_CALL] * size) + b"]", _request, 4000
+    ),
     "emulator.scenario.check:MOST_CHAINS": Probe(_chains, _text, _COMPUTE),
     "emulator.scenario.check:MOST_KEYS": Probe(
         lambda count: TINY.replace(b"keys = 4", b"keys = %d" % count), _text, _COMPUTE
@@ -366,13 +411,20 @@ PROBES: Final[dict[str, Probe]] = {
         lambda count: TINY + b"blocks_per_relay_block = %d\n" % count, _text, _COMPUTE
     ),
     "emulator.scenario.check:MOST_MESSAGES": Probe(
-        lambda count: TINY + b"load = [{ first_block = 1, last_block = 2, downward_messages = %d }]\n" % count,
+        lambda count: (
+            TINY + b"load = [{ first_block = 1, last_block = 2, downward_messages = %d }]\n" % count
+        ),
         _text,
         _COMPUTE,
     ),
-    "events.filters.codec:MAX_BYTES": Probe(lambda size: _padded(b'[{"any":true}]', size), _filters),
+    "events.filters.codec:MAX_BYTES": Probe(
+        lambda size: _padded(b'[{"any":true}]', size), _filters
+    ),
     "events.filters.algebra:MAX_DEPTH": Probe(
-        lambda levels: b"[" + b'{"not":' * (levels - 1) + b'{"kind":"a.b"}' + b"}" * (levels - 1) + b"]", _filters
+        lambda levels: (
+            b"[" + b'{"not":' * (levels - 1) + b'{"kind":"a.b"}' + b"}" * (levels - 1) + b"]"
+        ),
+        _filters,
     ),
     "events.filters.algebra:MAX_FILTERS": Probe(
         lambda count: b"[" + b",".join([b'{"any":true}'] * count) + b"]", _filters
@@ -381,16 +433,22 @@ PROBES: Final[dict[str, Probe]] = {
     "events.subscriptions.streams:Limits.streams_per_client": Probe(bytes, _opened(own=True)),
     "events.subscriptions.streams:Limits.streams": Probe(bytes, _opened()),
     "events.subscriptions.streams:Limits.full_reads": Probe(bytes, _opened(reads_all=True)),
-    "distributor.service.config:MOST_NETWORKS": Probe(_networks, lambda data: parse_config(data, "input"), _COMPUTE),
+    "distributor.service.config:MOST_NETWORKS": Probe(
+        _networks, lambda data: parse_config(data, "input"), _COMPUTE
+    ),
     "distributor.service.problems:MOST_BODY": Probe(lambda size: _padded(b"{}", size), _posted),
     "distributor.service.adapters:MOST_ANSWER": Probe(bytes, _adapter_answer),
-    "icrc72.port.envelope:MOST_DEPTH": Probe(_request_of, lambda data: read_request(data, "call", 1)),
+    "icrc72.port.envelope:MOST_DEPTH": Probe(
+        _request_of, lambda data: read_request(data, "call", 1)
+    ),
     "icrc72.port.proxy:MOST_KEPT": Probe(bytes, _kept),
     "icrc72.ic.candid.wire:DEPTH": Probe(
-        lambda levels: b"DIDL\x01\x6e\0\x01\0" + b"\1" * levels + b"\0", Decoder(parse_types("(reserved)")).decode
+        lambda levels: b"DIDL\x01\x6e\0\x01\0" + b"\1" * levels + b"\0",
+        Decoder(parse_types("(reserved)")).decode,
     ),
     "icrc72.ic.candid.wire:SPARE": Probe(
-        lambda count: b"DIDL\x01\x6d\x7f\x01\0" + _leb(count + 16 * 12 - 1), Decoder(parse_types("(vec null)")).decode
+        lambda count: b"DIDL\x01\x6d\x7f\x01\0" + _leb(count + 16 * 12 - 1),
+        Decoder(parse_types("(vec null)")).decode,
     ),
 }
 
@@ -418,7 +476,9 @@ def main() -> None:
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if status:
-            sys.stdout.write(json.dumps({"said": f"it was killed: {status}", "size": 0, "grown": 0}) + "\n")
+            sys.stdout.write(
+                json.dumps({"said": f"it was killed: {status}", "size": 0, "grown": 0}) + "\n"
+            )
             sys.stdout.flush()
 
 

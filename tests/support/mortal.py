@@ -1,4 +1,6 @@
-"""A database whose writer dies at a drawn statement, as a killed process does: the transaction is lost."""
+"""A database whose writer dies at a drawn statement, as a killed process does: the transaction is
+lost.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +34,9 @@ class Mortal:
 
     def notify(self, session: Session, channel: str) -> None:
         """See `Database.notify`."""
-        self._real.notify(session._real if isinstance(session, _MortalSession) else session, channel)
+        self._real.notify(
+            session._real if isinstance(session, _MortalSession) else session, channel
+        )
 
     def wait(self, channel: str, timeout: float) -> None:
         """See `Database.wait`."""

@@ -37,7 +37,9 @@ ALICE, BOB = signer("Alice"), signer("Bob")
 def at(net: Network, chain: int | None) -> At:
     """The newest block of a chain, as runtime APIs are asked about it."""
     if chain is None:
-        return At(net.relay.runtime, net.relay.header, net.relay.state, net.relay.blocks[0].header.hash())
+        return At(
+            net.relay.runtime, net.relay.header, net.relay.state, net.relay.blocks[0].header.hash()
+        )
     para = net.parachain(chain)
     return At(None, para.header, para.state, para.header.hash())
 
@@ -68,7 +70,9 @@ class Client:
         """Send a request; returns its id."""
         self._count += 1
         await self.socket.send_str(
-            json.dumps({"jsonrpc": "2.0", "id": self._count, "method": method, "params": list(params)})
+            json.dumps(
+                {"jsonrpc": "2.0", "id": self._count, "method": method, "params": list(params)}
+            )
         )
         return self._count
 
@@ -159,7 +163,10 @@ class Running:
 
 @asynccontextmanager
 async def serving(
-    scenario: Scenario | None = None, observers: Observers | None = None, journal: Writer | None = None, **options: Any
+    scenario: Scenario | None = None,
+    observers: Observers | None = None,
+    journal: Writer | None = None,
+    **options: Any,
 ) -> AsyncIterator[Running]:
     """A node with manual building and development methods, unless told otherwise."""
     given = {"port": 0, "dev": True, "build": Build.MANUAL, **options}
@@ -175,7 +182,9 @@ async def serving(
 
 
 def served(chain: int | None = None, **options: Any) -> Callable[[Told], Callable[..., None]]:
-    """A story with a `node` of these options and a `client` of a chain, that of its parameter `chain` if it has one."""
+    """A story with a `node` of these options and a `client` of a chain, that of its parameter
+    `chain` if it has one.
+    """
 
     def decorate(what: Told) -> Callable[..., None]:
         named = signature(what)
@@ -197,7 +206,9 @@ def served(chain: int | None = None, **options: Any) -> Callable[[Told], Callabl
     return decorate
 
 
-def serving_beside(scenario: Scenario | None = None, **options: Any) -> AbstractContextManager[Running]:
+def serving_beside(
+    scenario: Scenario | None = None, **options: Any
+) -> AbstractContextManager[Running]:
     """A node as `serving` has it, in a thread of its own, where its loop runs."""
     return beside(lambda: serving(scenario, **options))
 

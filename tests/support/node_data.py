@@ -1,4 +1,6 @@
-"""What a node would answer, rendered from states at hand, and real answers rendered from real proofs."""
+"""What a node would answer, rendered from states at hand, and real answers rendered from real
+proofs.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,7 +8,12 @@ from typing import Any
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
-from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG, CURRENT_SLOT, child_root_key, para_head
+from pubsub_emulator.primitives.storage_keys import (
+    ACTIVE_CONFIG,
+    CURRENT_SLOT,
+    child_root_key,
+    para_head,
+)
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
 
@@ -32,7 +39,11 @@ def header_answer(header: Header, identity: int = 1) -> dict[str, Any]:
 def proof_answer(at: bytes | None, nodes: Iterable[bytes], identity: int = 2) -> dict[str, Any]:
     """As `state_getReadProof` answers."""
     result: dict[str, Any] = {} if at is None else {"at": hexed(at)}
-    return {"jsonrpc": "2.0", "id": identity, "result": {**result, "proof": [hexed(node) for node in nodes]}}
+    return {
+        "jsonrpc": "2.0",
+        "id": identity,
+        "result": {**result, "proof": [hexed(node) for node in nodes]},
+    }
 
 
 def read_request(keys: Iterable[bytes], at: bytes, identity: int = 2) -> dict[str, Any]:
@@ -41,13 +52,17 @@ def read_request(keys: Iterable[bytes], at: bytes, identity: int = 2) -> dict[st
     return {"jsonrpc": "2.0", "id": identity, "method": "state_getReadProof", "params": params}
 
 
-def child_request(child: bytes, keys: Iterable[bytes], at: bytes, identity: int = 2) -> dict[str, Any]:
+def child_request(
+    child: bytes, keys: Iterable[bytes], at: bytes, identity: int = 2
+) -> dict[str, Any]:
     """A request of `state_getChildReadProof`."""
     params = [hexed(child_root_key(child)), [hexed(key) for key in keys], hexed(at)]
     return {"jsonrpc": "2.0", "id": identity, "method": "state_getChildReadProof", "params": params}
 
 
-def proven(state: State, top: Iterable[bytes], children: Mapping[bytes, Iterable[bytes]]) -> list[bytes]:
+def proven(
+    state: State, top: Iterable[bytes], children: Mapping[bytes, Iterable[bytes]]
+) -> list[bytes]:
     """The nodes that a node would send, ordered by their bytes."""
     nodes: dict[Hash, bytes] = {}
     state.prove(top, children, nodes)
@@ -55,7 +70,9 @@ def proven(state: State, top: Iterable[bytes], children: Mapping[bytes, Iterable
 
 
 def priced() -> Network:
-    """A network whose relay chain holds prices of publisher 1000, a large entry of 2000, and an empty 1001."""
+    """A network whose relay chain holds prices of publisher 1000, a large entry of 2000, and an
+    empty 1001.
+    """
     network = Network.of([1000, 1001, 2000], {3000: {1000: PRICES[:1]}})
     for number in range(12):
         network.publish(1000, key_from_data(b"pair %d" % number), b"%d" % number * 30)

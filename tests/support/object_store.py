@@ -1,4 +1,6 @@
-"""An S3 server in a process of its own, set up for pyarrow by the variables that AWS's own tools read."""
+"""An S3 server in a process of its own, set up for pyarrow by the variables that AWS's own tools
+read.
+"""
 
 import subprocess
 import sys
@@ -19,16 +21,25 @@ server.start()
 print(*server.get_host_and_port(), flush=True)
 sys.stdin.read()
 """
-"""Serves until its standard input ends. Moto leaves temporary files open: warnings, in the tests' own process."""
+"""Serves until its standard input ends.
+
+Moto leaves temporary files open: warnings, in the tests' own process.
+"""
 
 
 @contextmanager
 def s3_server(monkeypatch: pytest.MonkeyPatch, log: Path | None = None) -> Iterator[str]:
-    """The address of an empty bucket; the environment leads to it as long as the server runs, and it logs requests."""
+    """The address of an empty bucket; the environment leads to it as long as the server runs, and
+    it logs requests.
+    """
     with (
         log.open("wb") if log else nullcontext() as errors,
         subprocess.Popen(
-            [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            [sys.executable, "-c", _SERVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
         ) as server,
     ):
         assert server.stdout is not None

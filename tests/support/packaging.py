@@ -36,7 +36,10 @@ for words in json.load(sys.stdin):
     ran.append((code, out.getvalue(), err.getvalue()))
 json.dump(ran, sys.stdout)
 """
-"""A program that runs command lines one after the other. Most of the time of a command is its start."""
+"""A program that runs command lines one after the other.
+
+Most of the time of a command is its start.
+"""
 
 
 def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
@@ -44,7 +47,9 @@ def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
 
     Its exit code must be `code`.
     """
-    done = subprocess.run(command, cwd=cwd, env=_variables(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, env=_variables(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
 
@@ -66,15 +71,19 @@ class Ran(NamedTuple):
 class Environment:
     """A fresh virtual environment with a few of the packages that are installed here.
 
-    Packages are linked, not installed again: that takes no package index, half a second, and exactly the versions that
-    `constraints.txt` has.
+    Packages are linked, not installed again: that takes no package index, half a second, and
+    exactly the versions that `constraints.txt` has.
     """
 
     def __init__(self, home: Path) -> None:
         venv.create(home, with_pip=False, symlinks=os.name != "nt")
         self.home = home
         self.python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        self.packages = Path(run(self.python, "-c", "import site; print(site.getsitepackages()[0])", cwd=home).strip())
+        self.packages = Path(
+            run(
+                self.python, "-c", "import site; print(site.getsitepackages()[0])", cwd=home
+            ).strip()
+        )
 
     def link(self, requirements: Iterable[str]) -> set[str]:
         """Add the packages that pip would install for requirements. Return their names."""
@@ -107,8 +116,11 @@ class Environment:
         return [Ran(*ended) for ended in json.loads(done.stdout)]
 
     @contextmanager
-    def serving(self, *words: object, cwd: Path, says: str, code: int = 130) -> Iterator["re.Match[str]"]:
-        """Run a command of `pubsub` that serves, and wait until it has printed a line that matches `says`.
+    def serving(
+        self, *words: object, cwd: Path, says: str, code: int = 130
+    ) -> Iterator["re.Match[str]"]:
+        """Run a command of `pubsub` that serves, and wait until it has printed a line that matches
+        `says`.
 
         Interrupt it at the end. Its exit code must then be `code`.
         """
@@ -139,7 +151,8 @@ class Environment:
 
 
 def closure(requirements: Iterable[str]) -> Mapping[str, metadata.Distribution]:
-    """Return the distributions that pip would install for requirements, by name, as far as they are installed here.
+    """Return the distributions that pip would install for requirements, by name, as far as they are
+    installed here.
 
     Each has a version that all of its requirements allow.
     """
@@ -164,7 +177,9 @@ def closure(requirements: Iterable[str]) -> Mapping[str, metadata.Distribution]:
 
 
 def _applies(requirement: Requirement, extras: Iterable[str]) -> bool:
-    """Return whether a requirement of a distribution applies here, if it is wanted with these extras."""
+    """Return whether a requirement of a distribution applies here, if it is wanted with these
+    extras.
+    """
     marker = requirement.marker
     return marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras))
 
@@ -182,7 +197,9 @@ def _owners() -> Mapping[str, set[str]]:
 
 
 def _places(name: str) -> set[str]:
-    """Return the folders that only this distribution has, and its other files, all below `site-packages`."""
+    """Return the folders that only this distribution has, and its other files, all below
+    `site-packages`.
+    """
     places: set[str] = set()
     for file in metadata.distribution(name).files or ():
         if file.parts[0] in {"..", "__pycache__"}:

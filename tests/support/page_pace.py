@@ -1,10 +1,11 @@
-"""The pace of a node's page in the tests' browser: the first click, the first paint, the frames of a scroll.
+"""The pace of a node's page in the tests' browser: the first click, the first paint, the frames of
+a scroll.
 
     PYTHONPATH=tests python -m support.page_pace
 
-prints seconds from the start of `pubsub lab` until its page has built the first block; milliseconds until the page of a
-node with 1,000 blocks is painted and shows the newest; and the frames while ten thousand blocks of twelve chains scroll
-by, of which those within 20 ms are in time.
+prints seconds from the start of `pubsub lab` until its page has built the first block; milliseconds
+until the page of a node with 1,000 blocks is painted and shows the newest; and the frames while ten
+thousand blocks of twelve chains scroll by, of which those within 20 ms are in time.
 """
 
 import sys
@@ -42,18 +43,25 @@ def _measure() -> Iterator[str]:
         lab = Lab(node, browser)
         page = lab.open()
         lab.step(page)
-        yield f"from the start of `pubsub lab` to a block built from its page: {time.perf_counter() - start:.1f} s"
+        yield (
+            "from the start of `pubsub lab` to a block built from its page:"
+            f" {time.perf_counter() - start:.1f} s"
+        )
         node.call("dev_newBlock", {"count": 1_000 - lab.best()})
         page = lab.open(ready=lambda page: page.add_init_script("window.began = performance.now()"))
         page.wait_for_selector("[aria-label='relay block 1000']")
         shown = page.evaluate("performance.now() - window.began")
-        yield f"1,000 blocks: first paint after {page.evaluate(_PAINT):.0f} ms, the newest seen after {shown:.0f} ms"
+        yield (
+            f"1,000 blocks: first paint after {page.evaluate(_PAINT):.0f} ms, the newest seen after"
+            f" {shown:.0f} ms"
+        )
         page = lab.open(ready=lambda page: page.route_web_socket("**/*", many_blocks(10_000, 12)))
         page.wait_for_selector("[aria-label='relay block 10000']")
         frames: list[float] = page.evaluate(_FRAMES)
         yield (
-            f"10,000 blocks of 12 chains: {sum(each <= _IN_TIME for each in frames)} of {len(frames)} frames within "
-            f"{_IN_TIME} ms, half of them within {median(frames):.1f} ms, the longest {max(frames):.0f} ms"
+            f"10,000 blocks of 12 chains: {sum(each <= _IN_TIME for each in frames)} of"
+            f" {len(frames)} frames within {_IN_TIME} ms, half of them within {median(frames):.1f}"
+            f" ms, the longest {max(frames):.0f} ms"
         )
         node.end()
 

@@ -1,4 +1,6 @@
-"""The verifier of `examples/verifier`, which shares no code with the emulator, as a second opinion."""
+"""The verifier of `examples/verifier`, which shares no code with the emulator, as a second
+opinion.
+"""
 
 import importlib.util
 import sys
@@ -34,7 +36,9 @@ def cost(node: bytes) -> int:
 
 
 class SecondOpinion:
-    """What the page says of a subscriber: walks over its state, and the state that blocks, calls and upgrades leave."""
+    """What the page says of a subscriber: walks over its state, and the state that blocks, calls
+    and upgrades leave.
+    """
 
     def __init__(self, real: Subscriber) -> None:
         self.entries = dict(real.storage.iter_prefix(b""))
@@ -43,7 +47,9 @@ class SecondOpinion:
 
     def walk(self, relay: Relay, budget: int = PLENTY) -> Any:
         """A walk over all nodes of a relay state."""
-        walk = self.page.Walk(self.page.State(self.entries), self.spec, relay.root, list(relay.nodes.values()), 0)
+        walk = self.page.Walk(
+            self.page.State(self.entries), self.spec, relay.root, list(relay.nodes.values()), 0
+        )
         walk.budget, walk.last_start = budget, budget - self.spec.max_item() - self.page.ROW
         walk.run([])
         return walk
@@ -53,7 +59,9 @@ class SecondOpinion:
         made = self._execution(relay, walk)
         made.subscriber()
         self.entries = dict(made.state)
-        values = [each.entry for each in walk.changes if walk.publishers[each.para].disabled is None]
+        values = [
+            each.entry for each in walk.changes if walk.publishers[each.para].disabled is None
+        ]
         return [
             (each.publisher, each.key, each.kind, entry and entry[0])
             for each, entry in zip(made.deliveries, values, strict=True)

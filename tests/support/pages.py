@@ -1,4 +1,5 @@
-"""Runs what Markdown pages show: a page's blocks in order, in a folder of its own, output compared where it is shown.
+"""Runs what Markdown pages show: a page's blocks in order, in a folder of its own, output compared
+where it is shown.
 
     ```python            run; all blocks of a page share their names
     ```sh                every line a command: `pubsub …` or `python …`; `\\` continues one, `#` begins a comment
@@ -7,9 +8,10 @@
 
 A comment right before a block says what is not as usual:
 
-    <!-- not run: why -->      the reason is part of the page; `tests/docs/test_pages.py` counts these blocks
-    <!-- file: name.toml -->   the block is written to this file in the page's folder, and is not run
-    <!-- prints -->            the block is what the one before it prints, or its message where it fails; `…` is any
+    <!-- not run: why -->      the reason is part of the page; `tests/docs/test_pages.py` counts
+    these blocks <!-- file: name.toml -->   the block is written to this file in the page's folder,
+    and is not run <!-- prints -->            the block is what the one before it prints, or its
+    message where it fails; `…` is any
                                text, on its own line any lines
     <!-- exit code: 1 -->      how each command of the block ends, where that is not 0
 
@@ -86,9 +88,15 @@ class Block:
 
 def pages() -> list[Path]:
     """Every page of the project's documentation, and its README."""
-    written = [path for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))]
+    written = [
+        path for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))
+    ]
     made = ("_", ".")  # folders of Sphinx and pytest
-    kept = (path for path in written if not any(part.startswith(made) for part in path.relative_to(ROOT).parts))
+    kept = (
+        path
+        for path in written
+        if not any(part.startswith(made) for part in path.relative_to(ROOT).parts)
+    )
     return [ROOT / "README.md", *kept]
 
 
@@ -102,7 +110,9 @@ def blocks(path: Path) -> Iterator[Block]:
         elif token.type in ("fence", "code_block"):
             language = (token.info.split() or [""])[0]
             if not language.startswith("{"):
-                yield Block(f"{name}:{token.map[0] + 1 if token.map else 0}", language, token.content, marks)
+                yield Block(
+                    f"{name}:{token.map[0] + 1 if token.map else 0}", language, token.content, marks
+                )
             marks = {}
         elif token.nesting != -1:
             marks = {}
@@ -115,9 +125,13 @@ def check_marks(block: Block) -> None:
     if block.reason is not None or "file" in block.marks:
         return
     if block.language in SHOWN and "prints" not in block.marks and _COMMAND.search(block.text):
-        raise PageError(f"{block.place}: it holds commands; make it an `sh` block, or mark it as not run")
+        raise PageError(
+            f"{block.place}: it holds commands; make it an `sh` block, or mark it as not run"
+        )
     if block.language not in SHOWN and block.language not in ("python", "sh", "sql"):
-        raise PageError(f"{block.place}: nothing runs a {block.language} block; mark it as a file or as not run")
+        raise PageError(
+            f"{block.place}: nothing runs a {block.language} block; mark it as a file or as not run"
+        )
 
 
 class Runner:
@@ -142,7 +156,10 @@ class Runner:
             self._python.communicate(timeout=MOST_SECONDS)
 
     def run(self, page: Path) -> int:
-        """Run a page, return how many blocks it has that are run or compared. Raises `PageError`."""
+        """Run a page, return how many blocks it has that are run or compared.
+
+        Raises `PageError`.
+        """
         printed, ran = "", 0
         for block in blocks(page):
             check_marks(block)
@@ -154,7 +171,9 @@ class Runner:
                 target.write_text(block.text, encoding="utf-8")
             elif "prints" in block.marks:
                 if not matches(block.text, printed):
-                    raise PageError(f"{block.place}: the page shows\n{block.text}\nbut there came\n{printed}")
+                    raise PageError(
+                        f"{block.place}: the page shows\n{block.text}\nbut there came\n{printed}"
+                    )
             elif block.language == "python":
                 printed = self._run_python(block)
             elif block.language == "sql":
@@ -211,13 +230,18 @@ class Runner:
         wanted = int(block.marks.get("exit code", "0"))
         if done.returncode != wanted:
             said = done.stderr or done.stdout
-            raise PageError(f"{block.place}: `{shlex.join(words)}` ends with {done.returncode}, not {wanted}:\n{said}")
+            raise PageError(
+                f"{block.place}: `{shlex.join(words)}` ends with {done.returncode}, not"
+                f" {wanted}:\n{said}"
+            )
         return done.stdout or (done.stderr if wanted else "")
 
     def _expanded(self, word: str) -> list[str]:
         if not any(sign in word for sign in "*?["):
             return [word]
-        return sorted(str(found.relative_to(self.folder)) for found in self.folder.glob(word)) or [word]
+        return sorted(str(found.relative_to(self.folder)) for found in self.folder.glob(word)) or [
+            word
+        ]
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -225,7 +249,9 @@ def commands(text: str) -> Iterator[list[str]]:
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if any(word in ("|", "&&", "||", ";", ">", "<", "&") for word in words):
-            raise PageError(f"`{line}` needs a shell, which not every machine has; write it in one command")
+            raise PageError(
+                f"`{line}` needs a shell, which not every machine has; write it in one command"
+            )
         if words:
             yield words
 

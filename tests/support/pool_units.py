@@ -1,4 +1,6 @@
-"""Units for tests of the pool: found by its workers, who know nothing of the test that asks for them."""
+"""Units for tests of the pool: found by its workers, who know nothing of the test that asks for
+them.
+"""
 
 import os
 import signal

@@ -1,10 +1,10 @@
 """A PostgreSQL server for tests. Its programs come from a wheel, so nothing of the machine is used.
 
-The wheel's own Python code is not run: as root it creates a user and opens every folder above its programs to
-everybody.
+The wheel's own Python code is not run: as root it creates a user and opens every folder above its
+programs to everybody.
 
-`postgres` starts one server per worker of pytest-xdist. `postgres_url` creates an empty database for one test and drops
-it afterwards. `mortal_postgres` is a server that tests may kill.
+`postgres` starts one server per worker of pytest-xdist. `postgres_url` creates an empty database
+for one test and drops it afterwards. `mortal_postgres` is a server that tests may kill.
 """
 
 import os
@@ -32,9 +32,15 @@ _VERSION = "pginstall18"
 """The folder of one version of PostgreSQL in that package."""
 _UNPRIVILEGED = "nobody"
 """Runs the server if we are root, since PostgreSQL refuses to. Every system has this user."""
-_PUBLIC_FOLDERS = (Path("/dev/shm"), Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # only a folder of our own below them
+_PUBLIC_FOLDERS = (
+    Path("/dev/shm"),  # noqa: S108  # only a folder of our own below them
+    Path("/tmp"),
+    Path("/var/tmp"),
+)
 _SOCKET_PATH_LIMIT = 100
-"""The longest folder that a socket can be in, in bytes: the kernel takes 107 for the folder and the socket's name."""
+"""The longest folder that a socket can be in, in bytes: the kernel takes 107 for the folder and the
+socket's name.
+"""
 _INITDB_OPTIONS = ("--encoding=UTF8", "--locale=C", "--no-sync")
 _ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
 _FAST_SHUTDOWN = signal.SIGINT
@@ -45,7 +51,10 @@ _NAMES = count(1)
 
 
 def packaged_programs() -> Path | None:
-    """Return the folder of the wheel's package; `None` if it is not installed. The package is not imported."""
+    """Return the folder of the wheel's package; `None` if it is not installed.
+
+    The package is not imported.
+    """
     found = find_spec(WHEEL)
     if found is None or found.origin is None:
         return None
@@ -56,12 +65,14 @@ def packaged_programs() -> Path | None:
 def running_server(package: Path | None = None) -> Iterator["PostgresServer"]:
     """Run a server whose files are below a new folder, and remove the folder afterwards.
 
-    `package` is the wheel's package if it is not the installed one. Servers share nothing, so any number of processes
-    can start one at the same time.
+    `package` is the wheel's package if it is not the installed one. Servers share nothing, so any
+    number of processes can start one at the same time.
     """
     package = package or packaged_programs()
     if package is None:
-        raise RuntimeError(f"PostgreSQL's programs are missing: the package {WHEEL} is not installed")
+        raise RuntimeError(
+            f"PostgreSQL's programs are missing: the package {WHEEL} is not installed"
+        )
     folder = _new_folder()
     try:
         server = PostgresServer(folder, package)
@@ -74,12 +85,15 @@ def running_server(package: Path | None = None) -> Iterator["PostgresServer"]:
 
 
 def _new_folder() -> Path:
-    """Create the folder of one server: short enough for a socket and, if we are root, reachable by another user."""
+    """Create the folder of one server: short enough for a socket and, if we are root, reachable by
+    another user.
+    """
     for parent in (Path(tempfile.gettempdir()), *_PUBLIC_FOLDERS):
         if _may_hold_a_server(parent):
             return Path(tempfile.mkdtemp(prefix="postgres-", dir=parent))
     raise RuntimeError(
-        "no temporary folder can hold a PostgreSQL server: each is missing, too deep, or closed to other users"
+        "no temporary folder can hold a PostgreSQL server: each is missing, too deep, or closed to"
+        " other users"
     )
 
 
@@ -104,11 +118,20 @@ class PostgresServer:
         self._as_user: dict[str, object] = {}
         if os.geteuid() == 0:
             self._become_unprivileged(package)
-        self._run("initdb", "--pgdata", self._data, "--username=postgres", "--auth=trust", *_INITDB_OPTIONS)
+        self._run(
+            "initdb",
+            "--pgdata",
+            self._data,
+            "--username=postgres",
+            "--auth=trust",
+            *_INITDB_OPTIONS,
+        )
         self.start()
 
     def _become_unprivileged(self, package: Path) -> None:
-        """Copy the programs into our folder and give it to an unprivileged user, who may not reach the originals."""
+        """Copy the programs into our folder and give it to an unprivileged user, who may not reach
+        the originals.
+        """
         for source in (package / _VERSION, *package.parent.glob(f"{package.name}.libs")):
             # the programs look for their libraries relative to their own place
             shutil.copytree(source, self.folder / source.relative_to(package.parent), symlinks=True)
@@ -120,7 +143,13 @@ class PostgresServer:
     def _run(self, program: str, *arguments: str | Path) -> None:
         command = [self._programs / program, *arguments]
         done = subprocess.run(
-            command, check=False, cwd=self.folder, env=_ENVIRONMENT, capture_output=True, text=True, **self._as_user
+            command,
+            check=False,
+            cwd=self.folder,
+            env=_ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            **self._as_user,
         )
         if done.returncode != 0:
             raise RuntimeError(f"{program} failed: {done.stderr or done.stdout}")
@@ -145,15 +174,30 @@ class PostgresServer:
     def drop_database(self, name: str) -> None:
         """Drop a database, even if somebody still uses it."""
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            connection.execute(
+                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+            )
 
     def start(self) -> None:
         """Start the server unless it runs, and wait until it answers."""
         if self._process is None or self._process.poll() is not None:
-            command = [self._programs / "postgres", "-D", self._data, "-k", self.folder, "-c", "listen_addresses="]
+            command = [
+                self._programs / "postgres",
+                "-D",
+                self._data,
+                "-k",
+                self.folder,
+                "-c",
+                "listen_addresses=",
+            ]
             with (self.folder / "log").open("ab") as log:
                 self._process = subprocess.Popen(
-                    command, cwd=self.folder, env=_ENVIRONMENT, stdout=log, stderr=log, **self._as_user
+                    command,
+                    cwd=self.folder,
+                    env=_ENVIRONMENT,
+                    stdout=log,
+                    stderr=log,
+                    **self._as_user,
                 )
         deadline = time.monotonic() + _PATIENCE
         while True:
@@ -162,7 +206,9 @@ class PostgresServer:
             except psycopg.OperationalError as error:
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     said = (self.folder / "log").read_text(encoding="utf-8", errors="replace")
-                    raise RuntimeError(f"PostgreSQL does not answer ({error}); its log:\n{said}") from error
+                    raise RuntimeError(
+                        f"PostgreSQL does not answer ({error}); its log:\n{said}"
+                    ) from error
                 time.sleep(0.05)
             else:
                 return
@@ -202,7 +248,9 @@ def postgres_url(postgres: PostgresServer) -> Iterator[str]:
 
 
 class MortalServer:
-    """A server of its own, which is killed as a machine that loses power kills it: all its processes at once."""
+    """A server of its own, which is killed as a machine that loses power kills it: all its
+    processes at once.
+    """
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server

@@ -1,7 +1,8 @@
 """Disks that lose what was not synced: one for SQLite, one for files that appear whole.
 
-A stop is taken after each change of the disk. An image is what a power cut may leave then: what was synced, and of what
-was written since nothing, all, a part, a torn write, or some writes without those before them.
+A stop is taken after each change of the disk. An image is what a power cut may leave then: what was
+synced, and of what was written since nothing, all, a part, a torn write, or some writes without
+those before them.
 """
 
 import itertools
@@ -57,7 +58,9 @@ class SqliteDisk:
         self.on_change()
 
     def images(self, rng: random.Random) -> Iterator[dict[str, bytes]]:
-        """What a power cut may leave now: seven images, each file's unsynced writes lost in another way."""
+        """What a power cut may leave now: seven images, each file's unsynced writes lost in another
+        way.
+        """
         for how in range(7 if any(self.waiting.values()) else 1):
             image = {}
             for name, content in self.synced.items():
@@ -157,9 +160,11 @@ def laid(image: dict[str, bytes], folder: Path) -> Path:
 
 
 class FileDisk:
-    """A folder whose files are on the disk once they were synced, and their names once their folder was.
+    """A folder whose files are on the disk once they were synced, and their names once their folder
+    was.
 
-    `on_change` is called after each change. The names of a folder that was not synced may be there or not.
+    `on_change` is called after each change. The names of a folder that was not synced may be there
+    or not.
     """
 
     def __init__(self, root: Path) -> None:
@@ -180,7 +185,9 @@ class FileDisk:
             self.contents[path.stat().st_ino] = path.read_bytes()
         elif path.is_relative_to(self.root):
             self.names = {name: inode for name, inode in self.names.items() if name.parent != path}
-            self.names |= {entry: entry.stat().st_ino for entry in path.iterdir() if entry.is_file()}
+            self.names |= {
+                entry: entry.stat().st_ino for entry in path.iterdir() if entry.is_file()
+            }
             self.folders |= {entry for entry in path.iterdir() if entry.is_dir()}
 
     @contextmanager
@@ -205,7 +212,9 @@ class FileDisk:
             yield
 
     def images(self) -> Iterator[dict[Path, bytes]]:
-        """What a power cut may leave: only what was synced; or all names, with the contents that were synced."""
+        """What a power cut may leave: only what was synced; or all names, with the contents that
+        were synced.
+        """
         for names in (self.names, self._now()):
             yield {
                 name.relative_to(self.root): self.contents.get(inode, b"")

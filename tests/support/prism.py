@@ -9,12 +9,22 @@ from pubsub_emulator.prism.core.errors import Reason
 from pubsub_emulator.prism.core.filters import Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import merkle_tree, sha256
 from pubsub_emulator.prism.core.ledger import MemoryLedger
-from pubsub_emulator.prism.core.messages import Action, AddKey, AddService, Service, SignedAtalaOperation, Usage, decode
+from pubsub_emulator.prism.core.messages import (
+    Action,
+    AddKey,
+    AddService,
+    Service,
+    SignedAtalaOperation,
+    Usage,
+    decode,
+)
 from pubsub_emulator.prism.core.process import Outcome, process
 from pubsub_emulator.prism.make import IssuedBatch, Secret, Signed, deactivate_did, public_key
 
 DOCUMENT: dict[str, Any] = json.loads(
-    (Path(__file__).resolve().parents[1] / "vectors" / "prism" / "vectors.json").read_text(encoding="utf-8")
+    (Path(__file__).resolve().parents[1] / "vectors" / "prism" / "vectors.json").read_text(
+        encoding="utf-8"
+    )
 )
 """The golden vectors."""
 ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
@@ -36,11 +46,15 @@ def new_key(name: str, usage: Usage = Usage.AUTHENTICATION_KEY) -> AddKey:
 
 
 class Wallet:
-    """One DID with keys `master`, `issuing` and `revocation`, and the operations that follow one another."""
+    """One DID with keys `master`, `issuing` and `revocation`, and the operations that follow one
+    another.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.master, self.issuing, self.revocation = (secret(f"{name} {each}") for each in ("m", "i", "r"))
+        self.master, self.issuing, self.revocation = (
+            secret(f"{name} {each}") for each in ("m", "i", "r")
+        )
         self.created = create_did(
             {
                 "master": (Usage.MASTER_KEY, self.master),
@@ -52,8 +66,12 @@ class Wallet:
         self.last = self.created.hash
 
     def update(self, *actions: Action, previous: bytes | None = None) -> Signed:
-        """The next update; with `previous`, one that names another operation, and changes nothing here."""
-        made = update_did(self.suffix, self.last if previous is None else previous, actions, "master", self.master)
+        """The next update; with `previous`, one that names another operation, and changes nothing
+        here.
+        """
+        made = update_did(
+            self.suffix, self.last if previous is None else previous, actions, "master", self.master
+        )
         if previous is None:
             self.last = made.hash
         return made
@@ -75,7 +93,9 @@ class Wallet:
 
 def judge(ledger: MemoryLedger, raw: bytes | Signed) -> Outcome | None:
     """Process the bytes of one SignedAtalaOperation."""
-    return process(ledger, decode(SignedAtalaOperation, raw.raw if isinstance(raw, Signed) else raw))
+    return process(
+        ledger, decode(SignedAtalaOperation, raw.raw if isinstance(raw, Signed) else raw)
+    )
 
 
 def judged(ledger: MemoryLedger, raw: bytes | Signed) -> Outcome:

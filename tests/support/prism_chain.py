@@ -1,4 +1,6 @@
-"""A chain in this process for a PRISM node: blocks, branches, a pool; and a node that serves it over gRPC."""
+"""A chain in this process for a PRISM node: blocks, branches, a pool; and a node that serves it
+over gRPC.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -78,7 +80,9 @@ class Branches:
         final = [block for block, _ in self.blocks[: len(self.blocks) - self.lag]]
         head = log.head()
         if head.anchor is not None:
-            common = max((each.number for each in final if log.hash_at(each.number) == each.hash), default=0)
+            common = max(
+                (each.number for each in final if log.hash_at(each.number) == each.hash), default=0
+            )
             if common < head.anchor and common:
                 log.rewind(common)
             final = final[common:]
@@ -132,7 +136,9 @@ class Running:
         """Wait until block `number` is processed."""
         await until(lambda: self.service.processor.processed >= number)
 
-    async def seen(self, subscription: ClientSubscription) -> tuple[list[pb.SubscriptionEvent], ClientSubscription]:
+    async def seen(
+        self, subscription: ClientSubscription
+    ) -> tuple[list[pb.SubscriptionEvent], ClientSubscription]:
         """Everything up to the seam, and where to go on."""
         events: list[pb.SubscriptionEvent] = []
         async with aclosing(self.client.events(subscription, reconnect=False)) as messages:
@@ -143,8 +149,12 @@ class Running:
                     break
         return events, subscription
 
-    def watch(self, operation: bytes, of: Callable[[Any], Any] = lambda each: each.status) -> tuple[list[Any], Any]:
-        """What is `of` the statuses of an operation, a list that grows, and the task that ends with them."""
+    def watch(
+        self, operation: bytes, of: Callable[[Any], Any] = lambda each: each.status
+    ) -> tuple[list[Any], Any]:
+        """What is `of` the statuses of an operation, a list that grows, and the task that ends with
+        them.
+        """
         found: list[Any] = []
 
         async def watch() -> None:
@@ -170,7 +180,10 @@ async def until(holds: Any) -> None:
 
 
 def play(
-    log: Any, story: Callable[[Running], Coroutine[Any, Any, None]], chain: Branches | None = None, **options: Any
+    log: Any,
+    story: Callable[[Running], Coroutine[Any, Any, None]],
+    chain: Branches | None = None,
+    **options: Any,
 ) -> None:
     """A story of a node over a log, two minutes at most."""
 

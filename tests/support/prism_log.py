@@ -62,5 +62,8 @@ def dump(database: Database, tables: Iterable[str] = TABLES) -> dict[str, list[t
     with database.transaction() as session:
         for name in tables:
             rows = session.run(f"SELECT * FROM {name} ORDER BY {TABLES[name]}")  # noqa: S608  # the names above
-            found[name] = [tuple(bytes(each) if isinstance(each, memoryview) else each for each in row) for row in rows]
+            found[name] = [
+                tuple(bytes(each) if isinstance(each, memoryview) else each for each in row)
+                for row in rows
+            ]
     return found

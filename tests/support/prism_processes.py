@@ -15,7 +15,9 @@ PATIENCE: Final = 90.0
 
 
 class Cast(processes.Cast):
-    """The node and the client of one story; `chain` is the option that says what the node follows."""
+    """The node and the client of one story; `chain` is the option that says what the node
+    follows.
+    """
 
     tended = ("node",)
 
@@ -23,11 +25,26 @@ class Cast(processes.Cast):
         super().__init__(folder)
         self.address = f"127.0.0.1:{self.port}"
         self.at = ClientSubscription("", "")
-        serve = ["pubsub_emulator", "prism", "serve", *chain, "--db", place, "--port", str(self.port)]
+        serve = [
+            "pubsub_emulator",
+            "prism",
+            "serve",
+            *chain,
+            "--db",
+            place,
+            "--port",
+            str(self.port),
+        ]
         self._serve = [*serve, "--depth", "1", "--heartbeat", "0.3"]
 
     def arguments(self, who: str) -> list[str]:
-        client = ["support.prism_story_client", self.address, self.at.token, self.at.cursor, str(self.kept)]
+        client = [
+            "support.prism_story_client",
+            self.address,
+            self.at.token,
+            self.at.cursor,
+            str(self.kept),
+        ]
         return self._serve if who == "node" else client
 
     async def subscribe(self) -> None:
@@ -49,5 +66,9 @@ def operations(seed: int) -> list[bytes]:
     for each in wallets:
         batch = each.issue(each.created.hash)
         found += [each.update(add(name)).raw for name in "xy"]
-        found += [batch.signed.raw, each.revoke(batch, each.created.hash).raw, each.deactivate().raw]
+        found += [
+            batch.signed.raw,
+            each.revoke(batch, each.created.hash).raw,
+            each.deactivate().raw,
+        ]
     return found

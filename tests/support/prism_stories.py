@@ -1,8 +1,10 @@
-"""Stories of a whole PRISM node and its clients in one process: blocks, reorganisations, kills, slow readers.
+"""Stories of a whole PRISM node and its clients in one process: blocks, reorganisations, kills,
+slow readers.
 
-The node, its streams and its statuses are the real ones, under a clock that jumps. A client keeps the events that it
-has seen and the cursor of the last message, both or neither. At the end of a story the tables are those of a fresh run
-over the log, each client has exactly the rows that match, in order, once, and each status is what chain and tables say.
+The node, its streams and its statuses are the real ones, under a clock that jumps. A client keeps
+the events that it has seen and the cursor of the last message, both or neither. At the end of a
+story the tables are those of a fresh run over the log, each client has exactly the rows that match,
+in order, once, and each status is what chain and tables say.
 """
 
 import asyncio
@@ -23,7 +25,12 @@ from pubsub_emulator.events.errors import CursorAbandoned, UnknownToken
 from pubsub_emulator.events.log.memory import MemoryStore
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.streams import Ended
-from pubsub_emulator.prism.core.errors import AlreadyThere, BadRequest, NotCancellable, UnknownOperation
+from pubsub_emulator.prism.core.errors import (
+    AlreadyThere,
+    BadRequest,
+    NotCancellable,
+    UnknownOperation,
+)
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.ledger import MemoryLedger
@@ -69,7 +76,12 @@ def _pool() -> list[bytes]:
         steps = [wallet.update(add(name)) for name in "xy"]
         steps += [wallet.update(add("z"), previous=_HASH), batch.signed]
         steps += [wallet.revoke(batch, _HASH), wallet.revoke(batch), wallet.deactivate()]
-        found += [wallet.created.raw, wallet.created.raw, *(each.raw for each in steps), steps[0].raw + b"\x58\0"]
+        found += [
+            wallet.created.raw,
+            wallet.created.raw,
+            *(each.raw for each in steps),
+            steps[0].raw + b"\x58\0",
+        ]
     return found
 
 
@@ -82,7 +94,9 @@ def _operations(raw: bytes) -> tuple[tuple[bytes, SignedAtalaOperation], ...]:
 @cache
 def _filters() -> list[tuple[Filter, ...]]:
     a, b = Wallet("a"), Wallet("b")
-    listed = [(Filter(kind, a.suffix if kind in OWNERS else None),) for kind in list(FilterType)[:6]]
+    listed = [
+        (Filter(kind, a.suffix if kind in OWNERS else None),) for kind in list(FilterType)[:6]
+    ]
     credential = FilterType.REVOKE_CREDENTIAL_FILTER
     return [
         *listed,
@@ -98,7 +112,9 @@ class PrismStory:
 
     source = Source()
 
-    def __init__(self, seed: int, database: Database, recorder: Callable[[], StatusDeliveries] | None = None) -> None:
+    def __init__(
+        self, seed: int, database: Database, recorder: Callable[[], StatusDeliveries] | None = None
+    ) -> None:
         self.recorder: Callable[[], StatusDeliveries | None] = recorder or (lambda: None)
         """Makes one for each run of the node."""
         self.recording: StatusDeliveries | None = None
@@ -126,8 +142,23 @@ class PrismStory:
     async def _play(self) -> None:
         self._start()
         await self._node.__aenter__()
-        common = (self.build, self.build, self.build_pool, self.pause, self.subscribe, self.watch, self.schedule)
-        rare = (self.reorganise, self.reorganise, self.kill_node, self.kill_client, self.cancel, self.cancel_operation)
+        common = (
+            self.build,
+            self.build,
+            self.build_pool,
+            self.pause,
+            self.subscribe,
+            self.watch,
+            self.schedule,
+        )
+        rare = (
+            self.reorganise,
+            self.reorganise,
+            self.kill_node,
+            self.kill_client,
+            self.cancel,
+            self.cancel_operation,
+        )
         for _ in range(self.draw.randrange(10, 45)):
             act = self.draw.choice(common if self.draw.random() < 0.75 else rare)
             try:
@@ -148,7 +179,9 @@ class PrismStory:
         while True:
             try:
                 processor = Processor(self.mortal, self.log, self.source, self.depth)
-                limits = PrismLimits(bound=self.draw.choice((1, 3, 500)), pending_blocks=PENDING_BLOCKS)
+                limits = PrismLimits(
+                    bound=self.draw.choice((1, 3, 500)), pending_blocks=PENDING_BLOCKS
+                )
                 self._service = PrismService(processor, limits, status_recorder=self.recording)
                 break
             except Crash:
@@ -183,8 +216,15 @@ class PrismStory:
 
     async def build(self) -> None:
         """A block with any objects."""
-        drawn = (self.draw.choices(_pool(), k=self.draw.randrange(1, 4)) for _ in range(self.draw.randrange(3)))
-        self._built(self.chain.build(*map(atala_object, drawn), *([b"\xff"] if self.draw.random() < 0.1 else [])))
+        drawn = (
+            self.draw.choices(_pool(), k=self.draw.randrange(1, 4))
+            for _ in range(self.draw.randrange(3))
+        )
+        self._built(
+            self.chain.build(
+                *map(atala_object, drawn), *([b"\xff"] if self.draw.random() < 0.1 else [])
+            )
+        )
 
     async def build_pool(self) -> None:
         """A block with what the node handed over."""
@@ -195,7 +235,9 @@ class PrismStory:
         number = len(self.chain.blocks)
         if number > 1:
             kept = max(1, number - self.draw.randrange(1, 5))
-            self.left |= {name for each in range(kept + 1, number + 1) for name in self._in_block(each)}
+            self.left |= {
+                name for each in range(kept + 1, number + 1) for name in self._in_block(each)
+            }
             self.chain.drop_to(kept)
             for _ in range(self.draw.randrange(1, 4)):
                 await self.draw.choice((self.build, self.build_pool))()
@@ -263,13 +305,21 @@ class PrismStory:
     # Channel 7
 
     async def watch(self) -> None:
-        """Somebody wants to know the status of an operation: mostly of one that is scheduled or in a late block."""
+        """Somebody wants to know the status of an operation: mostly of one that is scheduled or in
+        a late block.
+        """
         if len(self.watches) < 4:
             number = len(self.chain.blocks)
-            late = [name for each in range(max(1, number - 2), number + 1) for name in self._in_block(each)]
+            late = [
+                name
+                for each in range(max(1, number - 2), number + 1)
+                for name in self._in_block(each)
+            ]
             known = [name for name, _ in self.tokens[-4:]] + late
             is_known = known and self.draw.random() < 0.8
-            watch = Watch(self.draw.choice(known) if is_known else sha256(self.draw.choice(_pool())))
+            watch = Watch(
+                self.draw.choice(known) if is_known else sha256(self.draw.choice(_pool()))
+            )
             self.watches.append(watch)
             watch.task = asyncio.create_task(self._watch(watch))
 
@@ -300,14 +350,18 @@ class PrismStory:
     # The end
 
     async def _settle(self) -> None:
-        """Nobody dies any more; first the chain stays as it is, then it goes on until everything is processed."""
+        """Nobody dies any more; first the chain stays as it is, then it goes on until everything is
+        processed.
+        """
         self.mortality, self.is_settling = 0.0, True
         await asyncio.sleep(10)  # whoever was to die is dead
         if self._is_dead():
             await self.kill_node()
         await self._quiet()
         for watch in self.watches:
-            assert watch.last in self._statuses(watch.operation_id), f"{watch.last} of {watch.operation_id.hex()}"
+            assert watch.last in self._statuses(watch.operation_id), (
+                f"{watch.last} of {watch.operation_id.hex()}"
+            )
         for _ in range(self.chain.lag + self.depth + 1):
             self.chain.build()
         await self._quiet()
@@ -326,7 +380,8 @@ class PrismStory:
     def _statuses(self, operation_id: bytes) -> list[Update]:
         """What the chain's blocks and the rows say, by PR-60's table.
 
-        Nobody knows whether the node saw a block that left the branch; if it did, the operation is PENDING.
+        Nobody knows whether the node saw a block that left the branch; if it did, the operation is
+        PENDING.
         """
         known = self._service.scheduled.known(operation_id)
         place = self._unprocessed(operation_id)
@@ -347,7 +402,9 @@ class PrismStory:
         return [found, *pending] if operation_id in self.left else [found]
 
     def _unprocessed(self, operation_id: bytes) -> Place | None:
-        for number in range(max(self._service.processor.processed, 0) + 1, len(self.chain.blocks) + 1):
+        for number in range(
+            max(self._service.processor.processed, 0) + 1, len(self.chain.blocks) + 1
+        ):
             block, objects = self.chain.blocks[number - 1]
             for index, raw in enumerate(objects):
                 for place, (name, _) in enumerate(_operations(raw)):
@@ -365,20 +422,32 @@ class PrismStory:
                     due.append((block.number, outcome))
         with self.database.transaction() as session:
             rows = session.run(
-                "SELECT atala_operation_seq_no, block_number, signed_atala_operation_id, operation_hash, "
-                "atala_operation_type, status_details, atala_operation_did_suffix, created_did_suffix, "
-                "credential_batch_id, atala_operation_content FROM atala_operations "
-                "WHERE atala_operation_seq_no IS NOT NULL ORDER BY atala_operation_seq_no"
+                "SELECT atala_operation_seq_no, block_number, signed_atala_operation_id,"
+                " operation_hash, atala_operation_type, status_details, atala_operation_did_suffix,"
+                " created_did_suffix, credential_batch_id, atala_operation_content FROM"
+                " atala_operations WHERE atala_operation_seq_no IS NOT NULL ORDER BY"
+                " atala_operation_seq_no"
             )
             revoked = session.run(
-                "SELECT seq_no, credential_hash FROM revoked_credentials ORDER BY seq_no, credential_hash"
+                "SELECT seq_no, credential_hash FROM revoked_credentials ORDER BY seq_no,"
+                " credential_hash"
             )
         wanted_rows = [
-            (at, number, *each[:2], each.type.name, each.reason and each.reason.name, *each[4:7], each.content)
+            (
+                at,
+                number,
+                *each[:2],
+                each.type.name,
+                each.reason and each.reason.name,
+                *each[4:7],
+                each.content,
+            )
             for at, (number, each) in enumerate(due, 1)
         ]
         assert rows == wanted_rows, f"{len(rows)} rows, not {len(wanted_rows)}, or others"
-        assert revoked == [(at, name) for at, (_, each) in enumerate(due, 1) for name in each.revoked_hashes]
+        assert revoked == [
+            (at, name) for at, (_, each) in enumerate(due, 1) for name in each.revoked_hashes
+        ]
         for client in self.clients:
             wanted = [
                 (at, each.operation_id)

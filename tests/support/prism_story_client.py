@@ -1,6 +1,7 @@
 """A client that is killed at any time: `prism_story_client HOST:PORT TOKEN CURSOR FILE`.
 
-Each message is one line, with its cursor: what is kept and where to go on are one write. A torn last line is not there.
+Each message is one line, with its cursor: what is kept and where to go on are one write. A torn
+last line is not there.
 """
 
 import asyncio
@@ -40,8 +41,13 @@ async def main(address: str, token: str, cursor: str, path: Path) -> None:
                 async with PrismClient(address) as node, aclosing(node.events(at)) as messages:
                     async for message in messages:
                         at = message.subscription
-                        events = [[each.seq_no, each.operation_id.hex(), each.status] for each in message.events]
-                        file.write(json.dumps({"cursor": at.cursor, "events": events}).encode() + b"\n")
+                        events = [
+                            [each.seq_no, each.operation_id.hex(), each.status]
+                            for each in message.events
+                        ]
+                        file.write(
+                            json.dumps({"cursor": at.cursor, "events": events}).encode() + b"\n"
+                        )
             except TakenBack as cut:
                 at = cut.subscription
                 file.write(json.dumps({"cursor": at.cursor, "cut": cut.seq_no}).encode() + b"\n")

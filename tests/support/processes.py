@@ -18,14 +18,23 @@ TOLD: Final = 3_000
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This process's variables and more, with which Python finds the project and the helpers of tests."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests"))), **variables}
+    """This process's variables and more, with which Python finds the project and the helpers of
+    tests.
+    """
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests"))),
+        **variables,
+    }
 
 
 def python(
     *arguments: object, folder: Path = ROOT, given: str | None = None, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run Python in a folder to its end: its exit code, and all that it printed. `given` is what it reads."""
+    """Run Python in a folder to its end: its exit code, and all that it printed.
+
+    `given` is what it reads.
+    """
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=folder,
@@ -42,7 +51,9 @@ def python(
 def program(
     *arguments: object, folder: Path = ROOT, given: str | None = None, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command of `pubsub` to its end, as `python` does; in a fork, unless a variable is for Python itself."""
+    """Run a command of `pubsub` to its end, as `python` does; in a fork, unless a variable is for
+    Python itself.
+    """
     if os.name == "nt" or any(name.startswith("PYTHON") for name in variables):
         return python("-m", "pubsub_emulator", *arguments, folder=folder, given=given, **variables)
     return forked.run([*map(str, arguments)], folder, given, environment(**variables), PATIENCE)
@@ -56,7 +67,9 @@ def printed(script: str, *hash_seeds: str) -> set[str]:
 
 
 class Cast:
-    """The processes of one story, which it kills and starts again; all that they write is in `folder`."""
+    """The processes of one story, which it kills and starts again; all that they write is in
+    `folder`.
+    """
 
     tended: tuple[str, ...]
     """Who is started again after ending by itself: it may begin while its database is away."""
@@ -77,7 +90,9 @@ class Cast:
             written.write(f"--- {who} starts\n".encode())
             command = [sys.executable, "-m", *self.arguments(who)]
             unbuffered = environment(PYTHONUNBUFFERED="1")
-            self.running[who] = subprocess.Popen(command, env=unbuffered, stdout=written, stderr=written)
+            self.running[who] = subprocess.Popen(
+                command, env=unbuffered, stdout=written, stderr=written
+            )
 
     def tend(self) -> None:
         """Start who has ended by itself, as a supervisor does."""

@@ -1,4 +1,5 @@
-"""Makes the protobuf modules from their sources: `python tests/support/protobuf.py`, with the group `test`.
+"""Makes the protobuf modules from their sources: `python tests/support/protobuf.py`, with the group
+`test`.
 
 The services themselves are written by hand over `grpc.aio`, typed, so no stubs are generated.
 """
@@ -7,7 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-SOURCES: Final = ("pubsub_emulator/events/protocol/events.proto", "pubsub_emulator/prism/protocol/prism.proto")
+SOURCES: Final = (
+    "pubsub_emulator/events/protocol/events.proto",
+    "pubsub_emulator/prism/protocol/prism.proto",
+)
 """Relative to the repository; each becomes `<name>_pb2.py` and `<name>_pb2.pyi` beside it."""
 
 ROOT: Final = Path(__file__).absolute().parents[2]

@@ -1,10 +1,11 @@
 """A public DLT adapter as it answers over HTTP, in either version of its interface.
 
-Its facts are those of `alastria/DOME-blockchain_connector-dlt_interface` at 3405d23. It has one thread. `/events` steps
-second by second from both ends of the time asked for until it meets an event, and shows the newest event of each entity
-in that time, of one environment. A publication beside another has its nonce and gets 400; the contract takes ids twice.
-Notifications are sent once, all at once, and not of what its own organisation published. `/subscribe/all` is not
-listed, and subscriptions have no names and no DELETE.
+Its facts are those of `alastria/DOME-blockchain_connector-dlt_interface` at 3405d23. It has one
+thread. `/events` steps second by second from both ends of the time asked for until it meets an
+event, and shows the newest event of each entity in that time, of one environment. A publication
+beside another has its nonce and gets 400; the contract takes ids twice. Notifications are sent
+once, all at once, and not of what its own organisation published. `/subscribe/all` is not listed,
+and subscriptions have no names and no DELETE.
 """
 
 import asyncio
@@ -23,9 +24,13 @@ OWN = "0x" + "43" * 32
 
 
 class PublicAdapter:
-    """One adapter; `version` may be changed while it serves, `notifies` is whether its notifications arrive."""
+    """One adapter; `version` may be changed while it serves, `notifies` is whether its
+    notifications arrive.
+    """
 
-    def __init__(self, name: str, chain_id: str = "2020", version: str = "v2", seed: int = 1) -> None:
+    def __init__(
+        self, name: str, chain_id: str = "2020", version: str = "v2", seed: int = 1
+    ) -> None:
         self.network = SimulatedNetwork(name, unique=False, legacy=True)
         self.chain_id = chain_id
         self.version = version
@@ -71,7 +76,10 @@ class PublicAdapter:
         self.deleted += request.method == "DELETE"
         async with self._thread:
             pass
-        if not request.path.startswith(f"/api/{self.version}/") or request.match_info.http_exception is not None:
+        if (
+            not request.path.startswith(f"/api/{self.version}/")
+            or request.match_info.http_exception is not None
+        ):
             return web.json_response({"message": "Not Found"}, status=404)
         found: web.StreamResponse = await handler(request)
         return found
@@ -87,16 +95,25 @@ class PublicAdapter:
         return web.json_response(self.add(body, body.get("iss", OWN)).time, status=201)
 
     def add(self, body: dict[str, Any], iss: str | None = None, at: int | None = None) -> Notice:
-        """Write an event into the log, by this adapter or a stranger, now or at a time in seconds."""
+        """Write an event into the log, by this adapter or a stranger, now or at a time in
+        seconds.
+        """
         metadata = (*body["relevantMetadata"], self.chain_id)
         event = Event(
-            body["eventType"], body["dataLocation"], metadata, body["entityId"], body["previousEntityHash"], iss
+            body["eventType"],
+            body["dataLocation"],
+            metadata,
+            body["entityId"],
+            body["previousEntityHash"],
+            iss,
         )
         now = int(time.time()) if at is None else at
         notice = self.network.append(event, now * 1000)
         assert notice is not None
         for each in self.interests:
-            if notice.event.event_type in each["eventTypes"] and set(each["metadata"]) & set(metadata):
+            if notice.event.event_type in each["eventTypes"] and set(each["metadata"]) & set(
+                metadata
+            ):
                 self._send(each["notificationEndpoint"], notice)
         for endpoint in self.everything:
             self._send(endpoint, notice)
@@ -134,7 +151,9 @@ class PublicAdapter:
         self.asked.append((start, end))
         async with self._thread:
             await asyncio.sleep(self.steps(start, end) * self.step)
-        return web.json_response([each.row() for each in self.shown(start, end, request.query.get("envM", ""))])
+        return web.json_response(
+            [each.row() for each in self.shown(start, end, request.query.get("envM", ""))]
+        )
 
     def steps(self, start: int, end: int) -> int:
         """The seconds that it steps through."""

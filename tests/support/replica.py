@@ -26,7 +26,9 @@ class Replica(NamedTuple):
     who: dict[str, Principal]
 
 
-def replica(change: Callable[[Run], None] = lambda _run: None, begin: int = 150) -> AbstractContextManager[Replica]:
+def replica(
+    change: Callable[[Run], None] = lambda _run: None, begin: int = 150
+) -> AbstractContextManager[Replica]:
     """The scenario with what `change` changes, from round `begin` on."""
     run = Run(parse(SCENARIO, "replica"), genesis=time.time_ns())
     change(run)

@@ -15,7 +15,10 @@ class Served:
     """The program, running."""
 
     def __init__(
-        self, *args: str, command: tuple[str, ...] = ("serve",), address: str = r"relay chain: ws(://\S+)"
+        self,
+        *args: str,
+        command: tuple[str, ...] = ("serve",),
+        address: str = r"relay chain: ws(://\S+)",
     ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pubsub_emulator.cli.main", *command, "--port", "0", *args],

@@ -1,4 +1,7 @@
-"""Makes tests/vectors/signatures: `python tests/support/signature_vectors.py`. Sr25519 signatures differ each time."""
+"""Makes tests/vectors/signatures: `python tests/support/signature_vectors.py`.
+
+Sr25519 signatures differ each time.
+"""
 
 import json
 import sys
@@ -9,7 +12,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from support.accounts import SUBSCRIBER, Signer, call, network, signed, signer  # noqa: E402  # after the path
+from support.accounts import (  # noqa: E402  # after the path
+    SUBSCRIBER,
+    Signer,
+    call,
+    network,
+    signed,
+    signer,
+)
 
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture  # noqa: E402
 from pubsub_emulator.primitives.hashing import blake2_256  # noqa: E402
@@ -86,8 +96,20 @@ def signatures() -> list[dict[str, Any]]:
             cases = [(f"{length} bytes", signature, message, eve.account, True)]
             if length == 32:
                 cases += [
-                    ("a flipped bit of the signature", _flipped(signature, 5), message, eve.account, False),
-                    ("a flipped bit of the message", signature, _flipped(message, 5), eve.account, False),
+                    (
+                        "a flipped bit of the signature",
+                        _flipped(signature, 5),
+                        message,
+                        eve.account,
+                        False,
+                    ),
+                    (
+                        "a flipped bit of the message",
+                        signature,
+                        _flipped(message, 5),
+                        eve.account,
+                        False,
+                    ),
                     ("another account", signature, message, alice.account, False),
                     ("one byte short", signature[:-1], message, eve.account, False),
                     ("zeros", bytes(len(signature)), message, eve.account, False),
@@ -115,15 +137,26 @@ def write() -> None:
     net = network()
     net.observe(maker)
     net.step(2)
-    transfer = call(net, SUBSCRIBER, "Balances", "transfer_keep_alive", signer("Bob").account, 5 * UNIT)
+    transfer = call(
+        net, SUBSCRIBER, "Balances", "transfer_keep_alive", signer("Bob").account, 5 * UNIT
+    )
     batch = call(net, SUBSCRIBER, "Utility", "batch", [transfer] * 6)
     extrinsics = [signed(net, SUBSCRIBER, transfer, signer("Alice", scheme)) for scheme in Scheme]
-    net.offer(SUBSCRIBER, [*extrinsics, signed(net, SUBSCRIBER, batch, signer("Eve"), era=Era(64, 0), tip=3)])
+    net.offer(
+        SUBSCRIBER,
+        [*extrinsics, signed(net, SUBSCRIBER, batch, signer("Eve"), era=Era(64, 0), tip=3)],
+    )
     kept = len(maker.fixtures)
     net.step()
     [found] = [each for each in maker.fixtures[kept:] if each.chain == SUBSCRIBER]
-    about = "A block with a signed extrinsic of each scheme, and one whose payload is signed by its hash."
-    write_fixture(found.model_copy(update={"name": "signed-block", "about": about}), FOLDER / "signed-block.json")
+    about = (
+        "A block with a signed extrinsic of each scheme, and one whose payload is signed by its"
+        " hash."
+    )
+    write_fixture(
+        found.model_copy(update={"name": "signed-block", "about": about}),
+        FOLDER / "signed-block.json",
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The second trie: a dictionary, a recursive function for each question, no cache, nothing clever.
 
-It shares no code with the first one but the hash function's name in `hashlib`. Everything here costs the whole trie.
+It shares no code with the first one but the hash function's name in `hashlib`. Everything here
+costs the whole trie.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +43,9 @@ def plant(entries: dict[Nibbles, bytes]) -> Tree | None:
     tree = Tree(first[:shared], entries.get(first[:shared]))
     for nibble in range(16):
         below = {
-            key[shared + 1 :]: value for key, value in entries.items() if len(key) > shared and key[shared] == nibble
+            key[shared + 1 :]: value
+            for key, value in entries.items()
+            if len(key) > shared and key[shared] == nibble
         }
         child = plant(below)
         if child is not None:
@@ -76,7 +79,9 @@ def encode(tree: Tree | None, version: int) -> bytes:
         return b"\x00"
     detached = is_detached(tree, version)
     digits = tree.partial if len(tree.partial) % 2 == 0 else (0, *tree.partial)
-    out = header(tree, detached) + bytes(high * 16 + low for high, low in zip(digits[::2], digits[1::2], strict=True))
+    out = header(tree, detached) + bytes(
+        high * 16 + low for high, low in zip(digits[::2], digits[1::2], strict=True)
+    )
     if tree.children:
         out += sum(2**nibble for nibble in tree.children).to_bytes(2, "little")
     if tree.value is not None:
@@ -89,7 +94,9 @@ def encode(tree: Tree | None, version: int) -> bytes:
 
 
 def root(entries: dict[bytes, bytes], version: int) -> bytes:
-    return blake2(encode(plant({to_nibbles(key): value for key, value in entries.items()}), version))
+    return blake2(
+        encode(plant({to_nibbles(key): value for key, value in entries.items()}), version)
+    )
 
 
 def touched(tree: Tree | None, key: Nibbles, version: int, *, is_root: bool = True) -> set[bytes]:

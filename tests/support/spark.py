@@ -1,4 +1,7 @@
-"""One Spark context for all tests of a process: starting a JVM takes longer than most of them. Streams on it."""
+"""One Spark context for all tests of a process: starting a JVM takes longer than most of them.
+
+Streams on it.
+"""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkContext"]:
-    from pubsub_emulator.spark_audit.spark.context import start_context  # noqa: PLC0415  # only where it is asked for
+    from pubsub_emulator.spark_audit.spark.context import (  # noqa: PLC0415  # only where it is asked for
+        start_context,
+    )
 
     context = start_context("local[2]", "tests")
     yield context
@@ -23,9 +28,11 @@ def spark() -> Iterator["SparkContext"]:
 
 
 def run_stream(writer: "DataStreamWriter | ConnectWriter") -> None:
-    """Run a stream to the end of what is there now; it goes on from its checkpoint where it is started again.
+    """Run a stream to the end of what is there now; it goes on from its checkpoint where it is
+    started again.
 
-    Spark gives the Python worker of a stream ten seconds to start, which is too little on a busy machine.
+    Spark gives the Python worker of a stream ten seconds to start, which is too little on a busy
+    machine.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415  # as above
 

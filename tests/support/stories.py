@@ -1,7 +1,8 @@
-"""Stories of a log, a hub and its clients: appends, rewinds, connects, disconnects, crashes, slow reads, in any order.
+"""Stories of a log, a hub and its clients: appends, rewinds, connects, disconnects, crashes, slow
+reads, in any order.
 
-A client keeps the rows that it has seen and the cursor of the last message, both or neither. At the end of a story it
-has seen exactly the matching rows after its lower bound, in order, once (EV-21).
+A client keeps the rows that it has seen and the cursor of the last message, both or neither. At the
+end of a story it has seen exactly the matching rows after its lower bound, in order, once (EV-21).
 """
 
 import random
@@ -75,12 +76,24 @@ class Story:
 
     def run(self, steps: int = 60) -> None:
         """Play it, then let everything settle, and look at what each client has seen."""
-        acts = (self.append, self.append, self.pump, self.pump, self.connect, self.read, *[self.take] * 3)
+        acts = (
+            self.append,
+            self.append,
+            self.pump,
+            self.pump,
+            self.connect,
+            self.read,
+            *[self.take] * 3,
+        )
         rare = (self.rewind, self.crash_server, self.disconnect, self.subscribe)
         self.subscribe()
         for _ in range(steps):
             self.draw.choice(acts if self.draw.random() < 0.8 else rare)()
-            assert all(self.hub.waiting(each.stream) <= self.bound for each in self.clients if each.stream is not None)
+            assert all(
+                self.hub.waiting(each.stream) <= self.bound
+                for each in self.clients
+                if each.stream is not None
+            )
         self.settle()
         rows = self.store.read(0, 10**9).rows
         for client in self.clients:
@@ -93,11 +106,18 @@ class Story:
     def append(self) -> None:
         for _ in range(self.draw.randint(1, 3)):
             self.number += 1
-            events = [(self.draw.choice(("A.One", "B.Two")), {"n": self.draw.randint(0, 4)}) for _ in range(3)]
+            events = [
+                (self.draw.choice(("A.One", "B.Two")), {"n": self.draw.randint(0, 4)})
+                for _ in range(3)
+            ]
             para = ChainBlock(2000, self.number, block_hash(self.number, -1), 0, events[2:])
             parent = self.hashes[self.number - 1]
             block = make_block(
-                self.number, events[: self.draw.randint(0, 2)], [para], branch=self.branch, parent=parent
+                self.number,
+                events[: self.draw.randint(0, 2)],
+                [para],
+                branch=self.branch,
+                parent=parent,
             )
             self.hashes[self.number] = block.hash
             self.store.append([block])
@@ -134,7 +154,9 @@ class Story:
         if len(self.clients) < 4:
             head = self.store.head()
             lower = Cursor(head.epoch, self.draw.choice((0, head.seq)))
-            self.clients.append(Client(lower, lower.seq, self.draw.choice(FILTERS), self.draw.random() < 0.5))
+            self.clients.append(
+                Client(lower, lower.seq, self.draw.choice(FILTERS), self.draw.random() < 0.5)
+            )
 
     def connect(self) -> None:
         client = self.draw.choice(self.clients)

@@ -2,10 +2,10 @@
 
     PYTHONPATH=tests python -m support.story_campaign prism --count 100000 --kept prism.jsonl
 
-`events` are stories of a log, a hub and its clients, `prism` those of a PRISM node, `db-sync` the same over a chain in
-PostgreSQL, `evm` those of an adapter on ganache. Story 7 is always the same, except with ganache. Each line of the kept
-file says how many stories in a row were played and which had a surprise; the next run begins after the last. Exit code
-1 when there was a surprise.
+`events` are stories of a log, a hub and its clients, `prism` those of a PRISM node, `db-sync` the
+same over a chain in PostgreSQL, `evm` those of an adapter on ganache. Story 7 is always the same,
+except with ganache. Each line of the kept file says how many stories in a row were played and which
+had a surprise; the next run begins after the last. Exit code 1 when there was a surprise.
 """
 
 import argparse
@@ -47,12 +47,16 @@ def prism_player(recorder: Callable[[], StatusDeliveries] | None = None) -> Play
 
 @contextmanager
 def db_sync_player(url: str | None = None) -> Iterator[Callable[[int], None]]:
-    """Plays the PRISM story of a seed over a db-sync in an empty database, or in a server of its own."""
+    """Plays the PRISM story of a seed over a db-sync in an empty database, or in a server of its
+    own.
+    """
     with ExitStack() as stack:
         server = stack.enter_context(mortal_server()) if url is None else None
         cardano = ManyChains(server.database() if server else str(url))
         stack.callback(cardano.close)
-        yield stack.enter_context(_player(lambda seed, database: DbSyncStory(seed, database, cardano)))
+        yield stack.enter_context(
+            _player(lambda seed, database: DbSyncStory(seed, database, cardano))
+        )
 
 
 @contextmanager
@@ -94,7 +98,9 @@ def main() -> int:
     parser.add_argument("of", choices=tuple(PLAYERS))
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1_000, help="how many, of all runs together")
-    parser.add_argument("--kept", type=Path, help="where the results are, which the next run goes on from")
+    parser.add_argument(
+        "--kept", type=Path, help="where the results are, which the next run goes on from"
+    )
     given = parser.parse_args()
     logging.disable(logging.WARNING)
     done = _done(given.kept)
@@ -109,10 +115,13 @@ def main() -> int:
             surprises += found
             if given.kept is not None:
                 with given.kept.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"first": at, "stories": count, "surprises": found}) + "\n")
+                    file.write(
+                        json.dumps({"first": at, "stories": count, "surprises": found}) + "\n"
+                    )
     total = given.first + given.count - first
     sys.stdout.write(
-        f"{total:,} stories, {time.process_time() - started:,.0f} s of CPU; surprises in all: {surprises}\n"
+        f"{total:,} stories, {time.process_time() - started:,.0f} s of CPU; surprises in all:"
+        f" {surprises}\n"
     )
     return 1 if surprises else 0
 
@@ -129,7 +138,11 @@ def _is_kept(play: Callable[[int], None], seed: int) -> bool:
 def _done(path: Path | None) -> list[dict[str, Any]]:
     if path is None or not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    return [
+        json.loads(line)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.endswith("}")
+    ]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""A client process that keeps what it has seen in a file, line by line: `story_client.py URL TOKEN FILE`.
+"""A client process that keeps what it has seen in a file, line by line: `story_client.py URL TOKEN
+FILE`.
 
-A line is the cursor, the seq and the id of one event; or the cursor, `cut` and the last seq that a rewind left. A line
-without its end was being written when the process was killed: it was not kept, and the event comes again.
+A line is the cursor, the seq and the id of one event; or the cursor, `cut` and the last seq that a
+rewind left. A line without its end was being written when the process was killed: it was not kept,
+and the event comes again.
 """
 
 import http.client
@@ -38,7 +40,10 @@ def main(url: str, token: str, path: Path) -> None:
     cursor = whole[-1][0] if whole else None
     with path.open("a", encoding="utf-8") as file:
         while True:
-            headers = {"Authorization": f"Bearer {token}", **({} if cursor is None else {"Last-Event-ID": cursor})}
+            headers = {
+                "Authorization": f"Bearer {token}",
+                **({} if cursor is None else {"Last-Event-ID": cursor}),
+            }
             try:
                 request = urllib.request.Request(f"{url}/events", headers=headers)  # noqa: S310  # of the test's server
                 with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310

@@ -1,4 +1,6 @@
-"""A process that appends blocks to a log, takes some back, and can be killed: `story_writer.py PLACE BLOCKS`."""
+"""A process that appends blocks to a log, takes some back, and can be killed: `story_writer.py
+PLACE BLOCKS`.
+"""
 
 import random
 import sys

@@ -41,7 +41,9 @@ def test_a_page_wider_than_its_window_overflows(page: Page, tmp_path: Path) -> N
         ("<script>nothing()</script>", "nothing is not defined"),
     ],
 )
-def test_what_a_page_must_not_do_is_seen(watched: tuple[Page, Watch], tmp_path: Path, body: str, fault: str) -> None:
+def test_what_a_page_must_not_do_is_seen(
+    watched: tuple[Page, Watch], tmp_path: Path, body: str, fault: str
+) -> None:
     page, watch = watched
     file = tmp_path / "bad.html"
     file.write_text(f"<!doctype html>{body}")
@@ -62,7 +64,9 @@ def test_a_fault_of_a_page_fails_its_test_even_where_nothing_else_does(tmp_path:
     assert "the page threw nothing is not defined" in done.stdout
 
 
-@pytest.mark.parametrize(("where", "code", "words"), [("", 0, "skipped"), ("true", 4, "pages are tested as well")])
+@pytest.mark.parametrize(
+    ("where", "code", "words"), [("", 0, "skipped"), ("true", 4, "pages are tested as well")]
+)
 def test_the_browser_is_left_out_on_demand_but_not_by_ci(where: str, code: int, words: str) -> None:
     done = _pytest("--no-browser", "-k", "wider_than_its_window", Path(__file__), CI=where)
     assert done.returncode == code, done.stdout

@@ -41,11 +41,24 @@ def pytest_collection_modifyitems(items):
 def _run(folder: Path, *arguments: object, where: str = "") -> subprocess.CompletedProcess[str]:
     config = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT)
     plugins = ("-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "conftest")
-    return python("-m", "pytest", *config, *plugins, *arguments, folder / "test_some.py", folder=folder, CI=where)
+    return python(
+        "-m",
+        "pytest",
+        *config,
+        *plugins,
+        *arguments,
+        folder / "test_some.py",
+        folder=folder,
+        CI=where,
+    )
 
 
-@pytest.mark.parametrize(("where", "code", "words"), [("", 0, "1 skipped"), ("true", 1, "left out where CI is set")])
-def test_a_skipped_test_fails_where_ci_is_set(where: str, code: int, words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("where", "code", "words"), [("", 0, "1 skipped"), ("true", 1, "left out where CI is set")]
+)
+def test_a_skipped_test_fails_where_ci_is_set(
+    where: str, code: int, words: str, tmp_path: Path
+) -> None:
     (tmp_path / "test_some.py").write_text(SKIPS)
     done = _run(tmp_path, where=where)
     assert done.returncode == code, done.stdout + done.stderr

@@ -1,4 +1,6 @@
-"""The PostgreSQL server of the tests leaves the machine as it found it, for root and for everybody else."""
+"""The PostgreSQL server of the tests leaves the machine as it found it, for root and for everybody
+else.
+"""
 
 import os
 import pwd
@@ -25,7 +27,9 @@ with running_server(Path(sys.argv[1])) as server:
 
 @pytest.fixture(scope="module")
 def private_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that only its owner may enter, such as root's home, with the wheel's programs below it."""
+    """A folder that only its owner may enter, such as root's home, with the wheel's programs below
+    it.
+    """
     home = tmp_path_factory.mktemp("home")
     package = packaged_programs()
     assert package is not None
@@ -72,7 +76,9 @@ def test_three_processes_start_servers_at_the_same_moment(private_home: Path) ->
     command = [sys.executable, "-c", START, str(private_home / "site" / WHEEL)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     processes = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(3)
     ]
     said = [process.communicate() for process in processes]
@@ -89,5 +95,8 @@ def test_a_server_runs_although_others_cannot_enter_the_temporary_folder(
 
 
 def test_a_missing_program_is_reported_with_its_place(tmp_path: Path) -> None:
-    with pytest.raises((RuntimeError, OSError), match="pginstall18"), running_server(tmp_path / WHEEL):
+    with (
+        pytest.raises((RuntimeError, OSError), match="pginstall18"),
+        running_server(tmp_path / WHEEL),
+    ):
         pass

@@ -1,4 +1,6 @@
-"""Tests that are coroutines: what they are about is made for them, and their other parameters are fixtures."""
+"""Tests that are coroutines: what they are about is made for them, and their other parameters are
+fixtures.
+"""
 
 import asyncio
 import threading
@@ -12,9 +14,12 @@ Told = Callable[..., Awaitable[None]]
 T = TypeVar("T")
 
 
-def told(play: Callable[..., None], fixture: str = "", made: int = 1) -> Callable[[Told], Callable[..., None]]:
-    """Tests of coroutines whose first `made` parameters `play` gives: `play(story)`, or `play(value, story)` where a
-    fixture is named."""
+def told(
+    play: Callable[..., None], fixture: str = "", made: int = 1
+) -> Callable[[Told], Callable[..., None]]:
+    """Tests of coroutines whose first `made` parameters `play` gives: `play(story)`, or
+    `play(value, story)` where a fixture is named.
+    """
 
     def decorate(what: Told) -> Callable[..., None]:
         named = signature(what)

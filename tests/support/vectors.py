@@ -1,4 +1,6 @@
-"""Golden vectors, held to as `pubsub vectors check` reads them, for the tests of the rooms that they are of."""
+"""Golden vectors, held to as `pubsub vectors check` reads them, for the tests of the rooms that
+they are of.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +14,9 @@ VECTORS = Path(__file__).parents[1] / "vectors"
 
 
 def cases(pattern: str, formats: Sequence[Format]) -> Iterator[Case]:
-    """Every case of the files of a pattern below `tests/vectors`, each in the one format that it fits."""
+    """Every case of the files of a pattern below `tests/vectors`, each in the one format that it
+    fits.
+    """
     for path in sorted(VECTORS.glob(pattern)):
         document = json.loads(path.read_text(encoding="utf-8"))
         (form,) = [each for each in formats if each.fits(document)]
@@ -22,4 +26,6 @@ def cases(pattern: str, formats: Sequence[Format]) -> Iterator[Case]:
 def each_case(pattern: str, formats: Sequence[Format]) -> pytest.MarkDecorator:
     """Decorator: the test takes the `check` of each case."""
     found = list(cases(pattern, formats))
-    return pytest.mark.parametrize("check", [check for _, check in found], ids=[name for name, _ in found])
+    return pytest.mark.parametrize(
+        "check", [check for _, check in found], ids=[name for name, _ in found]
+    )

@@ -1,9 +1,10 @@
-"""An event loop whose clock jumps: nothing sleeps, nothing runs in threads, and a run is decided by its draws alone.
+"""An event loop whose clock jumps: nothing sleeps, nothing runs in threads, and a run is decided by
+its draws alone.
 
     run(story(), delay=lambda: 0.0)
 
-What is asked of a worker thread is done at once, and its answer is handed over after `delay()` seconds of that clock:
-so whatever else happens meanwhile may come before the answer.
+What is asked of a worker thread is done at once, and its answer is handed over after `delay()`
+seconds of that clock: so whatever else happens meanwhile may come before the answer.
 """
 
 import asyncio
@@ -35,7 +36,9 @@ class _Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._clock.now
 
-    def run_in_executor(self, _executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]  # given whole
+    def run_in_executor(
+        self, _executor: Any, func: Callable[..., T], *args: Any
+    ) -> "asyncio.Future[T]":  # type: ignore[override]  # given whole
         answer: asyncio.Future[T] = self.create_future()
         try:
             found = func(*args)
@@ -45,7 +48,9 @@ class _Loop(asyncio.SelectorEventLoop):
             self._hand_over(answer, answer.set_result, found)
         return answer
 
-    def _hand_over(self, answer: "asyncio.Future[T]", give: Callable[[Any], None], what: Any) -> None:
+    def _hand_over(
+        self, answer: "asyncio.Future[T]", give: Callable[[Any], None], what: Any
+    ) -> None:
         def now() -> None:
             if not answer.done():
                 give(what)

@@ -21,7 +21,9 @@ def canister(*parts: str) -> bytes:
     return bytes(wasmtime.wat2wasm(f"(module {IMPORTS} {' '.join(parts)})"))
 
 
-def ask(network: CanisterNetwork, who: Principal, name: str, arg: bytes = b"", rounds: int = 12) -> Answer:
+def ask(
+    network: CanisterNetwork, who: Principal, name: str, arg: bytes = b"", rounds: int = 12
+) -> Answer:
     """What a canister answers an anonymous user within so many rounds."""
     ticket = network.submit(ANONYMOUS, who, name, arg)
     network.step(rounds)

@@ -1,4 +1,6 @@
-"""A small world for subscriber tests: relay states from plain dicts, a parachain that steps, and honest collators."""
+"""A small world for subscriber tests: relay states from plain dicts, a parachain that steps, and
+honest collators.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +31,17 @@ from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions, runtime_spec
-from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, HandlerContext, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    CachePolicy,
+    RuntimeSpec,
+    merge_subscriptions,
+    runtime_spec,
+)
+from pubsub_emulator.runtime.pallet_subscriber.handler import (
+    HANDLERS,
+    HandlerContext,
+    SubscriptionHandler,
+)
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
@@ -67,8 +78,9 @@ def entry(value: bytes = b"v" * 40, ttl: int = 0, when: int = 1) -> PublishedEnt
 class Relay:
     """A relay state at one block.
 
-    `publishers` maps a para to its entries, given as such or as the bytes that stand in the trie. `raw_roots` puts any
-    bytes where a child root belongs, `extra` are nodes that those may refer to.
+    `publishers` maps a para to its entries, given as such or as the bytes that stand in the trie.
+    `raw_roots` puts any bytes where a child root belongs, `extra` are nodes that those may refer
+    to.
     """
 
     def __init__(
@@ -84,7 +96,9 @@ class Relay:
         self.number = RelayBlockNumber(number)
         self.nodes: dict[Hash, bytes] = {blake2_256(node): node for node in extra}
         self.child_roots: dict[int, bytes] = {}
-        rows = {blake2_256(b"filler %d" % i): blake2_256(b"%d" % i) for i in range(filler)} | dict(top or {})
+        rows = {blake2_256(b"filler %d" % i): blake2_256(b"%d" % i) for i in range(filler)} | dict(
+            top or {}
+        )
         for para, entries in (publishers or {}).items():
             if not entries:
                 continue
@@ -102,9 +116,13 @@ class Relay:
         return RelayContext(self.number, self.root, Slot(slot_now))
 
 
-def make_spec(subscriptions: Mapping[int, Iterable[bytes]] | None = None, **changes: Any) -> RuntimeSpec:
+def make_spec(
+    subscriptions: Mapping[int, Iterable[bytes]] | None = None, **changes: Any
+) -> RuntimeSpec:
     """A runtime that subscribes to these keys; the policy may be given by its name."""
-    declared = [(ParaId(p), [PubsubKey(key) for key in keys]) for p, keys in (subscriptions or {}).items()]
+    declared = [
+        (ParaId(p), [PubsubKey(key) for key in keys]) for p, keys in (subscriptions or {}).items()
+    ]
     if "cache" in changes:
         changes["cache"] = CachePolicy(changes["cache"])
     return replace(RuntimeSpec(ME, merge_subscriptions(declared)), **changes)
@@ -113,8 +131,12 @@ def make_spec(subscriptions: Mapping[int, Iterable[bytes]] | None = None, **chan
 each_policy = pytest.mark.parametrize("policy", ["nodes", "none", "slots"])
 
 
-def filled(keys: Iterable[bytes], value: bytes = b"v" * 40, when: int = 1) -> dict[bytes, PublishedEntry | bytes]:
-    """The same entry under each of these keys, but that each value ends with its key: no node is shared."""
+def filled(
+    keys: Iterable[bytes], value: bytes = b"v" * 40, when: int = 1
+) -> dict[bytes, PublishedEntry | bytes]:
+    """The same entry under each of these keys, but that each value ends with its key: no node is
+    shared.
+    """
     return {key: entry(value + key, 0, when) for key in keys}
 
 
@@ -126,11 +148,15 @@ def channel(head: Hash | None) -> bytes:
 class Recorder:
     """A handler that writes down its calls, and does what it is told to."""
 
-    def __init__(self, act: Callable[[HandlerContext, ParaId, PubsubKey], object] = lambda *_: None) -> None:
+    def __init__(
+        self, act: Callable[[HandlerContext, ParaId, PubsubKey], object] = lambda *_: None
+    ) -> None:
         self.act = act
         self.calls: list[tuple[int, bytes, bytes | None, Any]] = []
 
-    def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: Any) -> None:
+    def on_data_updated(
+        self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: Any
+    ) -> None:
         self.calls.append((publisher, key, value, ttl_state))
         self.act(context, publisher, key)
 
@@ -159,7 +185,9 @@ class Step:
 
 
 class Subscriber:
-    """The pallet alone: `plan` and `apply` under any budget, without headers, seals and inherents."""
+    """The pallet alone: `plan` and `apply` under any budget, without headers, seals and
+    inherents.
+    """
 
     def __init__(self, spec: RuntimeSpec) -> None:
         rows = [(b"other %d" % i, b"x" * 40) for i in range(3)]
@@ -179,12 +207,19 @@ class Subscriber:
         governance.upgrade(self.storage, replace(self.spec, **changes))
         self.storage.commit()
 
-    def plan(self, relay: Relay, budget: int = PLENTY, nodes: Mapping[Hash, bytes] | None = None) -> Plan:
+    def plan(
+        self, relay: Relay, budget: int = PLENTY, nodes: Mapping[Hash, bytes] | None = None
+    ) -> Plan:
         return plan(
-            SubscriberView(self.storage, self.spec), relay.root, relay.nodes if nodes is None else nodes, budget
+            SubscriberView(self.storage, self.spec),
+            relay.root,
+            relay.nodes if nodes is None else nodes,
+            budget,
         )
 
-    def block(self, relay: Relay, budget: int = PLENTY, handler: SubscriptionHandler | None = None) -> Step:
+    def block(
+        self, relay: Relay, budget: int = PLENTY, handler: SubscriptionHandler | None = None
+    ) -> Step:
         walked = self.plan(relay, budget)
         assert walked.missing is None, walked.missing
         del self.storage.log[:]
@@ -197,7 +232,9 @@ class Subscriber:
         """A root call; what became of it."""
         pallet = SubscriberCalls()
         del self.storage.log[:]
-        outcome = dispatch_call(pallet, self.storage, origin or Root(), Call(items.PALLET.name, call, (ParaId(para),)))
+        outcome = dispatch_call(
+            pallet, self.storage, origin or Root(), Call(items.PALLET.name, call, (ParaId(para),))
+        )
         self.storage.commit()
         return outcome
 
@@ -213,7 +250,9 @@ class Subscriber:
 
     @property
     def disabled(self) -> dict[int, str]:
-        return {para: reason.value for para, reason in items.DISABLED_PUBLISHERS.items(self.storage)}
+        return {
+            para: reason.value for para, reason in items.DISABLED_PUBLISHERS.items(self.storage)
+        }
 
     def cached(self, para: int) -> dict[bytes, bytes]:
         """The live nodes of policy `nodes`."""
@@ -239,9 +278,13 @@ class Subscriber:
 
 
 class Chain:
-    """A parachain with a head and honest collators; `validate` alone decides whether it advances."""
+    """A parachain with a head and honest collators; `validate` alone decides whether it
+    advances.
+    """
 
-    def __init__(self, spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
+    def __init__(
+        self, spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
+    ) -> None:
         self.head = genesis(spec, COLLATORS)
         self.handlers = handlers
         self.slot = 0
@@ -265,7 +308,9 @@ class Chain:
         horizontal: HorizontalMessages = (),
         **claims: Any,
     ) -> Candidate:
-        """An honest candidate; `claims` overrides fields of its inherent, `state_root` and `slot`."""
+        """An honest candidate; `claims` overrides fields of its inherent, `state_root` and
+        `slot`.
+        """
         slot, state_root = claims.pop("slot", self.slot + 1), claims.pop("state_root", None)
         storage = Storage(self.state.fork())
         spec = runtime_spec(storage)
@@ -273,14 +318,24 @@ class Chain:
         weight = messages.weight
         storage.start_recording()
         calls = governance.root_calls(spec, messages)
-        walked = plan(SubscriberView(storage, spec), relay.root, relay.nodes, spec.budget(weight), calls)
+        walked = plan(
+            SubscriberView(storage, spec), relay.root, relay.nodes, spec.budget(weight), calls
+        )
         inherent = Inherent(relay.number, relay.root, walked.proof(), messages, weight)
         inherent = replace(inherent, **claims)
         digest = (aura_pre_digest(Slot(slot)),)
         number = self.header.number + 1
         handlers: Any = self.handlers
-        outcome = execute_block(storage, spec, self.header, number, digest, inherent, walked, handlers)
-        header = Header(self.header.hash(), number, state_root or outcome.state_root, extrinsics_root(inherent), digest)
+        outcome = execute_block(
+            storage, spec, self.header, number, digest, inherent, walked, handlers
+        )
+        header = Header(
+            self.header.hash(),
+            number,
+            state_root or outcome.state_root,
+            extrinsics_root(inherent),
+            digest,
+        )
         return seal(Candidate(header, inherent))
 
     def judge(self, candidate: Candidate, relay: Relay, slot_now: int = 1 << 32) -> BlockOutcome:
@@ -292,7 +347,10 @@ class Chain:
         self.slot = candidate.header.aura_slot() or 0
 
     def step(
-        self, relay: Relay, downward: Sequence[InboundDownwardMessage] = (), horizontal: HorizontalMessages = ()
+        self,
+        relay: Relay,
+        downward: Sequence[InboundDownwardMessage] = (),
+        horizontal: HorizontalMessages = (),
     ) -> BlockOutcome:
         candidate = self.author(relay, downward, horizontal)
         outcome = self.judge(candidate, relay)
@@ -310,13 +368,20 @@ class Governed:
 
     def block(self, publishers: Mapping[int, Entries], *messages: bytes) -> BlockOutcome:
         self.number += 1
-        inbound = [InboundDownwardMessage(RelayBlockNumber(self.number), message) for message in messages]
+        inbound = [
+            InboundDownwardMessage(RelayBlockNumber(self.number), message) for message in messages
+        ]
         self.head = message_chain(self.head, ((self.number, message) for message in messages))
-        return self.chain.step(Relay(self.number, publishers, top={dmq_mqc_head(ME): self.head}), inbound)
+        return self.chain.step(
+            Relay(self.number, publishers, top={dmq_mqc_head(ME): self.head}), inbound
+        )
 
     def call(self, publishers: Mapping[int, Entries], name: str, *paras: int) -> BlockOutcome:
         """Root calls of the pallet, a message each."""
-        return self.block(publishers, *(governance.transact(governance.subscriber_call(name, para)) for para in paras))
+        return self.block(
+            publishers,
+            *(governance.transact(governance.subscriber_call(name, para)) for para in paras),
+        )
 
     def upgrade(self, publishers: Mapping[int, Entries], spec: RuntimeSpec) -> BlockOutcome:
         return self.block(publishers, governance.transact(governance.set_code(spec)))
@@ -326,11 +391,16 @@ def seal(candidate: Candidate, seed: bytes | None = None) -> Candidate:
     """Sign a candidate as it stands, with the seed of whose turn it is."""
     header = candidate.header
     bare = replace(
-        header, extrinsics_root=extrinsics_root(candidate.inherent), digest=header.digest[:1] if header.digest else ()
+        header,
+        extrinsics_root=extrinsics_root(candidate.inherent),
+        digest=header.digest[:1] if header.digest else (),
     )
     signer = seed or SEEDS[(bare.aura_slot() or 0) % len(SEEDS)]
     return replace(
-        candidate, header=replace(bare, digest=(*bare.digest, aura_seal(ed25519.sign(signer, bare.pre_hash()))))
+        candidate,
+        header=replace(
+            bare, digest=(*bare.digest, aura_seal(ed25519.sign(signer, bare.pre_hash())))
+        ),
     )
 
 

@@ -54,10 +54,17 @@ def adapter_of(folder: Path, name: str, *options: str) -> Program:
     return Program(folder / f"{name}.log", "distributor", "adapter", name, *place, EVM_KEY=KEYS[0])
 
 
-def distributor_over(folder: Path, adapters: dict[str, str], legacy: dict[str, str], **settings: object) -> Program:
+def distributor_over(
+    folder: Path, adapters: dict[str, str], legacy: dict[str, str], **settings: object
+) -> Program:
     """A distributor over adapters by their URLs; the chain ids of public ones among them."""
     port = free_port()
-    fields = {"public_url": f"http://127.0.0.1:{port}", "port": port, "store": f"sqlite:{folder / 'd.db'}", **settings}
+    fields = {
+        "public_url": f"http://127.0.0.1:{port}",
+        "port": port,
+        "store": f"sqlite:{folder / 'd.db'}",
+        **settings,
+    }
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in fields.items()]
     for name, url in adapters.items():
         lines.append(f"[adapters.{name}]\nurl = '{url}'\n")

@@ -1,4 +1,6 @@
-"""Roles that break one rule each, and the rule that a trial has to name: the power of the conformance kit."""
+"""Roles that break one rule each, and the rule that a trial has to name: the power of the
+conformance kit.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -46,7 +48,9 @@ def role(name: str, wrong: Wrong | None = None) -> Callable[[Principal], App]:
 
 
 def around(path: str, instead: Callable[..., Any]) -> Wrong:
-    """Replace a method of the app or of a part of it; `instead` is given the app and the honest method first."""
+    """Replace a method of the app or of a part of it; `instead` is given the app and the honest
+    method first.
+    """
 
     def wrong(app: App) -> None:
         *way, name = path.split(".")
@@ -59,10 +63,16 @@ def around(path: str, instead: Callable[..., Any]) -> Wrong:
     return wrong
 
 
-def asked(method: str, change: Callable[[App, Principal, Any, Any], tuple[Principal, Any, Any] | None]) -> Wrong:
-    """Change the calls of one method: callee, argument and what is done with the result; `None` drops the call."""
+def asked(
+    method: str, change: Callable[[App, Principal, Any, Any], tuple[Principal, Any, Any] | None]
+) -> Wrong:
+    """Change the calls of one method: callee, argument and what is done with the result; `None`
+    drops the call.
+    """
 
-    def send(app: App, honest: Any, ctx: Context, to: Principal, called: Any, *rest: Any, **named: Any) -> None:
+    def send(
+        app: App, honest: Any, ctx: Context, to: Principal, called: Any, *rest: Any, **named: Any
+    ) -> None:
         arg, then = (*rest, None)[:2]
         if called.name == method:
             changed = change(app, to, called.value(arg), then)
@@ -162,7 +172,14 @@ def unheeding(_app: App, to: Principal, value: Any, then: Any) -> tuple[Principa
 
 
 def _twice(
-    _app: App, honest: Any, ctx: Context, to: Principal, method: Any, arg: bytes, *rest: Any, **named: Any
+    _app: App,
+    honest: Any,
+    ctx: Context,
+    to: Principal,
+    method: Any,
+    arg: bytes,
+    *rest: Any,
+    **named: Any,
 ) -> None:
     if method.name == "icrc72_publish":
         honest(ctx, to, method, arg, nothing, **named)
@@ -181,9 +198,11 @@ def retold(number: int | None, name: str | None = None) -> Wrong:
 
     def change(_app: App, updates: Any) -> Any:
         return tuple(
-            each._replace(status=state_of(name or each.status.tag, number, ""))
-            if each.status.tag == "completed"
-            else each
+            (
+                each._replace(status=state_of(name or each.status.tag, number, ""))
+                if each.status.tag == "completed"
+                else each
+            )
             for each in updates
         )
 
@@ -217,7 +236,9 @@ def lying(method: str, change: Callable[[Any], Any]) -> Wrong:
         if called == method and ctx.answer is not None and ctx.answer.ok:
             ctx.answer = Answer(lie(ctx.answer.data))
 
-    def queried(_app: App, honest: Any, caller: Principal, time: int, called: str, arg: bytes) -> Any:
+    def queried(
+        _app: App, honest: Any, caller: Principal, time: int, called: str, arg: bytes
+    ) -> Any:
         data = honest(caller, time, called, arg)
         return lie(data) if called == method else data
 
@@ -230,7 +251,9 @@ def lying(method: str, change: Callable[[Any], Any]) -> Wrong:
 
 def dropping(keep: Callable[[EventNotification], bool]) -> Wrong:
     """Notify of these only."""
-    return argument("icrc72_handle_notification", lambda _, notes: tuple(each for each in notes if keep(each)))
+    return argument(
+        "icrc72_handle_notification", lambda _, notes: tuple(each for each in notes if keep(each))
+    )
 
 
 def all_ok(results: Any) -> Any:
@@ -270,14 +293,21 @@ FOUND_BY = {
 CONFIRM = "icrc72_confirm_notifications"
 SUBSCRIBERS: dict[str, tuple[Any, ...]] = {
     "confirms nothing": (asked(CONFIRM, lambda *_: None), "IC-44"),
-    "confirms every other notification": (argument(CONFIRM, lambda _, ids: tuple(n for n in ids if n % 2)), "IC-44"),
+    "confirms every other notification": (
+        argument(CONFIRM, lambda _, ids: tuple(n for n in ids if n % 2)),
+        "IC-44",
+    ),
     "confirms what nobody sent": (argument(CONFIRM, lambda _, ids: (*ids, 10**6)), "IC-44 own"),
     "confirms to somebody else": (asked(CONFIRM, elsewhere), "IC-44"),
     "does not subscribe to alerts": (
         argument(
             "icrc72_register_subscription",
             lambda _, items: tuple(
-                each._replace(namespace="other.name") if each.namespace.startswith("icrc72:") else each
+                (
+                    each._replace(namespace="other.name")
+                    if each.namespace.startswith("icrc72:")
+                    else each
+                )
                 for each in items
             ),
         ),
@@ -286,20 +316,34 @@ SUBSCRIBERS: dict[str, tuple[Any, ...]] = {
     "registers an unknown key": (
         argument(
             "icrc72_register_subscription",
-            lambda _, items: tuple(each._replace(config=(("icrc72:nonsense", nat(1)),)) for each in items),
+            lambda _, items: tuple(
+                each._replace(config=(("icrc72:nonsense", nat(1)),)) for each in items
+            ),
         ),
         "IC-32",
     ),
     "registers nothing": (around("subscriber._asking.register", nothing), "IC-39 subscription"),
     "takes everybody for a broadcaster": (trusting, "IC-49b strangers"),
     "asks nobody who is valid": (never_asking, "IC-49b"),
-    "handles events twice": (handling(lambda app, e: app.data.extend([e.eventId, e.eventId])), "I1 once"),
-    "handles events backwards": (handling(lambda app, e: app.data.insert(0, e.eventId)), "I1 order"),
-    "drops every fifth event": (handling(lambda app, e: app.data.extend([e.eventId] * (e.eventId % 5 > 0))), "I1"),
+    "handles events twice": (
+        handling(lambda app, e: app.data.extend([e.eventId, e.eventId])),
+        "I1 once",
+    ),
+    "handles events backwards": (
+        handling(lambda app, e: app.data.insert(0, e.eventId)),
+        "I1 order",
+    ),
+    "drops every fifth event": (
+        handling(lambda app, e: app.data.extend([e.eventId] * (e.eventId % 5 > 0))),
+        "I1",
+    ),
     "forgets in an upgrade": (forgetting(lambda app: app.data.clear()), "I1"),
     "asks for no replay": (around("subscriber.repairs.wake", nothing), "RP-10"),
     "asks for the wrong events": (
-        argument("icrc77_register_replay", lambda _, items: tuple(each._replace(range=(1, 2)) for each in items)),
+        argument(
+            "icrc77_register_replay",
+            lambda _, items: tuple(each._replace(range=(1, 2)) for each in items),
+        ),
         "RP-10",
     ),
     "traps now and then": (trapping("icrc72_handle_notification"), "IC-4"),
@@ -308,12 +352,21 @@ SUBSCRIBERS: dict[str, tuple[Any, ...]] = {
 }
 PUBLISHERS: dict[str, tuple[Any, ...]] = {
     "another source": (events(lambda _, e: e._replace(source=ANONYMOUS)), "IC-22 source"),
-    "a namespace of others": (events(lambda _, e: e._replace(namespace="other.name")), "IC-41 namespace"),
+    "a namespace of others": (
+        events(lambda _, e: e._replace(namespace="other.name")),
+        "IC-41 namespace",
+    ),
     "no time": (events(lambda _, e: e._replace(timestamp=0)), "IC-22 time"),
     "a wrong former event": (events(lambda _, e: e._replace(prevEventId=10**6)), "IC-42"),
-    "a broadcaster's header": (events(lambda _, e: _headers(e, "icrc72:broadcaster", blob(b"me"))), "IC-23"),
+    "a broadcaster's header": (
+        events(lambda _, e: _headers(e, "icrc72:broadcaster", blob(b"me"))),
+        "IC-23",
+    ),
     "a wrong hash": (events(lambda _, e: _headers(e, HASH, blob(bytes(32)))), "IC-21"),
-    "ids that descend": (events(lambda _, e: e._replace(eventId=1000 - e.eventId, prevEventId=None)), "IC-25"),
+    "ids that descend": (
+        events(lambda _, e: e._replace(eventId=1000 - e.eventId, prevEventId=None)),
+        "IC-25",
+    ),
     "another event under the same id": (events(_restless), "IC-48 repeats"),
     "publishes elsewhere": (asked("icrc72_publish", elsewhere), "IC-39 entry"),
     "publishes before it is told where": (around("inbox.begin", _hasty), "IC-39 entry"),
@@ -324,12 +377,20 @@ PUBLISHERS: dict[str, tuple[Any, ...]] = {
     "ids begin anew after an upgrade": (forgetting(_forget_ids), "IC-48"),
     "registers no publication": (around("publisher._register", nothing), "IC-39 publication"),
     "replays other data": (events(lambda _, e: e._replace(data=map_({})), replayed=True), "RP-7"),
-    "replays under another number": (events(lambda _, e: _headers(e, REPLAY_ID, nat(99)), replayed=True), "RP-7 marks"),
-    "tells a wrong end": (events(lambda _, e: _headers(e, REPLAY_END, nat(1)), replayed=True), "RP-7 marks"),
+    "replays under another number": (
+        events(lambda _, e: _headers(e, REPLAY_ID, nat(99)), replayed=True),
+        "RP-7 marks",
+    ),
+    "tells a wrong end": (
+        events(lambda _, e: _headers(e, REPLAY_END, nat(1)), replayed=True),
+        "RP-7 marks",
+    ),
     "replays other events": (
         argument(
             "icrc72_publish",
-            lambda _, batch: tuple(each._replace(eventId=each.eventId + is_replayed(each)) for each in batch),
+            lambda _, batch: tuple(
+                each._replace(eventId=each.eventId + is_replayed(each)) for each in batch
+            ),
         ),
         "RP-2",
     ),
@@ -343,8 +404,15 @@ ORCHESTRATORS: dict[str, tuple[Any, ...]] = {
         lying("icrc72_register_publication", all_ok),
         *("IC-31 system", "IC-31 creator", "IC-30b keys"),
     ),
-    "takes any subscription": (lying("icrc72_register_subscription", all_ok), "IC-32 system", "IC-26"),
-    "a new id for the same subscription": (lying("icrc72_register_subscription", numbered()), "IC-32"),
+    "takes any subscription": (
+        lying("icrc72_register_subscription", all_ok),
+        "IC-32 system",
+        "IC-26",
+    ),
+    "a new id for the same subscription": (
+        lying("icrc72_register_subscription", numbered()),
+        "IC-32",
+    ),
     "answers 101 items short": (lying("icrc72_register_publication", shortened), "IC-30a"),
     "anybody changes a publication": (lying("icrc72_update_publication", every(True)), "IC-34"),
     "deletes what is not there": (lying("icrc72_delete_publication", every(True)), "IC-34 unknown"),
@@ -352,7 +420,12 @@ ORCHESTRATORS: dict[str, tuple[Any, ...]] = {
     "lists backwards": (lying("icrc72_get_publications", lambda found: found[::-1]), "IC-35a"),
     "one page for all": (lying("icrc72_get_publications", once()), "IC-35a pages"),
     "lists no broadcaster": (lying("icrc72_get_broadcasters", lambda _: ()), "IC-35b broadcasters"),
-    "replays anything to anybody": (lying("icrc77_register_replay", all_ok), "RP-3 range", "RP-3 who", "RP-3 wide"),
+    "replays anything to anybody": (
+        lying("icrc77_register_replay", all_ok),
+        "RP-3 range",
+        "RP-3 who",
+        "RP-3 wide",
+    ),
     "anybody reports": (lying("icrc77_replay_status", all_ok), "RP-5 who"),
     "forgets replays": (lying("icrc77_get_replays", lambda _: ()), "RP-5"),
     "cancels what is over": (lying("icrc77_cancel_replay", all_ok), "RP-11"),
@@ -370,10 +443,15 @@ BROADCASTERS: dict[str, tuple[Any, ...]] = {
 }
 WRONG = {
     f"{name}: {what}": (role(name, wrong), *rules)
-    for name, listed in zip(ROLES, (SUBSCRIBERS, PUBLISHERS, BROADCASTERS, ORCHESTRATORS), strict=True)
+    for name, listed in zip(
+        ROLES, (SUBSCRIBERS, PUBLISHERS, BROADCASTERS, ORCHESTRATORS), strict=True
+    )
     for what, (wrong, *rules) in listed.items()
 } | {
-    f"broadcaster: cheats: {each.name}": (lambda me, broker=each.broker: RoleCanister([broker(me)]), rule)
+    f"broadcaster: cheats: {each.name}": (
+        lambda me, broker=each.broker: RoleCanister([broker(me)]),
+        rule,
+    )
     for each in CHEATS
     if (rule := FOUND_BY.get(each.name, ""))
 }

@@ -1,4 +1,6 @@
-"""What the tests of the XCM room share: strategies derived from the schema, and a chain to publish on."""
+"""What the tests of the XCM room share: strategies derived from the schema, and a chain to publish
+on.
+"""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +21,14 @@ from pubsub_emulator.xcm.errors import PublishFailure
 from pubsub_emulator.xcm.executor import Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import XCM, Instruction, Publish, Xcm
 from pubsub_emulator.xcm.location import Location, parachain
-from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, InstructionError, ProcessMessageError, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.outcome import (
+    WEIGHT,
+    XCM_ERROR,
+    InstructionError,
+    ProcessMessageError,
+    XcmError,
+    XcmErrorKind,
+)
 from pubsub_emulator.xcm.schema import Kind, XcmCodec
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, WeighedMessage, XcmWeights, weigh_message
 
@@ -28,7 +37,8 @@ VECTORS: dict[str, Any] = json.loads(
 )
 
 
-# -- strategies ------------------------------------------------------------------------------------------------------
+# -- strategies
+# ------------------------------------------------------------------------------------------------------
 
 _WEIGHTS = st.builds(Weight, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 
@@ -50,7 +60,9 @@ def _lawful(assets: list[Asset]) -> tuple[Asset, ...]:
 
 
 def _uint(bits: int) -> st.SearchStrategy[int]:
-    edges = [edge for width in (6, 14, 30, bits) for edge in (2**width - 1, 2**width) if edge < 2**bits]
+    edges = [
+        edge for width in (6, 14, 30, bits) for edge in (2**width - 1, 2**width) if edge < 2**bits
+    ]
     return st.one_of(st.integers(0, 2**bits - 1), st.sampled_from(edges))
 
 
@@ -80,7 +92,9 @@ def values(codec: XcmCodec[Any], level: int = 0) -> st.SearchStrategy[Any]:
         case Kind.OPTION:
             return st.none() | values(shape.parts[0], level)
         case Kind.SEQUENCE:
-            return st.lists(values(shape.parts[0], level), max_size=min(shape.size or 3, 3)).map(tuple)
+            return st.lists(values(shape.parts[0], level), max_size=min(shape.size or 3, 3)).map(
+                tuple
+            )
         case Kind.JUNCTIONS:
             return st.lists(values(shape.parts[0], level), max_size=shape.size).map(tuple)
         case Kind.TUPLE:
@@ -116,12 +130,17 @@ def messages(level: int = 0) -> st.SearchStrategy[Xcm]:
 
 
 PUBLISHES = st.builds(
-    Publish, st.binary(min_size=32, max_size=32), st.binary(max_size=300) | st.just(b"v" * 20_000), _uint(32)
+    Publish,
+    st.binary(min_size=32, max_size=32),
+    st.binary(max_size=300) | st.just(b"v" * 20_000),
+    _uint(32),
 )
 
 
 def shown(value: object) -> str:
-    """A value as the id of a test: without the backslashes of bytes, by which pytest may not find it again."""
+    """A value as the id of a test: without the backslashes of bytes, by which pytest may not find
+    it again.
+    """
     return str(value).replace("\\", "")
 
 
@@ -137,14 +156,21 @@ def classes_below(codec: XcmCodec[Any]) -> Iterator[type[Any]]:
         seen.append(current)
         waiting.extend(current.shape.parts)
         kind = current.shape.type
-        kinds = kind.VARIANTS.values() if current.shape.kind is Kind.VARIANTS else [kind] if kind else []
+        kinds = (
+            kind.VARIANTS.values()
+            if current.shape.kind is Kind.VARIANTS
+            else [kind]
+            if kind
+            else []
+        )
         for member in kinds:
             met[member] = None
             waiting.extend(inner for _, inner in getattr(member, "FIELDS", ()))
     return iter(met)
 
 
-# -- a chain to publish on -------------------------------------------------------------------------------------------
+# -- a chain to publish on
+# -------------------------------------------------------------------------------------------
 
 
 class TooManyStoredKeys(PubsubError):
@@ -152,7 +178,9 @@ class TooManyStoredKeys(PubsubError):
 
 
 class Ledger:
-    """A chain that keeps what is published; beyond `room` keys it fails only after writing, so rolling back matters."""
+    """A chain that keeps what is published; beyond `room` keys it fails only after writing, so
+    rolling back matters.
+    """
 
     def __init__(self, room: int = 1000) -> None:
         self.room = room
@@ -194,7 +222,10 @@ def publish(name: int = 1, value: bytes = b"value", ttl: int = 0) -> Publish:
 
 
 def execute(
-    *message: Instruction, origin: Location = ORIGIN, config: Ledger | None = None, barrier: Barrier | None = None
+    *message: Instruction,
+    origin: Location = ORIGIN,
+    config: Ledger | None = None,
+    barrier: Barrier | None = None,
 ) -> Execution:
     """Run a message behind a barrier that lets everything through, unless another is given."""
     weight = WEIGHER.weight(message)
@@ -203,12 +234,16 @@ def execute(
     return executor.execute(config or Ledger(), origin, message, weight, ID)
 
 
-def run(executor: XcmExecutor, data: bytes, chain: Ledger, para: ParaId = PARA) -> Execution | ProcessMessageError:
+def run(
+    executor: XcmExecutor, data: bytes, chain: Ledger, para: ParaId = PARA
+) -> Execution | ProcessMessageError:
     """Weigh and execute a message as a queue does; its id is the hash of its bytes."""
     weighed = weigh_message(executor.weigher, data)
     if not isinstance(weighed, WeighedMessage):
         return weighed
-    return executor.execute(chain, parachain(para), weighed.message, weighed.weight, blake2_256(data))
+    return executor.execute(
+        chain, parachain(para), weighed.message, weighed.weight, blake2_256(data)
+    )
 
 
 def failed(index: int, kind: XcmErrorKind, detail: int | None = None) -> InstructionError:

@@ -42,7 +42,9 @@ def test_what_is_frozen_stays_as_it_was(pubsub_networks: Networks, pubsub_networ
     assert [delivery.value for delivery in frozen.fork().step()[0].deliveries(2000)] == [b"before"]
 
 
-def test_a_collator_s_block_is_judged_and_changes_nothing(pubsub_network: Network, pubsub_collators: Collators) -> None:
+def test_a_collator_s_block_is_judged_and_changes_nothing(
+    pubsub_network: Network, pubsub_collators: Collators
+) -> None:
     pubsub_network.publish(1000, KEY, b"value")
     pubsub_network.step(2)
     candidate = pubsub_collators.author(2000)
@@ -57,7 +59,9 @@ def test_a_collator_s_block_is_judged_and_changes_nothing(pubsub_network: Networ
         pubsub_collators.author(4000)
 
 
-def test_a_cheat_meets_the_verdict_that_is_due(pubsub_network: Network, pubsub_cheats: Cheats) -> None:
+def test_a_cheat_meets_the_verdict_that_is_due(
+    pubsub_network: Network, pubsub_cheats: Cheats
+) -> None:
     pubsub_network.publish(1000, KEY, b"value")
     pubsub_network.step(2)
     judged = pubsub_cheats.attempt(2000, "omit-node")
@@ -65,23 +69,31 @@ def test_a_cheat_meets_the_verdict_that_is_due(pubsub_network: Network, pubsub_c
     assert judged.found == judged.due != ()
     assert pubsub_cheats.attempt(2000, "drop-and-restore").refusal is None
     assert pubsub_network.step()[0].refused == ()
-    with pytest.raises(NothingToCheat, match="drop-message has nothing to do at parachain 2000's next block"):
+    with pytest.raises(
+        NothingToCheat, match="drop-message has nothing to do at parachain 2000's next block"
+    ):
         pubsub_cheats.attempt(2000, "drop-message")
     with pytest.raises(NoSuchCheat, match="no strategy is called 'omit'"):
         pubsub_cheats.attempt(2000, "omit")
 
 
-def test_a_bribed_collator_cheats_in_its_turns(pubsub_network: Network, pubsub_cheats: Cheats) -> None:
+def test_a_bribed_collator_cheats_in_its_turns(
+    pubsub_network: Network, pubsub_cheats: Cheats
+) -> None:
     pubsub_cheats.bribe(2000, 1, "wrong-state-root")
     refused = [record.refusal for step in pubsub_network.step(6) for record in step.refused]
-    assert [refusal.verdict for refusal in refused if refusal is not None] == [Verdict.STATE_ROOT_MISMATCH] * 3
+    assert [refusal.verdict for refusal in refused if refusal is not None] == [
+        Verdict.STATE_ROOT_MISMATCH
+    ] * 3
     with pytest.raises(NoSuchCheat):
         pubsub_cheats.bribe(2000, 0, "be-nice")
 
 
 def test_networks_are_built_with_the_collators_wanted(pubsub_networks: Networks) -> None:
     frozen = pubsub_networks.of(
-        [1000], {2000: {1000: [KEY]}, 3000: {1000: [KEY]}}, collators={3000: [(), ("bad-parent", "no-seal"), ()]}
+        [1000],
+        {2000: {1000: [KEY]}, 3000: {1000: [KEY]}},
+        collators={3000: [(), ("bad-parent", "no-seal"), ()]},
     )
     network = frozen.fork()
     assert [len(network.parachain(para).collators) for para in (1000, 2000, 3000)] == [1, 2, 3]
@@ -91,7 +103,9 @@ def test_networks_are_built_with_the_collators_wanted(pubsub_networks: Networks)
 
 
 @pytest.mark.pubsub_scenario("demo", blocks=3)
-def test_a_scenario_stands_where_it_was_asked_to(pubsub_simulation: Simulation, pubsub_network: Network) -> None:
+def test_a_scenario_stands_where_it_was_asked_to(
+    pubsub_simulation: Simulation, pubsub_network: Network
+) -> None:
     assert pubsub_network is pubsub_simulation.network
     assert pubsub_network.number == 3
     assert pubsub_simulation.step().number == 4
@@ -106,7 +120,10 @@ def test_what_was_run_of_a_scenario_is_not_run_again(monkeypatch: pytest.MonkeyP
         return step(simulation)
 
     monkeypatch.setattr(Simulation, "step", counted)
-    networks, scenario = Networks(), parse_scenario('name = "idle"\nseed = "idle"\nrelay_blocks = 9', "idle.toml")
+    networks, scenario = (
+        Networks(),
+        parse_scenario('name = "idle"\nseed = "idle"\nrelay_blocks = 9', "idle.toml"),
+    )
     for blocks in (2, 4, 2, 3, 0):
         assert networks.scenario(scenario, blocks).number == blocks
     assert stepped == [1, 2, 3, 4, 3]

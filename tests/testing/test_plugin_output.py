@@ -1,4 +1,6 @@
-"""The plugin in runs of its own: what a failing test is shown, what is refused, and what it costs when unused."""
+"""The plugin in runs of its own: what a failing test is shown, what is refused, and what it costs
+when unused.
+"""
 
 from importlib import import_module
 
@@ -7,7 +9,9 @@ import pytest
 pytest_plugins = ["pytester"]
 
 # Loaded once and here: a run within a test forgets the modules that it was the first to load.
-LOADED = [import_module(f"pubsub_emulator.testing.{name}") for name in ("actors", "failure", "networks")]
+LOADED = [
+    import_module(f"pubsub_emulator.testing.{name}") for name in ("actors", "failure", "networks")
+]
 
 STRICT = ("--strict-markers", "--strict-config", "-W", "error", "-p", "no:cacheprovider")
 
@@ -35,7 +39,9 @@ FAILING = """
 """
 
 
-def test_a_failing_test_is_shown_the_last_blocks_and_what_they_changed(pytester: pytest.Pytester) -> None:
+def test_a_failing_test_is_shown_the_last_blocks_and_what_they_changed(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(FAILING)
     result = pytester.runpytest_inprocess(*STRICT)
     result.assert_outcomes(failed=1)
@@ -62,32 +68,31 @@ def test_a_failing_test_is_shown_the_last_blocks_and_what_they_changed(pytester:
 
 
 def test_a_refused_block_is_shown_with_its_verdict_and_cheat(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
+    pytester.makepyfile("""
         def test_fails(pubsub_network, pubsub_cheats):
             pubsub_cheats.bribe(2000, 0, "no-seal")
             pubsub_cheats.bribe(2000, 1, "no-seal")
             pubsub_network.step(2)
             raise ValueError
-        """
-    )
+        """)
     result = pytester.runpytest_inprocess(*STRICT)
     result.stdout.fnmatch_lines(
-        ["parachain 2000 block 1, in relay block 2 on 1: REFUSED, by the cheat no-seal", "  BadSeal: *"]
+        [
+            "parachain 2000 block 1, in relay block 2 on 1: REFUSED, by the cheat no-seal",
+            "  BadSeal: *",
+        ]
     )
 
 
 def test_what_a_child_trie_changed_is_shown_by_key(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
+    pytester.makepyfile("""
         from pubsub_emulator.primitives.pubsub import key_from_data
 
         def test_fails(pubsub_network):
             pubsub_network.publish(1000, key_from_data(b"key"), b"7.42")
             pubsub_network.step(2)
             assert False
-        """
-    )
+        """)
     result = pytester.runpytest_inprocess(*STRICT)
     result.stdout.fnmatch_lines(
         [
@@ -100,29 +105,25 @@ def test_what_a_child_trie_changed_is_shown_by_key(pytester: pytest.Pytester) ->
 
 
 def test_a_test_that_passes_or_makes_no_block_is_shown_nothing(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
+    pytester.makepyfile("""
         def test_passes(pubsub_network):
             pubsub_network.step(2)
 
         def test_fails_at_once(pubsub_network):
             assert False
-        """
-    )
+        """)
     result = pytester.runpytest_inprocess(*STRICT, "-p", "no:randomly", "-rA")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.no_fnmatch_line("*pubsub network*")
 
 
 def test_a_network_that_the_test_broke_does_not_cost_its_report(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
+    pytester.makepyfile("""
         def test_fails(pubsub_network):
             pubsub_network.step(2)
             pubsub_network.relay.blocks.clear()
             assert False, "on purpose"
-        """
-    )
+        """)
     result = pytester.runpytest_inprocess(*STRICT)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*on purpose*", "cannot be shown: IndexError: *"])
@@ -130,8 +131,7 @@ def test_a_network_that_the_test_broke_does_not_cost_its_report(pytester: pytest
 
 def test_a_test_is_shown_only_its_own_networks(pytester: pytest.Pytester) -> None:
     """Not those that made what it starts from, nor those of the test before."""
-    pytester.makepyfile(
-        """
+    pytester.makepyfile("""
         import pytest
 
         @pytest.fixture(scope="module")
@@ -150,21 +150,26 @@ def test_a_test_is_shown_only_its_own_networks(pytester: pytest.Pytester) -> Non
         def test_fails_last(later):
             later.fork().step(3)
             assert False
-        """
-    )
+        """)
     result = pytester.runpytest_inprocess(*STRICT, "-p", "no:randomly")
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(
-        ["*- pubsub later: last blocks -*", "relay block 7, *", "*- pubsub later: last blocks -*", "relay block 8, *"]
+        [
+            "*- pubsub later: last blocks -*",
+            "relay block 7, *",
+            "*- pubsub later: last blocks -*",
+            "relay block 8, *",
+        ]
     )
     result.stdout.no_fnmatch_line("*pubsub network: *")
 
 
 def test_a_scenario_is_found_beside_the_test_and_below_the_root(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", small=SCENARIO)
-    pytester.mkdir("shared").joinpath("shared.toml").write_text(SCENARIO.replace('"small"', '"shared"'))
-    pytester.makepyfile(
-        """
+    pytester.mkdir("shared").joinpath("shared.toml").write_text(
+        SCENARIO.replace('"small"', '"shared"')
+    )
+    pytester.makepyfile("""
         import pytest
 
         @pytest.mark.pubsub_scenario("small.toml")
@@ -174,8 +179,7 @@ def test_a_scenario_is_found_beside_the_test_and_below_the_root(pytester: pytest
         @pytest.mark.pubsub_scenario("shared/shared.toml", blocks=2)
         def test_on_its_way(pubsub_simulation):
             assert (pubsub_simulation.scenario.name, pubsub_simulation.network.number) == ("shared", 2)
-        """
-    )
+        """)
     pytester.runpytest_inprocess(*STRICT).assert_outcomes(passed=2)
 
 
@@ -187,25 +191,26 @@ def test_a_scenario_is_found_beside_the_test_and_below_the_root(pytester: pytest
         ('"small.toml"', "*small.toml:3: relay_blocks: *"),
     ],
 )
-def test_a_scenario_that_cannot_be_read_is_one_line(pytester: pytest.Pytester, marker: str, said: str) -> None:
+def test_a_scenario_that_cannot_be_read_is_one_line(
+    pytester: pytest.Pytester, marker: str, said: str
+) -> None:
     pytester.makefile(".toml", small=SCENARIO.replace("= 6", "= 0"))
-    pytester.makepyfile(
-        f"""
+    pytester.makepyfile(f"""
         import pytest
 
         @pytest.mark.pubsub_scenario({marker})
         def test_never_runs(pubsub_network):
             pass
-        """
-    )
+        """)
     result = pytester.runpytest_inprocess(*STRICT)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["_* ERROR at setup of test_never_runs _*", said, "=*"], consecutive=True)
+    result.stdout.fnmatch_lines(
+        ["_* ERROR at setup of test_never_runs _*", said, "=*"], consecutive=True
+    )
 
 
 def test_a_base_that_tests_would_share_is_refused(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
+    pytester.makepyfile("""
         import pytest
 
         @pytest.fixture(scope="module")
@@ -214,8 +219,7 @@ def test_a_base_that_tests_would_share_is_refused(pytester: pytest.Pytester) -> 
 
         def test_never_runs(pubsub_network):
             pass
-        """
-    )
+        """)
     result = pytester.runpytest_inprocess(*STRICT)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["pubsub_base must be frozen, *"])
@@ -225,7 +229,9 @@ def test_a_simulation_without_a_scenario_is_refused(pytester: pytest.Pytester) -
     pytester.makepyfile("def test_never_runs(pubsub_simulation): pass")
     result = pytester.runpytest_inprocess(*STRICT)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["pubsub_simulation needs @pytest.mark.pubsub_scenario(file, blocks=…)"])
+    result.stdout.fnmatch_lines(
+        ["pubsub_simulation needs @pytest.mark.pubsub_scenario(file, blocks=…)"]
+    )
 
 
 ISOLATED = """
@@ -256,7 +262,9 @@ ISOLATED = """
 
 def test_no_test_sees_another_in_any_order(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ISOLATED)
-    pytester.runpytest_inprocess(*STRICT, "-p", "no:xdist", "--randomly-seed=2").assert_outcomes(passed=4)
+    pytester.runpytest_inprocess(*STRICT, "-p", "no:xdist", "--randomly-seed=2").assert_outcomes(
+        passed=4
+    )
 
 
 def test_no_test_sees_another_in_any_process(pytester: pytest.Pytester) -> None:
@@ -266,9 +274,10 @@ def test_no_test_sees_another_in_any_process(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*- pubsub network: last blocks -*"])
 
 
-def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
+def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile("""
         import sys
 
         def test_nothing_is_loaded():
@@ -277,7 +286,10 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(pytester: pyte
                 "pubsub_emulator", "pubsub_emulator.primitives", "pubsub_emulator.primitives.face",
                 "pubsub_emulator.primitives.version", "pubsub_emulator.testing", "pubsub_emulator.testing.plugin",
             ]
-        """
-    )
-    others = [word for plugin in ("randomly", "hypothesispytest", "schemathesis") for word in ("-p", f"no:{plugin}")]
+        """)
+    others = [
+        word
+        for plugin in ("randomly", "hypothesispytest", "schemathesis")
+        for word in ("-p", f"no:{plugin}")
+    ]
     pytester.runpytest_subprocess(*STRICT, *others).assert_outcomes(passed=1)

@@ -1,4 +1,6 @@
-"""Proof snapshots: what is kept, what exceeds, and what is said of it, by the command and by the fixture."""
+"""Proof snapshots: what is kept, what exceeds, and what is said of it, by the command and by the
+fixture.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,17 +53,28 @@ def test_figures_are_those_of_the_blocks(measured: ProofSizes) -> None:
     while simulation.network.number < 8:
         step = simulation.step()
         delivered += len(step.deliveries(2000))
-        ledgers += [r.outcome.ledger for r in step.records if r.outcome is not None and r.chain == 2000]
+        ledgers += [
+            r.outcome.ledger for r in step.records if r.outcome is not None and r.chain == 2000
+        ]
     figures = measured.figures
     assert figures["relay_blocks"] == 8
     assert figures["2000.blocks"] == len(ledgers) == 8
     assert figures["2000.delivered"] == delivered > 20
     assert figures["2000.proof_bytes"] == sum(ledger.proof_bytes for ledger in ledgers)
     assert figures["2000.largest_proof_bytes"] == max(ledger.proof_bytes for ledger in ledgers)
-    by_part = [name for name in figures if name.endswith(("top_path_bytes", "child_node_bytes", "value_bytes"))]
+    by_part = [
+        name
+        for name in figures
+        if name.endswith(("top_path_bytes", "child_node_bytes", "value_bytes"))
+    ]
     assert len(by_part) == 6
-    assert figures["2000.static_bytes"] + sum(figures[name] for name in by_part) == figures["2000.proof_bytes"]
-    assert not [name for name in figures if name.startswith("100")], "publishers subscribe to nothing"
+    assert (
+        figures["2000.static_bytes"] + sum(figures[name] for name in by_part)
+        == figures["2000.proof_bytes"]
+    )
+    assert not [name for name in figures if name.startswith("100")], (
+        "publishers subscribe to nothing"
+    )
 
 
 def test_a_file_says_what_was_measured(measured: ProofSizes, tmp_path: Path) -> None:
@@ -72,11 +85,17 @@ def test_a_file_says_what_was_measured(measured: ProofSizes, tmp_path: Path) -> 
     assert text == measured.text()
     assert len(text) < 1000
     kept = read_sizes(path)
-    assert (kept.scenario, kept.scenario_hash, kept.figures) == ("small", measured.scenario_hash, measured.figures)
+    assert (kept.scenario, kept.scenario_hash, kept.figures) == (
+        "small",
+        measured.scenario_hash,
+        measured.figures,
+    )
     assert verdict(kept, measured, Fraction(0)) == []
 
 
-def test_growth_within_the_tolerance_is_accepted_and_a_byte_more_is_not(measured: ProofSizes) -> None:
+def test_growth_within_the_tolerance_is_accepted_and_a_byte_more_is_not(
+    measured: ProofSizes,
+) -> None:
     name = "2000.proof_bytes"
     before = measured.figures[name]
     most = before * 2 // 100
@@ -101,17 +120,23 @@ def test_other_work_is_never_within_a_tolerance(measured: ProofSizes) -> None:
 
 
 def test_changes_are_told_in_the_order_of_the_file(measured: ProofSizes) -> None:
-    now = replace(measured, figures={name: figure + 1 for name, figure in reversed(measured.figures.items())})
+    now = replace(
+        measured, figures={name: figure + 1 for name, figure in reversed(measured.figures.items())}
+    )
     names = [change.name for change in compare(measured, now, Fraction(0))]
     assert names[:4] == ["relay_blocks", "2000.blocks", "2000.delivered", "2000.removed"]
-    assert names[-3:] == [f"2000.publishers.1001.{part}_bytes" for part in ("top_path", "child_node", "value")]
+    assert names[-3:] == [
+        f"2000.publishers.1001.{part}_bytes" for part in ("top_path", "child_node", "value")
+    ]
 
 
 def test_the_scenario_s_hash_follows_what_it_says() -> None:
     def hashed(text: str) -> str:
         return scenario_hash(parse_scenario(text, "small.toml"))
 
-    same = SCENARIO.replace("Twenty keys", "Some keys").replace("[[subscribers]]", "# note\n[[subscribers]]")
+    same = SCENARIO.replace("Twenty keys", "Some keys").replace(
+        "[[subscribers]]", "# note\n[[subscribers]]"
+    )
     assert hashed(same + 'cache = "slots"\n') == hashed(SCENARIO)
     assert hashed(SCENARIO.replace("0.2", "0.3")) != hashed(SCENARIO)
 
@@ -124,11 +149,16 @@ def test_the_scenario_s_hash_follows_what_it_says() -> None:
         ("format = 1\nscenario = 5", "scenario and scenario_hash must be strings"),
         ("format = 1\n[2000]\nblocks = -1", "2000.blocks is -1, not a count or a size"),
         ("format = 1\n[2000]\nblocks = true", "2000.blocks is True, not a count or a size"),
-        ("format = 1\n[2000.publishers.1000]\nvalue = 1", "2000.publishers.1000.value is no field of a proof snapshot"),
+        (
+            "format = 1\n[2000.publishers.1000]\nvalue = 1",
+            "2000.publishers.1000.value is no field of a proof snapshot",
+        ),
         ("format = x", "not a proof snapshot: Invalid value (at line 1, column 10"),
     ],
 )
-def test_a_file_that_is_none_is_refused_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_none_is_refused_with_its_place(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "bad.proof-snapshot"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadSnapshot) as refused:
@@ -136,12 +166,19 @@ def test_a_file_that_is_none_is_refused_with_its_place(tmp_path: Path, text: str
     assert str(refused.value).startswith(f"{path}: {said}")
 
 
-@given(st.text(), st.dictionaries(st.sampled_from(["blocks", "proof_bytes", "value_bytes"]), st.integers(0, 2**63 - 1)))
+@given(
+    st.text(),
+    st.dictionaries(
+        st.sampled_from(["blocks", "proof_bytes", "value_bytes"]), st.integers(0, 2**63 - 1)
+    ),
+)
 def test_any_name_and_figure_is_read_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, name: str, figures: dict[str, int]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.proof-snapshot"
-    sizes = ProofSizes(name, "0x00" if name else "", {f"2000.{part}": figure for part, figure in figures.items()})
+    sizes = ProofSizes(
+        name, "0x00" if name else "", {f"2000.{part}": figure for part, figure in figures.items()}
+    )
     sizes.write(path)
     kept = read_sizes(path)
     assert (kept.scenario, kept.figures) == (sizes.scenario, sizes.figures)
@@ -186,7 +223,10 @@ def test_the_command_writes_checks_and_shows_what_exceeds(run: Callable[..., Res
     within = run("small.toml", "--check", "small.proof-snapshot", "--tolerance", "3%")
     assert within.exit_code == 0
     assert "2000.proof_bytes" not in within.stdout
-    assert "2000.proof_bytes" in run("small.toml", "--check", "small.proof-snapshot", "--tolerance=3%", "--diff").stdout
+    assert (
+        "2000.proof_bytes"
+        in run("small.toml", "--check", "small.proof-snapshot", "--tolerance=3%", "--diff").stdout
+    )
     beyond = run("small.toml", "--check", "small.proof-snapshot", "--tolerance", "1%")
     assert beyond.exit_code == 1
     assert "2000.proof_bytes" in beyond.stdout
@@ -225,12 +265,16 @@ TEST = """
 """
 
 
-def test_the_fixture_asks_for_a_snapshot_writes_it_and_holds_to_it(pytester: pytest.Pytester) -> None:
+def test_the_fixture_asks_for_a_snapshot_writes_it_and_holds_to_it(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makefile(".toml", small=SCENARIO)
     pytester.makepyfile(test_small=TEST)
     missing = pytester.runpytest_inprocess()
     missing.assert_outcomes(failed=2)
-    missing.stdout.fnmatch_lines(["*.proof-snapshot is not there yet: --proof-snapshot-update writes it"])
+    missing.stdout.fnmatch_lines(
+        ["*.proof-snapshot is not there yet: --proof-snapshot-update writes it"]
+    )
     pytester.runpytest_inprocess("--proof-snapshot-update").assert_outcomes(passed=2)
     files = sorted((pytester.path / FOLDER).iterdir())
     assert [path.name for path in files] == [
@@ -266,4 +310,8 @@ def test_the_fixture_takes_any_stretch_of_a_network(pytester: pytest.Pytester) -
     pytester.runpytest_inprocess("--proof-snapshot-update").assert_outcomes(passed=1)
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
     first = read_sizes(pytester.path / FOLDER / "test_stretch-test_sizes-first.proof-snapshot")
-    assert (first.scenario, first.figures["2000.delivered"], first.figures["2000.blocks"]) == ("", 1, 3)
+    assert (first.scenario, first.figures["2000.delivered"], first.figures["2000.blocks"]) == (
+        "",
+        1,
+        3,
+    )

@@ -1,4 +1,6 @@
-"""Strategies: whatever they draw works, the emulator keeps its promises on it, and counterexamples come out small."""
+"""Strategies: whatever they draw works, the emulator keeps its promises on it, and counterexamples
+come out small.
+"""
 
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
@@ -47,7 +49,9 @@ def visible(network: Network, para: ParaId) -> dict[tuple[ParaId, PubsubKey], by
 
 @settings(max_examples=scaled(25))
 @given(st.data())
-def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(data: st.DataObject) -> None:
+def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(
+    data: st.DataObject,
+) -> None:
     setup = data.draw(networks())
     network = setup.network()
     known: dict[ParaId, dict[tuple[ParaId, PubsubKey], bytes]] = {}
@@ -66,7 +70,9 @@ def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(da
 
 @settings(max_examples=scaled(15))
 @given(st.data())
-def test_a_cheat_is_refused_with_a_verdict_that_is_due_whatever_the_network(data: st.DataObject) -> None:
+def test_a_cheat_is_refused_with_a_verdict_that_is_due_whatever_the_network(
+    data: st.DataObject,
+) -> None:
     setup = data.draw(networks(collators=collator_sets()))
     network = setup.network()
     for step in play(network, data.draw(histories_of(setup, max_actions=8))):
@@ -87,7 +93,9 @@ def test_a_counterexample_names_only_the_deeds_that_matter() -> None:
         for deed in history:
             if isinstance(deed, Publish):
                 held.add((deed.para, deed.key))
-            elif isinstance(deed, Delete) and not held.isdisjoint((deed.para, key) for key in deed.keys):
+            elif isinstance(deed, Delete) and not held.isdisjoint(
+                (deed.para, key) for key in deed.keys
+            ):
                 return True
         return False
 
@@ -131,20 +139,32 @@ def test_what_is_drawn_is_as_asked(data: st.DataObject) -> None:
 
 
 @given(networks(collators=collator_sets()), histories(subscribers=(3000,)))
-def test_what_is_drawn_prints_as_the_code_that_makes_it(setup: NetworkSetup, history: History) -> None:
+def test_what_is_drawn_prints_as_the_code_that_makes_it(
+    setup: NetworkSetup, history: History
+) -> None:
     makers = (NetworkSetup, SubscriberSetup, Pace, Publish, Delete, SendDownward, Go)
     names = {maker.__name__: maker for maker in makers}
-    assert eval(repr((setup, history)), names) == (setup, history)  # noqa: S307  # the repr is what is tested
+    assert eval(repr((setup, history)), names) == (  # noqa: S307  # the repr is what is tested
+        setup,
+        history,
+    )
 
 
 @settings(max_examples=scaled(20))
 @given(networks(), st.data())
-def test_a_history_is_the_same_in_forks(pubsub_networks: Networks, setup: NetworkSetup, data: st.DataObject) -> None:
+def test_a_history_is_the_same_in_forks(
+    pubsub_networks: Networks, setup: NetworkSetup, data: st.DataObject
+) -> None:
     frozen = pubsub_networks.build(setup.config())
     history = data.draw(histories_of(setup, max_actions=6, settle=2))
     roots = []
     for _ in range(2):
         network = frozen.fork()
         play(network, history)
-        roots.append([network.relay.header.hash(), *(chain.header.hash() for chain in network.parachains.values())])
+        roots.append(
+            [
+                network.relay.header.hash(),
+                *(chain.header.hash() for chain in network.parachains.values()),
+            ]
+        )
     assert roots[0] == roots[1]

@@ -1,4 +1,6 @@
-"""Hostile proofs in compact form, on their way into it, and without values: clean errors, bounded work."""
+"""Hostile proofs in compact form, on their way into it, and without values: clean errors, bounded
+work.
+"""
 
 from inspect import unwrap
 
@@ -47,7 +49,9 @@ def test_nodes_that_repeat_exponentially_stop_at_the_limit() -> None:
 
 
 def test_the_search_for_child_tries_stops_at_the_limit() -> None:
-    """Items name the repeated children by hash, so the attacker sends 65 items and asks for 16**65 visits."""
+    """Items name the repeated children by hash, so the attacker sends 65 items and asks for 16**65
+    visits.
+    """
     nodes = bomb(65)[1]
     prefix = b":child_storage:default:".hex()
     partial = bytes((0x80 + len(prefix),)) + bytes.fromhex(prefix)
@@ -58,7 +62,9 @@ def test_the_search_for_child_tries_stops_at_the_limit() -> None:
     with pytest.raises(ProofTooLarge, match="10000"):
         decode_compact(blake2(top), items, limit=10_000)
     plain = unwrap(decode_compact)  # a mutation run wraps it
-    assert getattr(plain, "__defaults__", (DEFAULT_LIMIT,)) == (DEFAULT_LIMIT,)  # compiled functions have none
+    assert getattr(plain, "__defaults__", (DEFAULT_LIMIT,)) == (
+        DEFAULT_LIMIT,
+    )  # compiled functions have none
 
 
 def test_the_search_for_child_tries_takes_as_many_steps_as_the_limit_and_no_more() -> None:
@@ -91,7 +97,12 @@ def test_inline_children_of_more_than_32_bytes_have_no_compact_form() -> None:
 
 
 def test_an_attached_value_needs_an_empty_value_in_its_place() -> None:
-    for item in (b"\x01\x40\x04x", b"\x01\x80\x01\x00\x80" + bytes(32), b"\x01\x20" + bytes(32), b"\x01\x00"):
+    for item in (
+        b"\x01\x40\x04x",
+        b"\x01\x80\x01\x00\x80" + bytes(32),
+        b"\x01\x20" + bytes(32),
+        b"\x01\x00",
+    ):
         with pytest.raises(BadNode, match="attached"):
             decode_compact(bytes(32), [item, b"v" * 33])
     with pytest.raises(IncompleteProof):

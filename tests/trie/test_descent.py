@@ -1,4 +1,6 @@
-"""The descent against `step`: for many keys, in any order, it finds what stepping down anew for each key finds."""
+"""The descent against `step`: for many keys, in any order, it finds what stepping down anew for
+each key finds.
+"""
 
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -21,9 +23,13 @@ Asked = tuple[Hash, int, int]
 
 
 class Watched(Descent):
-    """Gives the nodes it has, from nibble 1 on unless they are refused, and notes what it was asked for."""
+    """Gives the nodes it has, from nibble 1 on unless they are refused, and notes what it was asked
+    for.
+    """
 
-    def __init__(self, root: Hash, wanted: list[bytes], nodes: Mapping[Hash, bytes], refused: frozenset[Hash]) -> None:
+    def __init__(
+        self, root: Hash, wanted: list[bytes], nodes: Mapping[Hash, bytes], refused: frozenset[Hash]
+    ) -> None:
         super().__init__(root, wanted, shared_with_next(wanted), {})
         self.nodes = nodes
         self.refused = refused
@@ -38,7 +44,9 @@ class Watched(Descent):
         return blake2_256(node) not in self.refused
 
 
-def stepped(root: Hash, key: bytes, nodes: Mapping[Hash, bytes], refused: frozenset[Hash]) -> tuple[Found, list[Asked]]:
+def stepped(
+    root: Hash, key: bytes, nodes: Mapping[Hash, bytes], refused: frozenset[Hash]
+) -> tuple[Found, list[Asked]]:
     """The same, from the root and with nothing but `step`."""
     asked: list[Asked] = []
     name, node, depth = root, nodes[root], 0
@@ -78,7 +86,11 @@ def test_keys_in_any_order_find_what_single_steps_find(data: st.DataObject, vers
         at = data.draw(st.integers(0, len(nodes[name])))  # damaged, under the hash that it had
         nodes[name] = nodes[name][:at] + data.draw(st.binary(max_size=2)) + nodes[name][at + 1 :]
     refused = frozenset(data.draw(st.lists(st.sampled_from(sorted(nodes)), max_size=2))) - {root}
-    order = range(len(wanted)) if data.draw(st.booleans()) else data.draw(st.permutations(range(len(wanted))))
+    order = (
+        range(len(wanted))
+        if data.draw(st.booleans())
+        else data.draw(st.permutations(range(len(wanted))))
+    )
     descent = Watched(root, wanted, nodes, refused)
     descent.start(nodes[root])
     for at in order:
@@ -102,7 +114,9 @@ def test_in_ascending_order_each_node_is_asked_for_once(held: dict[bytes, bytes]
         descent.find(at)
     names = [name for name, _, _ in descent.asked]
     assert len(names) == len(set(names))
-    assert {*names, trie.root()} == {name for name, node in nodes.items() if node not in held.values()}
+    assert {*names, trie.root()} == {
+        name for name, node in nodes.items() if node not in held.values()
+    }
 
 
 def test_an_empty_trie_has_no_key() -> None:
@@ -112,7 +126,9 @@ def test_an_empty_trie_has_no_key() -> None:
 
 
 @given(entries, st.lists(st.one_of(dense_keys, keys), min_size=1), versions)
-def test_nodes_at_hand_are_read_without_asking(held: dict[bytes, bytes], others: list[bytes], version: int) -> None:
+def test_nodes_at_hand_are_read_without_asking(
+    held: dict[bytes, bytes], others: list[bytes], version: int
+) -> None:
     trie = Trie.from_entries(held.items(), version)
     wanted = sorted({*held, *others})
     nodes: dict[Hash, bytes] = {}
@@ -122,7 +138,9 @@ def test_nodes_at_hand_are_read_without_asking(held: dict[bytes, bytes], others:
     reading = Descent(root, wanted, shared_with_next(wanted), nodes)
     for descent in (asking, reading):
         descent.start(nodes[root])
-    assert [reading.find(at) for at in range(len(wanted))] == [asking.find(at) for at in range(len(wanted))]
+    assert [reading.find(at) for at in range(len(wanted))] == [
+        asking.find(at) for at in range(len(wanted))
+    ]
 
 
 def test_a_node_that_nobody_has_ends_the_way() -> None:
@@ -169,7 +187,9 @@ def test_keys_that_come_one_by_one_are_read_as_by_follow_and_each_node_is_asked_
     ask = reading(followed)
     lookups = Lookups(root, looked_up, reading(looked_up))
     for key in wanted:
-        expected = follow(root, key, lambda name, key, depth: followed.get(name) or ask(name, key, depth))
+        expected = follow(
+            root, key, lambda name, key, depth: followed.get(name) or ask(name, key, depth)
+        )
         assert lookups.read(key) == expected
     assert [*looked_up] == [*followed]
 

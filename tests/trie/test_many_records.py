@@ -1,4 +1,6 @@
-"""Roots of entries that are alike in size and detached, which have a way of their own, and what keys share."""
+"""Roots of entries that are alike in size and detached, which have a way of their own, and what
+keys share.
+"""
 
 from itertools import pairwise
 
@@ -18,18 +20,28 @@ SIZES = st.sampled_from([1, 2, 7, 8, 9, 16, 24, 32, 33, 40, 299, 301])
 
 @st.composite
 def alike(draw: st.DrawFn) -> list[tuple[bytes, bytes]]:
-    """Entries with keys of one size, near each other in some bytes, and values that stand detached; in any order."""
+    """Entries with keys of one size, near each other in some bytes, and values that stand detached;
+    in any order.
+    """
     size = draw(SIZES)
     start = draw(st.integers(0, size))
     common = draw(st.binary(min_size=start, max_size=start))
-    rest = st.binary(min_size=size - start, max_size=size - start).map(lambda key: key.translate(FEW))
+    rest = st.binary(min_size=size - start, max_size=size - start).map(
+        lambda key: key.translate(FEW)
+    )
     keys = draw(st.lists(rest, min_size=1, max_size=30))
     values = st.binary(min_size=33, max_size=40)
     return [(common + key, draw(values)) for key in keys]
 
 
 @given(alike())
-@example([(b"\x01" + bytes(7), bytes(33)), (b"\x02" + bytes(7), bytes(33)), (b"\x01" + bytes(7), bytes(34))])
+@example(
+    [
+        (b"\x01" + bytes(7), bytes(33)),
+        (b"\x02" + bytes(7), bytes(33)),
+        (b"\x01" + bytes(7), bytes(34)),
+    ]
+)
 def test_the_root_of_records_that_are_alike(listed: list[tuple[bytes, bytes]]) -> None:
     """Of equal keys the last one counts, as in a dictionary."""
     assert state_root(listed) == root(dict(listed), 1)
@@ -41,7 +53,8 @@ def test_the_root_of_records_that_are_alike(listed: list[tuple[bytes, bytes]]) -
 def test_keys_of_hundreds_of_bytes(apart: int, sizes: tuple[int, int], length: int) -> None:
     """Partial keys beyond what tables hold, after an even and after an odd nibble."""
     listed = [
-        (bytes((head,)) + bytes(range(256)) * 2, bytes(size)) for head, size in zip((0, apart), sizes, strict=True)
+        (bytes((head,)) + bytes(range(256)) * 2, bytes(size))
+        for head, size in zip((0, apart), sizes, strict=True)
     ]
     listed = [(key[: length + 1], value) for key, value in listed]
     assert state_root(listed) == Trie.from_entries(listed).root() == root(dict(listed), 1)
@@ -59,7 +72,11 @@ def test_the_short_way_is_taken_where_it_can_be(listed: list[tuple[bytes, bytes]
 
 
 def _shared(key: bytes, other: bytes) -> int:
-    apart = (at for at, (mine, others) in enumerate(zip(key.hex(), other.hex(), strict=False)) if mine != others)
+    apart = (
+        at
+        for at, (mine, others) in enumerate(zip(key.hex(), other.hex(), strict=False))
+        if mine != others
+    )
     return next(apart, 2 * min(len(key), len(other)))
 
 

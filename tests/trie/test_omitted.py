@@ -1,4 +1,6 @@
-"""Proofs without what their reader knows: every proof that is made of a trie is accepted, and no other one."""
+"""Proofs without what their reader knows: every proof that is made of a trie is accepted, and no
+other one.
+"""
 
 import pytest
 from hypothesis import example, given
@@ -18,7 +20,9 @@ VALUES = st.tuples(st.integers(0, 9), SIZES).map(lambda pair: bytes(pair[:1]) * 
 
 
 class Omitting:
-    """Makes the proof of some keys: their values, and the nodes that follow, are left out of each node."""
+    """Makes the proof of some keys: their values, and the nodes that follow, are left out of each
+    node.
+    """
 
     def __init__(self, trie: Trie, reads: dict[bytes, bytes | None]) -> None:
         self._reads = {key.hex(): value for key, value in reads.items()}
@@ -43,7 +47,13 @@ class Omitting:
             head = node_head(BRANCH_WITH_VALUE if parts.bitmap else LEAF, parts.nibbles)
             head += node[parts.partial_at : parts.body_at]
             body = node[parts.body_at : parts.body_at + (2 if parts.bitmap else 0)] + b"\x00"
-        return head + body + b"".join(self._child(child, f"{path}{nibble:x}") for nibble, child in parts.references)
+        return (
+            head
+            + body
+            + b"".join(
+                self._child(child, f"{path}{nibble:x}") for nibble, child in parts.references
+            )
+        )
 
     def _child(self, child: bytes, path: str) -> bytes:
         if len(child) < 32:
@@ -59,10 +69,16 @@ def _reads(held: dict[bytes, bytes], keys: list[bytes]) -> dict[bytes, bytes | N
     return {key: held.get(key) for key in keys}
 
 
-@given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=12), st.lists(KEYS, min_size=1, max_size=4), st.booleans())
+@given(
+    st.dictionaries(KEYS, VALUES, min_size=1, max_size=12),
+    st.lists(KEYS, min_size=1, max_size=4),
+    st.booleans(),
+)
 @example({b"\x00": bytes(28), b"\x10": bytes(29)}, [b"\x00"], True)
 @example({b"\x00": bytes(28), b"\x10": bytes(29)}, [b"\x10"], True)
-@example({b"": bytes(40), b"\x00\x01": bytes(33), b"\x00": bytes(32)}, [b"\x00", b"", b"\x00\x01"], True)
+@example(
+    {b"": bytes(40), b"\x00\x01": bytes(33), b"\x00": bytes(32)}, [b"\x00", b"", b"\x00\x01"], True
+)
 def test_what_a_trie_proves_is_accepted_and_every_other_answer_is_refused(
     held: dict[bytes, bytes], keys: list[bytes], detached: bool
 ) -> None:
@@ -84,7 +100,9 @@ def test_what_a_trie_proves_is_accepted_and_every_other_answer_is_refused(
 
 
 def test_a_path_of_600_nibbles_is_followed_and_none_of_601() -> None:
-    """No key of a chain is so long; without a limit, a proof of many small nodes would take quadratic time."""
+    """No key of a chain is so long; without a limit, a proof of many small nodes would take
+    quadratic time.
+    """
 
     def checked(key: bytes, beside: bytes) -> None:
         reads: dict[bytes, bytes | None] = {key: b"v" * 40}

@@ -1,4 +1,6 @@
-"""A trie of which only some nodes are at hand, or which is fetched by need, does what a whole one does (AU-2)."""
+"""A trie of which only some nodes are at hand, or which is fetched by need, does what a whole one
+does (AU-2).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +19,8 @@ from pubsub_emulator.trie.lazy import LazyTrie, StateUnavailable
 from pubsub_emulator.trie.partial import MAX_KEY, PartialTrie
 
 KEYS = st.lists(st.sampled_from([0, 1, 16, 17, 255]), max_size=4).map(bytes)
-# Leaves of values from 26 to 30 bytes have 28 to 36 bytes: a node of 32 bytes is the first that has a hash.
+# Leaves of values from 26 to 30 bytes have 28 to 36 bytes: a node of 32 bytes is the first that has
+# a hash.
 VALUES = st.tuples(st.integers(0, 9), st.sampled_from([0, 3, 26, 28, 29, 30, 31, 32, 33, 70])).map(
     lambda pair: bytes(pair[:1]) * pair[1]
 )
@@ -29,9 +32,14 @@ ACTIONS = st.lists(
         st.builds(lambda key, value: lambda trie: trie.insert(key, value), KEYS, VALUES),
         st.builds(lambda key: lambda trie: trie.remove(key), KEYS),
         st.builds(
-            lambda changes: lambda trie: trie.update(changes), st.dictionaries(KEYS, st.none() | VALUES, max_size=4)
+            lambda changes: lambda trie: trie.update(changes),
+            st.dictionaries(KEYS, st.none() | VALUES, max_size=4),
         ),
-        st.builds(lambda prefix, after: lambda trie: list(trie.items(prefix, after)), KEYS, st.none() | KEYS),
+        st.builds(
+            lambda prefix, after: lambda trie: list(trie.items(prefix, after)),
+            KEYS,
+            st.none() | KEYS,
+        ),
         st.builds(lambda key: lambda trie: _proof(trie, key), KEYS),
     ),
     max_size=10,
@@ -62,7 +70,9 @@ def test_it_does_what_a_whole_trie_does(entries: dict[bytes, bytes], actions: li
 
 
 @given(ENTRIES, ACTIONS, ACTIONS)
-def test_a_fork_is_written_apart(entries: dict[bytes, bytes], one: list[Do], other: list[Do]) -> None:
+def test_a_fork_is_written_apart(
+    entries: dict[bytes, bytes], one: list[Do], other: list[Do]
+) -> None:
     whole, nodes = _whole(entries)
     partial = PartialTrie(whole.root(), nodes.get)
     fork, whole_fork = partial.fork(), whole.fork()
@@ -89,7 +99,9 @@ def test_what_was_asked_for_is_enough_and_nothing_of_it_can_be_spared(
     assert again.root() == first.root()
     if asked:
         gone = data.draw(st.sampled_from(sorted(asked)))
-        less = PartialTrie(whole.root(), {key: node for key, node in asked.items() if key != gone}.get)
+        less = PartialTrie(
+            whole.root(), {key: node for key, node in asked.items() if key != gone}.get
+        )
         with pytest.raises(MissingNode) as missing:
             [do(less) for do in actions]
         assert missing.value.hash == gone
@@ -152,7 +164,9 @@ def test_the_longest_value_that_stands_in_its_node_has_32_bytes(length: int) -> 
 
 
 def test_an_inline_child_of_33_bytes_is_refused_though_it_is_a_good_node() -> None:
-    """Nobody who hashes nodes of 32 bytes and more makes one, and the same entries must not have two roots."""
+    """Nobody who hashes nodes of 32 bytes and more makes one, and the same entries must not have
+    two roots.
+    """
     child = node_head(LEAF, 2) + pack("01") + encode_bytes(b"v" * 30)
     assert len(child) == 33
     node = node_head(BRANCH, 0) + (1).to_bytes(2, "little") + encode_bytes(child)
@@ -162,7 +176,9 @@ def test_an_inline_child_of_33_bytes_is_refused_though_it_is_a_good_node() -> No
 
 
 def _chain(nibbles: int) -> PartialTrie:
-    """Return a trie with one value after so many nibbles; no write puts a value after an odd number."""
+    """Return a trie with one value after so many nibbles; no write puts a value after an odd
+    number.
+    """
     child = node_head(LEAF, nibbles - 1) + pack("0" * (nibbles - 1)) + encode_bytes(b"v" * 32)
     node = node_head(BRANCH, 0) + (1).to_bytes(2, "little") + encode_bytes(blake2_256(child))
     nodes = {bytes(blake2_256(each)): each for each in (child, node)}
@@ -187,7 +203,12 @@ def test_a_walk_does_not_go_on_below_max_key_where_no_node_has_a_value() -> None
     nodes: dict[bytes, bytes] = {}
     below = blake2_256(b"not known")
     for _ in range(4):
-        node = node_head(BRANCH, MAX_KEY) + pack("0" * MAX_KEY) + (1).to_bytes(2, "little") + encode_bytes(below)
+        node = (
+            node_head(BRANCH, MAX_KEY)
+            + pack("0" * MAX_KEY)
+            + (1).to_bytes(2, "little")
+            + encode_bytes(below)
+        )
         below = blake2_256(node)
         nodes[bytes(below)] = node
     fetched: list[bytes] = []
@@ -226,7 +247,9 @@ def _lazy(entries: dict[bytes, bytes]) -> tuple[Trie, LazyTrie]:
 
 
 @given(ENTRIES, ACTIONS)
-def test_a_lazy_trie_does_what_a_whole_trie_does(entries: dict[bytes, bytes], actions: list[Do]) -> None:
+def test_a_lazy_trie_does_what_a_whole_trie_does(
+    entries: dict[bytes, bytes], actions: list[Do]
+) -> None:
     whole, lazy = _lazy(entries)
     for do in actions:
         assert do(lazy) == do(whole)
@@ -250,7 +273,9 @@ def test_the_differences_of_forks_are_those_of_whole_tries(
 
 
 @given(ENTRIES, ACTIONS, KEYS)
-def test_merkle_values_are_those_of_a_whole_trie(entries: dict[bytes, bytes], actions: list[Do], key: bytes) -> None:
+def test_merkle_values_are_those_of_a_whole_trie(
+    entries: dict[bytes, bytes], actions: list[Do], key: bytes
+) -> None:
     whole, lazy = _lazy(entries)
     for do in actions:
         do(lazy)
@@ -260,7 +285,9 @@ def test_merkle_values_are_those_of_a_whole_trie(entries: dict[bytes, bytes], ac
 
 
 @given(ENTRIES, KEYS, st.booleans())
-def test_a_prefix_is_cut_off_without_a_look_below_it(entries: dict[bytes, bytes], prefix: bytes, longer: bool) -> None:
+def test_a_prefix_is_cut_off_without_a_look_below_it(
+    entries: dict[bytes, bytes], prefix: bytes, longer: bool
+) -> None:
     whole, lazy = _lazy(entries)
     prefix = prefix + b"\x10" if longer else prefix
     lazy.remove_prefix(prefix)
@@ -281,19 +308,35 @@ def test_only_the_way_to_a_key_is_fetched() -> None:
 
 def test_a_walk_fetches_nothing_that_comes_before_its_start_or_beside_its_prefix() -> None:
     """Each node is a question to a chain's node far away."""
-    entries = {bytes((at, other)): bytes((at, other)) * 20 for at in range(16) for other in range(0, 256, 16)}
+    entries = {
+        bytes((at, other)): bytes((at, other)) * 20
+        for at in range(16)
+        for other in range(0, 256, 16)
+    }
     whole = Trie.from_entries(entries.items())
     source = Elsewhere(whole)
     walked = list(LazyTrie(whole.root(), source).items(b"", bytes((15, 208))))
     assert [key for key, _ in walked] == [bytes((15, 224)), bytes((15, 240))]
-    assert source.asked == ["", "0f", "0fd", "0fe", "0fe0", "0ff", "0ff0"]  # each leaf, and its value
+    assert source.asked == [
+        "",
+        "0f",
+        "0fd",
+        "0fe",
+        "0fe0",
+        "0ff",
+        "0ff0",
+    ]  # each leaf, and its value
     source.asked.clear()
     assert len(list(LazyTrie(whole.root(), source).keys(bytes((3, 16))))) == 1
     assert source.asked == ["", "03", "031", "0310"]
 
 
 def test_differences_fetch_nothing_beside_what_was_written() -> None:
-    entries = {bytes((at, other)): bytes((at, other)) * 20 for at in range(16) for other in range(0, 256, 16)}
+    entries = {
+        bytes((at, other)): bytes((at, other)) * 20
+        for at in range(16)
+        for other in range(0, 256, 16)
+    }
     whole = Trie.from_entries(entries.items())
     source = Elsewhere(whole)
     lazy = LazyTrie(whole.root(), source)
@@ -321,7 +364,10 @@ def test_a_walk_says_that_it_reads_on_and_the_trie_that_it_began_in_does_not() -
 
 
 def test_a_walk_visits_most_loads_nodes_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes that are shared can be visited far more often than there are of them. Reading keys is not limited."""
+    """Nodes that are shared can be visited far more often than there are of them.
+
+    Reading keys is not limited.
+    """
     whole = Trie.from_entries([(bytes([at]), bytes(40)) for at in range(3)])
     lazy = LazyTrie(whole.root(), Elsewhere(whole))
     nodes = 4  # the branch and three leaves
@@ -337,7 +383,9 @@ def test_a_walk_visits_most_loads_nodes_and_no_more(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("length", [32, 33])
 def test_a_state_of_layout_version_0_is_refused_where_that_shows(length: int) -> None:
-    """Its values of more than 32 bytes stand in their nodes, so the trie would compute other roots after a write."""
+    """Its values of more than 32 bytes stand in their nodes, so the trie would compute other roots
+    after a write.
+    """
     whole = Trie.from_entries([(b"key", bytes(length))], 0)
     lazy = LazyTrie(whole.root(), Elsewhere(whole))
     if length == 32:

@@ -1,7 +1,8 @@
-"""Every read and every single write of some small tries, compared with a dictionary and the slow trie.
+"""Every read and every single write of some small tries, compared with a dictionary and the slow
+trie.
 
-Properties draw what is large and strange. Here nothing is left to chance: all keys, prefixes and starts of a small
-world, over tries whose nodes have lengths around 32 bytes.
+Properties draw what is large and strange. Here nothing is left to chance: all keys, prefixes and
+starts of a small world, over tries whose nodes have lengths around 32 bytes.
 """
 
 import random
@@ -56,7 +57,9 @@ Make = Callable[[Held, int], AnyTrie]
 
 @each_world
 @each_trie
-def test_every_key_prefix_and_start_reads_as_in_a_dictionary(make: Make, version: int, held: Held) -> None:
+def test_every_key_prefix_and_start_reads_as_in_a_dictionary(
+    make: Make, version: int, held: Held
+) -> None:
     trie = make(held, version)
     assert (len(trie), bool(trie)) == (len(held), bool(held))
     assert list(trie.keys()) == sorted(held)
@@ -105,7 +108,9 @@ def _merkle_value(held: Held, key: bytes, version: int) -> bytes | None:
 
 @each_world
 @each_trie
-def test_every_key_has_the_merkle_value_of_the_first_node_at_or_below_it(make: Make, version: int, held: Held) -> None:
+def test_every_key_has_the_merkle_value_of_the_first_node_at_or_below_it(
+    make: Make, version: int, held: Held
+) -> None:
     trie = make(held, version)
     for key in (*WORLD, b"\x00\x00\x00", b"\x10\x10"):
         assert trie.merkle_value(key) == _merkle_value(held, key, version)
@@ -139,13 +144,19 @@ def test_every_single_write_leaves_the_trie_of_what_is_left_and_no_fork_sees_it(
         _check(again, less, version)
         fork = trie.fork()
         fork.remove_prefix(key)
-        _check(fork, {found: value for found, value in held.items() if not found.startswith(key)}, version)
+        _check(
+            fork,
+            {found: value for found, value in held.items() if not found.startswith(key)},
+            version,
+        )
     _check(trie, held, version)
 
 
 @each_world
 @pytest.mark.parametrize("version", [0, 1])
-def test_every_prefix_is_removed_up_to_a_limit_and_the_removed_are_counted(version: int, held: Held) -> None:
+def test_every_prefix_is_removed_up_to_a_limit_and_the_removed_are_counted(
+    version: int, held: Held
+) -> None:
     for prefix in WORLD:
         below = sorted(key for key in held if key.startswith(prefix))
         for limit in (None, 0, 1, 2):

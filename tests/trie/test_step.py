@@ -1,4 +1,6 @@
-"""One step through one node, and what a read refuses of a proof: which bytes, and where it says that a failure lies."""
+"""One step through one node, and what a read refuses of a proof: which bytes, and where it says
+that a failure lies.
+"""
 
 from typing import Any
 
@@ -10,7 +12,15 @@ from support.tries import entries, keys, versions
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
-from pubsub_emulator.trie import BadNode, DuplicateNodes, MissingNode, Trie, UnusedNodes, read_child_proof, read_proof
+from pubsub_emulator.trie import (
+    BadNode,
+    DuplicateNodes,
+    MissingNode,
+    Trie,
+    UnusedNodes,
+    read_child_proof,
+    read_proof,
+)
 from pubsub_emulator.trie.codec import HASHED_LEAF, node_head
 from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
@@ -31,7 +41,9 @@ def branch(children: dict[int, bytes], head: bytes = b"\x80", middle: bytes = b"
 
 
 @given(entries, keys, versions)
-def test_steps_lead_to_what_the_trie_holds(found: dict[bytes, bytes], key: bytes, version: int) -> None:
+def test_steps_lead_to_what_the_trie_holds(
+    found: dict[bytes, bytes], key: bytes, version: int
+) -> None:
     trie = Trie.from_entries(found.items(), version)
     asked = [key, *list(found)[:5]]
     into: dict[Any, bytes] = {}
@@ -113,7 +125,9 @@ def divergence(found: dict[bytes, bytes], key: bytes) -> int:
     ids=lambda value: value.hex()[:16] if isinstance(value, bytes) else value,
 )
 @pytest.mark.parametrize("key", [b"", b"\x00", b"\xff\xff"])
-def test_bytes_that_the_codec_does_not_decode_are_bad_whatever_the_key(node: bytes, reason: str, key: bytes) -> None:
+def test_bytes_that_the_codec_does_not_decode_are_bad_whatever_the_key(
+    node: bytes, reason: str, key: bytes
+) -> None:
     with pytest.raises(BadNode, match=reason) as failure:
         step(node, key, 0)
     assert (failure.value.key, failure.value.depth) == (key, 0)
@@ -149,18 +163,26 @@ def test_bytes_that_the_codec_does_not_decode_are_bad_whatever_the_key(node: byt
     ],
     ids=lambda value: value.hex()[:16] if isinstance(value, bytes) else None,
 )
-def test_bytes_that_the_codec_decodes_are_read(node: bytes, key: bytes, wanted: tuple[int, bytes, int]) -> None:
-    """Trailing bytes and oversize inline children included: a stricter reader would fork from the relay chain."""
+def test_bytes_that_the_codec_decodes_are_read(
+    node: bytes, key: bytes, wanted: tuple[int, bytes, int]
+) -> None:
+    """Trailing bytes and oversize inline children included: a stricter reader would fork from the
+    relay chain.
+    """
     assert step(node, key, 0) == wanted
 
 
 def ends_of(key: bytes) -> set[bytes]:
     """What may stand at the end of a leaf that looks like one of this key."""
-    return {key[at:] for at in range(6)} | {bytes((key[at] & 15,)) + key[on:] for at in range(5) for on in range(6)}
+    return {key[at:] for at in range(6)} | {
+        bytes((key[at] & 15,)) + key[on:] for at in range(5) for on in range(6)
+    }
 
 
 @pytest.mark.parametrize("depth", range(8))
-def test_leaves_that_look_like_that_of_the_key_are_read_by_what_their_header_says(depth: int) -> None:
+def test_leaves_that_look_like_that_of_the_key_are_read_by_what_their_header_says(
+    depth: int,
+) -> None:
     """Any count of nibbles, with any end of the key behind it."""
     key = b"\x12\x34\x05\x67\x89"
     for end in ends_of(key):
@@ -196,7 +218,9 @@ def test_no_bytes_make_a_step_fail_but_with_bad_node(
     found: dict[bytes, bytes], version: int, changes: list[tuple[int, int]], cut: int, junk: bytes
 ) -> None:
     """`step` and `DecodedNode` refuse the same nodes, but for bytes after the end."""
-    whole = bytearray(encode(plant({to_nibbles(key): value for key, value in found.items()}), version))
+    whole = bytearray(
+        encode(plant({to_nibbles(key): value for key, value in found.items()}), version)
+    )
     for at, byte in changes:
         if at < len(whole):
             whole[at] = byte
@@ -224,7 +248,9 @@ def test_thousands_of_nested_prefixes_are_no_recursion_anywhere_ps68() -> None:
     assert sum(1 for _ in trie.items()) == len(trie) == 1200
     into: dict[Any, bytes] = {}
     trie.prove([listed[-1][0]], into)
-    assert read_proof(trie.root(), into.values(), [listed[-1][0]], exact=True) == {listed[-1][0]: listed[-1][1]}
+    assert read_proof(trie.root(), into.values(), [listed[-1][0]], exact=True) == {
+        listed[-1][0]: listed[-1][1]
+    }
     assert trie.remove_prefix(b"\x11" * 2) == 1198
 
 
@@ -262,7 +288,15 @@ def test_a_bad_node_is_named_with_its_hash_root_key_and_depth() -> None:
 
 @pytest.mark.parametrize("kind", [0x40, 0x80, 0xC0, 0x20, 0x10])
 def test_headers_of_every_length_are_read_back(kind: int) -> None:
-    for nibbles in (*range(34), *range(62, 65), *range(269, 288), *range(317, 320), 573, 1000, 70_000):
+    for nibbles in (
+        *range(34),
+        *range(62, 65),
+        *range(269, 288),
+        *range(317, 320),
+        573,
+        1000,
+        70_000,
+    ):
         body = bytes((nibbles + 1) // 2)
         rest = {0x40: b"\x04v", 0x20: HASH, 0x80: b"", 0xC0: b"\x04v", 0x10: HASH}[kind]
         node = node_head(kind, nibbles) + body
@@ -319,9 +353,13 @@ KEYS = [b"\x11" + bytes(31), b"\x12" + bytes(31), b"\x20" + bytes(31)]
 
 
 def tries(child_root: bytes | None = None) -> tuple[bytes, list[bytes]]:
-    """The root of a top trie over a child trie, or these bytes in its place, and all nodes on the way to `KEYS`."""
+    """The root of a top trie over a child trie, or these bytes in its place, and all nodes on the
+    way to `KEYS`.
+    """
     child = Trie.from_entries([(key, key + b"!") for key in KEYS])
-    top = Trie.from_entries([(b":code", b"x" * 40), (CHILD_KEY, child.root() if child_root is None else child_root)])
+    top = Trie.from_entries(
+        [(b":code", b"x" * 40), (CHILD_KEY, child.root() if child_root is None else child_root)]
+    )
     into: dict[Any, bytes] = {}
     top.prove([CHILD_KEY], into)
     child.prove(KEYS if child_root is None else [], into)
@@ -367,7 +405,11 @@ def test_a_child_root_that_is_no_hash_is_a_bad_node_at_the_end_of_its_key(length
     root, nodes = tries(b"r" * length)
     with pytest.raises(BadNode, match=f"a child root of {length} bytes") as failure:
         read_child_proof(root, nodes, b"pubsub", KEYS)
-    assert (failure.value.root, failure.value.key, failure.value.depth) == (root, CHILD_KEY, 2 * len(CHILD_KEY))
+    assert (failure.value.root, failure.value.key, failure.value.depth) == (
+        root,
+        CHILD_KEY,
+        2 * len(CHILD_KEY),
+    )
 
 
 def test_a_value_that_is_the_hash_of_a_node_does_not_make_it_needed() -> None:
@@ -409,10 +451,14 @@ def test_keys_are_read_however_long_they_are(firsts: tuple[bytes, bytes], length
     assert read_proof(trie.root(), into.values(), found, exact=True) == found
 
 
-@pytest.mark.parametrize("head", [b"\x80", b"\x81\x00"], ids=["at an odd nibble", "at an even nibble"])
+@pytest.mark.parametrize(
+    "head", [b"\x80", b"\x81\x00"], ids=["at an odd nibble", "at an even nibble"]
+)
 def test_leaves_that_look_like_that_of_the_key_are_read_as_a_step_reads_them(head: bytes) -> None:
     key, value = b"\x00\x34\x05\x67\x89", bytes(range(32))
-    leaves = (node_head(HASHED_LEAF, count) + end + value for end in ends_of(key) for count in range(24))
+    leaves = (
+        node_head(HASHED_LEAF, count) + end + value for end in ends_of(key) for count in range(24)
+    )
     for node in (leaf + more for leaf in leaves for more in (b"", b"!")):
         root = head + b"\x01\x00\x80" + blake2(node)
         try:

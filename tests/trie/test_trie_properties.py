@@ -1,4 +1,6 @@
-"""The trie against the slow trie and against dictionaries: roots, reads, proofs, differences, Merkle values."""
+"""The trie against the slow trie and against dictionaries: roots, reads, proofs, differences,
+Merkle values.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +36,9 @@ operations = st.lists(
         st.tuples(st.just(UPDATE), changes, st.just(b"")),
         st.tuples(st.just(REMOVE), dense_keys, st.just(b"")),
         st.tuples(st.just(CLEAR), dense_keys, st.integers(0, 5).map(lambda count: bytes([count]))),
-        st.tuples(st.sampled_from([ROOT, FORK, SWITCH]), st.just(b""), st.binary(min_size=1, max_size=1)),
+        st.tuples(
+            st.sampled_from([ROOT, FORK, SWITCH]), st.just(b""), st.binary(min_size=1, max_size=1)
+        ),
     ),
     max_size=40,
 )
@@ -84,7 +88,9 @@ def test_any_sequence_of_writes_and_forks_leaves_what_a_dictionary_would(
 def test_changes_at_once_leave_the_nodes_that_a_new_trie_has(
     found: dict[bytes, bytes], rounds: list[dict[bytes, bytes | None]], version: int
 ) -> None:
-    """All that was kept of earlier encodings included; a fork made between two rounds keeps what it saw."""
+    """All that was kept of earlier encodings included; a fork made between two rounds keeps what it
+    saw.
+    """
     trie = Trie.from_entries(found.items(), version)
     model = dict(found)
     before: list[tuple[Trie, dict[bytes, bytes]]] = []
@@ -123,15 +129,21 @@ def test_bulk_roots_equal_incremental_roots_in_any_order(
 
 @pytest.mark.parametrize("count", [0, 1, 2, 64, 65, 300])
 def test_the_root_of_a_list_is_that_of_a_trie_of_layout_0_under_compact_indices(count: int) -> None:
-    """Layout 0, as in headers: a value of more than 32 bytes stands in its node; the 65th index has two bytes."""
+    """Layout 0, as in headers: a value of more than 32 bytes stands in its node; the 65th index has
+    two bytes.
+    """
     listed = [bytes([at % 251]) * (30 + at % 5) for at in range(count)]
-    assert ordered_root(listed) == root({encode_number(at): value for at, value in enumerate(listed)}, 0)
+    assert ordered_root(listed) == root(
+        {encode_number(at): value for at, value in enumerate(listed)}, 0
+    )
     assert ordered_root(iter(listed)) == ordered_root(listed)
 
 
 @given(st.lists(values, max_size=3))
 def test_the_root_of_a_short_list_is_that_of_a_trie(listed: list[bytes]) -> None:
-    assert ordered_root(listed) == root({encode_number(at): value for at, value in enumerate(listed)}, 0)
+    assert ordered_root(listed) == root(
+        {encode_number(at): value for at, value in enumerate(listed)}, 0
+    )
 
 
 @given(entries, dense_keys, st.one_of(st.none(), keys))
@@ -166,7 +178,10 @@ def test_an_iterator_shows_the_trie_as_it_was_when_it_was_asked_for(
 def test_proofs_hold_exactly_the_nodes_that_reading_touches(
     found: dict[bytes, bytes], absent: list[bytes], version: int, data: st.DataObject
 ) -> None:
-    asked = [*absent, *data.draw(st.lists(st.sampled_from(sorted(found)), max_size=8) if found else st.just([]))]
+    asked = [
+        *absent,
+        *data.draw(st.lists(st.sampled_from(sorted(found)), max_size=8) if found else st.just([])),
+    ]
     trie = Trie.from_entries(found.items(), version)
     into: dict[Any, bytes] = {}
     trie.prove(asked, into)
@@ -176,7 +191,9 @@ def test_proofs_hold_exactly_the_nodes_that_reading_touches(
     nodes = data.draw(st.permutations(list(into.values())))
     assert read_proof(trie.root(), nodes, asked, exact=True) == want
     assert list(read_proof(trie.root(), nodes, asked)) == list(dict.fromkeys(asked))
-    if not any(key.startswith(CHILD_STORAGE_PREFIX) for key in found):  # there it would be a malformed child root
+    if not any(
+        key.startswith(CHILD_STORAGE_PREFIX) for key in found
+    ):  # there it would be a malformed child root
         items = encode_compact(trie.root(), nodes)
         assert decode_compact(trie.root(), items) == sorted(into.values())
 
@@ -208,7 +225,9 @@ def test_a_key_whose_path_lacks_a_node_is_missing_and_never_absent(
 
 
 @given(entries.filter(bool), versions, st.data())
-def test_flipped_bits_never_change_what_is_read(found: dict[bytes, bytes], version: int, data: st.DataObject) -> None:
+def test_flipped_bits_never_change_what_is_read(
+    found: dict[bytes, bytes], version: int, data: st.DataObject
+) -> None:
     """A proof gives a true answer or none: there is no third way."""
     trie = Trie.from_entries(found.items(), version)
     into: dict[Any, bytes] = {}
@@ -229,8 +248,12 @@ def test_flipped_bits_never_change_what_is_read(found: dict[bytes, bytes], versi
 
 
 @given(entries, st.lists(keys, min_size=1, max_size=5), versions)
-def test_child_proofs_read_through_the_top_trie(found: dict[bytes, bytes], absent: list[bytes], version: int) -> None:
-    """PS-2: a child trie without entries has no root in the top trie, and all of its keys are absent."""
+def test_child_proofs_read_through_the_top_trie(
+    found: dict[bytes, bytes], absent: list[bytes], version: int
+) -> None:
+    """PS-2: a child trie without entries has no root in the top trie, and all of its keys are
+    absent.
+    """
     child = Trie.from_entries(found.items(), version)
     top = Trie.from_entries([(b":code", b"x" * 40)], version)
     root_key = b":child_storage:default:pubsub"
@@ -250,13 +273,21 @@ def test_child_proofs_read_through_the_top_trie(found: dict[bytes, bytes], absen
 def test_the_empty_trie_has_the_known_root_and_proves_absence() -> None:
     for version in (0, 1):
         trie = Trie(version)
-        assert trie.root() == state_root([], version) == Trie.from_entries([], version).root() == EMPTY_TRIE_ROOT
+        assert (
+            trie.root()
+            == state_root([], version)
+            == Trie.from_entries([], version).root()
+            == EMPTY_TRIE_ROOT
+        )
         into: dict[Any, bytes] = {}
         trie.prove([], into)
         assert not into
         trie.prove([b"key"], into)
         assert into == {EMPTY_TRIE_ROOT: b"\x00"}
-        assert read_proof(EMPTY_TRIE_ROOT, into.values(), [b"key", b""], exact=True) == {b"key": None, b"": None}
+        assert read_proof(EMPTY_TRIE_ROOT, into.values(), [b"key", b""], exact=True) == {
+            b"key": None,
+            b"": None,
+        }
         assert read_proof(EMPTY_TRIE_ROOT, [], [b"key"]) == {b"key": None}
 
 
@@ -274,10 +305,13 @@ def test_a_branch_that_was_a_leaf_in_between_is_encoded_anew(size: int) -> None:
 Held = dict[bytes, bytes]
 Expected = list[tuple[bytes, bytes | None, bytes | None]]
 
-# Few letters and short keys: prefixes of each other, shared partial keys and splits within them are common.
+# Few letters and short keys: prefixes of each other, shared partial keys and splits within them are
+# common.
 few_keys = st.lists(st.sampled_from((0x00, 0x01, 0x10, 0x11)), max_size=4).map(bytes)
 few_entries = st.dictionaries(few_keys, st.sampled_from((b"", b"a", b"b" * 40)), max_size=12)
-writes = st.lists(st.tuples(few_keys, st.none() | st.sampled_from((b"", b"a", b"c" * 40))), max_size=12)
+writes = st.lists(
+    st.tuples(few_keys, st.none() | st.sampled_from((b"", b"a", b"c" * 40))), max_size=12
+)
 
 
 def expected(a: Held, b: Held) -> Expected:
@@ -314,10 +348,12 @@ def test_differences_show_both_tries_as_they_were() -> None:
     assert list(found) == [(b"b", b"2", b"4")]
 
 
-# Keys of few different bytes, so that a drawn key often begins some of the held keys and not all of them. Leaves of 26
-# to 32 bytes: a node of 32 bytes is the first that is named by its hash.
+# Keys of few different bytes, so that a drawn key often begins some of the held keys and not all of
+# them. Leaves of 26 to 32 bytes: a node of 32 bytes is the first that is named by its hash.
 few_bytes = st.lists(st.sampled_from([0, 1, 16, 255]), max_size=3).map(bytes)
-short_entries = st.dictionaries(few_bytes, st.sampled_from([0, 5, 26, 28, 29, 30, 40]).map(bytes), max_size=12)
+short_entries = st.dictionaries(
+    few_bytes, st.sampled_from([0, 5, 26, 28, 29, 30, 40]).map(bytes), max_size=12
+)
 
 
 @given(short_entries, few_bytes, st.integers(0, 1))

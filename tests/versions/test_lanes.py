@@ -19,7 +19,8 @@ PINNED = "3.11"
 def claimed() -> list[str]:
     """The minor versions of Python among the classifiers."""
     found = (
-        re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text) for text in PROJECT["project"]["classifiers"]
+        re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text)
+        for text in PROJECT["project"]["classifiers"]
     )
     return [match.group(1) for match in found if match is not None]
 
@@ -31,7 +32,9 @@ def test_the_pythons_of_the_lanes_are_those_of_the_classifiers() -> None:
 
 def test_a_package_has_the_same_bounds_in_every_extra() -> None:
     lanes.dependencies(PROJECT, leave_out=())
-    twice = {"project": {"dependencies": ["click>=8"], "optional-dependencies": {"more": ["Click>=9"]}}}
+    twice = {
+        "project": {"dependencies": ["click>=8"], "optional-dependencies": {"more": ["Click>=9"]}}
+    }
     with pytest.raises(lanes.LaneError, match="wants both click>=8 and Click>=9"):
         lanes.dependencies(twice)
 
@@ -53,11 +56,23 @@ def test_a_lowest_lane_pins_dependencies_and_leaves_tools_open() -> None:
             "test": [{"include-group": "core"}, "grpcio-status>=1"],
         },
     }
-    assert lanes.requirements(LOWEST, project) == ["rich==13.7", "psycopg[pool]==3.2", "pytest>=8", "pip"]
-    assert lanes.requirements(NEWEST, project) == ["rich>=13.7", "psycopg[pool]>=3.2", "pytest>=8", "pip"]
+    assert lanes.requirements(LOWEST, project) == [
+        "rich==13.7",
+        "psycopg[pool]==3.2",
+        "pytest>=8",
+        "pip",
+    ]
+    assert lanes.requirements(NEWEST, project) == [
+        "rich>=13.7",
+        "psycopg[pool]>=3.2",
+        "pytest>=8",
+        "pip",
+    ]
 
 
-def test_a_python_of_another_version_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_of_another_version_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
     other = tmp_path / f"python{minor}"
     other.write_text("#!/bin/sh\necho 3.1.4\n")
@@ -75,10 +90,14 @@ def test_a_missing_python_fails_only_where_ci_is_set(
     monkeypatch.setenv("CI", ci)
     monkeypatch.setattr(lanes, "_candidates", lambda _minor: iter(()))
     assert lanes.attempt(NEWEST, keep=True) == code
-    assert capsys.readouterr().err.startswith(f"lanes.py: {NEWEST.name}: Python {NEWEST.python} is missing")
+    assert capsys.readouterr().err.startswith(
+        f"lanes.py: {NEWEST.name}: Python {NEWEST.python} is missing"
+    )
 
 
-def test_a_lane_whose_tests_fail_fails_and_keeps_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_lane_whose_tests_fail_fails_and_keeps_no_result(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setattr(lanes, "ENVIRONMENTS", tmp_path)
     monkeypatch.setattr(lanes, "RESULTS", tmp_path / "results")
@@ -93,7 +112,10 @@ def test_a_lane_whose_tests_fail_fails_and_keeps_no_result(monkeypatch: pytest.M
 
 
 def test_a_lowest_lane_with_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = [{"name": name, "version": lanes.lower_bound(each)} for name, each in lanes.dependencies(PROJECT).items()]
+    listed = [
+        {"name": name, "version": lanes.lower_bound(each)}
+        for name, each in lanes.dependencies(PROJECT).items()
+    ]
     monkeypatch.setattr(lanes, "run_uv", lambda *_arguments: json.dumps(listed))
     assert lanes.installed(LOWEST).keys() == lanes.dependencies(PROJECT).keys()
     listed[0]["version"] = "9999"

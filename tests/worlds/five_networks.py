@@ -1,15 +1,16 @@
-"""The demonstration of all kinds: one distributor over five networks, two programs killed, and nothing lost or doubled.
+"""The demonstration of all kinds: one distributor over five networks, two programs killed, and
+nothing lost or doubled.
 
     PYTHONPATH=tests python tests/worlds/five_networks.py
 
-    alastria   a public adapter in front of its own chain, profile `legacy`: its model, or a real one with `--public`
-    hashnet    a Substrate chain with pallet `DomeEvents`, behind a node
-    fabric     the same in the process of its adapter
-    besu       an EVM chain whose transactions are free
+    alastria   a public adapter in front of its own chain, profile `legacy`: its model, or a real
+    one with `--public` hashnet    a Substrate chain with pallet `DomeEvents`, behind a node fabric
+    the same in the process of its adapter besu       an EVM chain whose transactions are free
     polygon    an EVM chain with a market of fees and a block a second, by WebSocket
 
-Somebody publishes at each network, and a client at the distributor. Each event must come to every network once,
-and to a subscriber of everything. `python tests/worlds/install.py` brings the EVM chains from npm.
+Somebody publishes at each network, and a client at the distributor. Each event must come to every
+network once, and to a subscriber of everything. `python tests/worlds/install.py` brings the EVM
+chains from npm.
 """
 
 import argparse
@@ -58,11 +59,20 @@ class Seen:
 
     def is_whole(self) -> bool:
         """Whether every event is everywhere, at least once."""
-        return bool(self.on) and all(set(self.published) <= set(counts) for counts in (*self.on.values(), self.told))
+        return bool(self.on) and all(
+            set(self.published) <= set(counts) for counts in (*self.on.values(), self.told)
+        )
 
     def doubled(self) -> list[str]:
-        """What is anywhere twice; the subscriber knows repeated deliveries by their `webhook-id`."""
-        return [f"{name}: {each}" for name, counts in self.on.items() for each, count in counts.items() if count > 1]
+        """What is anywhere twice; the subscriber knows repeated deliveries by their
+        `webhook-id`.
+        """
+        return [
+            f"{name}: {each}"
+            for name, counts in self.on.items()
+            for each, count in counts.items()
+            if count > 1
+        ]
 
     def lines(self) -> list[str]:
         """A table."""
@@ -79,11 +89,15 @@ class Seen:
 def _event(name: str, number: int, run: str) -> Event:
     place = f"{name}-{number}-{run}"
     entity = "0x" + place.encode().hex().rjust(64, "0")[-64:]
-    return Event("ProductOffering", f"https://node.example/e?hl={place}", ("sbx",), entity, entity, ORIGIN)
+    return Event(
+        "ProductOffering", f"https://node.example/e?hl={place}", ("sbx",), entity, entity, ORIGIN
+    )
 
 
 @contextlib.asynccontextmanager
-async def _networks(folder: Path, besu: Ganache, polygon: Ganache) -> AsyncIterator[dict[str, Program]]:
+async def _networks(
+    folder: Path, besu: Ganache, polygon: Ganache
+) -> AsyncIterator[dict[str, Program]]:
     """Start the node and the adapters; yields the adapters, whose last word is their port."""
     node = free_port()
     chosen = {
@@ -92,7 +106,9 @@ async def _networks(folder: Path, besu: Ganache, polygon: Ganache) -> AsyncItera
         "besu": ("--evm", besu.url, "--key-env", "EVM_KEY", "--finality", "0", "--gas-price", "0"),
         "polygon": ("--evm", polygon.ws, "--key-env", "EVM_KEY", "--finality", "1"),
     }
-    chain = Program(folder / "node.log", "serve", "--dome-events", "hashnet", "--dev", "--port", str(node))
+    chain = Program(
+        folder / "node.log", "serve", "--dome-events", "hashnet", "--dev", "--port", str(node)
+    )
     found = {name: adapter_of(folder, name, *options) for name, options in chosen.items()}
     try:
         await chain.start()
@@ -126,7 +142,12 @@ async def demonstrate(folder: Path, public_url: str | None = None, chain_id: str
         }
         inbox_url = await enter(served(inbox, "127.0.0.1", 0)) + "/in"
         http = await enter(aiohttp.ClientSession())
-        settings = {"since": "now", "private_endpoints": True, "call_timeout": 20, "replication_delay": 0.5}
+        settings = {
+            "since": "now",
+            "private_endpoints": True,
+            "call_timeout": 20,
+            "replication_delay": 0.5,
+        }
         distributor = distributor_over(folder, urls, {"alastria": chain_id}, **settings)
         url = distributor.url
         stack.push_async_callback(distributor.kill)
@@ -160,12 +181,16 @@ async def _ok(http: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> No
         await asyncio.sleep(0.5)
 
 
-async def _on(http: aiohttp.ClientSession, url: str, wanted: list[str], *, is_public: bool) -> Counter[str]:
+async def _on(
+    http: aiohttp.ClientSession, url: str, wanted: list[str], *, is_public: bool
+) -> Counter[str]:
     """How often a network has each of the ids, by its adapter; a public one wants dates."""
     now = int(time.time())
     dates = {"startDate": f"{now - 600}000", "endDate": f"{now + 60}000", "envM": "sbx"}
     with contextlib.suppress(aiohttp.ClientError, ValueError):
-        async with http.get(f"{url}/api/v2/events", params=dates if is_public else {"all": "true"}) as answer:
+        async with http.get(
+            f"{url}/api/v2/events", params=dates if is_public else {"all": "true"}
+        ) as answer:
             found = [each["dataLocation"].partition("hl=")[2] for each in await answer.json()]
             return Counter(each for each in found if each in wanted)
     return Counter()
@@ -173,8 +198,12 @@ async def _on(http: aiohttp.ClientSession, url: str, wanted: list[str], *, is_pu
 
 def main() -> int:
     """Play it and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--public", metavar="URL", help="a real public adapter, instead of its model")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--public", metavar="URL", help="a real public adapter, instead of its model"
+    )
     parser.add_argument("--chain-id", default="2020", help="of the public adapter's chain")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="five-") as folder:

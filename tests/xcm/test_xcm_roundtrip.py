@@ -11,7 +11,14 @@ from support.xcm import PUBLISHES, messages, of_class, shown
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.xcm.assets import ASSETS, Asset, AssetInstance, Fungible, NonFungible, sorted_assets
+from pubsub_emulator.xcm.assets import (
+    ASSETS,
+    Asset,
+    AssetInstance,
+    Fungible,
+    NonFungible,
+    sorted_assets,
+)
 from pubsub_emulator.xcm.instructions import XCM, DescendOrigin, Instruction, Publish, SetTopic, Xcm
 from pubsub_emulator.xcm.location import HERE, PARENT, Junction, Location, OnlyChild, Parachain
 from pubsub_emulator.xcm.message import decode, encode
@@ -35,7 +42,9 @@ from pubsub_emulator.xcm.schema import XcmReader
 @pytest.mark.parametrize("kind", Instruction.VARIANTS.values(), ids=lambda kind: kind.__name__)
 @settings(max_examples=max(1, settings().max_examples // 6))
 @given(data=st.data())
-def test_every_instruction_survives_encoding_and_decoding(kind: type[Instruction], data: st.DataObject) -> None:
+def test_every_instruction_survives_encoding_and_decoding(
+    kind: type[Instruction], data: st.DataObject
+) -> None:
     """PS-20: alone in a message, with whatever its fields can hold."""
     instruction = data.draw(of_class(kind))
     encoded = encode((instruction,))
@@ -59,7 +68,9 @@ def test_every_message_renders_as_json(message: Xcm) -> None:
 
 @given(st.lists(PUBLISHES, max_size=10).map(tuple))
 def test_the_fast_way_for_publish_equals_the_declared_codec(message: tuple[Publish, ...]) -> None:
-    """PS-20: bytes written by hand and by the schema are equal, and each way reads what the other wrote."""
+    """PS-20: bytes written by hand and by the schema are equal, and each way reads what the other
+    wrote.
+    """
     by_schema = b"".join([Instruction.codec.encode(instruction) for instruction in message])
     assert XCM.encode(message) == bytes((len(message) << 2,)) + by_schema
     reader = XcmReader(by_schema)
@@ -104,7 +115,9 @@ OUT_OF_RANGE: list[Instruction] = [
     WithdrawAsset((Asset(PARENT, Fungible(1)), Asset(HERE, Fungible(1)))),
     WithdrawAsset((Asset(HERE, Fungible(1)), Asset(HERE, Fungible(2)))),
     WithdrawAsset(tuple(Asset(Location(level, ()), Fungible(1)) for level in range(21))),
-    Instruction.VARIANTS[51]((Hint.VARIANTS[0](HERE), Hint.VARIANTS[0](HERE))),  # SetHints of two AssetClaimer
+    Instruction.VARIANTS[51](
+        (Hint.VARIANTS[0](HERE), Hint.VARIANTS[0](HERE))
+    ),  # SetHints of two AssetClaimer
 ]
 
 
@@ -123,7 +136,9 @@ BELOW = Asset(Location(0, (OnlyChild(),)), Fungible(10))
 
 
 @pytest.mark.parametrize(
-    "assets", [(), (TEN, ABOVE), (TEN, BELOW, ABOVE), (NFT, NAMED), (TEN, NAMED), (ABOVE, NFT), (NFT, ABOVE)], ids=str
+    "assets",
+    [(), (TEN, ABOVE), (TEN, BELOW, ABOVE), (NFT, NAMED), (TEN, NAMED), (ABOVE, NFT), (NFT, ABOVE)],
+    ids=str,
 )
 def test_sorted_assets_survive(assets: tuple[Asset, ...]) -> None:
     """PS-20: fungibles before instances within a class; a larger class may always follow."""
@@ -131,7 +146,9 @@ def test_sorted_assets_survive(assets: tuple[Asset, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "assets", [(TEN, TEN), (ABOVE, TEN), (ABOVE, BELOW), (NFT, NFT), (NAMED, NFT), (NFT, TEN)], ids=str
+    "assets",
+    [(TEN, TEN), (ABOVE, TEN), (ABOVE, BELOW), (NFT, NFT), (NAMED, NFT), (NFT, TEN)],
+    ids=str,
 )
 def test_unsorted_and_doubled_assets_are_refused(assets: tuple[Asset, ...]) -> None:
     """PS-20: in both directions, as Rust's `Assets` does."""
@@ -145,24 +162,38 @@ def test_unsorted_and_doubled_assets_are_refused(assets: tuple[Asset, ...]) -> N
 @given(st.lists(of_class(Asset), max_size=6, unique_by=str))
 def test_sorting_assets_gives_an_order_that_encodes(assets: list[Asset]) -> None:
     """PS-20: one amount a class, in Rust's order."""
-    by_class = {(asset.id, asset.fun.INDEX, asset.fun if asset.fun.INDEX else None): asset for asset in assets}
+    by_class = {
+        (asset.id, asset.fun.INDEX, asset.fun if asset.fun.INDEX else None): asset
+        for asset in assets
+    }
     ordered = sorted_assets(by_class.values())
     assert ASSETS.decode(ASSETS.encode(ordered)) == ordered
 
 
 OUTCOMES: list[tuple[Any, str]] = [
     (Complete(Weight(1, 2)), "000408"),
-    (Incomplete(Weight(64, 0), InstructionError(3, XcmError(XcmErrorKind.Trap, 42))), "0101010003152a00000000000000"),
+    (
+        Incomplete(Weight(64, 0), InstructionError(3, XcmError(XcmErrorKind.Trap, 42))),
+        "0101010003152a00000000000000",
+    ),
     (Incomplete(Weight(0, 0), InstructionError(0, XcmError(XcmErrorKind.BadOrigin))), "0100000006"),
-    (Incomplete(Weight(0, 0), InstructionError(255, XcmError(XcmErrorKind.PublishFailed))), "010000ff29"),
+    (
+        Incomplete(Weight(0, 0), InstructionError(255, XcmError(XcmErrorKind.PublishFailed))),
+        "010000ff29",
+    ),
     (Error(InstructionError(0, XcmError(XcmErrorKind.Barrier))), "020026"),
-    (Error(InstructionError(1, XcmError(XcmErrorKind.WeightLimitReached, Weight(1, 1)))), "0201250404"),
+    (
+        Error(InstructionError(1, XcmError(XcmErrorKind.WeightLimitReached, Weight(1, 1)))),
+        "0201250404",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("outcome", "encoded"), OUTCOMES, ids=str)
 def test_outcomes_are_the_bytes_that_a_rust_client_reads(outcome: Outcome, encoded: str) -> None:
-    """PS-21: variant, weight used, index and error, written out by hand from the metadata's types."""
+    """PS-21: variant, weight used, index and error, written out by hand from the metadata's
+    types.
+    """
     assert Outcome.codec.encode(outcome).hex() == encoded
     assert Outcome.codec.decode(bytes.fromhex(encoded)) == outcome
 
@@ -171,7 +202,11 @@ def test_the_pallets_error_is_no_part_of_an_encoded_outcome() -> None:
     """PS-21: it stands beside the `XcmError`, invisible to Rust clients."""
     plain = InstructionError(0, XcmError(XcmErrorKind.PublishFailed))
     telling = InstructionError(0, XcmError(XcmErrorKind.PublishFailed), ScaleError("why"))
-    assert InstructionError.codec.encode(telling) == InstructionError.codec.encode(plain) == b"\x00\x29"
+    assert (
+        InstructionError.codec.encode(telling)
+        == InstructionError.codec.encode(plain)
+        == b"\x00\x29"
+    )
     assert telling == plain
     assert str(telling.cause) == "why"
     assert InstructionError.codec.decode(b"\x00\x29").cause is None
@@ -196,7 +231,9 @@ def test_an_error_with_the_wrong_detail_is_not_encoded(error: XcmError) -> None:
 def test_process_message_errors_have_their_substrate_discriminants() -> None:
     """PS-22: `frame_support::traits::ProcessMessageError`."""
     names = ["BadFormat", "Corrupt", "Unsupported", "Overweight", "Yield", "StackLimitReached"]
-    assert [(index, kind.__name__) for index, kind in ProcessMessageError.VARIANTS.items()] == list(enumerate(names))
+    assert [(index, kind.__name__) for index, kind in ProcessMessageError.VARIANTS.items()] == list(
+        enumerate(names)
+    )
     assert ProcessMessageError.codec.encode(Overweight(Weight(1, 2))) == b"\x03\x04\x08"
 
 
@@ -208,6 +245,8 @@ def test_a_weight_is_two_compact_integers() -> None:
 
 
 def test_types_that_nest_want_a_reader_that_counts() -> None:
-    """PS-20: reading them with a plain `Reader` would be unbounded, so it is a defect of the caller."""
+    """PS-20: reading them with a plain `Reader` would be unbounded, so it is a defect of the
+    caller.
+    """
     with pytest.raises(AssertionError, match="XcmReader"):
         XCM.read(Reader(b"\x00"))

@@ -1,4 +1,6 @@
-"""PS-20: index tables made by independent implementations, and what the vectors of messages hold."""
+"""PS-20: index tables made by independent implementations, and what the vectors of messages
+hold.
+"""
 
 from typing import Any
 
@@ -19,7 +21,9 @@ MESSAGES = VECTORS["messages"] + VECTORS["random_messages"]
 
 def test_the_messages_hold_every_instruction_of_the_table() -> None:
     """PS-20: otherwise `pubsub vectors check` would prove less of them than it says."""
-    met = {type(instruction) for vector in MESSAGES for instruction in decode(unhex(vector["encoded"]))}
+    met = {
+        type(instruction) for vector in MESSAGES for instruction in decode(unhex(vector["encoded"]))
+    }
     assert met >= set(Instruction.VARIANTS.values()) - {Publish}
 
 
@@ -78,16 +82,22 @@ def table_of(enum: Any) -> list[tuple[int, str, list[str | None]]]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_discriminants_names_and_fields_are_those_of_the_metadata(name: str) -> None:
-    """PS-20: the index tables, `Publish` and `PublishFailed` aside, which the metadata does not know."""
+    """PS-20: the index tables, `Publish` and `PublishFailed` aside, which the metadata does not
+    know.
+    """
     theirs = [
-        (row["index"], row["name"], [field["name"] for field in row["fields"]]) for row in VECTORS["tables"][name]
+        (row["index"], row["name"], [field["name"] for field in row["fields"]])
+        for row in VECTORS["tables"][name]
     ]
     assert table_of(TABLES[name]) == theirs
 
 
 def test_here_and_eight_junctions_are_the_discriminants_of_junctions() -> None:
     """PS-20: `Here`, `X1` to `X8`."""
-    names = [(row["index"], row["name"]) for row in VECTORS["tables"]["staging_xcm::v5::junctions::Junctions"]]
+    names = [
+        (row["index"], row["name"])
+        for row in VECTORS["tables"]["staging_xcm::v5::junctions::Junctions"]
+    ]
     assert names == [(0, "Here"), *((count, f"X{count}") for count in range(1, 9))]
     assert location.JUNCTIONS.shape.size == len(names) - 1
 
@@ -116,7 +126,9 @@ _RENAMED = {
 
 @pytest.mark.parametrize("name", [name for name in TABLES if hasattr(TABLES[name], "VARIANTS")])
 def test_the_types_of_the_fields_are_those_of_the_metadata(name: str) -> None:
-    """PS-20: each field's codec carries the name of the metadata's type, or the one it stands for."""
+    """PS-20: each field's codec carries the name of the metadata's type, or the one it stands
+    for.
+    """
     for row in VECTORS["tables"][name]:
         kind = TABLES[name].VARIANTS[row["index"]]
         for field, (_, codec) in zip(row["fields"], kind.FIELDS, strict=True):

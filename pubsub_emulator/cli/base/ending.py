@@ -6,7 +6,9 @@ from contextlib import suppress
 
 
 def asked_to_end() -> asyncio.Event:
-    """Set when the program is interrupted or terminated; where the platform cannot tell, an interrupt is raised."""
+    """Set when the program is interrupted or terminated; where the platform cannot tell, an
+    interrupt is raised.
+    """
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # event loops of Windows take no handlers

@@ -1,6 +1,7 @@
 """The extras that commands need, and the error about a package that is missing when a command runs.
 
-A command names its extras beside its arguments, and imports their packages when it runs. Its help needs none of them.
+A command names its extras beside its arguments, and imports their packages when it runs. Its help
+needs none of them.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,7 +39,10 @@ class Need(NamedTuple):
     """Whether a value of the parameter needs the extra."""
 
 
-ON_SPARK: Final = (Need("spark", "engine", lambda engine: engine == "spark"), Need("spark", "master"))
+ON_SPARK: Final = (
+    Need("spark", "engine", lambda engine: engine == "spark"),
+    Need("spark", "master"),
+)
 """The extra of commands with the options `--engine` and `--master`."""
 
 
@@ -53,7 +57,10 @@ def is_url(place: str | None) -> bool:
 
 
 class ExtraNotInstalled(PubsubError):
-    """A package that the command needs is missing. The message has the one command that installs all it needs."""
+    """A package that the command needs is missing.
+
+    The message has the one command that installs all it needs.
+    """
 
     is_infrastructure = True
 
@@ -81,7 +88,9 @@ class Command(click.Command):
     def extras(self, ctx: click.Context) -> tuple[str, ...]:
         """Return the extras that a call needs, sorted."""
         wanted = {
-            need.extra for need in self.needs if not need.parameter or need.applies(ctx.params.get(need.parameter))
+            need.extra
+            for need in self.needs
+            if not need.parameter or need.applies(ctx.params.get(need.parameter))
         }
         covered = {COVERS[extra] for extra in wanted if extra in COVERS}
         return tuple(sorted(wanted - covered))

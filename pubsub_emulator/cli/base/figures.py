@@ -27,16 +27,22 @@ _PUBLISHER: Final = {"published": "publishes", "expired": "expiries", "deleted":
 
 
 def of_run(summary: Mapping[str, object]) -> Figures:
-    """The figures in a `summary.json`; one that lacks a figure, as older versions wrote it, has one less."""
+    """The figures in a `summary.json`; one that lacks a figure, as older versions wrote it, has one
+    less.
+    """
     document: Any = summary
     chains = list(document.get("chains", {}).values())
     publishers = list(document.get("publishers", {}).values())
     out: Figures = {"relay blocks": document.get("relay_blocks", 0)}
     for name, called in _CHAIN.items():
         out[called] = sum(each[name] for each in chains if name in each)
-    out["budget unused, bytes"] = sum(max(each["budget_bytes"] - each["used_bytes"], 0) for each in chains)
+    out["budget unused, bytes"] = sum(
+        max(each["budget_bytes"] - each["used_bytes"], 0) for each in chains
+    )
     if chains and "latency" in chains[0]:
-        out["latency, blocks"] = round(sum(each["latency"] for each in chains) / max(out["deliveries"], 1), 3)
+        out["latency, blocks"] = round(
+            sum(each["latency"] for each in chains) / max(out["deliveries"], 1), 3
+        )
         out["latency at most, blocks"] = max(each["latest"] for each in chains)
     for name, called in _PUBLISHER.items():
         out[called] = sum(each[name] for each in publishers)
@@ -45,7 +51,9 @@ def of_run(summary: Mapping[str, object]) -> Figures:
             out[f"publishes failed: {reason}"] = out.get(f"publishes failed: {reason}", 0) + count
     if "expiry_lag" in document:
         lags = {int(lag): count for lag, count in document["expiry_lag"].items()}
-        out["expiry lag, blocks"] = round(sum(lag * n for lag, n in lags.items()) / max(sum(lags.values()), 1), 3)
+        out["expiry lag, blocks"] = round(
+            sum(lag * n for lag, n in lags.items()) / max(sum(lags.values()), 1), 3
+        )
         out["expiry lag at most, blocks"] = max(lags, default=0)
     for where, called in (("weight", ""), ("heaviest_block", " of the heaviest block")):
         if where in document:
@@ -67,7 +75,9 @@ def of_audit(run_report: Mapping[str, object]) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure of all sides, `None` where a side does not have it; changes are against the first side."""
+    """One figure of all sides, `None` where a side does not have it; changes are against the first
+    side.
+    """
 
     name: str
     values: tuple[float | None, ...]
@@ -105,9 +115,15 @@ class Line:
 
 
 def lines_of(sides: Sequence[Figures]) -> list[Line]:
-    """All figures of all sides. A verdict or an error that one side has and another has not is 0 there."""
+    """All figures of all sides.
+
+    A verdict or an error that one side has and another has not is 0 there.
+    """
     names = dict.fromkeys(name for side in sides for name in side)
-    return [Line(name, tuple(side.get(name, 0 if ": " in name else None) for side in sides)) for name in names]
+    return [
+        Line(name, tuple(side.get(name, 0 if ": " in name else None) for side in sides))
+        for name in names
+    ]
 
 
 def _header(labels: Sequence[str]) -> tuple[str, ...]:
@@ -117,7 +133,11 @@ def _header(labels: Sequence[str]) -> tuple[str, ...]:
 def markdown(labels: Sequence[str], lines: Iterable[Line]) -> str:
     """The table for a pull request."""
     names = _header(labels)
-    rows = [map(marked, names), ("---", *("---:",) * (len(names) - 1)), *(map(marked, line.cells()) for line in lines)]
+    rows = [
+        map(marked, names),
+        ("---", *("---:",) * (len(names) - 1)),
+        *(map(marked, line.cells()) for line in lines),
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

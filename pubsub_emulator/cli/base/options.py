@@ -44,7 +44,9 @@ def seed_of(name: str) -> bytes:
     except ValueError:
         seed = b""
     if len(seed) != 32:
-        raise click.BadParameter(f"the variable {name} does not hold 32 bytes in hex", param_hint="--seed-env")
+        raise click.BadParameter(
+            f"the variable {name} does not hold 32 bytes in hex", param_hint="--seed-env"
+        )
     return seed
 
 
@@ -57,9 +59,16 @@ class Address(click.ParamType[str]):
         self.exists = exists
         self.files = files
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
         """The address as text; a `file:` URI becomes a path."""
-        from pubsub_emulator.spark_audit.history.address import StorageError, canonical_uri, is_remote, local_path
+        from pubsub_emulator.spark_audit.history.address import (
+            StorageError,
+            canonical_uri,
+            is_remote,
+            local_path,
+        )
 
         text = str(value)
         if is_remote(text):
@@ -74,7 +83,9 @@ class Address(click.ParamType[str]):
             self.fail(f"{text}: that is a file", param, ctx)
         return str(folder)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
         """Folders."""
         from click.shell_completion import CompletionItem
 
@@ -91,20 +102,29 @@ engine: Final = click.option(
     type=click.Choice(["auto", "pool", "spark", "python"]),
     default="auto",
     show_default=True,
-    help="What does the work: a pool of processes, Spark, or this process alone; auto is Spark with --master, else a "
-    "pool. All come to the same rows.",
+    help=(
+        "What does the work: a pool of processes, Spark, or this process alone; auto is Spark with"
+        " --master, else a pool. All come to the same rows."
+    ),
 )
 master: Final = click.option(
-    "--master", default=None, help="Spark master; without one, --engine spark runs Spark inside of this program."
+    "--master",
+    default=None,
+    help="Spark master; without one, --engine spark runs Spark inside of this program.",
 )
 tokens: Final = click.option(
     "--tokens",
     type=FILE,
-    help="File of callers: in each line a name and the SHA-256 of its token. Only they may call, each with its limits.",
+    help=(
+        "File of callers: in each line a name and the SHA-256 of its token. Only they may call,"
+        " each with its limits."
+    ),
 )
 
 
-def _load_cheats(_context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:
+def _load_cheats(
+    _context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]
+) -> tuple[Path, ...]:
     if files:
         from pubsub_emulator.cli.base.errors import InputError
         from pubsub_emulator.collator.cheats import Strategy, register_strategy
@@ -114,7 +134,9 @@ def _load_cheats(_context: click.Context, _parameter: click.Parameter, files: tu
             made = vars(execute(path, "cheats_of", InputError)).values()
             found = [each for each in made if isinstance(each, Strategy)]
             if not found:
-                raise InputError(f"{path}: no strategy in it; the decorator `strategy` makes them of functions")
+                raise InputError(
+                    f"{path}: no strategy in it; the decorator `strategy` makes them of functions"
+                )
             for each in found:
                 register_strategy(each)
     return files
@@ -128,11 +150,15 @@ own_cheats: Final = click.option(
     expose_value=False,
     callback=_load_cheats,
     metavar="FILE",
-    help="Python file with strategies of your own, which then have a name; may be given repeatedly.",
+    help=(
+        "Python file with strategies of your own, which then have a name; may be given repeatedly."
+    ),
 )
 
 
-def _choose_rules(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+def _choose_rules(
+    _context: click.Context, _parameter: click.Parameter, path: Path | None
+) -> Path | None:
     if path is not None:
         from pubsub_emulator.emulator.user_file import read_rules
         from pubsub_emulator.runtime.rules import choose
@@ -148,12 +174,19 @@ rules: Final = click.option(
     expose_value=False,
     callback=_choose_rules,
     metavar="FILE",
-    help="Python file with rules of your own in place of the shipped ones; docs/howto/change-a-rule.md.",
+    help=(
+        "Python file with rules of your own in place of the shipped ones;"
+        " docs/howto/change-a-rule.md."
+    ),
 )
-new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to make; it must not exist or be empty.")
+new_out: Final = click.option(
+    "--out", type=OUT, required=True, help="Folder to make; it must not exist or be empty."
+)
 
 
-def complete_scenario(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+def complete_scenario(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
     """Names of the project's scenarios, and files."""
     from click.shell_completion import CompletionItem
 
@@ -163,7 +196,9 @@ def complete_scenario(_context: click.Context, _parameter: click.Parameter, inco
     return [*named, CompletionItem(incomplete, type="file")]
 
 
-def complete_strategy(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_strategy(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Names of cheating strategies."""
     from pubsub_emulator.collator.cheats import STRATEGIES
 
@@ -180,9 +215,14 @@ names: Final = click.option(
 fork: Final = click.option(
     "--fork",
     metavar="SOURCE",
-    help="State that the relay chain continues from: a file that export-state made, or a node's URL, which is read on "
-    "demand at its newest final block, or at the one that follows an @.",
+    help=(
+        "State that the relay chain continues from: a file that export-state made, or a node's URL,"
+        " which is read on demand at its newest final block, or at the one that follows an @."
+    ),
 )
 fork_para: Final = click.option(
-    "--fork-para", multiple=True, metavar="PARA=SOURCE", help="State that parachain PARA continues from; repeatable."
+    "--fork-para",
+    multiple=True,
+    metavar="PARA=SOURCE",
+    help="State that parachain PARA continues from; repeatable.",
 )

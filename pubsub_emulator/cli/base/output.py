@@ -18,12 +18,15 @@ MARKER: Final = "summary.json"
 def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> Iterator[Path]:
     """A folder to write to that becomes `target` if the block succeeds and is removed if it fails.
 
-    `replace` lets it take the place of an earlier output, known by the file `marker` in it. Raises `InputError`
-    when anything else is in the way, before any work is done; `OSError` as the disk does.
+    `replace` lets it take the place of an earlier output, known by the file `marker` in it. Raises
+    `InputError` when anything else is in the way, before any work is done; `OSError` as the disk
+    does.
     """
     taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
     if taken and not (replace and (target / marker).is_file()):
-        raise InputError(f"{target}: the folder exists and is not empty; name another one or remove it")
+        raise InputError(
+            f"{target}: the folder exists and is not empty; name another one or remove it"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = target.with_name(f".{target.name[:64]}-{secrets.token_hex(4)}.part")
     staging.mkdir()
@@ -34,7 +37,10 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
             error.filename = str(error.filename).replace(str(staging), str(target))
         raise
     except PubsubError as error:
-        said = (part.replace(str(staging), str(target)) if isinstance(part, str) else part for part in error.args)
+        said = (
+            part.replace(str(staging), str(target)) if isinstance(part, str) else part
+            for part in error.args
+        )
         error.args = tuple(said)
         raise
     else:

@@ -4,7 +4,9 @@ import click
 
 
 class OwnProcess:
-    """The object of click's context where this program is the process, and no test or host calls it."""
+    """The object of click's context where this program is the process, and no test or host calls
+    it.
+    """
 
 
 def spare_memory() -> None:

@@ -22,5 +22,7 @@ def program() -> str:
 
 
 def callable_here(hint: str) -> str:
-    """A hint such as `pubsub serve, then pubsub prism --help`, with `pubsub` replaced by `program()`."""
+    """A hint such as `pubsub serve, then pubsub prism --help`, with `pubsub` replaced by
+    `program()`.
+    """
     return _COMMAND.sub(lambda _: program(), hint)

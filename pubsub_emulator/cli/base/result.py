@@ -1,4 +1,6 @@
-"""A command's result for scripts: `--json` prints one document on standard output, and prose on standard error."""
+"""A command's result for scripts: `--json` prints one document on standard output, and prose on
+standard error.
+"""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -19,7 +21,9 @@ class Result(NamedTuple):
 
 
 def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
-    """Decorator: give a command the option `--json`, which prints its result as JSON, and exit with its code."""
+    """Decorator: give a command the option `--json`, which prints its result as JSON, and exit with
+    its code.
+    """
 
     @click.option(
         "--json",

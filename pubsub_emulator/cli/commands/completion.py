@@ -7,9 +7,11 @@ SHELLS = ("bash", "zsh", "fish")
 
 @click.command(
     "completion",
-    epilog='\b\nExamples:\n  eval "$(pubsub completion bash)"             in ~/.bashrc\n'
-    '  eval "$(pubsub completion zsh)"              in ~/.zshrc\n'
-    "  pubsub completion fish > ~/.config/fish/completions/pubsub.fish\n",
+    epilog=(
+        '\b\nExamples:\n  eval "$(pubsub completion bash)"             in ~/.bashrc\n'
+        '  eval "$(pubsub completion zsh)"              in ~/.zshrc\n'
+        "  pubsub completion fish > ~/.config/fish/completions/pubsub.fish\n"
+    ),
 )
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
@@ -21,5 +23,6 @@ def command(context: click.Context, shell: str) -> None:
     if kind is None:
         raise click.UsageError(f"the installed click does not support {shell}")
     script = kind(context.find_root().command, {}, "pubsub", "_PUBSUB_COMPLETE")
-    # not source(): it starts the shell to ask for its version, and the script may be for another machine
+    # not source(): it starts the shell to ask for its version, and the script may be for another
+    # machine
     click.echo(script.source_template % script.source_vars())

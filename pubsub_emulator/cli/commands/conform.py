@@ -15,24 +15,35 @@ from pubsub_emulator.cli.exits import FINDINGS
     "conform",
     cls=Command,
     needs=(Need("client"),),
-    epilog="\b\nExamples:\n  pubsub conform ws://127.0.0.1:9944\n"
-    "  pubsub conform ws://127.0.0.1:9944 --mapping chain.toml --rule PS-1 --rule PS-2\n"
-    "  pubsub conform ws://127.0.0.1:9944 --para 2000=ws://127.0.0.1:9988\n"
-    "\n\b\nExit codes:\n  0 every rule that can be tested holds, 1 a rule is broken, 2 wrong usage or mapping,\n"
-    "  4 the node does not answer, or not as its metadata says\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub conform ws://127.0.0.1:9944\n  pubsub conform ws://127.0.0.1:9944"
+        " --mapping chain.toml --rule PS-1 --rule PS-2\n  pubsub conform ws://127.0.0.1:9944 --para"
+        " 2000=ws://127.0.0.1:9988\n\n\b\nExit codes:\n  0 every rule that can be tested holds, 1 a"
+        " rule is broken, 2 wrong usage or mapping,\n  4 the node does not answer, or not as its"
+        " metadata says\n"
+    ),
 )
 @click.argument("url")
 @option(
-    "--mapping", "file", type=options.FILE, help="TOML file with the chain's names and encodings, where they differ."
+    "--mapping",
+    "file",
+    type=options.FILE,
+    help="TOML file with the chain's names and encodings, where they differ.",
 )
-@option("--para", "paras", multiple=True, metavar="ID=URL", help="A parachain's node; by default URL/ID.")
+@option(
+    "--para",
+    "paras",
+    multiple=True,
+    metavar="ID=URL",
+    help="A parachain's node; by default URL/ID.",
+)
 @repeatable("--rule", "rules", metavar="NAME", says="Test this rule only")
 @with_json_option
 def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[str, ...]) -> Result:
     """Hold the relay chain at URL and its parachains to the rules of publishing, one by one.
 
-    Signs with development accounts: a parachain is registered, publishes, and is deregistered, so this is for test
-    networks. Calls nothing that a Substrate node does not have.
+    Signs with development accounts: a parachain is registered, publishes, and is deregistered, so
+    this is for test networks. Calls nothing that a Substrate node does not have.
     """
     from collections import Counter
     from dataclasses import asdict
@@ -46,10 +57,17 @@ def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[st
             raise click.UsageError(f"--rule {name}: not one of {', '.join(RULES)}")
     with Trial(url, read_mapping(file), dict(map(para_url, paras))) as trial:
         findings = conform(trial, rules)
-    table("rules", ("rule", "result", "what it says"), ((each.rule, each.verdict, each.sentence) for each in findings))
+    table(
+        "rules",
+        ("rule", "result", "what it says"),
+        ((each.rule, each.verdict, each.sentence) for each in findings),
+    )
     for each in findings:
         if each.verdict == "broken":
-            say(f"{each.rule}: block {each.block}: expected {each.expected}", f"  and seen was {each.seen}")
+            say(
+                f"{each.rule}: block {each.block}: expected {each.expected}",
+                f"  and seen was {each.seen}",
+            )
         elif each.reason:
             say(f"{each.rule}: not testable here: {each.reason}")
     counts = dict(sorted(Counter(each.verdict for each in findings).items()))

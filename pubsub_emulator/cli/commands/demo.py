@@ -13,14 +13,19 @@ from pubsub_emulator.cli.base.extras import ON_SPARK, Command, Need
 from pubsub_emulator.cli.base.options import option
 
 AUDIT = "audit"
-DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"
+DIGEST_MEANS: Final = (
+    "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"
+)
 
 
 @click.command(
     "demo",
     cls=Command,
     needs=(Need("audit"), *ON_SPARK),
-    epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --engine python\n  pubsub demo --out out/again\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub demo\n  pubsub demo --engine python\n  pubsub demo --out"
+        " out/again\n"
+    ),
 )
 @option("--out", type=options.OUT, default=Path("out/demo"), help="Folder for history and audit.")
 @options.master
@@ -28,9 +33,9 @@ DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and delive
 def command(out: Path, master: str | None, engine: str) -> None:
     """Run the demonstration network, then audit its history and real relay proofs.
 
-    Publishers, subscribers and cheating collators, for hundreds of relay blocks. The last line printed is one digest
-    over state roots, proofs and the audit's rows: the same on every machine. With several cores the audit follows the
-    network.
+    Publishers, subscribers and cheating collators, for hundreds of relay blocks. The last line
+    printed is one digest over state roots, proofs and the audit's rows: the same on every machine.
+    With several cores the audit follows the network.
     """
     from pubsub_emulator.cli.base.output import MARKER, new_folder
     from pubsub_emulator.cli.base.program import program
@@ -38,7 +43,14 @@ def command(out: Path, master: str | None, engine: str) -> None:
     from pubsub_emulator.cli.commands.audit.run import written as audit_written
     from pubsub_emulator.cli.commands.import_relay_proofs import import_bundled, show_import
     from pubsub_emulator.cli.commands.report import FOLDER, can_draw, make_report, report_written
-    from pubsub_emulator.cli.commands.run.run import EXPLORER, HISTORY, find_scenario, show_digest, show_run, simulate
+    from pubsub_emulator.cli.commands.run.run import (
+        EXPLORER,
+        HISTORY,
+        find_scenario,
+        show_digest,
+        show_run,
+        simulate,
+    )
     from pubsub_emulator.cli.screen import files, say
     from pubsub_emulator.emulator.observers.digest import combine
     from pubsub_emulator.runtime.parachain.block import Verdict
@@ -51,7 +63,9 @@ def command(out: Path, master: str | None, engine: str) -> None:
         with _followed(folder / HISTORY, folder / AUDIT, choose_engine(engine, master, units=2)):
             run = simulate(scenario, folder, explorer=True)
         imported = import_bundled(folder / HISTORY)
-        result = judge(AuditOptions(folder / HISTORY, folder / AUDIT, master, engine, name=out / HISTORY))
+        result = judge(
+            AuditOptions(folder / HISTORY, folder / AUDIT, master, engine, name=out / HISTORY)
+        )
         if can_draw():
             make_report(folder / AUDIT)
     show_run(run)
@@ -68,17 +82,30 @@ def command(out: Path, master: str | None, engine: str) -> None:
     if result.exit_code >= INCOMPLETE:
         sys.exit(result.exit_code)
     verdicts = {verdict.value for verdict in Verdict}
-    known, found = dict(run.summary.verdicts), {code: n for code, n in result.codes.items() if code in verdicts}
+    known, found = (
+        dict(run.summary.verdicts),
+        {code: n for code, n in result.codes.items() if code in verdicts},
+    )
     if known != found:
         say(f"pubsub: the network knows of {known}, the audit found {found}", aside=True)
         sys.exit(FINDINGS)
-    say(f"the audit found the {sum(found.values())} refused blocks that the network knows of, and no others")
+    say(
+        f"the audit found the {sum(found.values())} refused blocks that the network knows of, and"
+        " no others"
+    )
     pubsub = program()
-    report = ((f"open {out / AUDIT / FOLDER / PAGE}", "what the audit found, as a page"),) if can_draw() else ()
+    report = (
+        ((f"open {out / AUDIT / FOLDER / PAGE}", "what the audit found, as a page"),)
+        if can_draw()
+        else ()
+    )
     commands = (
         (f"open {out / EXPLORER}", "every block, its proof drawn as a trie"),
         *report,
-        (f"{pubsub} evidence {out / AUDIT}", "the findings; --finding ID --out FILE writes one that anybody can check"),
+        (
+            f"{pubsub} evidence {out / AUDIT}",
+            "the findings; --finding ID --out FILE writes one that anybody can check",
+        ),
         (f"{pubsub} step oracle", "build blocks one by one, publish, cheat, look"),
         (f"{pubsub} new mine.toml", "a network of your own"),
         (f"{pubsub} tour", "the other systems: PRISM, ICRC-72, replay, the distributor"),
@@ -89,7 +116,10 @@ def command(out: Path, master: str | None, engine: str) -> None:
 
 @contextmanager
 def _followed(history: Path, audit: Path, engine: str) -> Generator[None]:
-    """Judge segments as they are committed, in a process of its own. The audit afterwards judges what that left."""
+    """Judge segments as they are committed, in a process of its own.
+
+    The audit afterwards judges what that left.
+    """
     if engine != "pool":
         yield
         return

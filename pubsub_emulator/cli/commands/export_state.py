@@ -12,8 +12,10 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "export-state",
     cls=Command,
     needs=(Need("client"),),
-    epilog="\b\nExamples:\n  pubsub export-state ws://127.0.0.1:9944 state.json\n"
-    "  pubsub export-state wss://a.example@12345678 state.json\n  pubsub step node --fork state.json\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub export-state ws://127.0.0.1:9944 state.json\n  pubsub export-state"
+        " wss://a.example@12345678 state.json\n  pubsub step node --fork state.json\n"
+    ),
 )
 @click.argument("source", metavar="URL")
 @click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path))
@@ -21,9 +23,10 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 def command(source: str, file: Path) -> Result:
     """Write the full state of the chain at URL to FILE and check it against the block's state root.
 
-    URL is a node's, optionally with @ and a block's number or hash; the default is the newest final block. FILE is the
-    raw genesis of a chain specification, as `polkadot export-state` writes it, and can be given to --fork. The state
-    of a large chain takes hours; --fork also accepts the URL and then reads on demand.
+    URL is a node's, optionally with @ and a block's number or hash; the default is the newest final
+    block. FILE is the raw genesis of a chain specification, as `polkadot export-state` writes it,
+    and can be given to --fork. The state of a large chain takes hours; --fork also accepts the URL
+    and then reads on demand.
     """
     from pubsub_emulator.cli.screen import say
     from pubsub_emulator.client.fork import open_fork
@@ -32,6 +35,14 @@ def command(source: str, file: Path) -> Result:
 
     with open_fork(source) as fork:
         count = write_state(fork, file)
-        document = {"file": str(file), "block": fork.number, "state_root": hexed(fork.root), "entries": count}
-    say(f"{file}: {count:,} entries of block {document['block']}, state root {document['state_root']}")
+        document = {
+            "file": str(file),
+            "block": fork.number,
+            "state_root": hexed(fork.root),
+            "entries": count,
+        }
+    say(
+        f"{file}: {count:,} entries of block {document['block']}, state root"
+        f" {document['state_root']}"
+    )
     return Result(document)

@@ -7,16 +7,27 @@ import click
 from pubsub_emulator.cli.base import options
 
 
-@click.command("fixtures", epilog="\b\nExamples:\n  pubsub fixtures --out out/fixtures\n  pubsub replay out/fixtures\n")
+@click.command(
+    "fixtures",
+    epilog="\b\nExamples:\n  pubsub fixtures --out out/fixtures\n  pubsub replay out/fixtures\n",
+)
 @options.new_out
 def command(out: Path) -> None:
-    """Write test vectors for any implementation: blocks with their pre-state, proof, verdict and post-state."""
+    """Write test vectors for any implementation: blocks with their pre-state, proof, verdict and
+    post-state.
+    """
     from collections import Counter
 
     from pubsub_emulator.cli.base.output import new_folder
     from pubsub_emulator.cli.screen import files, say, stage, table
     from pubsub_emulator.emulator.scenario.file import load_bundled
-    from pubsub_emulator.laboratory.fixture_set import README_FILE, SCENARIO, SCHEMA_FILE, make_vectors, write_vectors
+    from pubsub_emulator.laboratory.fixture_set import (
+        README_FILE,
+        SCENARIO,
+        SCHEMA_FILE,
+        make_vectors,
+        write_vectors,
+    )
 
     blocks = load_bundled(SCENARIO).relay_blocks
     with new_folder(out) as folder:

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     "import-relay-proofs",
     cls=Command,
     needs=(Need("audit"),),
-    epilog="\b\nExample:\n  pubsub import-relay-proofs proofs/*.json --out out/imported\n  pubsub audit out/imported "
-    "--out out/imported-audit\n",
+    epilog=(
+        "\b\nExample:\n  pubsub import-relay-proofs proofs/*.json --out out/imported\n  pubsub"
+        " audit out/imported --out out/imported-audit\n"
+    ),
 )
 @click.argument("files", type=options.ANY, nargs=-1, required=True)
-@option("--out", type=options.OUT, required=True, help="History to add them to; created if missing.")
+@option(
+    "--out", type=options.OUT, required=True, help="History to add them to; created if missing."
+)
 def command(files: tuple[Path, ...], out: Path) -> None:
     """Import real `parachainSystem.setValidationData` data into a history for `pubsub audit`.
 

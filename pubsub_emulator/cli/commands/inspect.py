@@ -20,22 +20,27 @@ def _is_recorded(path: Path) -> bool:
     "inspect",
     cls=Command,
     needs=(Need("audit", "path", _is_recorded),),
-    epilog="\b\nExamples:\n  pubsub inspect my-network.toml\n  pubsub inspect out/demo/history\n"
-    "  pubsub inspect out/demo/history --block 3000:17\n  pubsub inspect out/demo/audit --json\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub inspect my-network.toml\n  pubsub inspect out/demo/history\n "
+        " pubsub inspect out/demo/history --block 3000:17\n  pubsub inspect out/demo/audit --json\n"
+    ),
 )
 @click.argument("path", type=options.ANY)
 @option(
     "--block",
     metavar="CHAIN:NUMBER",
-    help="Show this block of a history: ledger, proof nodes, verdict and deliveries. Write NETWORK/CHAIN:NUMBER if "
-    "several networks have the chain.",
+    help=(
+        "Show this block of a history: ledger, proof nodes, verdict and deliveries. Write"
+        " NETWORK/CHAIN:NUMBER if several networks have the chain."
+    ),
 )
 @with_json_option
 def command(path: Path, block: str | None) -> Result:
-    """Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay proof or finding.
+    """Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay proof
+    or finding.
 
-    For a Parquet file of a history or an audit, show its columns with their meaning and its first rows. A block of a
-    history is executed again from the checkpoint before it.
+    For a Parquet file of a history or an audit, show its columns with their meaning and its first
+    rows. A block of a history is executed again from the checkpoint before it.
     """
     from pubsub_emulator.cli.inspect.kinds import look
     from pubsub_emulator.cli.screen import show_all

@@ -8,17 +8,20 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(
-    "migrate", cls=Command, needs=(Need("audit"),), epilog="\b\nExample:\n  pubsub migrate out/old/history\n"
+    "migrate",
+    cls=Command,
+    needs=(Need("audit"),),
+    epilog="\b\nExample:\n  pubsub migrate out/old/history\n",
 )
 @click.argument("history", type=options.HISTORY)
 @with_json_option
 def command(history: str) -> Result:
     """Convert a HISTORY of an older format to the present one, in place.
 
-    Segments are written again, each with one file per table; every row is checked against its manifest as it is read.
-    The old files of a network are removed once all of it is written. The same command continues an interrupted
-    migration. Outputs of audits are not migrated; audit again instead. An audit judges blocks by the present rules,
-    whichever version made them.
+    Segments are written again, each with one file per table; every row is checked against its
+    manifest as it is read. The old files of a network are removed once all of it is written. The
+    same command continues an interrupted migration. Outputs of audits are not migrated; audit again
+    instead. An audit judges blocks by the present rules, whichever version made them.
     """
     from pubsub_emulator.cli.screen import say, stage
     from pubsub_emulator.spark_audit.history.migrate import migrate
@@ -27,7 +30,10 @@ def command(history: str) -> Result:
         try:
             done = migrate(history, lambda at, total: advance(at, total, "writing segments"))
         except KeyboardInterrupt:
-            say("interrupted: nothing was removed that is still needed, and the same command goes on")
+            say(
+                "interrupted: nothing was removed that is still needed, and the same command"
+                " goes on"
+            )
             raise
     if done.manifests:
         say(f"{done.manifests:,} of {done.segments:,} segments written again")
@@ -35,4 +41,6 @@ def command(history: str) -> Result:
         say("nothing to do: the history is of the present format")
     head = f"0x{done.head}"
     say(f"head: {head}")
-    return Result({"history": history, "manifests": done.manifests, "segments": done.segments, "head": head})
+    return Result(
+        {"history": history, "manifests": done.manifests, "segments": done.segments, "head": head}
+    )

@@ -1,4 +1,6 @@
-"""`pubsub report`, and the report that `pubsub audit --report` and the demonstration make of their own output."""
+"""`pubsub report`, and the report that `pubsub audit --report` and the demonstration make of their
+own output.
+"""
 
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -20,13 +22,21 @@ FOLDER = "report"
     "report",
     cls=Command,
     needs=(Need("plot"),),
-    epilog="\b\nExamples:\n  pubsub report out/demo/audit\n  pubsub report out/audit --out out/report-of-may\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub report out/demo/audit\n  pubsub report out/audit --out"
+        " out/report-of-may\n"
+    ),
 )
 @click.argument("audit", type=options.HISTORY)
-@option("--out", type=options.OUT, help="Folder for the report, AUDIT/report by default; an existing one is replaced.")
+@option(
+    "--out",
+    type=options.OUT,
+    help="Folder for the report, AUDIT/report by default; an existing one is replaced.",
+)
 @with_json_option
 def command(audit: str, out: Path | None) -> Result:
-    """Write the report of an AUDIT: report.html, one page that opens offline, and its charts as SVG and PNG.
+    """Write the report of an AUDIT: report.html, one page that opens offline, and its charts as SVG
+    and PNG.
 
     AUDIT is the output folder of `pubsub audit`; nothing else is read. Needs the extra `plot`.
     """
@@ -43,7 +53,8 @@ def can_draw() -> bool:
 
 
 def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Path, str]]:
-    """Write the report of an audit beside its tables or to another folder, replacing an older one. Returns the files.
+    """Write the report of an audit beside its tables or to another folder, replacing an older one.
+    Returns the files.
 
     Raises `ResultError`, `InputError`, `OSError`.
     """
@@ -55,14 +66,24 @@ def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Pa
     if out is None and is_remote(audit):
         raise InputError(f"{audit}: a report is written to a local folder; name one with --out")
     target = Path(audit) / FOLDER if out is None else out
-    with stage("drawing the report") as advance, new_folder(target, replace=True, marker=PAGE) as folder:
-        write_report(audit, folder, lambda done, total: advance(done, total, "drawing the report: charts of chains"))
+    with (
+        stage("drawing the report") as advance,
+        new_folder(target, replace=True, marker=PAGE) as folder,
+    ):
+        write_report(
+            audit,
+            folder,
+            lambda done, total: advance(done, total, "drawing the report: charts of chains"),
+        )
     return report_written(target)
 
 
 def report_written(target: Path) -> Iterable[tuple[Path, str]]:
     """The files of a report."""
     return (
-        (target / PAGE, "what was verified and found, what uses bytes; opens in a browser, offline"),
+        (
+            target / PAGE,
+            "what was verified and found, what uses bytes; opens in a browser, offline",
+        ),
         (target / CHARTS, "its charts as SVG and PNG"),
     )

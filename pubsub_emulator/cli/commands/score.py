@@ -11,15 +11,19 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "score",
     cls=Command,
     needs=(Need("audit"),),
-    epilog="\b\nExample:\n  pubsub score out/large out/large-audit\n"
-    "\n\b\nExit codes:\n  0 exactly the planted cheats were found, 1 not so, 2 HISTORY does not list its planted\n"
-    "  cheats, 3 that list is not readable\n",
+    epilog=(
+        "\b\nExample:\n  pubsub score out/large out/large-audit\n\n\b\nExit codes:\n  0 exactly the"
+        " planted cheats were found, 1 not so, 2 HISTORY does not list its planted\n  cheats, 3"
+        " that list is not readable\n"
+    ),
 )
 @click.argument("history", type=options.HISTORY)
 @click.argument("audit", type=options.HISTORY)
 @with_json_option
 def command(history: str, audit: str) -> Result:
-    """Compare the cheats planted in HISTORY with the findings of AUDIT, the output of `pubsub audit`."""
+    """Compare the cheats planted in HISTORY with the findings of AUDIT, the output of `pubsub
+    audit`.
+    """
     from pubsub_emulator.cli.commands.simulate.run import run_score
 
     return run_score(history, audit)

@@ -11,11 +11,16 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    """Refuse a query with bytes that the locale cannot decode. DuckDB fails at the lone surrogates that they become."""
+    """Refuse a query with bytes that the locale cannot decode.
+
+    DuckDB fails at the lone surrogates that they become.
+    """
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise click.BadParameter("the query has bytes that are not text in the encoding of this locale") from None
+        raise click.BadParameter(
+            "the query has bytes that are not text in the encoding of this locale"
+        ) from None
     return value
 
 
@@ -23,19 +28,21 @@ def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     "sql",
     cls=Command,
     needs=(Need("sql"),),
-    epilog="\b\nExamples:\n"
-    '  pubsub sql out/audit "SELECT chain, cause, SUM(bytes) FROM waste GROUP BY chain, cause"\n'
-    '  pubsub sql s3://bucket/audit "SELECT * FROM chains" --json\n',
+    epilog=(
+        '\b\nExamples:\n  pubsub sql out/audit "SELECT chain, cause, SUM(bytes) FROM waste GROUP BY'
+        ' chain, cause"\n  pubsub sql s3://bucket/audit "SELECT * FROM chains" --json\n'
+    ),
 )
 @click.argument("place", metavar="AUDIT|HISTORY", type=options.HISTORY)
 @click.argument("question", callback=_decoded)
 @with_json_option
 def command(place: str, question: str) -> Result:
-    """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a table.
+    """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a
+    table.
 
-    AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file is compared with
-    its manifest before it is read. docs/tables.md documents the tables, docs/questions.md has queries. DuckDB runs
-    the query in this process. Needs the extra `sql`.
+    AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file
+    is compared with its manifest before it is read. docs/tables.md documents the tables,
+    docs/questions.md has queries. DuckDB runs the query in this process. Needs the extra `sql`.
     """
     from pubsub_emulator.cli.screen import say, table
     from pubsub_emulator.spark_audit.tables.ask import ask
@@ -43,7 +50,11 @@ def command(place: str, question: str) -> Result:
     answer = ask(place, question)
     rows = [[_plain(cell) for cell in row] for row in answer.rows]
     # numbers without separators, so that ids can be copied into the next query
-    table("", answer.columns, [["none" if cell is None else str(cell) for cell in row] for row in rows])
+    table(
+        "",
+        answer.columns,
+        [["none" if cell is None else str(cell) for cell in row] for row in rows],
+    )
     say(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}")
     return Result({"columns": list(answer.columns), "rows": rows})
 

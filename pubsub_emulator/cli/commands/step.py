@@ -15,31 +15,48 @@ from pubsub_emulator.cli.base.options import option
     "step",
     cls=Command,
     needs=(Need("client", "url"), Need("client", "fork"), Need("client", "fork_para")),
-    epilog="\b\nExamples:\n  pubsub step demo\n  pubsub step my-network.toml\n  pubsub step attack.json\n"
-    "  echo 'cheat 3000 omit-node; until verdict; verdicts' | tr ';' '\\n' | pubsub step demo\n"
-    "  pubsub step --connect ws://127.0.0.1:9944\n"
-    "  pubsub step node --fork ws://127.0.0.1:9944\n"
-    "\n\b\nIn the session:\n  help          every command\n  help COMMAND  all about one, with examples\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub step demo\n  pubsub step my-network.toml\n  pubsub step"
+        " attack.json\n  echo 'cheat 3000 omit-node; until verdict; verdicts' | tr ';' '\\n' |"
+        " pubsub step demo\n  pubsub step --connect ws://127.0.0.1:9944\n  pubsub step node --fork"
+        " ws://127.0.0.1:9944\n\n\b\nIn the session:\n  help          every command\n  help COMMAND"
+        "  all about one, with examples\n"
+    ),
 )
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
-@option("--connect", "url", metavar="URL", help="Step the network of the node at URL instead of a SCENARIO.")
+@option(
+    "--connect",
+    "url",
+    metavar="URL",
+    help="Step the network of the node at URL instead of a SCENARIO.",
+)
 @options.own_cheats
 @options.rules
 @options.fork
 @options.fork_para
-@option("--accounts", is_flag=True, help="Give all chains accounts, so that `set` can change their storage.")
+@option(
+    "--accounts",
+    is_flag=True,
+    help="Give all chains accounts, so that `set` can change their storage.",
+)
 def command(
-    scenario: str | None, url: str | None, *, fork: str | None, fork_para: tuple[str, ...], accounts: bool
+    scenario: str | None,
+    url: str | None,
+    *,
+    fork: str | None,
+    fork_para: tuple[str, ...],
+    accounts: bool,
 ) -> None:
     """Step through the network of SCENARIO in a terminal session.
 
-    Build blocks one by one or until something happens; publish, subscribe, cheat; inspect storage, tries, caches and
-    ledgers; take snapshots, branch, compare. SCENARIO is a TOML file, a bundled name, or a session file that `write`
-    made. Without a terminal, commands are read from standard input, one per line; the first that fails ends the script
-    with exit code 2.
+    Build blocks one by one or until something happens; publish, subscribe, cheat; inspect storage,
+    tries, caches and ledgers; take snapshots, branch, compare. SCENARIO is a TOML file, a bundled
+    name, or a session file that `write` made. Without a terminal, commands are read from standard
+    input, one per line; the first that fails ends the script with exit code 2.
 
-    With --connect, the network is that of a running node, with the same commands; those that change something need
-    `pubsub serve --dev`. Of a node that is not one of `pubsub serve`, events, storage and headers are read.
+    With --connect, the network is that of a running node, with the same commands; those that change
+    something need `pubsub serve --dev`. Of a node that is not one of `pubsub serve`, events,
+    storage and headers are read.
 
     With --fork, the scenario's network continues from a real state: docs/howto/fork-live-state.md.
     """

@@ -1,4 +1,6 @@
-"""One judged block: what its header says, what was found, where its bytes went, what it delivered, what proves it."""
+"""One judged block: what its header says, what was found, where its bytes went, what it delivered,
+what proves it.
+"""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,11 +21,16 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decod
 
 
 def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
-    """A block, executed again on its parent. Raises `CompareError` where the state before it cannot be had."""
+    """A block, executed again on its parent.
+
+    Raises `CompareError` where the state before it cannot be had.
+    """
     parent, state = judged.pre()
     outcome, refusal = judge_block(ChainHead(parent, state), judged.candidate, judged.relay)
     inherent = judged.candidate.inherent
-    evidence = [] if refusal is None else [(each.verdict.value, each.detail) for each in refusal.evidence]
+    evidence = (
+        [] if refusal is None else [(each.verdict.value, each.detail) for each in refusal.evidence]
+    )
     nodes = [node_figures(node) for node in inherent.proof]
     deliveries = [dict(zip(_DELIVERED, each, strict=True)) for each in judged.deliveries]
     figures = {
@@ -48,12 +55,17 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
     if outcome is not None:
         pages += ledger_pages(judged.place, outcome.ledger)
     if deliveries:
-        rows = tuple((str(of), words(key), str(how), words(entry, 8)) for of, key, how, entry, *_ in judged.deliveries)
+        rows = tuple(
+            (str(of), words(key), str(how), words(entry, 8))
+            for of, key, how, entry, *_ in judged.deliveries
+        )
         pages.append(Grid("deliveries", ("publisher", "key", "what", "entry hash"), rows))
     else:
         pages.append(Line("nothing was delivered\n"))
     pages.append(node_page(nodes))
-    return view(kind, path, {name: value for name, value in figures.items() if value is not None}, pages)
+    return view(
+        kind, path, {name: value for name, value in figures.items() if value is not None}, pages
+    )
 
 
 _DELIVERED = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
@@ -75,7 +87,11 @@ def node_figures(node: bytes) -> NodeFigures:
     kind, partial, children = "value", "", 0
     with suppress(ProofError):
         parts = decode_node(node)
-        kind, partial, children = "branch" if parts.children else "leaf", parts.partial, len(parts.children)
+        kind, partial, children = (
+            "branch" if parts.children else "leaf",
+            parts.partial,
+            len(parts.children),
+        )
         kind += " with a value" if children and parts.value is not None else ""
     return NodeFigures(blake2_256(node), len(node), node_cost(len(node)), kind, partial, children)
 
@@ -83,5 +99,7 @@ def node_figures(node: bytes) -> NodeFigures:
 def node_page(nodes: Iterable[NodeFigures]) -> Grid:
     """Proof nodes, in the order of the proof."""
     cut = ((node, node.partial[:20] + "…" * (len(node.partial) > 20)) for node in nodes)
-    rows = tuple((words(node.hash), node.bytes, node.kind, node.children, partial) for node, partial in cut)
+    rows = tuple(
+        (words(node.hash), node.bytes, node.kind, node.children, partial) for node, partial in cut
+    )
     return Grid("proof nodes", ("hash", "bytes", "kind", "children", "partial key"), rows)

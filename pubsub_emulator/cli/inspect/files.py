@@ -1,4 +1,6 @@
-"""Single files: scenarios, sessions, fixtures, cases of a campaign, differences, relay proofs, findings."""
+"""Single files: scenarios, sessions, fixtures, cases of a campaign, differences, relay proofs,
+findings.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -25,7 +27,9 @@ def scenario(path: Path) -> View:
         "keys": sum(group.keys * len(group.paras) for group in found.publishers),
         "subscribers": len(found.subscribers),
         "subscribed_keys": sum(_subscribed(found, each) for each in found.subscribers),
-        "collators_that_cheat": sum(bool(each.strategies) for sub in found.subscribers for each in sub.collators),
+        "collators_that_cheat": sum(
+            bool(each.strategies) for sub in found.subscribers for each in sub.collators
+        ),
         "scenario": found.document(),
     }
     publishers, subscribers = [], []
@@ -34,12 +38,21 @@ def scenario(path: Path) -> View:
         sizes = " to ".join(map(str, dict.fromkeys((group.sizes().min, group.sizes().max))))
         publishers.append((ids, group.keys, sizes, f"{group.update_rate / 1_000_000:g}", ttls))
     for each in found.subscribers:
-        cheats = ", ".join(name for collator in each.collators for name in collator.strategies)[:60] or "none"
+        cheats = (
+            ", ".join(name for collator in each.collators for name in collator.strategies)[:60]
+            or "none"
+        )
         keys = _subscribed(found, each)
-        subscribers.append((f"{each.para} {each.name}", keys, each.cache, len(each.collators), cheats))
+        subscribers.append(
+            (f"{each.para} {each.name}", keys, each.cache, len(each.collators), cheats)
+        )
     pages = (
         Grid("publishers", ("ids", "keys", "value bytes", "update rate", "ttl"), tuple(publishers)),
-        Grid("subscribers", ("subscriber", "keys", "cache", "collators", "cheats"), tuple(subscribers)),
+        Grid(
+            "subscribers",
+            ("subscriber", "keys", "cache", "collators", "cheats"),
+            tuple(subscribers),
+        ),
     )
     return view("scenario", path, figures, pages)
 
@@ -58,7 +71,9 @@ def session(path: Path) -> View:
         **{name: document[name] for name in ("block", "hash", "commands", "scenario")},
     }
     lines = (Line("commands:"), *(Line(f"  {line}") for line in document["commands"]))
-    return view("session", path, figures, (*lines, Line(f"`pubsub step {path}` goes on from there")))
+    return view(
+        "session", path, figures, (*lines, Line(f"`pubsub step {path}` goes on from there"))
+    )
 
 
 def fixture(path: Path) -> View:
@@ -88,7 +103,12 @@ def case(path: Path) -> View:
         "nodes": [node._asdict() for node in nodes],
     }
     pages = (Grid("steps", ("kind", "count"), tuple(sorted(kinds.items()))), node_page(nodes))
-    return view("case of a campaign", path, figures, (*pages, Line(f"`pubsub replay {path}` plays it again")))
+    return view(
+        "case of a campaign",
+        path,
+        figures,
+        (*pages, Line(f"`pubsub replay {path}` plays it again")),
+    )
 
 
 def difference(path: Path) -> View:
@@ -103,7 +123,12 @@ def difference(path: Path) -> View:
         "state_keys": sum(1 for _ in found.judging.parent.state.top_entries()),
         "parent": header_figures(found.judging.parent.header),
     }
-    return view("difference of two verifiers", path, figures, (Line(f"`pubsub replay {path}` plays it again"),))
+    return view(
+        "difference of two verifiers",
+        path,
+        figures,
+        (Line(f"`pubsub replay {path}` plays it again"),),
+    )
 
 
 def relay_proof(path: Path) -> View:
@@ -125,7 +150,11 @@ def relay_proof(path: Path) -> View:
 def finding(path: Path) -> View:
     """A finding with its evidence, judged again. Raises `FindingError`."""
     checked = check_finding(path)
-    facts = {name: value for name, value in checked.finding.items() if name not in ("format", "digest", "evidence")}
+    facts = {
+        name: value
+        for name, value in checked.finding.items()
+        if name not in ("format", "digest", "evidence")
+    }
     figures = {
         **facts,
         "evidence_bytes": len(checked.finding["evidence"]),
@@ -133,4 +162,6 @@ def finding(path: Path) -> View:
         "shows": checked.judgement.detail,
         "rests_on": list(checked.judgement.rests_on),
     }
-    return view("finding", path, figures, (Line(f"rests on: {line}") for line in checked.judgement.rests_on))
+    return view(
+        "finding", path, figures, (Line(f"rests on: {line}") for line in checked.judgement.rests_on)
+    )

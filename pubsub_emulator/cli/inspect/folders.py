@@ -55,7 +55,9 @@ def history(path: Path) -> View:
         "proof_nodes": rows["nodes"],
         "bytes": sizes.total(),
         "unreadable": len(faults),
-        "by_chain": [{"network": n, "chain": c, **counts} for (n, c), counts in sorted(chains.items())],
+        "by_chain": [
+            {"network": n, "chain": c, **counts} for (n, c), counts in sorted(chains.items())
+        ],
         "verdicts": dict(sorted(verdicts.items())),
         "tables": {name: {"rows": rows[name], "bytes": sizes[name]} for name in sorted(rows)},
         "faults": [{"path": _place_of(fault), "error": fault.error} for fault in faults],
@@ -64,14 +66,18 @@ def history(path: Path) -> View:
         (f"{network} {chain}", counts["included"], counts["rejected"], counts["imported"])
         for (network, chain), counts in sorted(chains.items())
     )
-    pages: list[Shown] = [Grid("blocks by chain", ("chain", "included", "rejected", "imported"), lines)]
+    pages: list[Shown] = [
+        Grid("blocks by chain", ("chain", "included", "rejected", "imported"), lines)
+    ]
     if verdicts:
         pages.append(counted("refused blocks", ("verdict", "blocks"), verdicts))
     tables = tuple((name, rows[name], sizes[name]) for name in sorted(rows))
     pages.append(Grid("tables", ("table", "rows", "bytes"), tables))
     if faults:
         pages += unreadable((_place_of(each), each.error) for each in faults)
-    pages.append(Line("`--block CHAIN:NUMBER` shows a block with its ledger, proof nodes and deliveries"))
+    pages.append(
+        Line("`--block CHAIN:NUMBER` shows a block with its ledger, proof nodes and deliveries")
+    )
     return view("history", path, figures, pages)
 
 
@@ -82,7 +88,9 @@ def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
     yield from (Line(f"  {place}: {error}") for place, error in listed[:MOST_NAMED])
     if len(listed) > MOST_NAMED:
         yield Line(f"  and {len(listed) - MOST_NAMED:,} more; --json has all")
-    yield Line("a whole copy in the place of a damaged file repairs it: its manifest has its digest\n")
+    yield Line(
+        "a whole copy in the place of a damaged file repairs it: its manifest has its digest\n"
+    )
 
 
 def _place_of(fault: Fault) -> str:
@@ -90,7 +98,10 @@ def _place_of(fault: Fault) -> str:
 
 
 def history_block(path: Path, block: str) -> View:
-    """The candidates of one number on one chain, executed again. Raises `InputError`, `CompareError`."""
+    """The candidates of one number on one chain, executed again.
+
+    Raises `InputError`, `CompareError`.
+    """
     network, chain, number = _place(block)
     record = HistoryRecord(path)
     chains = [each for each in record.chains if each[1] == chain and network in (None, each[0])]
@@ -118,7 +129,9 @@ def history_block(path: Path, block: str) -> View:
         raise InputError(f"{path}: --block {block}: the chain has {_numbers(known)}")
     views = [judged_block(each, path) for each in found]
     pages = tuple(page for each in views for page in each.pages)
-    return View({"kind": "blocks", "path": str(path), "blocks": [each.document for each in views]}, pages)
+    return View(
+        {"kind": "blocks", "path": str(path), "blocks": [each.document for each in views]}, pages
+    )
 
 
 def _numbers(there: list[int]) -> str:
@@ -127,11 +140,15 @@ def _numbers(there: list[int]) -> str:
     if there[-1] - there[0] + 1 == len(there):
         return f"blocks {there[0]} to {there[-1]}" if len(there) > 1 else f"block {there[0]}"
     few = ", ".join(map(str, there[:MOST_NAMED]))
-    return f"blocks {few}" + (f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else "")
+    return f"blocks {few}" + (
+        f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+    )
 
 
 def _imported_proof(path: Path, network: str, chain: int, row: Row, record: HistoryRecord) -> View:
-    """A relay proof that was imported: it has no block and no state, so nothing of it can be executed."""
+    """A relay proof that was imported: it has no block and no state, so nothing of it can be
+    executed.
+    """
     held = record.rows(tuple(record.history.files(schema.NODES, network, None, row["segment"])))
     data = {each["number"]: each["data"] for each in held}
     nodes = [node_figures(data[at]) for at in row["proof"] if at in data]
@@ -153,7 +170,9 @@ def _place(text: str) -> tuple[str | None, int, int]:
     network, slash, rest = text.rpartition("/")
     chain, colon, number = rest.partition(":")
     if not colon or not chain.isdecimal() or not number.isdecimal():
-        raise InputError(f"--block is CHAIN:NUMBER, as in 2000:17, or NETWORK/CHAIN:NUMBER, not {text!r}")
+        raise InputError(
+            f"--block is CHAIN:NUMBER, as in 2000:17, or NETWORK/CHAIN:NUMBER, not {text!r}"
+        )
     return network if slash else None, int(chain), int(number)
 
 
@@ -165,12 +184,19 @@ def audit(path: Path) -> View:
     codes = Counter(row["code"] for row in results.rows(schema.FINDINGS))
     quarantined = list(results.rows(schema.QUARANTINE))
     figures = {
-        **{name: value for name, value in report.items() if isinstance(value, str | int) and value is not None},
+        **{
+            name: value
+            for name, value in report.items()
+            if isinstance(value, str | int) and value is not None
+        },
         "chains": len(chains),
         "findings": sum(codes.values()),
         "quarantined": len(quarantined),
         "codes": dict(sorted(codes.items())),
-        "by_chain": [{name: row.get(name) for name in ("network", "chain", "name", "status")} for row in chains],
+        "by_chain": [
+            {name: row.get(name) for name in ("network", "chain", "name", "status")}
+            for row in chains
+        ],
         "quarantine": [{"path": row["path"], "error": row["error"]} for row in quarantined],
     }
     statuses = Counter(row["status"] for row in chains)
@@ -192,4 +218,6 @@ def fixtures(path: Path) -> View:
         "verdicts": dict(sorted(verdicts.items())),
         "names": [fixture.name for fixture in found],
     }
-    return view("folder of fixtures", path, figures, (counted("fixtures", ("verdict", "files"), verdicts),))
+    return view(
+        "folder of fixtures", path, figures, (counted("fixtures", ("verdict", "files"), verdicts),)
+    )

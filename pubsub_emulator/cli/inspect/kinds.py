@@ -9,13 +9,16 @@ from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 
 NO_TOML: Final = "no TOML by its name, and"
 _KNOWN: Final = (
-    "a scenario, session, fixture, case of a campaign, difference of two verifiers, relay proof, finding "
-    "or Parquet file"
+    "a scenario, session, fixture, case of a campaign, difference of two verifiers, relay proof,"
+    " finding or Parquet file"
 )
 
 
 def look(path: Path, block: str | None = None) -> View:
-    """Inspect a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history. Raises `InputError`, and as its reader."""
+    """Inspect a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history.
+
+    Raises `InputError`, and as its reader.
+    """
     if path.is_dir():
         return _folder(path, block)
     if block is not None:
@@ -45,7 +48,9 @@ def look(path: Path, block: str | None = None) -> View:
 
 
 def kind_of(content: object) -> str | None:
-    """The kind of a JSON document that this program writes or reads: `case`, `fixture`, …; `None` for another."""
+    """The kind of a JSON document that this program writes or reads: `case`, `fixture`, …; `None`
+    for another.
+    """
     from pubsub_emulator.laboratory.differences import is_difference
 
     if not isinstance(content, dict):

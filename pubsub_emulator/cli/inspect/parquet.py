@@ -1,4 +1,6 @@
-"""A Parquet file of a history's or an audit's table: its columns with what they mean, and its first rows."""
+"""A Parquet file of a history's or an audit's table: its columns with what they mean, and its first
+rows.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -29,9 +31,15 @@ def parquet(path: Path) -> View:
         try:
             with pq.ParquetFile(file, pre_buffer=False) as found:
                 return _view(path, found, _first_rows(found, file))
-        except (OSError, ValueError, pa.ArrowException) as error:  # Arrow calls damage by all these names
+        except (
+            OSError,
+            ValueError,
+            pa.ArrowException,
+        ) as error:  # Arrow calls damage by all these names
             said = (str(error).splitlines() or [""])[0]
-            raise InputError(f"{path}: it begins as a Parquet file does and cannot be read: {said}") from None
+            raise InputError(
+                f"{path}: it begins as a Parquet file does and cannot be read: {said}"
+            ) from None
 
 
 def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> View:
@@ -41,22 +49,39 @@ def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> V
         "table": "none of this program's" if table is None else table.name,
         "of": whose,
         "holds": None if table is None else table.doc,
-        "version": (columns.metadata or {}).get(b"pubsub.version", b"").decode(errors="replace") or None,
+        "version": (
+            (columns.metadata or {}).get(b"pubsub.version", b"").decode(errors="replace") or None
+        ),
         "rows": footer.num_rows,
         "row_groups": footer.num_row_groups,
         "bytes": path.stat().st_size,
-        "columns": [{"name": each.name, "type": str(each.type), "means": _doc(each)} for each in columns],
+        "columns": [
+            {"name": each.name, "type": str(each.type), "means": _doc(each)} for each in columns
+        ],
         "first_rows": rows,
     }
     listed = tuple((each.name, _type(each), _doc(each)) for each in columns)
     pages: list[Shown] = [Grid("columns", ("column", "type", "what it is"), listed)]
     for at, row in enumerate(rows):
-        pages.append(Grid(f"row {at}", ("", ""), tuple((name, words(cell, _PREVIEW)) for name, cell in row.items())))
+        pages.append(
+            Grid(
+                f"row {at}",
+                ("", ""),
+                tuple((name, words(cell, _PREVIEW)) for name, cell in row.items()),
+            )
+        )
     if whose == "an audit":
         pages.append(Line(f'`{program()} sql AUDIT "SELECT …"` asks all rows of the table'))
     elif whose == "a history":
-        pages.append(Line(f"`{program()} inspect HISTORY` tells of the whole history, and checks its files"))
-    return view("Parquet file", path, {name: value for name, value in figures.items() if value is not None}, pages)
+        pages.append(
+            Line(f"`{program()} inspect HISTORY` tells of the whole history, and checks its files")
+        )
+    return view(
+        "Parquet file",
+        path,
+        {name: value for name, value in figures.items() if value is not None},
+        pages,
+    )
 
 
 def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
@@ -64,7 +89,9 @@ def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
     for whose, tables in (("a history", HISTORY_TABLES), ("an audit", RESULT_TABLES)):
         if named in tables:
             return whose, tables[named]
-    published = (each for each in RESULT_TABLES.values() if published_schema(each).names == columns.names)
+    published = (
+        each for each in RESULT_TABLES.values() if published_schema(each).names == columns.names
+    )
     table = next(published, None)
     return None if table is None else "an audit", table
 

@@ -26,7 +26,9 @@ _aside: ContextVar[bool] = ContextVar("prose goes to standard error", default=Fa
 
 @contextmanager
 def prose_aside(*, wanted: bool) -> Iterator[None]:
-    """Within this context, prose and tables go to standard error, since standard output holds a document."""
+    """Within this context, prose and tables go to standard error, since standard output holds a
+    document.
+    """
     token = _aside.set(wanted)
     try:
         yield
@@ -41,7 +43,10 @@ def say(*lines: str, aside: bool = False) -> None:
 
 
 def say_document(text: str) -> None:
-    """A document on standard output: its lines, of any length. JSON stays the same JSON in every encoding."""
+    """A document on standard output: its lines, of any length.
+
+    JSON stays the same JSON in every encoding.
+    """
     for line in text.split("\n"):
         click.echo(shown_on(sys.stdout, whole(line), DOCUMENT))
 
@@ -64,7 +69,9 @@ class Advance(Protocol):
     """Receives the progress of a stage."""
 
     def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
-        """Report that `done` of `total` units are done, a unit under way in part, and that `what` is under way."""
+        """Report that `done` of `total` units are done, a unit under way in part, and that `what`
+        is under way.
+        """
 
 
 SPEAK_EVERY: Final = 10.0
@@ -72,12 +79,15 @@ SPEAK_EVERY: Final = 10.0
 
 
 class Spoken:
-    """Prints a progress line on standard error every ten seconds, with the time left if it can be estimated.
+    """Prints a progress line on standard error every ten seconds, with the time left if it can be
+    estimated.
 
     Between `start` and `stop` it also prints if it was not called for that long.
     """
 
-    def __init__(self, clock: Callable[[], float] = monotonic, said: str = "so far", total: int | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = monotonic, said: str = "so far", total: int | None = None
+    ) -> None:
         self._clock = clock
         self._said, self._total = said, total
         self._told = clock()
@@ -131,7 +141,9 @@ class Spoken:
         """The time left where it can be told, else the time that it has taken."""
         made = done - self._first
         spent = now - self._began
-        if not total or made * 100 < total or done >= total or made <= 0:  # the first hundredth foretells nothing
+        if (
+            not total or made * 100 < total or done >= total or made <= 0
+        ):  # the first hundredth foretells nothing
             return f"{_span(spent)} so far"
         return f"about {_span(spent * (total - done) / made)} left"
 
@@ -170,7 +182,9 @@ def _progress(console: "Terminal", *, stays: bool = True) -> "Progress":
 
 
 class Bar:
-    """A progress bar that appears with the first advance and is erased at the end; without a terminal, lines."""
+    """A progress bar that appears with the first advance and is erased at the end; without a
+    terminal, lines.
+    """
 
     def __init__(self) -> None:
         from pubsub_emulator.cli.screen.tables import Terminal
@@ -186,7 +200,12 @@ class Bar:
             self._spoken.start()
             self._spoken(done, total, what)
             return
-        self._progress.update(self._task, completed=done, total=total, description=None if what is None else safe(what))
+        self._progress.update(
+            self._task,
+            completed=done,
+            total=total,
+            description=None if what is None else safe(what),
+        )
         if not self._progress.live.is_started:
             self._progress.start()
 
@@ -213,7 +232,9 @@ def bar() -> Iterator[Bar]:
 
 @contextmanager
 def stage(said: str, total: int | None = None) -> Iterator[Advance]:
-    """A stage with a progress bar on a terminal, or with lines on standard error at its start and every 10 s."""
+    """A stage with a progress bar on a terminal, or with lines on standard error at its start and
+    every 10 s.
+    """
     from pubsub_emulator.cli.screen.tables import Terminal
 
     console = Terminal(stderr=True)
@@ -230,11 +251,15 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
         task = progress.add_task(safe(said), total=total)
 
         def advance(done: float, total: int | None = None, what: str | None = None) -> None:
-            progress.update(task, completed=done, total=total, description=None if what is None else safe(what))
+            progress.update(
+                task, completed=done, total=total, description=None if what is None else safe(what)
+            )
 
         yield advance
         finished = next(each for each in progress.tasks if each.id == task)
-        progress.update(task, completed=finished.total or 1, total=finished.total or 1, description=safe(said))
+        progress.update(
+            task, completed=finished.total or 1, total=finished.total or 1, description=safe(said)
+        )
 
 
 def show(page: Line | Grid) -> None:
@@ -254,14 +279,18 @@ def show_all(pages: Iterable[Shown]) -> None:
             show(page)
 
 
-def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], names_rows: int = 1) -> None:
+def table(
+    title: str, header: Iterable[str], rows: Iterable[Iterable[object]], names_rows: int = 1
+) -> None:
     """Print a table: names on the left, figures on the right.
 
-    To fit the width of the screen, prose in cells is wrapped between words; then long hashes are shortened in their
-    middle; then rows become columns; then each row becomes a list below its first `names_rows` cells. A word or figure
-    is only broken if it alone is wider than the screen.
+    To fit the width of the screen, prose in cells is wrapped between words; then long hashes are
+    shortened in their middle; then rows become columns; then each row becomes a list below its
+    first `names_rows` cells. A word or figure is only broken if it alone is wider than the screen.
     """
-    from pubsub_emulator.cli.screen.tables import print_table  # rich is a tenth of the start of a command
+    from pubsub_emulator.cli.screen.tables import (
+        print_table,
+    )  # rich is a tenth of the start of a command
 
     print_table(title, header, rows, names_rows, aside=_aside.get())
 

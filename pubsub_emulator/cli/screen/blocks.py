@@ -28,8 +28,19 @@ def ledger_pages(title: str, ledger: BlockLedger) -> Iterator[Shown]:
     for each in ledger.publishers:
         walk = "unchanged" if each.unchanged else "complete" if each.complete else "not complete"
         nodes = each.top_path_bytes, each.child_node_bytes, each.value_bytes
-        rows.append((str(each.para), walk, *nodes, each.cache_charges, each.row_charges, each.cached_bytes))
-    head = ("publisher", "walk", "top path", "child nodes", "values", "cache charges", "row charges", "saved by cache")
+        rows.append(
+            (str(each.para), walk, *nodes, each.cache_charges, each.row_charges, each.cached_bytes)
+        )
+    head = (
+        "publisher",
+        "walk",
+        "top path",
+        "child nodes",
+        "values",
+        "cache charges",
+        "row charges",
+        "saved by cache",
+    )
     yield Grid(f"{title}: by publisher, in bytes", head, tuple(rows))
 
 

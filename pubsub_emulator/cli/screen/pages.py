@@ -46,14 +46,18 @@ def made_safe(page: Shown) -> Shown:
         case Line(text):
             return Line(safe(text))
         case Grid(title, header, rows):
-            cells = tuple(tuple(safe(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
+            cells = tuple(
+                tuple(safe(cell) if isinstance(cell, str) else cell for cell in row) for row in rows
+            )
             return Grid(safe(title), tuple(map(safe, header)), cells)
         case _:
             return page
 
 
 def words(value: object, most: int | None = PREVIEW) -> str:
-    """Any value of the runtime in words: bytes in hex, at most `most` of them, records with their fields' names."""
+    """Any value of the runtime in words: bytes in hex, at most `most` of them, records with their
+    fields' names.
+    """
     if value is None:
         return "none"
     if isinstance(value, bytes | bytearray):
@@ -64,9 +68,15 @@ def words(value: object, most: int | None = PREVIEW) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{words(key, most)}: {words(each, most)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{words(key, most)}: {words(each, most)}" for key, each in value.items())
+            + "}"
+        )
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return ", ".join(f"{name} {words(each, most)}" for name, each in zip(value._fields, value, strict=True))
+        return ", ".join(
+            f"{name} {words(each, most)}" for name, each in zip(value._fields, value, strict=True)
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(words(each, most) for each in value) + "]"
     if is_dataclass(value) and not isinstance(value, type):

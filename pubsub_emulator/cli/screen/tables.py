@@ -29,7 +29,12 @@ class Terminal(Console):
 
 
 def print_table(
-    title: str, header: Iterable[str], rows: Iterable[Iterable[object]], names_rows: int, *, aside: bool
+    title: str,
+    header: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    names_rows: int,
+    *,
+    aside: bool,
 ) -> None:
     """Print a table as `screen.table` says, on standard error where it is `aside`."""
     console = Terminal(stderr=aside)
@@ -41,7 +46,9 @@ def print_table(
         return shown_on(console.file, safe(text))
 
     names = tuple(map(shown, header))
-    cells = [tuple(shown(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
+    cells = [
+        tuple(shown(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows
+    ]
     gap = shown("…")
     if title:
         console.print(Text(safe(title), style="bold"))
@@ -50,13 +57,17 @@ def print_table(
         _print(console, names, shortened)
         return
     turned = [tuple(column) for column in zip(names, *cells, strict=True)]
-    if names_rows == 1 and (fitting := _fitting(turned[0], turned[1:], console.width, gap=gap)) is not None:
+    if (
+        names_rows == 1
+        and (fitting := _fitting(turned[0], turned[1:], console.width, gap=gap)) is not None
+    ):
         _print(console, turned[0], fitting)
         return
     for row in cells:
         console.print(Text("  ".join(row[:names_rows])))
         rest: list[tuple[str, ...]] = [
-            (f"  {name}", cell) for name, cell in zip(names[names_rows:], row[names_rows:], strict=True)
+            (f"  {name}", cell)
+            for name, cell in zip(names[names_rows:], row[names_rows:], strict=True)
         ]
         _print(console, ("", ""), _fitting(("", ""), rest, console.width, gap=gap) or rest)
 
@@ -66,7 +77,9 @@ def _print(console: Terminal, names: tuple[str, ...], cells: list[tuple[str, ...
     for at, width in enumerate(_widths(names, cells, console.width)):
         figures = at > 0 and all(_is_figure(row[at]) for row in cells)
         side: Literal["left", "right"] = "right" if figures else "left"
-        shown.add_column(Text(names[at]), justify=side, overflow="fold", min_width=width, max_width=width)
+        shown.add_column(
+            Text(names[at]), justify=side, overflow="fold", min_width=width, max_width=width
+        )
     for row in cells:
         shown.add_row(*map(Text, row))
     console.print(shown)
@@ -75,7 +88,9 @@ def _print(console: Terminal, names: tuple[str, ...], cells: list[tuple[str, ...
 
 def _is_figure(cell: str) -> bool:
     """Whether a cell is a figure, possibly with a unit."""
-    return cell in ("", "-", "none") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
+    return cell in ("", "-", "none") or (
+        cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2
+    )
 
 
 _HEX: Final = re.compile(r"\b(0x)?([0-9a-f]{24,})\b")
@@ -86,11 +101,16 @@ _KEPT_DIGITS: Final = (16, 8, 4)
 def _fitting(
     names: tuple[str, ...], cells: list[tuple[str, ...]], width: int, *, gap: str
 ) -> list[tuple[str, ...]] | None:
-    """The cells with hashes shortened to fit the width, with `gap` in their middle; `None` if they cannot fit."""
+    """The cells with hashes shortened to fit the width, with `gap` in their middle; `None` if they
+    cannot fit.
+    """
     if _least(names, cells) <= width:
         return cells
     for kept in _KEPT_DIGITS:
-        cut = [tuple(_HEX.sub(lambda found: _shortened(found, kept, gap), cell) for cell in row) for row in cells]  # noqa: B023  # used at once
+        cut = [
+            tuple(_HEX.sub(lambda found: _shortened(found, kept, gap), cell) for cell in row)
+            for row in cells
+        ]  # used at once
         if _least(names, cut) <= width:
             return cut
     return None
@@ -109,7 +129,10 @@ def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
 
 def _least_widths(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> list[int]:
     return [
-        max(map(cell_len, (*name.split(), *(part for row in cells for part in _unbroken(row[at])))), default=0)
+        max(
+            map(cell_len, (*name.split(), *(part for row in cells for part in _unbroken(row[at])))),
+            default=0,
+        )
         for at, name in enumerate(names)
     ]
 
@@ -122,7 +145,9 @@ def _unbroken(cell: str) -> list[str]:
 def _widths(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[int]:
     """The width of each column. Free space goes to the first columns that need it."""
     least = _least_widths(names, cells)
-    wanted = [max(map(cell_len, (name, *(row[at] for row in cells)))) for at, name in enumerate(names)]
+    wanted = [
+        max(map(cell_len, (name, *(row[at] for row in cells)))) for at, name in enumerate(names)
+    ]
     room = max(width - sum(least) - GAP * (len(names) - 1), 0)
     widths = []
     for need, want in zip(least, wanted, strict=True):

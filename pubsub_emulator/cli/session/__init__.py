@@ -1,17 +1,20 @@
-"""A session over a node, for terminals, scripts and Python: `Session` takes lines and returns pages.
+"""A session over a node, for terminals, scripts and Python: `Session` takes lines and returns
+pages.
 
 command.py   a command: parameters, help, function
 node_api.py  the node: in this process for a scenario, in `remote.py` at a URL
 answers.py   what a node answers, typed
 session.py   the session: its node, journal, snapshots and branches
-stepping.py, network_commands.py, settings.py, inspection.py, storage_commands.py, trials.py, snapshots.py
+stepping.py, network_commands.py, settings.py, inspection.py, storage_commands.py, trials.py,
+snapshots.py
              the commands
 table.py     all of them in one table, with help; `completion.py` completes lines
 saved.py     a session in a file
 terminal.py  a terminal, or a script on standard input
 
-What reads events, headers and storage works on any Substrate node; what reads candidates, deliveries and ledgers on a
-node of `pubsub serve`; what changes something on one that was started with `--dev`.
+What reads events, headers and storage works on any Substrate node; what reads candidates,
+deliveries and ledgers on a node of `pubsub serve`; what changes something on one that was started
+with `--dev`.
 """
 
 from pubsub_emulator.cli.session.command import CommandError

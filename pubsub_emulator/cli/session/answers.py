@@ -69,7 +69,9 @@ class Setting(Answer):
     forks: tuple[Origin, ...]
 
     def key_names(self) -> dict[PubsubKey, str]:
-        """The keys of the publishers, then the subscribed keys that are never published; the first `MOST_NAMES`."""
+        """The keys of the publishers, then the subscribed keys that are never published; the first
+        `MOST_NAMES`.
+        """
         published = (
             (published_key(each.para, index), f"{each.para}/{index}")
             for each in self.publishers
@@ -231,7 +233,9 @@ class Publishers(Answer):
 
 
 BLOCK: Final[TypeAdapter[RelayBlock | None]] = TypeAdapter(RelayBlock | None)
-CANDIDATES: Final[TypeAdapter[list[dict[str, object]] | None]] = TypeAdapter(list[dict[str, object]] | None)
+CANDIDATES: Final[TypeAdapter[list[dict[str, object]] | None]] = TypeAdapter(
+    list[dict[str, object]] | None
+)
 CHOSEN: Final = TypeAdapter(Chosen)
 COLLATORS: Final = TypeAdapter(tuple[Collator, ...])
 COUNTED: Final = TypeAdapter(Counted)

@@ -1,4 +1,7 @@
-"""A session's command as a value: name, parameters, help, function. Help, completion and docs are made from it."""
+"""A session's command as a value: name, parameters, help, function.
+
+Help, completion and docs are made from it.
+"""
 
 import re
 import shlex
@@ -22,8 +25,8 @@ class CommandError(PubsubError):
 def split_line(line: str) -> list[str]:
     """Split a line into its words; a comment has none.
 
-    Raises `CommandError` for an open quote, and for lone surrogates: standard input makes them of bytes that its
-    encoding does not have.
+    Raises `CommandError` for an open quote, and for lone surrogates: standard input makes them of
+    bytes that its encoding does not have.
     """
     if any("\ud800" <= character <= "\udfff" for character in line):
         raise CommandError(f"bytes that the encoding of the input does not have in: {line.strip()}")
@@ -91,7 +94,10 @@ class Command:
         return " ".join((self.name, *(parameter.usage() for parameter in self.parameters)))
 
     def read(self, arguments: Sequence[str]) -> Sequence[str]:
-        """Check the words after the name. Raises `CommandError` for too few, too many or wrong ones."""
+        """Check the words after the name.
+
+        Raises `CommandError` for too few, too many or wrong ones.
+        """
         left = arguments
         for parameter in self.parameters:
             if not left and not parameter.optional:
@@ -100,7 +106,9 @@ class Command:
             for word in taken if parameter.words else ():
                 if word not in parameter.words:
                     hint = near_to(word, parameter.words, self.usage())
-                    raise CommandError(f"{word!r} is not one of {', '.join(parameter.words)}; {hint}")
+                    raise CommandError(
+                        f"{word!r} is not one of {', '.join(parameter.words)}; {hint}"
+                    )
             left = left[len(taken) :]
         if left:
             raise CommandError(f"{left[0]!r} is one word too many: {self.usage()}")
@@ -108,7 +116,11 @@ class Command:
 
     def help(self) -> tuple[str, ...]:
         """The full help as lines."""
-        lines = [self.usage(), f"  {self.summary}", *(f"  {line}" for line in self.details.splitlines())]
+        lines = [
+            self.usage(),
+            f"  {self.summary}",
+            *(f"  {line}" for line in self.details.splitlines()),
+        ]
         if self.parameters:
             lines.append("")
             wide = max(len(parameter.name) for parameter in self.parameters)
@@ -143,27 +155,44 @@ def command(
     words: Mapping[str, tuple[str, ...]] | None = None,
     changes: bool = False,
 ) -> Callable[[Run], Run]:
-    """Decorator: a function runs a command of a section of the help; its docstring are the summary and the details.
+    """Decorator: a function runs a command of a section of the help; its docstring are the summary
+    and the details.
 
-    `usage` is `name ARGUMENT [OPTIONAL] MANY…`; the name of an argument tells its kind, or `NAME:kind` does. `words`
-    are the allowed values of an argument. Without `examples`, the command's name is the example.
+    `usage` is `name ARGUMENT [OPTIONAL] MANY…`; the name of an argument tells its kind, or
+    `NAME:kind` does. `words` are the allowed values of an argument. Without `examples`, the
+    command's name is the example.
     """
     name, *arguments = usage.split()
     parameters = []
     for each in filter(None, map(_PARAMETER.fullmatch, arguments)):
         kind = Kind[each[4].upper()] if each[4] else _KINDS[each[2]]
-        parameters.append(Parameter(each[2], kind, bool(each[1]), bool(each[3]), (words or {}).get(each[2], ())))
+        parameters.append(
+            Parameter(each[2], kind, bool(each[1]), bool(each[3]), (words or {}).get(each[2], ()))
+        )
 
     def keep(run: Run) -> Run:
         summary, _, details = cleandoc(run.__doc__ or "").partition("\n\n")
-        section.append(Command(name, summary, run, tuple(parameters), details, examples or (name,), aliases, changes))
+        section.append(
+            Command(
+                name,
+                summary,
+                run,
+                tuple(parameters),
+                details,
+                examples or (name,),
+                aliases,
+                changes,
+            )
+        )
         return run
 
     return keep
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> CommandError:
-    """The error that nothing has this name; it suggests similar names, or says `otherwise`, by default all of them."""
+    """The error that nothing has this name; it suggests similar names, or says `otherwise`, by
+    default all of them.
+    """
     listed = list(known)
     hint = near_to(name, listed, otherwise or f"there are {', '.join(listed) or 'none'}")
     return CommandError(f"no {what} is called {name!r}; {hint}")
@@ -176,7 +205,9 @@ BY_NAME: Final[dict[str, Command]] = {}
 def find(name: str) -> Command:
     """The command with this name or alias. Raises `CommandError` that suggests similar names."""
     if name not in BY_NAME:
-        raise CommandError(f"there is no command {name!r}; {near_to(name, BY_NAME, '`help` lists all')}")
+        raise CommandError(
+            f"there is no command {name!r}; {near_to(name, BY_NAME, '`help` lists all')}"
+        )
     return BY_NAME[name]
 
 
@@ -204,4 +235,6 @@ def hexadecimal(text: str, what: str) -> bytes:
     try:
         return bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
-        raise CommandError(f"{what} in hex is 0x and an even number of digits, not {text!r}") from None
+        raise CommandError(
+            f"{what} in hex is 0x and an even number of digits, not {text!r}"
+        ) from None

@@ -25,8 +25,14 @@ def complete(session: Session, line: str) -> list[str]:
     if not parameters or (len(words) - 2 >= len(parameters) and not parameters[-1].many):
         return []
     parameter = parameters[min(len(words) - 2, len(parameters) - 1)]
-    before, comma, rest = started.rpartition(",") if parameter.kind is Kind.STRATEGY else ("", "", started)
-    return [before + comma + word for word in _offers(session, parameter, words[1:-1]) if word.startswith(rest)]
+    before, comma, rest = (
+        started.rpartition(",") if parameter.kind is Kind.STRATEGY else ("", "", started)
+    )
+    return [
+        before + comma + word
+        for word in _offers(session, parameter, words[1:-1])
+        if word.startswith(rest)
+    ]
 
 
 def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterable[str]:
@@ -39,7 +45,9 @@ def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterab
         Kind.SUBSCRIBER: lambda: map(str, session.subscribers),
         Kind.PUBLISHER: lambda: (str(each.para) for each in session.facts.publishers),
         Kind.CHAIN: lambda: [RELAY, *map(str, session.paras)],
-        Kind.KEY: lambda: [name for name in session.key_names() if name.startswith(owners)] or session.key_names(),
+        Kind.KEY: lambda: (
+            [name for name in session.key_names() if name.startswith(owners)] or session.key_names()
+        ),
         Kind.STRATEGY: lambda: STRATEGIES,
         Kind.ITEM: lambda: runtime_of(relay=before[:1] == [RELAY]).items,
         Kind.SNAPSHOT: lambda: ["now", session.branch, *session.branches, *session.snapshots],

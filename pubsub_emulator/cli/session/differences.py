@@ -24,7 +24,12 @@ CELL: Final = 120
 _NOTHING: Final = "nothing"
 _EVERY_BLOCK: Final = (
     *("System.", "Babe.", "Timestamp.", "ParachainSystem.", "Aura.", "MessageQueue."),
-    *("Paras.Heads", "Paras.MostRecentContext", "Hrmp.HrmpWatermarks", "Subscriber.LastRelayParent"),
+    *(
+        "Paras.Heads",
+        "Paras.MostRecentContext",
+        "Hrmp.HrmpWatermarks",
+        "Subscriber.LastRelayParent",
+    ),
 )
 
 
@@ -46,7 +51,9 @@ Name = Callable[[bytes], str]
 
 
 def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Difference]:
-    """All entries that differ between two states of one chain: published keys first, what each block writes last."""
+    """All entries that differ between two states of one chain: published keys first, what each
+    block writes last.
+    """
     found = [*_published(a, b, name), *_stored(a, b, name, relay=relay)]
     return sorted(found, key=lambda each: each.of_every_block)
 
@@ -77,7 +84,10 @@ def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Differen
             yield _differs(key_name(key), "" if of_child else words(key, None), old, new)
             continue
         at, keys = decoded
-        shown = ", ".join(name(each) if isinstance(each, bytes) and len(each) == 32 else words(each) for each in keys)
+        shown = ", ".join(
+            name(each) if isinstance(each, bytes) and len(each) == 32 else words(each)
+            for each in keys
+        )
         try:
             values = tuple(None if held is None else at.codec.decode(held) for held in (old, new))
         except ScaleError:
@@ -96,26 +106,40 @@ def _value(item: str, keys: str, old: object, new: object) -> Iterator[Differenc
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for each in dict.fromkeys([*old, *new]):
             if old.get(each) != new.get(each):
-                yield _differs(item, ", ".join(filter(None, (keys, words(each)))), old.get(each), new.get(each))
+                yield _differs(
+                    item, ", ".join(filter(None, (keys, words(each)))), old.get(each), new.get(each)
+                )
     else:
         yield _differs(item, keys, old, new)
 
 
-def pages(chain: str, found: list[Difference], item: str | None, most: int | None) -> Iterator[Shown]:
-    """The differences of one chain as a table of at most `most` rows. With `item`, only its rows, with full values."""
+def pages(
+    chain: str, found: list[Difference], item: str | None, most: int | None
+) -> Iterator[Shown]:
+    """The differences of one chain as a table of at most `most` rows.
+
+    With `item`, only its rows, with full values.
+    """
     chosen = [each for each in found if item is None or _is(each, item)]
     if item is not None and not chosen:
         yield Line(f"no entry of {item} differs on {chain}")
         return
     rows = chosen if most is None else chosen[:most]
-    shown = rows if item is not None else [each._replace(a=_cut(each.a), b=_cut(each.b)) for each in rows]
+    shown = (
+        rows
+        if item is not None
+        else [each._replace(a=_cut(each.a), b=_cut(each.b)) for each in rows]
+    )
     yield Grid(f"what differs on {chain}", ("item", "key", "A", "B"), tuple(shown))
     if len(chosen) > len(rows):
         yield Line(f"and {len(chosen) - len(rows):,} more on {chain}: `diff A B {chain}` shows all")
 
 
 def _is(each: Difference, item: str) -> bool:
-    return item.lower().replace("::", ".") in (each.item.lower(), each.item.lower().rpartition(".")[2])
+    return item.lower().replace("::", ".") in (
+        each.item.lower(),
+        each.item.lower().rpartition(".")[2],
+    )
 
 
 def _cut(text: str) -> str:

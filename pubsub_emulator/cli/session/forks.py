@@ -10,11 +10,16 @@ from pubsub_emulator.primitives.types import U32_MAX
 
 @contextmanager
 def opened(relay: str | None, parachains: Sequence[str]) -> Iterator[Forks]:
-    """The states at a relay chain's source and those of parachains, `PARA=SOURCE`. Raises `BadFork`, `ClientError`."""
+    """The states at a relay chain's source and those of parachains, `PARA=SOURCE`.
+
+    Raises `BadFork`, `ClientError`.
+    """
     if relay is None and not parachains:
         yield NO_FORKS
         return
-    from pubsub_emulator.client.fork import open_fork  # not before a node may be asked: the library takes a moment
+    from pubsub_emulator.client.fork import (
+        open_fork,
+    )  # not before a node may be asked: the library takes a moment
 
     with ExitStack() as stack:
         fork = None if relay is None else stack.enter_context(open_fork(relay))

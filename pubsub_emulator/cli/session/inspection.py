@@ -26,20 +26,35 @@ def _status(session: Session) -> Iterator[Shown]:
     if session.node.url:
         final = session.read(HEAD, "chain_getHeader", session.ask("chain_getFinalizedHead")).number
         name = session.read(TEXT, "system_chain")
-        yield Line(f"{name} at {session.node.url}: best block {session.number}, final block {final}")
+        yield Line(
+            f"{name} at {session.node.url}: best block {session.number}, final block {final}"
+        )
     if session.setting is None:
         yield Line(SOME)
         return
     now, first, last = session.number, session.setting.first, session.setting.relay_blocks
-    of = f", {now - first} of {last} blocks of the scenario" if first else f" of {last} in the scenario"
+    of = (
+        f", {now - first} of {last} blocks of the scenario"
+        if first
+        else f" of {last} in the scenario"
+    )
     yield Line(f"{session.setting.name}: relay block {now}{of}, branch {session.branch}")
     for each in session.setting.forks:
-        yield Line(f"{each.chain} continues from {each.source or 'a state'}, state root {hexed(each.root)}")
+        yield Line(
+            f"{each.chain} continues from {each.source or 'a state'}, state root {hexed(each.root)}"
+        )
     yield Grid(
         "parachains",
         ("parachain", "block", "subscribed keys", "collators", "cheating", "waiting to be sent"),
         tuple(
-            (str(each.para), each.number, each.subscribed_keys, each.collators, each.cheating, each.waiting)
+            (
+                str(each.para),
+                each.number,
+                each.subscribed_keys,
+                each.collators,
+                each.cheating,
+                each.waiting,
+            )
             for each in session.parachains()
         ),
     )
@@ -72,8 +87,12 @@ def _events(session: Session, chain: str = RELAY, at: str | None = None) -> Iter
     The default CHAIN is relay. BLOCK is the height of a relay block, also for a parachain's events.
     """
     if session.setting is None:
-        height = session.number if at is None else number(at, "BLOCK is the height of a relay block")
-        yield _event_grid(session, f"events of relay block {height}", chain, session.relay_hash(height))
+        height = (
+            session.number if at is None else number(at, "BLOCK is the height of a relay block")
+        )
+        yield _event_grid(
+            session, f"events of relay block {height}", chain, session.relay_hash(height)
+        )
         return
     block = session.block_at(at)
     if chain == RELAY:
@@ -90,15 +109,23 @@ def _events(session: Session, chain: str = RELAY, at: str | None = None) -> Iter
 
 
 def _event_grid(session: Session, title: str, chain: str, block: bytes) -> Grid:
-    return Grid(title, ("phase", "event"), tuple((each.phase, each.text) for each in session.events(chain, block)))
+    return Grid(
+        title,
+        ("phase", "event"),
+        tuple((each.phase, each.text) for each in session.events(chain, block)),
+    )
 
 
 @command(INSPECTION, "deliveries [SUBSCRIBER] [BLOCKS]", "deliveries", "deliveries 3000 50")
-def _deliveries(session: Session, subscriber: str | None = None, most: str = "10") -> Iterator[Shown]:
+def _deliveries(
+    session: Session, subscriber: str | None = None, most: str = "10"
+) -> Iterator[Shown]:
     """Show what subscribers received in the newest relay blocks (default 10)."""
     wanted = set(session.listed(subscriber))
     blocks = session.blocks(number(most, "BLOCKS is a number of relay blocks, at least 1", 1))
-    found = [each for block in blocks for each in deliveries(session, block.hash) if each.para in wanted]
+    found = [
+        each for block in blocks for each in deliveries(session, block.hash) if each.para in wanted
+    ]
     yield delivery_grid(session, "deliveries", found)
 
 
@@ -115,7 +142,11 @@ def delivery_grid(session: Session, title: str, found: Iterable[Delivery]) -> Gr
         value = "removed" if each.value is None else printable(each.value)
         ttl = "" if each.ttl_state is None else ttl_words(each.ttl_state)
         rows.append((*block, str(each.publisher), session.key_name(each.key), value, ttl))
-    return Grid(title, ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl"), tuple(rows))
+    return Grid(
+        title,
+        ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl"),
+        tuple(rows),
+    )
 
 
 @command(INSPECTION, "verdicts [PARA]", "verdicts", "verdicts 3000")
@@ -124,10 +155,19 @@ def _verdicts(session: Session, para: str | None = None) -> Iterator[Shown]:
     yield refusal_grid("refused blocks", session.blocks(), session.listed(para))
 
 
-def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], wanted: Iterable[ParaId]) -> Grid:
+def refusal_grid(
+    title: str, blocks: Iterable[answers.RelayBlock], wanted: Iterable[ParaId]
+) -> Grid:
     """The refused blocks of some parachains as a table."""
     rows = tuple(
-        (block.number, str(each.para), each.number, str(each.verdict), each.strategy or "", "; ".join(each.evidence))
+        (
+            block.number,
+            str(each.para),
+            each.number,
+            str(each.verdict),
+            each.strategy or "",
+            "; ".join(each.evidence),
+        )
         for block in blocks
         for each in block.refused
         if each.para in wanted
@@ -135,7 +175,9 @@ def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], wanted: Itera
     return Grid(title, ("relay block", "parachain", "block", "verdict", "strategy", "why"), rows)
 
 
-@command(INSPECTION, "ledger SUBSCRIBER [BLOCK]", "ledger 3000", "ledger 3000 12", aliases=("budget",))
+@command(
+    INSPECTION, "ledger SUBSCRIBER [BLOCK]", "ledger 3000", "ledger 3000 12", aliases=("budget",)
+)
 def _ledger(session: Session, subscriber: str, at: str | None = None) -> Iterator[Shown]:
     """Show what used the bytes of a subscriber's block: budget, messages, proof, by publisher.
 
@@ -160,13 +202,17 @@ def _subscriptions(session: Session, subscriber: str | None = None) -> Iterator[
     for para in session.listed(subscriber, subscribers=True):
         spec, in_force = session.runtime(para)
         waiting = "" if in_force else " (sent, not in force yet)"
-        rows = tuple((str(of), len(keys), _few(session, keys)) for of, keys in spec.subscriptions.items())
+        rows = tuple(
+            (str(of), len(keys), _few(session, keys)) for of, keys in spec.subscriptions.items()
+        )
         yield Grid(f"subscriptions of {para}{waiting}", ("publisher", "keys", "which"), rows)
 
 
 def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:
     listed = sorted(session.key_name(key) for key in keys)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+    return ", ".join(listed[:most]) + (
+        f" and {len(listed) - most} more" if len(listed) > most else ""
+    )
 
 
 @command(INSPECTION, "collators [PARA]", "collators 3000")
@@ -183,14 +229,22 @@ def _collators(session: Session, of: str | None = None) -> Iterator[Shown]:
 def _habit(collator: answers.Collator) -> str:
     rate = round(collator.rate * MILLION)
     often = "" if rate == MILLION else f" in {rate / MILLION:.0%} of its turns"
-    return ", ".join(collator.strategies) + often if collator.strategies and rate else "nothing: honest"
+    return (
+        ", ".join(collator.strategies) + often
+        if collator.strategies and rate
+        else "nothing: honest"
+    )
 
 
 @command(INSPECTION, "strategies")
 def _strategies(_session: Session) -> Iterator[Shown]:
     """Show every cheating strategy, what it tries to gain, and the verdict it must get."""
     found = (
-        (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "depends on the case")
+        (
+            each.name,
+            each.gain,
+            ", ".join(verdict.value for verdict in each.meets) or "depends on the case",
+        )
         for each in STRATEGIES.values()
     )
     yield Grid("strategies", ("name", "tries to gain", "verdict"), tuple(found))
@@ -199,7 +253,9 @@ def _strategies(_session: Session) -> Iterator[Shown]:
 @command(INSPECTION, "publishers")
 def _publishers(session: Session) -> Iterator[Shown]:
     """Show everyone who is registered or has published."""
-    yield from _shown("publishers", session.read(answers.PUBLISHERS, "pubsub_publishers").publishers)
+    yield from _shown(
+        "publishers", session.read(answers.PUBLISHERS, "pubsub_publishers").publishers
+    )
 
 
 @command(INSPECTION, "candidates PARA [BLOCK]", "candidates 3000", "candidates 3000 7")
@@ -217,8 +273,8 @@ def _candidates(session: Session, of: str, at: str | None = None) -> Iterator[Sh
 def _call(session: Session, method: str, *texts: str) -> Iterator[Shown]:
     """Call any method of the node; parameters are JSON or text.
 
-    `call rpc_methods` and docs/node.md list the methods. JSON stands in single quotes: '["0x26aa"]'.
-    An answer that is too long for a table is printed whole, as JSON.
+    `call rpc_methods` and docs/node.md list the methods. JSON stands in single quotes:
+    '["0x26aa"]'. An answer that is too long for a table is printed whole, as JSON.
     """
     params = []
     for each in texts:
@@ -229,9 +285,15 @@ def _call(session: Session, method: str, *texts: str) -> Iterator[Shown]:
     try:
         found = session.ask(method, *params)
         pages = tuple(_shown(method, found))
-        cells = (cell for page in pages if isinstance(page, Grid) for row in page.rows for cell in row)
+        cells = (
+            cell for page in pages if isinstance(page, Grid) for row in page.rows for cell in row
+        )
         cut = any(_CUT in str(cell) for cell in cells)
-        yield from map(Line, json.dumps(found, ensure_ascii=False, indent=1).splitlines()) if cut else pages
+        yield from (
+            map(Line, json.dumps(found, ensure_ascii=False, indent=1).splitlines())
+            if cut
+            else pages
+        )
     except RecursionError:
         raise CommandError(f"{method}: the answer is nested too deeply to be shown") from None
 
@@ -253,8 +315,12 @@ def _shown(title: str, found: object) -> Iterator[Shown]:
     """JSON as a table: one row per object of a list, or one row per field."""
     if isinstance(found, list) and found and all(isinstance(each, Mapping) for each in found):
         header = tuple(dict.fromkeys(name for each in found for name in each))
-        yield Grid(title, header, tuple(tuple(_cell(each.get(name)) for name in header) for each in found))
+        yield Grid(
+            title, header, tuple(tuple(_cell(each.get(name)) for name in header) for each in found)
+        )
     elif isinstance(found, Mapping):
-        yield Grid(title, ("field", "value"), tuple((name, _cell(each)) for name, each in found.items()))
+        yield Grid(
+            title, ("field", "value"), tuple((name, _cell(each)) for name, each in found.items())
+        )
     else:
         yield Line(f"{title}: {json.dumps(found, ensure_ascii=False)}")

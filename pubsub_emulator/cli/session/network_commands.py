@@ -1,4 +1,7 @@
-"""Commands that change the network: publish, subscribe, cheat, order. They take effect in the next steps."""
+"""Commands that change the network: publish, subscribe, cheat, order.
+
+They take effect in the next steps.
+"""
 
 import shlex
 from collections.abc import Iterator
@@ -7,14 +10,25 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Line, Shown
 from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
-from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number, unknown
+from pubsub_emulator.cli.session.command import (
+    Command,
+    CommandError,
+    command,
+    hexadecimal,
+    number,
+    unknown,
+)
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    RuntimeSpec,
+    Subscriptions,
+    merge_subscriptions,
+)
 
 NETWORK: Final[list[Command]] = []
 
@@ -35,7 +49,9 @@ def _subscriber(session: Session, text: str) -> ParaId:
     "publish 1000 1000/3 0x00ff 25",
     changes=True,
 )
-def _publish(session: Session, publisher: str, name: str, text: str, lifetime: str = "0") -> Iterator[Shown]:
+def _publish(
+    session: Session, publisher: str, name: str, text: str, lifetime: str = "0"
+) -> Iterator[Shown]:
     """Have a parachain publish a key.
 
     TTL is in relay blocks; without one, or with 0, the entry does not expire.
@@ -50,23 +66,42 @@ def _publish(session: Session, publisher: str, name: str, text: str, lifetime: s
     sent = f"sent in relay block {at + 1}, executed in {at + 2}"
     yield Line(f"{para} publishes {session.key_name(key)} ({len(data)} bytes, {life}): {sent}")
     if len(data) > session.facts.max_value_length:
-        yield Line(f"the relay chain will refuse this value: the limit is {session.facts.max_value_length:,} bytes")
-    if not any(key in session.spec(each).subscriptions.get(para, ()) for each in session.subscribers):
+        yield Line(
+            "the relay chain will refuse this value: the limit is"
+            f" {session.facts.max_value_length:,} bytes"
+        )
+    if not any(
+        key in session.spec(each).subscriptions.get(para, ()) for each in session.subscribers
+    ):
         name = shlex.quote(session.key_name(key))
         reader = next((each for each in session.subscribers if each != para), "SUBSCRIBER")
-        yield Line(f"no parachain subscribes to this key; `subscribe {reader} {para} {name}` has it delivered")
+        yield Line(
+            f"no parachain subscribes to this key; `subscribe {reader} {para} {name}` has it"
+            " delivered"
+        )
 
 
-@command(NETWORK, "delete PUBLISHER KEY…", "delete 1000 DOT/USD", "delete 2000 2000/0 2000/1", changes=True)
+@command(
+    NETWORK,
+    "delete PUBLISHER KEY…",
+    "delete 1000 DOT/USD",
+    "delete 2000 2000/0 2000/1",
+    changes=True,
+)
 def _delete(session: Session, publisher: str, *names: str) -> Iterator[Shown]:
     """Delete keys of a publisher, as its manager or, for a system parachain, as root."""
     para = session.para(publisher)
     keys = [session.key(text) for text in names]
     session.ask("pubsub_delete", para, [hexed(key) for key in keys])
-    yield Line(f"{len(keys)} key{'s' * (len(keys) > 1)} of {para} will be deleted in relay block {session.number + 1}")
+    yield Line(
+        f"{len(keys)} key{'s' * (len(keys) > 1)} of {para} will be deleted in relay block"
+        f" {session.number + 1}"
+    )
 
 
-@command(NETWORK, "subscribe SUBSCRIBER PUBLISHER KEY…", "subscribe 3000 1000 DOT/USD", changes=True)
+@command(
+    NETWORK, "subscribe SUBSCRIBER PUBLISHER KEY…", "subscribe 3000 1000 DOT/USD", changes=True
+)
 def _subscribe(session: Session, subscriber: str, of: str, *names: str) -> Iterator[Shown]:
     """Add keys to a subscriber's subscriptions.
 
@@ -102,7 +137,9 @@ def _unsubscribe(session: Session, subscriber: str, of: str, *names: str) -> Ite
     yield _ordered(session, spec, merge_subscriptions([*others, (publisher, left)]), publisher)
 
 
-def _ordered(session: Session, spec: RuntimeSpec, subscriptions: Subscriptions, publisher: ParaId) -> Line:
+def _ordered(
+    session: Session, spec: RuntimeSpec, subscriptions: Subscriptions, publisher: ParaId
+) -> Line:
     arrives = session.order_spec(replace(spec, subscriptions=subscriptions))
     count = len(subscriptions.get(publisher, ()))
     return Line(f"{spec.para_id} will subscribe to {count} keys of {publisher}: {arrives}")
@@ -115,7 +152,9 @@ def _ordered(session: Session, spec: RuntimeSpec, subscriptions: Subscriptions, 
     "cheat 3000 omit-node,stale-root 2 0.5",
     changes=True,
 )
-def _cheat(session: Session, of: str, strategies: str, at: str | None = None, share: str = "1") -> Iterator[Shown]:
+def _cheat(
+    session: Session, of: str, strategies: str, at: str | None = None, share: str = "1"
+) -> Iterator[Shown]:
     """Replace an honest collator by a cheating one.
 
     COLLATOR counts from 1; by default it is the collator whose turn is next.
@@ -129,7 +168,10 @@ def _cheat(session: Session, of: str, strategies: str, at: str | None = None, sh
     wanted = None if at is None else number(at, "COLLATOR is a number from 1 on", 1)
     chosen = session.read(CHOSEN, "pubsub_cheat", para, names, wanted, rate / MILLION)
     often = "in each of its turns" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
-    yield Line(f"collator {chosen.collator} of {chosen.collators} of {para} now uses {', '.join(names)}, {often}")
+    yield Line(
+        f"collator {chosen.collator} of {chosen.collators} of {para} now uses {', '.join(names)},"
+        f" {often}"
+    )
 
 
 def _millionths(text: str) -> int:
@@ -161,7 +203,9 @@ def _order(session: Session, subscriber: str, call: str, of: str) -> Iterator[Sh
     """Send a subscriber a governance call about a publisher."""
     para, publisher = _subscriber(session, subscriber), number(of, PUBLISHER_ID)
     session.ask("pubsub_order", para, call, publisher)
-    yield Line(f"governance sends {para} the call {call}({publisher}) in relay block {session.number + 1}")
+    yield Line(
+        f"governance sends {para} the call {call}({publisher}) in relay block {session.number + 1}"
+    )
 
 
 def _do(session: Session, said: str, /, **action: object) -> Iterator[Shown]:
@@ -173,7 +217,11 @@ def _do(session: Session, said: str, /, **action: object) -> Iterator[Shown]:
 def _register(session: Session, publisher: str, deposit: str | None = None) -> Iterator[Shown]:
     """Have root register a publisher, with a deposit of its manager in plancks."""
     para = number(publisher, PUBLISHER_ID)
-    held = {} if deposit is None else {"deposit": number(deposit, "DEPOSIT is a whole number of plancks")}
+    held = (
+        {}
+        if deposit is None
+        else {"deposit": number(deposit, "DEPOSIT is a whole number of plancks")}
+    )
     said = f"root registers {para} as publisher in relay block {session.number + 1}"
     return _do(session, said, kind="register", para=para, **held)
 
@@ -190,28 +238,38 @@ def _deregister(session: Session, publisher: str) -> Iterator[Shown]:
 def _offline(session: Session, of: str) -> Iterator[Shown]:
     """Let the collators of a parachain build nothing."""
     para = session.para(of)
-    return _do(session, f"the collators of {para} build nothing until `online {para}`", kind="offline", para=para)
+    return _do(
+        session,
+        f"the collators of {para} build nothing until `online {para}`",
+        kind="offline",
+        para=para,
+    )
 
 
 @command(NETWORK, "online PARA", "online 3000", changes=True)
 def _online(session: Session, of: str) -> Iterator[Shown]:
     """Let the collators of a parachain build again."""
     para = session.para(of)
-    return _do(session, f"the collators of {para} build again", kind="offline", para=para, offline=False)
+    return _do(
+        session, f"the collators of {para} build again", kind="offline", para=para, offline=False
+    )
 
 
 @command(NETWORK, "turn PARA", "turn 1000", changes=True)
 def _turn(session: Session, of: str) -> Iterator[Shown]:
     """Let a parachain build for the next relay block, whatever its pace."""
     para = session.para(of)
-    return _do(session, f"{para} may build for relay block {session.number + 1}", kind="turn", para=para)
+    return _do(
+        session, f"{para} may build for relay block {session.number + 1}", kind="turn", para=para
+    )
 
 
 @command(NETWORK, "act ACTION", """act '{"kind":"travel","slot":2000000}'""", changes=True)
 def _act(session: Session, text: str) -> Iterator[Shown]:
     """Do an action as the journal of `pubsub serve` has it.
 
-    What the other commands have no words for: messages, offered extrinsics, whole sets of subscriptions.
+    What the other commands have no words for: messages, offered extrinsics, whole sets of
+    subscriptions.
     """
     action = parse_json(text.encode(), "ACTION", CommandError)
     if not isinstance(action, dict):

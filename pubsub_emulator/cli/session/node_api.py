@@ -30,7 +30,10 @@ class Deposited(NamedTuple):
 
 
 class NodeApi(ABC):
-    """The methods of a node, and the states of its chains. A chain is `relay` or a parachain's id."""
+    """The methods of a node, and the states of its chains.
+
+    A chain is `relay` or a parachain's id.
+    """
 
     url: str = ""
     """Where it is; empty in process."""
@@ -45,7 +48,9 @@ class NodeApi(ABC):
 
     def local(self) -> LocalNode:
         """The node in this process. Raises `CommandError` for one at a URL."""
-        raise CommandError("this is for a session over a scenario; `pubsub step SCENARIO` begins one")
+        raise CommandError(
+            "this is for a session over a scenario; `pubsub step SCENARIO` begins one"
+        )
 
     def events_by_metadata(self, block: bytes) -> list[Deposited]:
         """The events of a relay block, decoded by the chain's metadata. Raises `ClientError`."""
@@ -53,7 +58,9 @@ class NodeApi(ABC):
 
     def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> object:
         """An item of the newest state, decoded by the chain's metadata. Raises `ClientError`."""
-        raise CommandError(f"{pallet}.{name} is not read by metadata in this process, nor by {len(keys)} keys")
+        raise CommandError(
+            f"{pallet}.{name} is not read by metadata in this process, nor by {len(keys)} keys"
+        )
 
     def close(self) -> None:  # noqa: B027  # nothing to release in process
         """Release what it holds."""
@@ -62,8 +69,13 @@ class NodeApi(ABC):
 class InProcess(NodeApi):
     """A scenario's network in this process."""
 
-    def __init__(self, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS) -> None:
-        """`accounts` gives all chains that profile. Raises as `Simulation` for a scenario that cannot work."""
+    def __init__(
+        self, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS
+    ) -> None:
+        """`accounts` gives all chains that profile.
+
+        Raises as `Simulation` for a scenario that cannot work.
+        """
         self.forks = forks
         self._node = LocalNode(Simulation(scenario, accounts=accounts, forks=forks))
 

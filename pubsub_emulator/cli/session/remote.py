@@ -34,7 +34,10 @@ class RemoteNode(NodeApi):
         return _run(at, at.rpc.call(method, *params))
 
     def state(self, chain: str, block: bytes) -> State:
-        """The state after a block; reading it may raise `StateUnavailable`. The newest one of each chain is cached."""
+        """The state after a block; reading it may raise `StateUnavailable`.
+
+        The newest one of each chain is cached.
+        """
         if chain not in self._states or self._states[chain][0] != block:
             self._states[chain] = block, state_of(self._chain(chain), hexed(block)).state
         return self._states[chain][1]
@@ -44,13 +47,19 @@ class RemoteNode(NodeApi):
         relay, found = self._chain(RELAY), []
         for each in _run(relay, relay.node.events(block)):
             inside = ", ".join(f"{name} {words(of)}" for name, of in each.fields.items())
-            found.append(Deposited(each.phase, each.pallet, each.name, f"{each.pallet}.{each.name}({inside})"))
+            found.append(
+                Deposited(
+                    each.phase, each.pallet, each.name, f"{each.pallet}.{each.name}({inside})"
+                )
+            )
         return found
 
     def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> object:
         """An item of the newest state of the relay chain."""
         relay = self._chain(RELAY)
-        return _run(relay, relay.node.item(_run(relay, relay.node.best_head()), pallet, name, *keys))
+        return _run(
+            relay, relay.node.item(_run(relay, relay.node.best_head()), pallet, name, *keys)
+        )
 
     def _chain(self, name: str) -> BlockingChain:
         if name not in self._chains:
@@ -59,7 +68,10 @@ class RemoteNode(NodeApi):
 
 
 def _run(chain: BlockingChain, work: Coroutine[object, None, T]) -> T:
-    """The result of a coroutine; what an error says of an answer is made safe. Raises `ClientError`."""
+    """The result of a coroutine; what an error says of an answer is made safe.
+
+    Raises `ClientError`.
+    """
     try:
         return chain.run(work)
     except NodeUnavailable as error:

@@ -1,17 +1,20 @@
 """A session in a file: a scenario and commands. Playing the commands leads to the same block again.
 
-    {"format": "pubsub-session/1", "scenario": {…}, "commands": ["step 4", …], "block": 4, "hash": "0x…"}
+    {"format": "pubsub-session/1", "scenario": {…}, "commands": ["step 4", …], "block": 4, "hash":
+    "0x…"}
 
-The scenario has the fields of its TOML file, `hash` is the hash of the last relay block. A network is determined by its
-scenario and commands (PS-90), so nothing else is stored. A file whose commands lead to another hash is refused.
+The scenario has the fields of its TOML file, `hash` is the hash of the last relay block. A network
+is determined by its scenario and commands (PS-90), so nothing else is stored. A file whose commands
+lead to another hash is refused.
 
 With `"rules": "0x…"`, the digest of a file of rules, the session is played with those.
 
-With `"accounts": true` all chains have that profile. `"fork": {"relay": "0x…", "2000": "0x…"}` are the roots of the
-states that chains continue from; whoever opens the file says where those states are.
+With `"accounts": true` all chains have that profile. `"fork": {"relay": "0x…", "2000": "0x…"}` are
+the roots of the states that chains continue from; whoever opens the file says where those states
+are.
 
-Reading a file never writes or runs anything else: only commands that build blocks or change the network are played, and
-no more blocks than `block` says.
+Reading a file never writes or runs anything else: only commands that build blocks or change the
+network are played, and no more blocks than `block` says.
 """
 
 import json
@@ -39,7 +42,9 @@ MOST_BLOCKS: Final = 1_000_000
 
 
 def play(path: Path, begun: Callable[[Simulation], object], advance: Advance) -> Session:
-    """Play a file's commands as `read` does; `begun` gets the network before the first, `advance` the blocks so far."""
+    """Play a file's commands as `read` does; `begun` gets the network before the first, `advance`
+    the blocks so far.
+    """
     made: list[Session] = []
     for page in read(path, made, lambda session: begun(session.simulation)):
         if isinstance(page, Doing):
@@ -54,7 +59,10 @@ def write(session: Session, moment: Checkpoint, path: Path) -> None:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The document in a file, with its fields checked. Raises `CommandError` that names the file and the field."""
+    """The document in a file, with its fields checked.
+
+    Raises `CommandError` that names the file and the field.
+    """
     content = read_json(path, error=CommandError)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CommandError(f"{path}: format: not {FORMAT!r}; `write` makes session files")
@@ -65,7 +73,9 @@ def read_document(path: Path) -> dict[str, Any]:
     if not isinstance(commands, list) or not all(isinstance(line, str) for line in commands):
         raise CommandError(f"{path}: commands: not a list of lines")
     if len(commands) > MOST_COMMANDS:
-        raise CommandError(f"{path}: commands: {len(commands)} lines, and a session has at most {MOST_COMMANDS}")
+        raise CommandError(
+            f"{path}: commands: {len(commands)} lines, and a session has at most {MOST_COMMANDS}"
+        )
     block = content["block"]
     last = U32_MAX if "fork" in content else MOST_BLOCKS
     if not isinstance(block, int) or isinstance(block, bool) or not 0 <= block <= last:
@@ -99,7 +109,10 @@ def _ensure_harmless(place: str, line: str) -> None:
 
 
 def _ensure_same_fork(path: Path, content: dict[str, object], forks: Forks) -> None:
-    """Check that a file's session continues from `forks`; a file names states by root only. Raises `CommandError`."""
+    """Check that a file's session continues from `forks`; a file names states by root only.
+
+    Raises `CommandError`.
+    """
     wanted, found = content.get("fork", {}), forks.roots()
     if wanted == found:
         return
@@ -111,8 +124,8 @@ def _ensure_same_fork(path: Path, content: dict[str, object], forks: Forks) -> N
         raise CommandError(f"{path}: fork: {said}")
     given = f"not {found[chain]}" if chain in found else "but no state is given"
     raise CommandError(
-        f"{path}: fork.{chain}: the session continues from the state {str(wanted[chain])[:66]}, {given}; "
-        "give `pubsub step FILE` that state with --fork or --fork-para"
+        f"{path}: fork.{chain}: the session continues from the state {str(wanted[chain])[:66]},"
+        f" {given}; give `pubsub step FILE` that state with --fork or --fork-para"
     )
 
 
@@ -121,18 +134,22 @@ def _ensure_same_rules(path: Path, wanted: object) -> None:
     given = hexed(chosen().digest)
     if wanted != given:
         raise CommandError(
-            f"{path}: rules: the session was made with {str(wanted)[:66]}, and the rules here are {given} (0x are the "
-            "shipped ones); `pubsub step FILE --rules` names a file of rules"
+            f"{path}: rules: the session was made with {str(wanted)[:66]}, and the rules here are"
+            f" {given} (0x are the shipped ones); `pubsub step FILE --rules` names a file of rules"
         )
 
 
 def read(
-    path: Path, into: list[Session], begun: Callable[[Session], object] = lambda _session: None, forks: Forks = NO_FORKS
+    path: Path,
+    into: list[Session],
+    begun: Callable[[Session], object] = lambda _session: None,
+    forks: Forks = NO_FORKS,
 ) -> Iterator[Shown]:
-    """Play a file's commands in a new session and add it to `into` if it ends at the block that the file names.
+    """Play a file's commands in a new session and add it to `into` if it ends at the block that the
+    file names.
 
-    `begun` is called with the session before the first command. `forks` are the states that the file's session
-    continues from, if it does.
+    `begun` is called with the session before the first command. `forks` are the states that the
+    file's session continues from, if it does.
 
     Raises `CommandError`, and `SettingsError` for the scenario inside.
     """
@@ -140,10 +157,14 @@ def read(
     accounts = bool(content.get("accounts"))
     _ensure_same_fork(path, content, forks)
     _ensure_same_rules(path, content.get("rules", "0x"))
-    session = Session.of(parse_document(content["scenario"], str(path)), accounts=accounts, forks=forks)
+    session = Session.of(
+        parse_document(content["scenario"], str(path)), accounts=accounts, forks=forks
+    )
     first = session.facts.first
     if content["block"] - first > MOST_BLOCKS:
-        raise CommandError(f"{path}: block: more than {MOST_BLOCKS} blocks after {first}, the first one")
+        raise CommandError(
+            f"{path}: block: more than {MOST_BLOCKS} blocks after {first}, the first one"
+        )
     begun(session)
     for at, line in enumerate(content["commands"], start=1):
         try:
@@ -156,7 +177,8 @@ def read(
     at, found = session.number, hexed(session.newest(RELAY))
     if (at, found) != (content["block"], content["hash"]):
         raise CommandError(
-            f"{path}: hash: its commands lead to relay block {at}, {found}, not to {content['block']}, "
-            f"{content['hash']}: the file was changed or written by another version"
+            f"{path}: hash: its commands lead to relay block {at}, {found}, not to"
+            f" {content['block']}, {content['hash']}: the file was changed or written by another"
+            " version"
         )
     into.append(session)

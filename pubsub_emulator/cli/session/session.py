@@ -1,7 +1,8 @@
-"""A session: the network of one node that is stepped, attacked and inspected. It takes lines and returns pages.
+"""A session: the network of one node that is stepped, attacked and inspected. It takes lines and
+returns pages.
 
-It uses no terminal and no clock. The caller shows the pages. A caller that stops taking them interrupts the command
-after the last whole block. From Python:
+It uses no terminal and no clock. The caller shows the pages. A caller that stops taking them
+interrupts the command after the last whole block. From Python:
 
     >>> session = Session.of(load_bundled("demo"))
     >>> for page in session.execute("step 5"):
@@ -22,7 +23,16 @@ from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
 from pubsub_emulator.cli.session.command import CommandError, find, hexadecimal, number, split_line
 from pubsub_emulator.cli.session.node_api import RELAY, Deposited, InProcess, NodeApi
-from pubsub_emulator.client.answers import FLAG, HASH, HEAD, MAYBE_BYTES, MAYBE_HASH, TEXT, Head, read
+from pubsub_emulator.client.answers import (
+    FLAG,
+    HASH,
+    HEAD,
+    MAYBE_BYTES,
+    MAYBE_HASH,
+    TEXT,
+    Head,
+    read,
+)
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network
@@ -43,7 +53,9 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode
 
 T = TypeVar("T")
 
-SOME: Final = "this node was not started by `pubsub serve`: only events, storage and headers are available"
+SOME: Final = (
+    "this node was not started by `pubsub serve`: only events, storage and headers are available"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +72,10 @@ class ChainState:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A state of the network: its blocks, and the commands that led to them. A node may keep it under `id`."""
+    """A state of the network: its blocks, and the commands that led to them.
+
+    A node may keep it under `id`.
+    """
 
     number: int
     heads: Mapping[str, tuple[int, bytes]]
@@ -76,7 +91,9 @@ class Session:
         """Raises `ClientError` where no node answers."""
         self.node = node
         self.journal: list[tuple[int, str]] = []
-        """Lines that built blocks or changed the network, each with the relay block after which it was executed."""
+        """Lines that built blocks or changed the network, each with the relay block after which it
+        was executed.
+        """
         self.snapshots: dict[str, Checkpoint] = {}
         self.branches: dict[str, Checkpoint] = {}
         self.branch = "main"
@@ -99,13 +116,18 @@ class Session:
 
     @classmethod
     def of(cls, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS) -> Self:
-        """A session over a scenario's network; `accounts` gives all chains that profile. Raises as `Simulation`."""
+        """A session over a scenario's network; `accounts` gives all chains that profile.
+
+        Raises as `Simulation`.
+        """
         return cls(InProcess(scenario, accounts=accounts, forks=forks))
 
     @classmethod
     def at(cls, url: str) -> Self:
         """A session over the node at a ws:// or http:// URL. Raises `ClientError`."""
-        from pubsub_emulator.cli.session.remote import RemoteNode  # its library takes a moment, and is an extra
+        from pubsub_emulator.cli.session.remote import (
+            RemoteNode,
+        )  # its library takes a moment, and is an extra
 
         node = RemoteNode(url)
         try:
@@ -147,9 +169,13 @@ class Session:
                 hint = "; `call rpc_methods` lists what there is"
                 if self.node.url and method.startswith(("dev_", "pubsub_")):
                     hint += ", and `pubsub serve --dev` has more"
-                raise CommandError(f"{self.node.url or 'this session'} does not offer {method}{hint}") from error
+                raise CommandError(
+                    f"{self.node.url or 'this session'} does not offer {method}{hint}"
+                ) from error
             if error.code in {DEVELOPMENT, INVALID_PARAMS}:
-                raise CommandError(safe(error.data if isinstance(error.data, str) else error.message)) from error
+                raise CommandError(
+                    safe(error.data if isinstance(error.data, str) else error.message)
+                ) from error
             raise CommandError(safe(str(error))) from error
 
     def read(self, kind: TypeAdapter[T], method: str, *params: object, chain: str = RELAY) -> T:
@@ -161,7 +187,8 @@ class Session:
 
         A caller that stops taking pages stops the command. Blocks that were built stay.
 
-        Raises `CommandError` and every other `PubsubError`. The failed block or change is rolled back.
+        Raises `CommandError` and every other `PubsubError`. The failed block or change is rolled
+        back.
         """
         found = split_line(line)
         if not found:
@@ -176,7 +203,9 @@ class Session:
         yield from done
 
     def note(self, line: str, number: int) -> None:
-        """Add a line that was executed after relay block `number` to the journal; steps in a row become one line."""
+        """Add a line that was executed after relay block `number` to the journal; steps in a row
+        become one line.
+        """
         if line.startswith("step ") and self.journal and self.journal[-1][1].startswith("step "):
             number, before = self.journal.pop()
             line = f"step {int(before.split()[1]) + int(line.split()[1])}"
@@ -242,7 +271,10 @@ class Session:
         self.over = over
 
     def named(self, name: str) -> Checkpoint:
-        """The checkpoint of a snapshot, of a branch's newest block, or of `now`. Raises `CommandError`."""
+        """The checkpoint of a snapshot, of a branch's newest block, or of `now`.
+
+        Raises `CommandError`.
+        """
         if name in ("now", self.branch):
             return self.now()
         found = self.snapshots.get(name) or self.branches.get(name)
@@ -256,7 +288,10 @@ class Session:
 
     @property
     def facts(self) -> Setting:
-        """The facts that do not change. Raises `CommandError` for a node that was not started by `pubsub serve`."""
+        """The facts that do not change.
+
+        Raises `CommandError` for a node that was not started by `pubsub serve`.
+        """
         if self.setting is None:
             raise CommandError(SOME)
         return self.setting
@@ -275,7 +310,9 @@ class Session:
         """A parachain's id. Raises `CommandError` for one that does not exist."""
         found = ParaId(number(text, what))
         if found not in self.paras:
-            raise CommandError(f"there is no parachain {found}; there are {', '.join(map(str, self.paras))}")
+            raise CommandError(
+                f"there is no parachain {found}; there are {', '.join(map(str, self.paras))}"
+            )
         return found
 
     def listed(self, text: str | None, *, subscribers: bool = False) -> list[ParaId]:
@@ -322,7 +359,9 @@ class Session:
         """The relay block of that height, or the newest one. Raises `CommandError`."""
         if self.number == self.facts.first:
             raise CommandError("no block has been built yet; `step` builds one")
-        return self.block(self.number if text is None else number(text, "BLOCK is the height of a relay block"))
+        return self.block(
+            self.number if text is None else number(text, "BLOCK is the height of a relay block")
+        )
 
     def blocks(self, most: int = HISTORY) -> list[RelayBlock]:
         """The newest relay blocks that are kept, ascending."""
@@ -349,13 +388,17 @@ class Session:
         try:
             records = [] if raw is None else EVERY.decode_records(raw)
         except ScaleError as error:
-            raise BadAnswer(f"{self._place('state_getStorage')}: events of block {hexed(block)}: {error}") from error
+            raise BadAnswer(
+                f"{self._place('state_getStorage')}: events of block {hexed(block)}: {error}"
+            ) from error
         found = []
         for each in records:
             event, index = each.event, getattr(each.phase, "index", None)
             phase = type(each.phase).__name__ if index is None else f"extrinsic {index}"
             failed = words(event.dispatch_error) if isinstance(event, ExtrinsicFailed) else ""
-            found.append(Deposited(phase, event.PALLET.name, type(event).__name__, words(event), failed))
+            found.append(
+                Deposited(phase, event.PALLET.name, type(event).__name__, words(event), failed)
+            )
         return found
 
     # Runtimes
@@ -373,11 +416,16 @@ class Session:
         return self.runtime(para)[0]
 
     def order_spec(self, spec: RuntimeSpec) -> str:
-        """Send a parachain a new runtime; when, in words. Raises `PubsubError` for one that cannot work."""
+        """Send a parachain a new runtime; when, in words.
+
+        Raises `PubsubError` for one that cannot work.
+        """
         newer = replace(spec, spec_version=spec.spec_version + 1)
         self.ask("pubsub_setRuntime", newer.para_id, hexed(newer.encode()))
         at = f"relay block {self.number + 1}"
-        return f"the message is sent in {at} and takes effect in the parachain block after its arrival"
+        return (
+            f"the message is sent in {at} and takes effect in the parachain block after its arrival"
+        )
 
     # Keys
 
@@ -394,7 +442,9 @@ class Session:
 
     def key_name(self, key: bytes) -> str:
         """The name that a key was made from, or its hex if that is unknown."""
-        return self.names.get(PubsubKey(key)) or self.scenario_names.get(PubsubKey(key)) or hexed(key)
+        return (
+            self.names.get(PubsubKey(key)) or self.scenario_names.get(PubsubKey(key)) or hexed(key)
+        )
 
     def key_names(self) -> list[str]:
         """Every known name, for completion."""

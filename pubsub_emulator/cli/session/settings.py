@@ -36,21 +36,28 @@ _FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
 def _set(session: Session, chain: str, item: str, *texts: str) -> Iterator[Shown]:
     """Set a storage item or a raw key of a chain, or remove it with VALUE `nothing`.
 
-    The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text for items of bytes, or the SCALE
-    encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It is a root call, so proofs
-    and histories stay valid. It needs chains with accounts: `pubsub step --accounts SCENARIO`.
+    The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text for items of bytes,
+    or the SCALE encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It
+    is a root call, so proofs and histories stay valid. It needs chains with accounts: `pubsub step
+    --accounts SCENARIO`.
     """
     if not session.facts.accounts:
-        raise CommandError("`set` needs chains with accounts: start with `pubsub step --accounts SCENARIO`")
+        raise CommandError(
+            "`set` needs chains with accounts: start with `pubsub step --accounts SCENARIO`"
+        )
     para = None if chain == RELAY else session.para(chain, "a chain is `relay` or a parachain's id")
     key, value = _entry(session, chain, item, texts)
     session.ask("pubsub_setStorage", para, [[hexed(key), None if value is None else hexed(value)]])
     said = "removed" if value is None else f"set to {words(value)}"
     whose, by = ("the relay chain", "root") if para is None else (para, "a governance message sent")
-    yield Line(f"{key_name(key)} of {whose} will be {said} by {by} in relay block {session.number + 1}")
+    yield Line(
+        f"{key_name(key)} of {whose} will be {said} by {by} in relay block {session.number + 1}"
+    )
 
 
-def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> tuple[bytes, bytes | None]:
+def _entry(
+    session: Session, chain: str, name: str, given: tuple[str, ...]
+) -> tuple[bytes, bytes | None]:
     """The storage key and its new bytes, or `None` to remove it. Raises `CommandError`."""
     *keys, text = given
     if name.startswith("0x"):
@@ -72,7 +79,9 @@ def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> t
         return key, raw
     encoded = _encoded(item.codec, [_plain(text), text.encode()])
     if encoded is None:
-        raise CommandError(f"{text!r} is not a value of {item.name}; give its SCALE encoding as 0x and digits")
+        raise CommandError(
+            f"{text!r} is not a value of {item.name}; give its SCALE encoding as 0x and digits"
+        )
     return key, encoded
 
 
@@ -122,18 +131,22 @@ def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
     words={"FIELD": _FIELDS},
     changes=True,
 )
-def _runtime(session: Session, subscriber: str, name: str | None = None, text: str | None = None) -> Iterator[Shown]:
+def _runtime(
+    session: Session, subscriber: str, name: str | None = None, text: str | None = None
+) -> Iterator[Shown]:
     """Show a subscriber's budget and policies; with FIELD and VALUE, change one.
 
-    Governance sends the subscriber a new runtime. Sizes are bytes; switches are yes or no; a max_trie_depth of
-    0 switches the limit off. docs/scenarios.md says what each field does.
+    Governance sends the subscriber a new runtime. Sizes are bytes; switches are yes or no; a
+    max_trie_depth of 0 switches the limit off. docs/scenarios.md says what each field does.
     """
     para = session.para(subscriber, "a subscriber's id is a whole number")
     spec, in_force = session.runtime(para)
     if name is None:
         rows = tuple((field, _shown(getattr(spec, field))) for field in _FIELDS)
         waiting = "" if in_force else " (sent, not in force yet)"
-        yield Grid(f"runtime {spec.spec_version} of {spec.para_id}{waiting}", ("field", "value"), rows)
+        yield Grid(
+            f"runtime {spec.spec_version} of {spec.para_id}{waiting}", ("field", "value"), rows
+        )
         yield Line(f"messages and proof share {spec.allowed_pov:,} bytes per block")
         return
     if text is None:

@@ -61,7 +61,9 @@ def _branch(session: Session, name: str, since: str = "now") -> Iterator[Shown]:
     session.adopt(left if start.id is None else start)
     session.branches[session.branch] = left
     session.branch = name
-    yield Line(f"on branch {name}, at relay block {start.number}; `switch` goes back to another one")
+    yield Line(
+        f"on branch {name}, at relay block {start.number}; `switch` goes back to another one"
+    )
 
 
 @command(SNAPSHOTS, "switch NAME:snapshot", "switch main")
@@ -84,7 +86,10 @@ def _snapshots(session: Session) -> Iterator[Shown]:
     found = [(f"{session.branch} (this one)", "branch", session.now())]
     found += [(name, "branch", moment) for name, moment in session.branches.items()]
     found += [(name, "snapshot", moment) for name, moment in session.snapshots.items()]
-    rows = tuple((name, kind, each.number, hexed(_state(session, each, RELAY).root())) for name, kind, each in found)
+    rows = tuple(
+        (name, kind, each.number, hexed(_state(session, each, RELAY).root()))
+        for name, kind, each in found
+    )
     yield Grid("snapshots and branches", ("name", "kind", "relay block", "state root"), rows)
 
 
@@ -109,7 +114,9 @@ def _head(session: Session, height: str) -> Iterator[Shown]:
     """Go back to an earlier relay block of the branch, which continues from there."""
     target, first = number(height, "BLOCK is the height of a relay block"), session.facts.first
     if not first <= target <= session.number:
-        raise CommandError(f"the network has the relay blocks {first} to {session.number}, not {target}")
+        raise CommandError(
+            f"the network has the relay blocks {first} to {session.number}, not {target}"
+        )
     session.ask("dev_setHead", target if target > first else hexed(session.relay_hash(0)))
     session.cut(target)
     yield Line(f"the network is at relay block {target}")
@@ -124,13 +131,17 @@ def _head(session: Session, height: str) -> Iterator[Shown]:
     "diff before now relay TtlData",
 )
 def _diff(
-    session: Session, one: str, other: str = "now", where: str | None = None, item: str | None = None
+    session: Session,
+    one: str,
+    other: str = "now",
+    where: str | None = None,
+    item: str | None = None,
 ) -> Iterator[Shown]:
     """Show decoded differences of two snapshots or branches: published keys and storage, by chain.
 
-    B is `now` by default. Without CHAIN the first rows of each chain are shown; with it all rows, and the trie
-    node that contains the first one. With ITEM only its rows are shown, with full values. What every block
-    writes (numbers, slots, hashes, events) comes last.
+    B is `now` by default. Without CHAIN the first rows of each chain are shown; with it all rows,
+    and the trie node that contains the first one. With ITEM only its rows are shown, with full
+    values. What every block writes (numbers, slots, hashes, events) comes last.
     """
     a, b = session.named(one), session.named(other)
     yield Line(f"A: {one}, relay block {a.number}")
@@ -141,19 +152,35 @@ def _diff(
         if chain in b.heads
     ]
     if where is not None and where not in [pair[0] for pair in pairs]:
-        raise CommandError(f"no chain is called {where!r}; there are {', '.join(pair[0] for pair in pairs)}")
+        raise CommandError(
+            f"no chain is called {where!r}; there are {', '.join(pair[0] for pair in pairs)}"
+        )
     found = {
         name: differences(left, right, session.key_name, relay=name == RELAY)
         for name, left, right, _, _ in pairs
         if where in (None, name)
     }
     if not any(found.values()):
-        yield Line("equal: every key of every chain" if where is None else f"{where} does not differ")
+        yield Line(
+            "equal: every key of every chain" if where is None else f"{where} does not differ"
+        )
         return
     if where is None:
-        header = ("chain", "block in A", "block in B", "entries that differ", "besides what every block writes")
+        header = (
+            "chain",
+            "block in A",
+            "block in B",
+            "entries that differ",
+            "besides what every block writes",
+        )
         rows = tuple(
-            (name, in_a, in_b, len(found[name]), sum(not each.of_every_block for each in found[name]))
+            (
+                name,
+                in_a,
+                in_b,
+                len(found[name]),
+                sum(not each.of_every_block for each in found[name]),
+            )
             for name, _, _, in_a, in_b in pairs
             if found[name]
         )
@@ -165,7 +192,9 @@ def _diff(
         left, right = next(pair[1:3] for pair in pairs if pair[0] == where)
         difference = diff_states(left, right)
         if difference is not None:
-            yield Line(f"the first key that differs in the state trie of {where}, down to its node:")
+            yield Line(
+                f"the first key that differs in the state trie of {where}, down to its node:"
+            )
             yield from (Line(f"  {line}") for line in difference.lines())
 
 
@@ -179,7 +208,10 @@ def _write(session: Session, file: str, name: str = "now") -> Iterator[Shown]:
     session.node.local()
     moment = session.named(name)
     saved.write(session, moment, path)
-    yield Line(f"written: {path}, relay block {moment.number}; `load {path}` or `pubsub step {path}` returns to it")
+    yield Line(
+        f"written: {path}, relay block {moment.number}; `load {path}` or `pubsub step {path}`"
+        " returns to it"
+    )
 
 
 @command(SNAPSHOTS, "load FILE", "load attack.json")

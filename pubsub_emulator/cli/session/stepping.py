@@ -25,8 +25,14 @@ def summary(session: Session, block: RelayBlock) -> Iterator[Line]:
         parts.append(f"{len(block.refused)} refused ({named})")
     removed = sum(each.removed for each in block.blocks)
     for count, what in (
-        (sum((each.pallet, each.name) == ("Broadcaster", "DataPublished") for each in events), "published"),
-        (sum((each.pallet, each.name) == ("Broadcaster", "KeyExpired") for each in events), "expired"),
+        (
+            sum((each.pallet, each.name) == ("Broadcaster", "DataPublished") for each in events),
+            "published",
+        ),
+        (
+            sum((each.pallet, each.name) == ("Broadcaster", "KeyExpired") for each in events),
+            "expired",
+        ),
         (sum(each.delivered for each in block.blocks) - removed, "delivered"),
         (removed, "removed"),
     ):
@@ -36,8 +42,13 @@ def summary(session: Session, block: RelayBlock) -> Iterator[Line]:
         if each.instruction is None:
             yield Line(f"  refused: the message of {each.para} was not executed: {each.why}")
         else:
-            yield Line(f"  refused: instruction {each.instruction} of the message of {each.para}: {each.why}")
-    yield from (Line(f"  refused: a call on the relay chain: {each.error}") for each in events if each.error)
+            yield Line(
+                f"  refused: instruction {each.instruction} of the message of {each.para}:"
+                f" {each.why}"
+            )
+    yield from (
+        Line(f"  refused: a call on the relay chain: {each.error}") for each in events if each.error
+    )
     yield from (Line(f"  {each.para} could not build: {each.why}") for each in block.idle)
 
 
@@ -56,7 +67,9 @@ def _to(session: Session, height: str) -> Iterator[Shown]:
     """Build relay blocks up to a height."""
     target, now = number(height, "BLOCK is the height of a relay block"), session.number
     if target <= now:
-        raise CommandError(f"the network is already at relay block {now}; `restore` and `head` go back")
+        raise CommandError(
+            f"the network is already at relay block {now}; `restore` and `head` go back"
+        )
     yield from _build(session, target - now)
 
 
@@ -93,11 +106,16 @@ def _until(session: Session, what: str, which: str = "any", limit: str = "1000")
             yield from summary(session, block)
             return
         yield Doing(f"waiting for a {what}", done, most)
-    raise CommandError(f"no such {what} within {most} blocks; the network is at relay block {session.number}")
+    raise CommandError(
+        f"no such {what} within {most} blocks; the network is at relay block {session.number}"
+    )
 
 
 def _condition(session: Session, what: str, which: str | None) -> Callable[[RelayBlock], bool]:
-    """The condition that `until` waits for. Raises `CommandError` for an unknown verdict or parachain."""
+    """The condition that `until` waits for.
+
+    Raises `CommandError` for an unknown verdict or parachain.
+    """
     if what == "verdict":
         known = [verdict.value for verdict in Verdict]
         if which is not None and which not in known:
@@ -105,11 +123,16 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Rela
         return lambda block: any(which in {None, each.verdict} for each in block.refused)
     if what == "event":
         if which is None:
-            raise CommandError("WHICH is missing: name an event, for example `until event KeyExpired`")
+            raise CommandError(
+                "WHICH is missing: name an event, for example `until event KeyExpired`"
+            )
         name = which.rpartition(".")[2]
         return lambda block: any(
             each.name == name
-            for chain, at in ((RELAY, block.hash), *((str(built.para), built.hash) for built in block.valid))
+            for chain, at in (
+                (RELAY, block.hash),
+                *((str(built.para), built.hash) for built in block.valid),
+            )
             for each in session.events(chain, at)
         )
     para = None if which is None else session.para(which, "WHICH is a parachain's id")

@@ -44,8 +44,9 @@ _PUBSUB: Final = b"pubsub"
 def _storage(session: Session, chain: str, name: str | None = None, *keys: str) -> Iterator[Shown]:
     """Show what a chain stores under an item or a raw key; without one, list the items.
 
-    ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's order. For a node
-    that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE bytes.
+    ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's
+    order. For a node that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE
+    bytes.
     """
     if session.setting is None and name is not None and not name.startswith("0x"):
         pallet, dot, item = name.partition(".")
@@ -61,21 +62,32 @@ def _storage(session: Session, chain: str, name: str | None = None, *keys: str) 
     elif name.startswith("0x"):
         key = hexadecimal(name, "a storage key")
         held = storage.get(key)
-        yield Line(f"{key_name(key)} of {chain}: {words(held, None) if held is not None else 'nothing is stored'}")
+        yield Line(
+            f"{key_name(key)} of {chain}:"
+            f" {words(held, None) if held is not None else 'nothing is stored'}"
+        )
     else:
         yield from _item(session, storage, find_item(known, name), keys)
 
 
 def _list_items(storage: Storage, chain: str, known: Mapping[str, AnyItem]) -> Iterator[Shown]:
     most = MOST_COUNTED if is_lazy(storage.state) else None
-    counted = ((name, sum(1 for _ in islice(storage.next_keys(item.prefix), most))) for name, item in known.items())
-    shown = tuple((name, f"{most:,} or more" if count == most else count) for name, count in counted if count)
+    counted = (
+        (name, sum(1 for _ in islice(storage.next_keys(item.prefix), most)))
+        for name, item in known.items()
+    )
+    shown = tuple(
+        (name, f"{most:,} or more" if count == most else count) for name, count in counted if count
+    )
     yield Grid(f"storage of {chain}", ("item", "entries"), shown)
     yield Line("empty items are not listed; `storage CHAIN ITEM` shows one item")
 
 
 def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
-    """An item by `Pallet.Item`, or by `Item` if that is unique. Raises `CommandError` that suggests similar names."""
+    """An item by `Pallet.Item`, or by `Item` if that is unique.
+
+    Raises `CommandError` that suggests similar names.
+    """
     folded = {key.lower().replace("::", "."): key for key in known}
     wanted = name.lower().replace("::", ".")
     found = [folded[key] for key in folded if key == wanted or key.rpartition(".")[2] == wanted]
@@ -83,18 +95,30 @@ def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
         if found:
             raise CommandError(f"several items are called {name!r}: {', '.join(found)}")
         short = {key.rpartition(".")[2].lower(): key for key in known}
-        near = [short.get(each, folded.get(each, each)) for each in get_close_matches(wanted, [*folded, *short], n=3)]
-        hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`storage CHAIN` lists all"
+        near = [
+            short.get(each, folded.get(each, each))
+            for each in get_close_matches(wanted, [*folded, *short], n=3)
+        ]
+        hint = (
+            f"did you mean {' or '.join(dict.fromkeys(near))}?"
+            if near
+            else "`storage CHAIN` lists all"
+        )
         raise CommandError(f"no item is called {name!r}; {hint}")
     return known[found[0]]
 
 
-def _item(session: Session, storage: Storage, item: AnyItem, wanted: tuple[str, ...]) -> Iterator[Shown]:
+def _item(
+    session: Session, storage: Storage, item: AnyItem, wanted: tuple[str, ...]
+) -> Iterator[Shown]:
     shown: list[tuple[str | int, ...]] = []
     width, more, whole = 0, 0, ""
     for keys, value in item.entries(storage):
         cells = tuple(_cell(session, key) for key in keys)
-        if any(want not in (cell, words(key)) for want, cell, key in zip(wanted, cells, keys, strict=False)):
+        if any(
+            want not in (cell, words(key))
+            for want, cell, key in zip(wanted, cells, keys, strict=False)
+        ):
             continue
         width = len(keys)
         if len(shown) == MOST_ROWS:
@@ -117,7 +141,9 @@ def _cell(session: Session, key: object) -> str:
 
 
 @command(STORAGE, "child [PUBLISHER] [KEY]", "child", "child 1000", "child 1000 1000/3")
-def _child(session: Session, publisher: str | None = None, name: str | None = None) -> Iterator[Shown]:
+def _child(
+    session: Session, publisher: str | None = None, name: str | None = None
+) -> Iterator[Shown]:
     """List the publishers' child tries, the entries of one, or one full entry."""
     state = session.state(RELAY)
     if publisher is None:
@@ -130,7 +156,11 @@ def _child(session: Session, publisher: str | None = None, name: str | None = No
             (str(para), len(trie), sum(len(entry) for _, entry in trie.items()), words(trie.root()))
             for para, trie in sorted(found.items())
         )
-        yield Grid(f"child tries at relay block {session.number}", ("publisher", "keys", "bytes", "root"), rows)
+        yield Grid(
+            f"child tries at relay block {session.number}",
+            ("publisher", "keys", "bytes", "root"),
+            rows,
+        )
         return
     para = session.para(publisher, "a publisher's id is a whole number")
     child, (prefix,) = chosen().placed(para, (b"",))
@@ -138,7 +168,9 @@ def _child(session: Session, publisher: str | None = None, name: str | None = No
         raise CommandError(f"{para} has no child trie: it has published nothing")
     storage = Storage(state)
     if name is None:
-        entries = ((key.removeprefix(prefix), held) for key, held in storage.child_iter(child, prefix))
+        entries = (
+            (key.removeprefix(prefix), held) for key, held in storage.child_iter(child, prefix)
+        )
         yield _entries(session, para, islice(entries, MOST_ROWS))
         more = sum(1 for _ in entries)
         if more:
@@ -158,7 +190,15 @@ def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, byte
     for key, held in entries:
         entry = chosen().read(held)
         ttl = ttl_words(ttl_state(entry.ttl, entry.when_inserted, now))
-        rows.append((session.key_name(key), len(entry.value), printable(entry.value), entry.when_inserted, ttl))
+        rows.append(
+            (
+                session.key_name(key),
+                len(entry.value),
+                printable(entry.value),
+                entry.when_inserted,
+                ttl,
+            )
+        )
     header = ("key", "bytes", "value", "published in", "ttl")
     return Grid(f"child trie of {para} at relay block {now}", header, tuple(rows))
 
@@ -169,7 +209,9 @@ def _cache(session: Session, subscriber: str, publisher: str | None = None) -> I
     chain = session.chain(session.para(subscriber, "a subscriber's id is a whole number"))
     storage, spec = Storage(chain.state), chain.spec()
     if publisher is not None:
-        yield from _delivered(session, chain, ParaId(number(publisher, "a publisher's id is a whole number")))
+        yield from _delivered(
+            session, chain, ParaId(number(publisher, "a publisher's id is a whole number"))
+        )
         return
     roots = items.PROCESSED_ROOTS.get(storage)
     relay = session.state(RELAY)
@@ -178,7 +220,13 @@ def _cache(session: Session, subscriber: str, publisher: str | None = None) -> I
     for para, keys in spec.subscriptions.items():
         got = sum(delivered.get(storage, spec, para, key) is not None for key in keys)
         newest = relay.child_root(chosen().placed(para, ())[0])
-        root = "none yet" if para not in roots else "the newest" if roots[para] == newest else "an older one"
+        root = (
+            "none yet"
+            if para not in roots
+            else "the newest"
+            if roots[para] == newest
+            else "an older one"
+        )
         state = words(items.DISABLED_PUBLISHERS.get(storage, para) or "read")
         rows.append((str(para), len(keys), got, root, *_cached(storage, spec.cache, para), state))
     header = ("publisher", "keys", "delivered", "root resolved", "cached", "bytes", "state")
@@ -207,16 +255,25 @@ def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterat
             found.append((session.key_name(key), "never", "", ""))
         else:
             state = ttl_words(ttl_state(row.ttl, row.when_inserted, now))
-            found.append((session.key_name(key), row.when_inserted, state, words(row.entry_hash, 8)))
+            found.append(
+                (session.key_name(key), row.when_inserted, state, words(row.entry_hash, 8))
+            )
     header = ("key", "published in", "ttl", "entry hash")
     yield Grid(f"last deliveries from {publisher} to {chain.para}", header, tuple(found))
     if spec.cache is CachePolicy.SLOTS:
-        slots = tuple((words(row), len(held) // 32) for row, held in items.CACHE_SLOTS.items(storage, publisher))
+        slots = tuple(
+            (words(row), len(held) // 32)
+            for row, held in items.CACHE_SLOTS.items(storage, publisher)
+        )
         yield Grid("rows of slots", ("position", "slots"), slots)
     elif spec.cache is CachePolicy.NODES:
         generation = items.CACHE_INFO.get(storage, publisher).generation
         nodes = items.CACHED_TRIE_NODES.items(storage, (publisher, generation))
-        yield Grid("cached nodes", ("hash", "bytes"), tuple((words(node), len(held)) for node, held in nodes))
+        yield Grid(
+            "cached nodes",
+            ("hash", "bytes"),
+            tuple((words(node), len(held)) for node, held in nodes),
+        )
 
 
 @command(STORAGE, "cursor [SUBSCRIBER]", "cursor", "cursor 3002")
@@ -226,5 +283,7 @@ def _cursor(session: Session, subscriber: str | None = None) -> Iterator[Shown]:
         storage = Storage(session.chain(para).state)
         at, parent = items.PROCESSING_CURSOR.get(storage), items.LAST_RELAY_PARENT.get(storage)
         behind = "none yet" if parent is None else parent
-        goes_on = "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"
+        goes_on = (
+            "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"
+        )
         yield Line(f"{para}: the next block reads on {goes_on}; last relay parent {behind}")

@@ -24,13 +24,23 @@ def _help(_session: Session, name: str | None = None) -> Iterator[Shown]:
         yield from map(Line, find(name).help())
         return
     for title, commands in SECTIONS.items():
-        yield Grid(title, ("command", "what it does"), tuple((each.usage(), each.summary) for each in commands))
-    yield Line("`help COMMAND` explains one, with examples; Ctrl-C interrupts a command after the last whole block")
+        yield Grid(
+            title,
+            ("command", "what it does"),
+            tuple((each.usage(), each.summary) for each in commands),
+        )
+    yield Line(
+        "`help COMMAND` explains one, with examples; Ctrl-C interrupts a command after the last"
+        " whole block"
+    )
 
 
 @command(_LEAVING, "quit", aliases=("exit", "q"))
 def _quit(session: Session) -> Iterator[Shown]:
-    """Leave the session. Whatever was not written to a file is lost; a node at a URL keeps running."""
+    """Leave the session.
+
+    Whatever was not written to a file is lost; a node at a URL keeps running.
+    """
     session.over = True
     yield from ()
 

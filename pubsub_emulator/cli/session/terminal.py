@@ -1,7 +1,9 @@
-"""A session at a terminal, with history and completion; without a terminal, commands come from standard input.
+"""A session at a terminal, with history and completion; without a terminal, commands come from
+standard input.
 
-Ctrl-C interrupts the running command after the block that it is building; at the prompt it clears the line. Errors
-never end a session at a terminal. A script stops at its first error, since later lines would run on another state.
+Ctrl-C interrupts the running command after the block that it is building; at the prompt it clears
+the line. Errors never end a session at a terminal. A script stops at its first error, since later
+lines would run on another state.
 """
 
 import signal
@@ -52,7 +54,10 @@ class Interrupts:
 
 
 def perform(session: Session, line: str, interrupts: Interrupts) -> bool:
-    """Run one line and show its pages. Returns whether it finished. Raises `PubsubError` as `Session.execute`."""
+    """Run one line and show its pages.
+
+    Returns whether it finished. Raises `PubsubError` as `Session.execute`.
+    """
     pages = session.execute(line)
     with interrupts.taken(), bar() as advance:
         for page in pages:
@@ -89,7 +94,10 @@ def converse(session: Session) -> None:
 
 
 def follow(session: Session, script: TextIO) -> int:
-    """Run the lines of a script up to the first that fails, which is named. Returns the exit code."""
+    """Run the lines of a script up to the first that fails, which is named.
+
+    Returns the exit code.
+    """
     interrupts = Interrupts()
     for at, line in enumerate(script, start=1):
         try:
@@ -111,7 +119,9 @@ def _prompts(session: Session) -> "PromptSession[str]":
     class Words(Completer):
         """Completes with the commands of the table, and with files for file arguments."""
 
-        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        def get_completions(
+            self, document: Document, complete_event: CompleteEvent
+        ) -> Iterator[Completion]:
             """Complete words that replace the partial one."""
             del complete_event
             line = document.text_before_cursor
@@ -125,7 +135,11 @@ def _prompts(session: Session) -> "PromptSession[str]":
 def _files(line: str, begun: str) -> list[str]:
     """JSON files and folders that match a partial file argument."""
     words = line.split()
-    parameters = BY_NAME[words[0]].parameters if len(words) - bool(begun) == 1 and words[0] in BY_NAME else ()
+    parameters = (
+        BY_NAME[words[0]].parameters
+        if len(words) - bool(begun) == 1 and words[0] in BY_NAME
+        else ()
+    )
     if not parameters or parameters[0].kind is not Kind.FILE:
         return []
     folder = Path(begun) if begun.endswith("/") else Path(begun).parent

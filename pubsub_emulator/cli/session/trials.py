@@ -6,7 +6,14 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Delivery, RelayBlock
-from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number, write_file
+from pubsub_emulator.cli.session.command import (
+    Command,
+    CommandError,
+    command,
+    hexadecimal,
+    number,
+    write_file,
+)
 from pubsub_emulator.cli.session.inspection import deliveries, delivery_grid, refusal_grid
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
@@ -45,7 +52,10 @@ def _dry_run(session: Session, blocks: str = "1") -> Iterator[Shown]:
         yield delivery_grid(session, "what would be delivered", delivered)
     if any(block.refused for block in built):
         yield refusal_grid("what would be refused", built, session.paras)
-    yield Line(f"nothing was kept: the network is at relay block {before.number}, and your requests still wait")
+    yield Line(
+        f"nothing was kept: the network is at relay block {before.number}, and your requests still"
+        " wait"
+    )
 
 
 @command(
@@ -60,7 +70,8 @@ def _dry_run(session: Session, blocks: str = "1") -> Iterator[Shown]:
 def _draw(session: Session, file: str, kind: str, chain: str, *words: str) -> Iterator[Shown]:
     """Draw a proof as a trie into an SVG file: a block's, or one of storage keys or published keys.
 
-    block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY; of a node
+    block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY;
+    of a node
             at a URL, `pubsub explore --connect` draws them
     child   published KEYs of publisher CHAIN, in its trie on the relay chain
     keys    raw storage KEYs of CHAIN, as 0x and digits
@@ -68,7 +79,9 @@ def _draw(session: Session, file: str, kind: str, chain: str, *words: str) -> It
     path = Path(file)
     if path.suffix != ".svg":
         raise CommandError(f"{path}: the name of a drawing must end with .svg")
-    picture = _block(session, chain, words) if kind == "block" else _proof(session, kind, chain, words)
+    picture = (
+        _block(session, chain, words) if kind == "block" else _proof(session, kind, chain, words)
+    )
     write_file(path, picture.svg)
     yield Line(f"written: {path}, {picture.title}")
 
@@ -77,7 +90,11 @@ def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
     para = session.para(chain)
     at = number(words[0], "BLOCK is the height of a relay block") if words else None
     for moment in reversed(session.node.local().timeline.moments()):
-        records = [record for record in moment.records if record.chain == para and at in {None, moment.number}]
+        records = [
+            record
+            for record in moment.records
+            if record.chain == para and at in {None, moment.number}
+        ]
         if records:
             record = records[-1]
             plan = None if record.outcome is None else record.outcome.plan
@@ -86,7 +103,9 @@ def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
             height = record.candidate.header.number
             title = f"proof of block {height} of {para}, in relay block {moment.number}{verdict}"
             return Picture(draw_block(record, plan, names), title)
-    raise CommandError(f"{para} built no block {'yet' if at is None else f'in relay block {at} that is kept'}")
+    raise CommandError(
+        f"{para} built no block {'yet' if at is None else f'in relay block {at} that is kept'}"
+    )
 
 
 def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> Picture:

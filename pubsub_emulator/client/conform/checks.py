@@ -15,7 +15,9 @@ from pubsub_emulator.primitives.types import U32_MAX
 def _register(t: Trial) -> None:
     t.gone()
     t.refuses(t.do("register_publisher", by=t.stranger), "NotAuthorized")
-    t.did(t.do("register_publisher"), "PublisherRegistered", para_id=t.para, manager=t.manager.account)
+    t.did(
+        t.do("register_publisher"), "PublisherRegistered", para_id=t.para, manager=t.manager.account
+    )
     t.refuses(t.do("register_publisher"), "AlreadyRegistered")
 
 
@@ -44,7 +46,10 @@ def _force_register(t: Trial) -> None:
     t.refuses(register(root=True), "AlreadyRegistered")
 
 
-@rule("deregister_publisher", "A manager alone ends a registration: data, rows and counters go with it")
+@rule(
+    "deregister_publisher",
+    "A manager alone ends a registration: data, rows and counters go with it",
+)
 def _deregister(t: Trial) -> None:
     t.fresh((KEYS[0], b"a", 50), (KEYS[1], b"b", 0))
     t.refuses(t.do("deregister_publisher", by=t.stranger), "NotAuthorized")
@@ -77,7 +82,9 @@ def _system(t: Trial) -> None:
     expect((None, True), (done.error, wanted in done.events), done.number)
 
 
-@rule("PS-1", "A publisher's entries stand in a child trie of its own: value, ttl, block of insertion")
+@rule(
+    "PS-1", "A publisher's entries stand in a child trie of its own: value, ttl, block of insertion"
+)
 def _entries(t: Trial) -> None:
     t.fresh()
     values = ((KEYS[0], b"one", 0), (KEYS[1], bytes(100), 70), (KEYS[2], b"", U32_MAX))
@@ -134,11 +141,19 @@ def _events(t: Trial) -> None:
     t.fresh()
     made = t.published((KEYS[0], b"four", 0), (KEYS[1], bytes(70), 9))
     sizes = ((KEYS[0], 4), (KEYS[1], 70))
-    wanted = tuple(t.event("DataPublished", publisher=t.para, key=key, value_size=size) for key, size in sizes)
-    expect(wanted, tuple(each for each in made.events if each[1].get("publisher", t.para) == t.para), made.number)
+    wanted = tuple(
+        t.event("DataPublished", publisher=t.para, key=key, value_size=size) for key, size in sizes
+    )
+    expect(
+        wanted,
+        tuple(each for each in made.events if each[1].get("publisher", t.para) == t.para),
+        made.number,
+    )
 
 
-@rule("PS-9", "The same value again is a write: it renews the block of insertion, so the root moves")
+@rule(
+    "PS-9", "The same value again is a write: it renews the block of insertion, so the root moves"
+)
 def _again(t: Trial) -> None:
     made = t.fresh((KEYS[0], b"same", 0))
     then = t.published((KEYS[0], b"same", 0))
@@ -156,7 +171,10 @@ def _refused(t: Trial) -> None:
 # Deletion
 
 
-@rule("delete_keys", "A manager alone deletes keys: duplicates merge, absent ones are ignored, what went is counted")
+@rule(
+    "delete_keys",
+    "A manager alone deletes keys: duplicates merge, absent ones are ignored, what went is counted",
+)
 def _delete(t: Trial) -> None:
     t.fresh((KEYS[0], b"a", 50), (KEYS[1], b"bb", 0))
     keys = [KEYS[0], KEYS[0], KEYS[2]]
@@ -181,7 +199,9 @@ def _force_delete(t: Trial) -> None:
 # Limits
 
 
-@rule("PS-8", "A value may have MaxValueLength bytes and no more; 32 + value are counted for each key")
+@rule(
+    "PS-8", "A value may have MaxValueLength bytes and no more; 32 + value are counted for each key"
+)
 def _value(t: Trial) -> None:
     t.fresh()
     longest = t.longest()
@@ -213,13 +233,19 @@ def _size(t: Trial) -> None:
     if count + 2 > t.number("MaxStoredKeys"):
         raise Untestable("the number of keys is reached before the total size is")
     if rest < 33:
-        raise Untestable(f"{most} bytes cannot be filled to the last with values of {longest} bytes")
+        raise Untestable(
+            f"{most} bytes cannot be filled to the last with values of {longest} bytes"
+        )
     keys = t.many(count, longest)
     last = bytes(key_from_data(b"the rest"))
     t.counts(t.published((last, bytes(rest - 32), 0)).number, count + 1, most)
     over = t.publish(t.para, [(last, bytes(rest - 31), 0)])
     expect((True, most), (over.error is not None, t.counters(over.number)[1]), over.number)
-    t.counts(t.published((keys[0], bytes(longest - 1), 0), (last, bytes(rest - 31), 0)).number, count + 1, most)
+    t.counts(
+        t.published((keys[0], bytes(longest - 1), 0), (last, bytes(rest - 31), 0)).number,
+        count + 1,
+        most,
+    )
 
 
 @rule("PS-8 publishers", "MaxPublishers paras are registered and no more")
@@ -237,9 +263,21 @@ def _publishers(t: Trial) -> None:
     ours = range(first, first + most - there + 1)
     try:
         for para in ours[:-1]:
-            made = t.do("force_register_publisher", root=True, manager=t.manager.account, deposit=0, para=para)
+            made = t.do(
+                "force_register_publisher",
+                root=True,
+                manager=t.manager.account,
+                deposit=0,
+                para=para,
+            )
             expect(None, made.error, made.number)
-        last = t.do("force_register_publisher", root=True, manager=t.manager.account, deposit=0, para=ours[-1])
+        last = t.do(
+            "force_register_publisher",
+            root=True,
+            manager=t.manager.account,
+            deposit=0,
+            para=ours[-1],
+        )
         t.refuses(last, "TooManyPublishers")
     finally:
         for para in ours:

@@ -6,7 +6,15 @@ Each function tests the rule in its decorator, with the vocabulary of `Trial`.
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.client.conform.trial import KEYS, Broken, Included, Trial, Untestable, expect, rule
+from pubsub_emulator.client.conform.trial import (
+    KEYS,
+    Broken,
+    Included,
+    Trial,
+    Untestable,
+    expect,
+    rule,
+)
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.pubsub import key_from_data
@@ -20,13 +28,21 @@ def _atomic(t: Trial) -> None:
     t.fresh()
     most = t.number("MaxStoredKeys")
     keys = t.many(most, 0)
-    made = t.publish(t.para, [(keys[0], b"first", 0), (bytes(key_from_data(b"beyond")), b"", 0), (keys[1], b"x", 0)])
+    made = t.publish(
+        t.para,
+        [(keys[0], b"first", 0), (bytes(key_from_data(b"beyond")), b"", 0), (keys[1], b"x", 0)],
+    )
     expect(True, made.error is not None, made.number)
-    expect(t.entry(b"first", 0, made.number), t.child(made.number, t.para).get(keys[0]), made.number)
+    expect(
+        t.entry(b"first", 0, made.number), t.child(made.number, t.para).get(keys[0]), made.number
+    )
     t.counts(made.number, most, 32 * most + 5)
 
 
-@rule("PS-20", "Publish is an instruction of XCM v5 by its number; what is no message of v5 is corrupt")
+@rule(
+    "PS-20",
+    "Publish is an instruction of XCM v5 by its number; what is no message of v5 is corrupt",
+)
 def _instruction(t: Trial) -> None:
     t.fresh()
     good = t.message([(KEYS[0], b"by hand", 0)])
@@ -42,7 +58,11 @@ _OTHERS: Final = bytes.fromhex("05300a 14 1500 1600 17 1900 1b 1e00 24 2b00 2d 2
 """A message of other instructions of v5, from `ClearOrigin` to `UnpaidExecution`."""
 
 
-@rule("PS-22", "Messages of Publish alone are admitted, up to a number; each other one is refused for its reason")
+@rule(
+    "PS-22",
+    "Messages of Publish alone are admitted, up to a number; each other one is refused for its"
+    " reason",
+)
 def _barrier(t: Trial) -> None:
     t.fresh()
     most = t.mapping.most_publishes
@@ -52,7 +72,12 @@ def _barrier(t: Trial) -> None:
     one = t.message([entry])[2:]
     topic = b"\x2c" + bytes(32)
     descend = bytes.fromhex("0b 01 00 91 1f")
-    for bad in (b"\0", b"\x08" + one + b"\x0a", b"\x08" + descend + one, b"\x0c" + one + topic + topic):
+    for bad in (
+        b"\0",
+        b"\x08" + one + b"\x0a",
+        b"\x08" + descend + one,
+        b"\x0c" + one + topic + topic,
+    ):
         _unprocessed(t, b"\5" + bad, "BadFormat")
     _unprocessed(t, t.message([entry] * (most + 1)), "StackLimitReached")
 
@@ -63,7 +88,10 @@ def _unprocessed(t: Trial, message: bytes, error: str) -> None:
     expect((error, t.all(made.number - 1)), (made.error, t.all(made.number)), made.number)
 
 
-@rule("PS-23", "The messages of a parachain are executed in their order, and one that fails stops no other")
+@rule(
+    "PS-23",
+    "The messages of a parachain are executed in their order, and one that fails stops no other",
+)
 def _queue(t: Trial) -> None:
     t.fresh()
     one, two, three = (t.message([(KEYS[0], value, 0)]) for value in (b"1", b"22", b"333"))
@@ -99,7 +127,11 @@ def _lifetime(t: Trial) -> None:
 
 def _rows(t: Trial, made: Included, *rows: object) -> None:
     """Require the rows of `TtlData` of the first keys after a block."""
-    expect(rows, tuple(t.of_publisher(made.number, "TtlData", key) for key in KEYS[: len(rows)]), made.number)
+    expect(
+        rows,
+        tuple(t.of_publisher(made.number, "TtlData", key) for key in KEYS[: len(rows)]),
+        made.number,
+    )
 
 
 @rule("PS-16", "An expiry removes the entry from wherever it is counted, and has its event")
@@ -136,7 +168,9 @@ def _bounded(t: Trial) -> None:
 
 
 @rule(
-    "PS-19", "The sweep comes to every row in turn: rows that are due are gone after rows / MaxTtlScansPerIdle blocks"
+    "PS-19",
+    "The sweep comes to every row in turn: rows that are due are gone after rows /"
+    " MaxTtlScansPerIdle blocks",
 )
 def _lap(t: Trial) -> None:
     scans, end, keys = _backlog(t)
@@ -160,7 +194,10 @@ def _unswept(t: Trial) -> None:
     t.counts(last, len(keys), 32 * len(keys))
 
 
-@rule("PS-18", "Rows that come and go between two sweeps make the sweep lose none and visit none twice")
+@rule(
+    "PS-18",
+    "Rows that come and go between two sweeps make the sweep lose none and visit none twice",
+)
 def _moving(t: Trial) -> None:
     scans, end, keys = _backlog(t)
     t.until(end)
@@ -173,7 +210,9 @@ def _moving(t: Trial) -> None:
     deleted = set(kept[::3]) & set(t.child(gone.number - 1, t.para))
     name, key, of = (t.mapping.name(each) for each in ("KeyExpired", "key", "publisher"))
     events = (each for number in range(end, last + 1) for each in t.events(number))
-    expired = [fields[key] for event, fields in events if event == name and fields.get(of) == t.para]
+    expired = [
+        fields[key] for event, fields in events if event == name and fields.get(of) == t.para
+    ]
     expect(sorted({*keys, KEYS[0]} - deleted), sorted(expired), last)
 
 
@@ -187,15 +226,25 @@ def _delivered(t: Trial) -> None:
         number = chain.best()
         parent = chain.item(number, pallet, "LastRelayParent")
         resolved = chain.item(number, pallet, "ProcessedRoots") or ()
-        for publisher, root in resolved if chain.item(number, pallet, "ProcessingCursor") is None else ():
+        for publisher, root in (
+            resolved if chain.item(number, pallet, "ProcessingCursor") is None else ()
+        ):
             seen += 1
             expect(t.root(parent, publisher), root, number)
             for key, entry in t.child(parent, publisher).items():
-                row = chain.item(number, pallet, "LastDelivered", publisher.to_bytes(4, "little"), key)
+                row = chain.item(
+                    number, pallet, "LastDelivered", publisher.to_bytes(4, "little"), key
+                )
                 if row is not None:
-                    expect(blake2_256(entry), next(iter(row.values() if isinstance(row, dict) else row)), number)
+                    expect(
+                        blake2_256(entry),
+                        next(iter(row.values() if isinstance(row, dict) else row)),
+                        number,
+                    )
     if not seen:
-        raise Untestable(f"none of the parachains {', '.join(map(str, t.paras))} has resolved a root")
+        raise Untestable(
+            f"none of the parachains {', '.join(map(str, t.paras))} has resolved a root"
+        )
 
 
 @rule("PS-32", "The relay parent of a block is never older than that of its parent")
@@ -243,7 +292,11 @@ def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
     seen: list[object] = []
     for _ in range(mapping.delay):
         events = (event for at in range(since + 1, chain.best() + 1) for event in chain.events(at))
-        seen = [each.fields.get(mapping.name("key")) for each in events if each.name == mapping.name("DataProcessed")]
+        seen = [
+            each.fields.get(mapping.name("key"))
+            for each in events
+            if each.name == mapping.name("DataProcessed")
+        ]
         if key in seen:
             break
         t.step()

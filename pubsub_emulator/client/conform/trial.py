@@ -88,7 +88,9 @@ def conform(trial: "Trial", only: Collection[str] = ()) -> list[Finding]:
 
     Raises `ClientError` if the node fails, or if its answers have other types than the rules need.
     """
-    return [_judged(trial, name, *found) for name, found in RULES.items() if not only or name in only]
+    return [
+        _judged(trial, name, *found) for name, found in RULES.items() if not only or name in only
+    ]
 
 
 def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
@@ -100,9 +102,21 @@ def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
     except Untestable as why:
         return Finding(name, sentence, "not testable here", reason=str(why))
     except (StateUnavailable, TrieError) as error:
-        return Finding(name, sentence, "broken", "a state that its root proves", str(error), trial.relay.best())
-    except (AttributeError, IndexError, KeyError, OverflowError, ScaleError, TypeError, ValueError) as error:
-        said = f"{name}: the chain's types are not those of the rules: {type(error).__name__}: {error}"
+        return Finding(
+            name, sentence, "broken", "a state that its root proves", str(error), trial.relay.best()
+        )
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        OverflowError,
+        ScaleError,
+        TypeError,
+        ValueError,
+    ) as error:
+        said = (
+            f"{name}: the chain's types are not those of the rules: {type(error).__name__}: {error}"
+        )
         raise BadAnswer(said) from error
     return Finding(name, sentence, "holds")
 
@@ -117,7 +131,9 @@ def _said(expected: object, seen: object) -> tuple[str, str]:
     """Return both values as texts. Of long ones, return the part in which they begin to differ."""
     plain = (sorted(value) if isinstance(value, set) else value for value in (expected, seen))
     texts = [hexed(value) if isinstance(value, bytes) else repr(value) for value in plain]
-    same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
+    same = next(
+        (at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0
+    )
     start = max(0, same - _SHOWN // 2) if max(map(len, texts)) > _SHOWN else 0
     end = start + _SHOWN
     one, other = ("…" * (start > 0) + each[start:end] + "…" * (len(each) > end) for each in texts)
@@ -145,8 +161,13 @@ class Trial:
         self.relay = self._open(url)
         base = url.rstrip("/")
         wanted = {mapping.publisher, mapping.system, *paras}
-        self.paras = {para: self._open(paras.get(para, f"{base}/{para}")) for para in sorted(wanted)}
-        self.manager, self.stranger = development_signer(mapping.manager), development_signer(mapping.stranger)
+        self.paras = {
+            para: self._open(paras.get(para, f"{base}/{para}")) for para in sorted(wanted)
+        }
+        self.manager, self.stranger = (
+            development_signer(mapping.manager),
+            development_signer(mapping.stranger),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -161,14 +182,22 @@ class Trial:
 
     # Calls
 
-    def do(self, name: str, *, by: Signer | None = None, root: bool = False, **arguments: object) -> Included:
+    def do(
+        self, name: str, *, by: Signer | None = None, root: bool = False, **arguments: object
+    ) -> Included:
         """Make a call of the pallet about the publisher, by default signed by its manager."""
         of = self.mapping
         named = {of.name(key): value for key, value in {"para": of.publisher, **arguments}.items()}
         return self.relay_call(of.pallet, of.name(name), named, by=by, root=root)
 
     def relay_call(
-        self, pallet: str, name: str, arguments: dict[str, object], *, by: Signer | None = None, root: bool = False
+        self,
+        pallet: str,
+        name: str,
+        arguments: dict[str, object],
+        *,
+        by: Signer | None = None,
+        root: bool = False,
     ) -> Included:
         """Make any call on the relay chain."""
         call = self.relay.call(pallet, name, arguments, root=root)
@@ -190,7 +219,10 @@ class Trial:
     def message(self, entries: Sequence[Entry]) -> bytes:
         """Return an XCM v5 message that publishes entries."""
         head = bytes((self.mapping.instruction,))
-        parts = (head + key + encode_bytes(value) + ttl.to_bytes(4, "little") for key, value, ttl in entries)
+        parts = (
+            head + key + encode_bytes(value) + ttl.to_bytes(4, "little")
+            for key, value, ttl in entries
+        )
         return b"\5" + encode_compact(len(entries)) + b"".join(parts)
 
     def send(self, para: int, *messages: bytes, keys: Collection[bytes] = ()) -> list[Included]:
@@ -203,11 +235,20 @@ class Trial:
         others = {name: Encoded(unhex(text)) for name, text in how.others.items()}
         sent = messages if how.wrapped else map(Encoded, messages)
         last = how.root and len(messages) == 1
-        calls = [chain.call(how.pallet, how.call, {how.argument: each, **others}, root=last) for each in sent]
-        call = calls[0] if len(calls) == 1 else chain.call("Utility", "batch_all", {"calls": calls}, root=how.root)
+        calls = [
+            chain.call(how.pallet, how.call, {how.argument: each, **others}, root=last)
+            for each in sent
+        ]
+        call = (
+            calls[0]
+            if len(calls) == 1
+            else chain.call("Utility", "batch_all", {"calls": calls}, root=how.root)
+        )
         return self._sent(para, call, keys, len(messages))
 
-    def _sent(self, para: int, call: Encoded, keys: Collection[bytes], count: int) -> list[Included]:
+    def _sent(
+        self, para: int, call: Encoded, keys: Collection[bytes], count: int
+    ) -> list[Included]:
         """Submit a parachain's call, and find the effects of its messages on the relay chain."""
         chain, since = self.paras[para], self.relay.best()
         failed = chain.failure(chain.submit(self.manager, call)[1])
@@ -231,7 +272,11 @@ class Trial:
         that published `keys` is returned.
         """
         events = self.relay.events(number)
-        ours, name, key = self._ours(events), self.mapping.name("DataPublished"), self.mapping.name("key")
+        ours, name, key = (
+            self._ours(events),
+            self.mapping.name("DataPublished"),
+            self.mapping.name("key"),
+        )
         if para != self.mapping.publisher and keys:
             published = any(each[0] == name and each[1].get(key) in keys for each in ours)
             return [Included(number, None, ours)] if published else []
@@ -245,7 +290,9 @@ class Trial:
     def step(self, count: int = 1) -> int:
         """Let the relay chain build blocks, with a remark in each, and return the best number."""
         for _ in range(count):
-            self.relay.submit(self.stranger, self.relay.call("System", "remark", {"remark": b"conform"}))
+            self.relay.submit(
+                self.stranger, self.relay.call("System", "remark", {"remark": b"conform"})
+            )
         return self.relay.best()
 
     def until(self, number: int) -> None:
@@ -276,7 +323,9 @@ class Trial:
         return self._ours(self.relay.events(number))
 
     def _ours(self, events: Sequence[DecodedEvent]) -> tuple[Event, ...]:
-        return tuple((each.name, each.fields) for each in events if each.pallet == self.mapping.pallet)
+        return tuple(
+            (each.name, each.fields) for each in events if each.pallet == self.mapping.pallet
+        )
 
     # The publisher
 
@@ -299,7 +348,9 @@ class Trial:
     def info(self, number: int) -> tuple[bytes, int] | None:
         """Return manager and deposit of the registration after a block, or `None`."""
         found = self.of_publisher(number, "RegisteredPublishers")
-        return None if found is None else tuple(found.values() if isinstance(found, dict) else found)
+        return (
+            None if found is None else tuple(found.values() if isinstance(found, dict) else found)
+        )
 
     def of_publisher(self, number: int, name: str, *keys: bytes) -> Any:
         """Return a storage item of the publisher after a block."""
@@ -307,7 +358,9 @@ class Trial:
 
     def counters(self, number: int) -> tuple[int, int]:
         """Return the publisher's counters of keys and bytes."""
-        keys, size = (self.of_publisher(number, name) or 0 for name in ("PublishedKeys", "TotalStorageSize"))
+        keys, size = (
+            self.of_publisher(number, name) or 0 for name in ("PublishedKeys", "TotalStorageSize")
+        )
         return keys, size
 
     def balance(self, number: int, *, fees: bool = True) -> tuple[int, int]:
@@ -316,7 +369,9 @@ class Trial:
         By default, the fees that the manager paid in the block are added to the free balance.
         """
         found = self.relay.item(number, "System", "Account", self.manager.account)["data"]
-        paid = (each.fields for each in self.relay.events(number) if each.name == "TransactionFeePaid")
+        paid = (
+            each.fields for each in self.relay.events(number) if each.name == "TransactionFeePaid"
+        )
         spent = sum(each["actual_fee"] for each in paid if each["who"] == self.manager.account)
         return found["free"] + (spent if fees else 0), found["reserved"]
 
@@ -334,7 +389,9 @@ class Trial:
     def fresh(self, *entries: Entry) -> Included:
         """Register the publisher anew and publish some entries."""
         self.gone()
-        made = self.do("force_register_publisher", root=True, manager=self.manager.account, deposit=0)
+        made = self.do(
+            "force_register_publisher", root=True, manager=self.manager.account, deposit=0
+        )
         return self.publish(self.para, entries) if entries else made
 
     def published(self, *entries: Entry) -> Included:
@@ -385,7 +442,9 @@ class Trial:
 
     def refuses(self, made: Included, error: str) -> None:
         """Require that a call failed with this error, without events and changes."""
-        named = error if error == "BadOrigin" else f"{self.mapping.pallet}.{self.mapping.name(error)}"
+        named = (
+            error if error == "BadOrigin" else f"{self.mapping.pallet}.{self.mapping.name(error)}"
+        )
         expect((named, ()), (made.error, made.events), made.number)
         expect(self.all(made.number - 1), self.all(made.number), made.number)
 
@@ -403,7 +462,12 @@ class Trial:
 
     def all(self, number: int) -> tuple[object, ...]:
         """Return everything of the publisher: root, registration, counters and held balance."""
-        return self.root(number, self.para), self.info(number), self.counters(number), self.balance(number)[1]
+        return (
+            self.root(number, self.para),
+            self.info(number),
+            self.counters(number),
+            self.balance(number)[1],
+        )
 
     def nothing_left(self, number: int) -> None:
         """Require that after a block nothing is stored for the publisher."""

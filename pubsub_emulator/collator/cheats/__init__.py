@@ -31,7 +31,9 @@ from pubsub_emulator.primitives.near import near_to
 
 def _strategies(*modules: ModuleType) -> dict[str, Strategy]:
     """Return the strategies of these modules by name, in the order in which they are written."""
-    found = (each for module in modules for each in vars(module).values() if isinstance(each, Strategy))
+    found = (
+        each for module in modules for each in vars(module).values() if isinstance(each, Strategy)
+    )
     return {strategy.name: strategy for strategy in found}
 
 
@@ -62,7 +64,10 @@ def for_any_chain() -> dict[str, Strategy]:
 
 def no_strategy(name: str) -> str:
     """Return the error message for an unknown strategy."""
-    return f"no strategy is called {name!r}; {near_to(name, STRATEGIES, '`pubsub fuzz --list` shows all')}"
+    return (
+        f"no strategy is called {name!r};"
+        f" {near_to(name, STRATEGIES, '`pubsub fuzz --list` shows all')}"
+    )
 
 
 class StrategyTaken(PubsubError):

@@ -35,7 +35,11 @@ def _last_relay_parent(situation: Situation) -> int:
 
 def _older(situation: Situation) -> list[RelayAccess]:
     root = situation.relay.storage_root
-    return [relay for relay in situation.others if relay.storage_root != root and relay.number < situation.relay.number]
+    return [
+        relay
+        for relay in situation.others
+        if relay.storage_root != root and relay.number < situation.relay.number
+    ]
 
 
 def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
@@ -43,18 +47,32 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     messages = situation.messages.until(relay.number)
     full = situation.proof_of(relay)
     calls = situation.calls_in(messages)
-    walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(messages.weight), calls)
+    walked = plan(
+        situation.view,
+        relay.storage_root,
+        full.nodes,
+        situation.spec.budget(messages.weight),
+        calls,
+    )
     inherent = situation.inherent(relay, walked, messages)
     steps: list[Step] = [
         Number("relay_parent_number", relay.number),
         Claim("relay_parent_storage_root", inherent.relay_parent_storage_root),
     ]
     steps += difference(situation.walked.taken, walked.taken)
-    steps += [DropMessage(0, at) for at in range(len(situation.messages.downward) - 1, len(messages.downward) - 1, -1)]
+    steps += [
+        DropMessage(0, at)
+        for at in range(len(situation.messages.downward) - 1, len(messages.downward) - 1, -1)
+    ]
     known = dict(messages.horizontal)
     for queue, (sender, sent) in enumerate(situation.messages.horizontal, start=1):
-        steps += [DropMessage(queue, at) for at in range(len(sent) - 1, len(known.get(sender, ())) - 1, -1)]
-    steps += [DropSender(sender) for sender, _ in situation.messages.horizontal if sender not in known]
+        steps += [
+            DropMessage(queue, at)
+            for at in range(len(sent) - 1, len(known.get(sender, ())) - 1, -1)
+        ]
+    steps += [
+        DropSender(sender) for sender, _ in situation.messages.horizontal if sender not in known
+    ]
     return (*steps, Claim("state_root", situation.state_root_after(walked, inherent=inherent)))
 
 
@@ -110,7 +128,9 @@ def claimed_root(_situation: Situation, draws: Draws) -> Proposal:
 def equivocation(situation: Situation, draws: Draws) -> Proposal:
     """Build a second valid block for the same slot on another relay parent; see `equivocates`."""
     last = _last_relay_parent(situation)
-    choices = [relay for relay in situation.others if last <= relay.number != situation.relay.number]
+    choices = [
+        relay for relay in situation.others if last <= relay.number != situation.relay.number
+    ]
     return _built_on(situation, draws.choice(choices)) if choices else None
 
 
@@ -126,13 +146,20 @@ def over_report_messages(situation: Situation, draws: Draws) -> Proposal:
     return (Number("messages_used", situation.messages.weight + draws.between(1, 10_000_000)),)
 
 
-@strategy("over-report-and-stop", "lose budget on paper, and leave the walk undone in the proof", _MISREPORTED)
+@strategy(
+    "over-report-and-stop",
+    "lose budget on paper, and leave the walk undone in the proof",
+    _MISREPORTED,
+)
 def over_report_and_stop(situation: Situation, draws: Draws) -> Proposal:
     """State a weight that leaves little budget, and end the walk accordingly."""
     least = situation.spec.max_item_cost
     budget = least + draws.below(situation.walked.used + 160)
     steps = difference(situation.walked.taken, situation.walk_as_if(budget=budget).taken)
-    return (*steps, Number("messages_used", situation.messages.weight + max(situation.allowed - budget, 1)))
+    return (
+        *steps,
+        Number("messages_used", situation.messages.weight + max(situation.allowed - budget, 1)),
+    )
 
 
 def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
@@ -186,15 +213,27 @@ def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
     return (DropMessage(queue, at), AddMessage(queue, len(queues[queue][1]) - 1, sent_at, data))
 
 
-@strategy("forge-message", "give orders in the name of the relay chain or of another parachain", _MISREPORTED)
+@strategy(
+    "forge-message",
+    "give orders in the name of the relay chain or of another parachain",
+    _MISREPORTED,
+)
 def forge_message(situation: Situation, draws: Draws) -> Proposal:
     """Add a message that nobody sent, to the downward queue or to a channel, which may not exist."""
     data = draws.take(draws.between(0, 40))
     if draws.one_in(2):
-        return (AddMessage(0, draws.below(len(situation.messages.downward) + 1), situation.relay.number, data),)
+        return (
+            AddMessage(
+                0, draws.below(len(situation.messages.downward) + 1), situation.relay.number, data
+            ),
+        )
     sender = draws.choice([*situation.proof.statics.hrmp_heads, 1234])
     queue = 1 + sum(1 for other, _ in situation.messages.horizontal if other < sender)
-    opened = () if any(other == sender for other, _ in situation.messages.horizontal) else (AddSender(sender),)
+    opened = (
+        ()
+        if any(other == sender for other, _ in situation.messages.horizontal)
+        else (AddSender(sender),)
+    )
     return (*opened, AddMessage(queue, 0, situation.relay.number, data))
 
 
@@ -215,13 +254,23 @@ def stuff_messages(situation: Situation, _draws: Draws) -> Proposal:
 # Post-state and parent
 
 
-@strategy("wrong-state-root", "have another state than that of executing the block", Verdict.STATE_ROOT_MISMATCH)
+@strategy(
+    "wrong-state-root",
+    "have another state than that of executing the block",
+    Verdict.STATE_ROOT_MISMATCH,
+)
 def wrong_state_root(situation: Situation, draws: Draws) -> Proposal:
     """Claim another post-state root, possibly the parent's."""
-    return (Claim("state_root", draws.choice((draws.take(32), situation.parent.header.state_root))),)
+    return (
+        Claim("state_root", draws.choice((draws.take(32), situation.parent.header.state_root))),
+    )
 
 
-@strategy("withheld-delivery", "execute the block without one of its deliveries", Verdict.STATE_ROOT_MISMATCH)
+@strategy(
+    "withheld-delivery",
+    "execute the block without one of its deliveries",
+    Verdict.STATE_ROOT_MISMATCH,
+)
 def withheld_delivery(situation: Situation, draws: Draws) -> Proposal:
     """Claim the state in which one change was not delivered, with the honest proof."""
     walked = situation.walked
@@ -230,7 +279,9 @@ def withheld_delivery(situation: Situation, draws: Draws) -> Proposal:
     gone = draws.choice(walked.changes)
     # This makes a separate plan, which is altered below.
     false = situation.walk_as_if()
-    false.changes = [change for change in false.changes if (change.para, change.key) != (gone.para, gone.key)]
+    false.changes = [
+        change for change in false.changes if (change.para, change.key) != (gone.para, gone.key)
+    ]
     root = situation.state_root_after(false)
     return (Claim("state_root", root),) if root != situation.honest.header.state_root else None
 
@@ -247,7 +298,11 @@ def moved_cursor(situation: Situation, draws: Draws) -> Proposal:
     return (Claim("state_root", situation.state_root_after(false)),)
 
 
-@strategy("later-relay-parent", "make entries look older or younger than they are", Verdict.STATE_ROOT_MISMATCH)
+@strategy(
+    "later-relay-parent",
+    "make entries look older or younger than they are",
+    Verdict.STATE_ROOT_MISMATCH,
+)
 def later_relay_parent(situation: Situation, draws: Draws) -> Proposal:
     """Claim the post-state of the same block at another relay height."""
     number = RelayBlockNumber(situation.relay.number + draws.between(1, 9))
@@ -257,7 +312,9 @@ def later_relay_parent(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("bad-parent", "build on a block that is not the newest", Verdict.BAD_PARENT)
 def bad_parent(situation: Situation, draws: Draws) -> Proposal:
-    """Claim another parent: a random one, the parent's parent, or the right one at the wrong height."""
+    """Claim another parent: a random one, the parent's parent, or the right one at the wrong
+    height.
+    """
     kind = draws.below(3)
     if kind == 0:
         return (Claim("parent_hash", draws.take(32)),)

@@ -33,7 +33,10 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     found: list[Verdict] = []
     if _bad_seal(situation, candidate):
         found.append(Verdict.BAD_SEAL)
-    if header.parent_hash != situation.parent.header.hash() or header.number != situation.parent.header.number + 1:
+    if (
+        header.parent_hash != situation.parent.header.hash()
+        or header.number != situation.parent.header.number + 1
+    ):
         found.append(Verdict.BAD_PARENT)
     last = LAST_RELAY_PARENT.get(situation.storage)
     if last is not None and inherent.relay_parent_number < last:
@@ -56,13 +59,18 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     walked = situation.walked
     if relay is not situation.relay or inherent.messages != situation.messages:
         calls = situation.calls_in(inherent.messages)
-        walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight), calls)
+        walked = plan(
+            situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight), calls
+        )
     against = set_verdicts(walked.taken, relay.storage_root, present)
     if present.issuperset(full.static_nodes):
         misreported = misreported or not _leads_to_heads(situation, inherent, walked.statics)
     found += [Verdict.MESSAGES_MISREPORTED] * misreported
     found += list_verdicts(inherent.proof)
-    if inherent.relay_parent_storage_root != relay.storage_root and Verdict.ROOT_MISMATCH not in against:
+    if (
+        inherent.relay_parent_storage_root != relay.storage_root
+        and Verdict.ROOT_MISMATCH not in against
+    ):
         found.append(Verdict.ROOT_MISMATCH)
     found += against
     complete = Verdict.OMITTED_BELOW_BUDGET not in against and present.issuperset(walked.taken)
@@ -90,7 +98,10 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
 def expected_of_proof(situation: Situation, proof: tuple[bytes, ...]) -> tuple[Verdict, ...]:
     """Return the verdicts for a proof without its block, under the situation's budget."""
     present = {blake2_256(node) for node in proof}
-    return (*list_verdicts(proof), *set_verdicts(situation.walked.taken, situation.relay.storage_root, present))
+    return (
+        *list_verdicts(proof),
+        *set_verdicts(situation.walked.taken, situation.relay.storage_root, present),
+    )
 
 
 def list_verdicts(proof: tuple[bytes, ...]) -> list[Verdict]:
@@ -103,7 +114,9 @@ def list_verdicts(proof: tuple[bytes, ...]) -> list[Verdict]:
     return found
 
 
-def set_verdicts(canonical: Mapping[Hash, bytes], relay_root: Hash, present: set[Hash]) -> list[Verdict]:
+def set_verdicts(
+    canonical: Mapping[Hash, bytes], relay_root: Hash, present: set[Hash]
+) -> list[Verdict]:
     """Return the verdicts that follow from comparing two sets of nodes.
 
     `canonical` has the nodes of which the proof must consist, `present` the hashes of its nodes.
@@ -137,7 +150,9 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
     sent = dict(others)
     last = LAST_RELAY_PARENT.get(situation.storage)
 
-    def leads(before: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...], head: Hash) -> bool:
+    def leads(
+        before: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...], head: Hash
+    ) -> bool:
         # A queue made anew since then starts from an empty chain, with messages newer than all
         # before.
         sent_at = (inherent.relay_parent_number, *(at for at, _ in messages))
@@ -173,5 +188,9 @@ def _state_root(situation: Situation, candidate: Candidate, walked: Plan) -> Has
     if as_honest:
         return honest.header.state_root
     return situation.state_root_after(
-        walked, inherent=inherent, digest=header.unsealed(), number=header.number, extrinsics=candidate.extrinsics
+        walked,
+        inherent=inherent,
+        digest=header.unsealed(),
+        number=header.number,
+        extrinsics=candidate.extrinsics,
     )

@@ -21,7 +21,9 @@ _ANY = (
 
 @strategy("any-mutation", "whatever can be got from a changed list of nodes", *_ANY, on_proof=True)
 def any_mutation(situation: Situation, draws: Draws) -> Proposal:
-    """One to four of: drop, add, alter, repeat, move; nodes are of this, an older or a foreign relay state, or junk."""
+    """One to four of: drop, add, alter, repeat, move; nodes are of this, an older or a foreign
+    relay state, or junk.
+    """
     nodes = situation.canonical
     steps: list[Step] = []
     for _ in range(draws.choice((1, 1, 1, 2, 3, 4))):
@@ -51,7 +53,9 @@ def any_subset(situation: Situation, draws: Draws) -> Proposal:
     return tuple(Drop(node_hash) for node_hash in gone)
 
 
-@strategy("another-set", "whatever can be got from another set of genuine nodes", *_ANY[2:], on_proof=True)
+@strategy(
+    "another-set", "whatever can be got from another set of genuine nodes", *_ANY[2:], on_proof=True
+)
 def another_set(situation: Situation, draws: Draws) -> Proposal:
     """Use a random subset of the full proof, or all of it; half of the time with all honest nodes."""
     nodes, taken = situation.proof.nodes, situation.walked.taken
@@ -77,7 +81,9 @@ def _material(situation: Situation, draws: Draws) -> bytes:
     if situation.foreign is not None:
         sources.append(situation.foreign)
     nodes: Sequence[bytes] = situation.listed(draws.choice(sources))
-    return draws.choice(nodes) if nodes and not draws.one_in(5) else draws.take(draws.between(0, 70))
+    return (
+        draws.choice(nodes) if nodes and not draws.one_in(5) else draws.take(draws.between(0, 70))
+    )
 
 
 def _altered(node: bytes, draws: Draws) -> bytes:

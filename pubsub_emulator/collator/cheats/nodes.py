@@ -28,25 +28,41 @@ def drops(hashes: Iterable[Hash]) -> tuple[Step, ...]:
 
 
 def _publisher(situation: Situation, draws: Draws) -> ParaId | None:
-    met = [para for para, publisher in situation.walked.publishers.items() if publisher.root is not None]
+    met = [
+        para
+        for para, publisher in situation.walked.publishers.items()
+        if publisher.root is not None
+    ]
     return draws.choice(met) if met else None
 
 
-@strategy("omit-node", "hide a change behind one missing node, and save its bytes", _OMITTED, _ROOT, on_proof=True)
+@strategy(
+    "omit-node",
+    "hide a change behind one missing node, and save its bytes",
+    _OMITTED,
+    _ROOT,
+    on_proof=True,
+)
 def omit_node(situation: Situation, draws: Draws) -> Proposal:
     """Omit one node that the walk takes."""
     return drops([draws.choice(list(situation.walked.taken))])
 
 
-@strategy("omit-value", "keep the path of an entry, and hide its new value", _OMITTED, on_proof=True)
+@strategy(
+    "omit-value", "keep the path of an entry, and hide its new value", _OMITTED, on_proof=True
+)
 def omit_value(situation: Situation, draws: Draws) -> Proposal:
     """Omit the detached value of an entry that changed."""
     taken = situation.walked.taken
-    values = [change.entry_hash for change in situation.walked.changes if change.entry_hash in taken]
+    values = [
+        change.entry_hash for change in situation.walked.changes if change.entry_hash in taken
+    ]
     return drops([draws.choice(values)]) if values else None
 
 
-@strategy("omit-publisher", "silence a publisher: nothing of it is in the block", _OMITTED, on_proof=True)
+@strategy(
+    "omit-publisher", "silence a publisher: nothing of it is in the block", _OMITTED, on_proof=True
+)
 def omit_publisher(situation: Situation, draws: Draws) -> Proposal:
     """Omit the nodes that only one publisher needs, including its top path."""
     para = _publisher(situation, draws)
@@ -69,10 +85,19 @@ def omit_child_root_path(situation: Situation, draws: Draws) -> Proposal:
     return drops(node_hash for node_hash in path if node_hash in taken and node_hash not in static)
 
 
-@strategy("omit-static-path", "leave open what the relay chain says of the parachain itself", _OMITTED, on_proof=True)
+@strategy(
+    "omit-static-path",
+    "leave open what the relay chain says of the parachain itself",
+    _OMITTED,
+    on_proof=True,
+)
 def omit_static_path(situation: Situation, draws: Draws) -> Proposal:
     """Omit a node of the static keys' paths other than the root."""
-    below = [node_hash for node_hash in situation.proof.static_nodes if node_hash != situation.relay.storage_root]
+    below = [
+        node_hash
+        for node_hash in situation.proof.static_nodes
+        if node_hash != situation.relay.storage_root
+    ]
     return drops([draws.choice(below)]) if below else None
 
 
@@ -83,7 +108,12 @@ def truncate_early(situation: Situation, draws: Draws) -> Proposal:
     return drops(taken[draws.below(len(taken)) :])
 
 
-@strategy("skip-big-node", "pass over an expensive entry and deliver cheap ones after it", _OMITTED, on_proof=True)
+@strategy(
+    "skip-big-node",
+    "pass over an expensive entry and deliver cheap ones after it",
+    _OMITTED,
+    on_proof=True,
+)
 def skip_big_node(situation: Situation, _draws: Draws) -> Proposal:
     """Omit the largest node below the static keys, and use its bytes for nodes after the stop."""
     walked, static = situation.walked, situation.proof.static_nodes
@@ -93,7 +123,10 @@ def skip_big_node(situation: Situation, _draws: Draws) -> Proposal:
     biggest = max(mine, key=lambda node_hash: (len(walked.taken[node_hash]), node_hash))
     freed = node_cost(len(walked.taken[biggest]))
     beyond = situation.walk_as_if(budget=situation.allowed + freed).taken
-    return (Drop(biggest), *(Add(node) for node_hash, node in beyond.items() if node_hash not in walked.taken))
+    return (
+        Drop(biggest),
+        *(Add(node) for node_hash, node in beyond.items() if node_hash not in walked.taken),
+    )
 
 
 @strategy("empty-proof", "skip all work", _ROOT, on_proof=True)
@@ -115,7 +148,9 @@ def add_junk(_situation: Situation, draws: Draws) -> Proposal:
     return (Add(draws.take(draws.choice((0, 1, 33, 120)))),)
 
 
-@strategy("add-cached-node", "have the chain pay twice for what it remembers", _UNUSED, on_proof=True)
+@strategy(
+    "add-cached-node", "have the chain pay twice for what it remembers", _UNUSED, on_proof=True
+)
 def add_cached_node(situation: Situation, draws: Draws) -> Proposal:
     """Add a node of the subscriber's own cache."""
     taken = situation.walked.taken
@@ -127,9 +162,16 @@ def add_cached_node(situation: Situation, draws: Draws) -> Proposal:
     return (Add(draws.choice(cached)),) if cached else None
 
 
-@strategy("add-needless-node", "slip in a genuine node that the walk has no use for", _UNUSED, on_proof=True)
+@strategy(
+    "add-needless-node",
+    "slip in a genuine node that the walk has no use for",
+    _UNUSED,
+    on_proof=True,
+)
 def add_needless_node(situation: Situation, draws: Draws) -> Proposal:
-    """Add a node of the full proof that the walk did not take: below a settled root, cached, or after the stop."""
+    """Add a node of the full proof that the walk did not take: below a settled root, cached, or
+    after the stop.
+    """
     taken = situation.walked.taken
     spare = [node for node_hash, node in situation.proof.nodes.items() if node_hash not in taken]
     return (Add(draws.choice(spare)),) if spare else None
@@ -151,13 +193,23 @@ def add_unsubscribed_path(situation: Situation, draws: Draws) -> Proposal:
     return added or None
 
 
-@strategy("duplicate-node", "make up for a missing node by counting another twice", _DUPLICATE, on_proof=True)
+@strategy(
+    "duplicate-node",
+    "make up for a missing node by counting another twice",
+    _DUPLICATE,
+    on_proof=True,
+)
 def duplicate_node(situation: Situation, draws: Draws) -> Proposal:
     """List a node twice, side by side."""
     return (Add(draws.choice(situation.canonical)),)
 
 
-@strategy("duplicate-apart", "hide a repeated node from who compares neighbours only", _DUPLICATE, on_proof=True)
+@strategy(
+    "duplicate-apart",
+    "hide a repeated node from who compares neighbours only",
+    _DUPLICATE,
+    on_proof=True,
+)
 def duplicate_apart(situation: Situation, draws: Draws) -> Proposal:
     """List a node twice, not side by side if there are others."""
     nodes = situation.canonical
@@ -165,7 +217,12 @@ def duplicate_apart(situation: Situation, draws: Draws) -> Proposal:
     return (Insert(len(nodes) if 2 * at < len(nodes) else 0, nodes[at]),)
 
 
-@strategy("duplicate-instead", "keep the number of nodes right while one is left out", _DUPLICATE, on_proof=True)
+@strategy(
+    "duplicate-instead",
+    "keep the number of nodes right while one is left out",
+    _DUPLICATE,
+    on_proof=True,
+)
 def duplicate_instead(situation: Situation, draws: Draws) -> Proposal:
     """Omit one node and list another twice."""
     nodes = situation.canonical
@@ -185,11 +242,17 @@ def bit_flip(situation: Situation, draws: Draws) -> Proposal:
     return (Drop(blake2_256(node)), Add(bytes(altered)))
 
 
-@strategy("resize-node", "pass off a node with bytes cut off or put on", _OMITTED, _ROOT, on_proof=True)
+@strategy(
+    "resize-node", "pass off a node with bytes cut off or put on", _OMITTED, _ROOT, on_proof=True
+)
 def resize_node(situation: Situation, draws: Draws) -> Proposal:
     """Cut bytes off the end of a node or append some, which lax decoders do not notice."""
     node = draws.choice(situation.canonical)
-    altered = node + draws.take(draws.between(1, 4)) if draws.one_in(2) else node[: draws.below(len(node))]
+    altered = (
+        node + draws.take(draws.between(1, 4))
+        if draws.one_in(2)
+        else node[: draws.below(len(node))]
+    )
     return (Drop(blake2_256(node)), Add(altered))
 
 
@@ -217,9 +280,17 @@ def walk_order_list(situation: Situation, _draws: Draws) -> Proposal:
     return tuple(steps) or None
 
 
-@strategy("value-as-node", "have a value, which a publisher chooses, read as a node", _OMITTED, _ROOT, on_proof=True)
+@strategy(
+    "value-as-node",
+    "have a value, which a publisher chooses, read as a node",
+    _OMITTED,
+    _ROOT,
+    on_proof=True,
+)
 def value_as_node(situation: Situation, draws: Draws) -> Proposal:
     """List, in place of a node, an entry whose bytes encode a node made by the attacker."""
     node = draws.choice(list(situation.walked.taken.values()))
-    forged = PublishedEntry(b"\x00" + node, draws.below(9), RelayBlockNumber(situation.relay.number)).encode()
+    forged = PublishedEntry(
+        b"\x00" + node, draws.below(9), RelayBlockNumber(situation.relay.number)
+    ).encode()
     return (Drop(blake2_256(node)), Add(forged))

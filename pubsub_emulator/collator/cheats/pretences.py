@@ -43,11 +43,21 @@ def _pretend(situation: Situation, lie: Callable[[Storage], None]) -> Proposal:
 
 
 def _met(situation: Situation, draws: Draws) -> tuple[ParaId, Hash] | None:
-    met = [(para, plan.root) for para, plan in situation.walked.publishers.items() if plan.root and not plan.unchanged]
+    met = [
+        (para, plan.root)
+        for para, plan in situation.walked.publishers.items()
+        if plan.root and not plan.unchanged
+    ]
     return draws.choice(met) if met else None
 
 
-@strategy("as-if-unchanged", "keep a publisher's news from the parachain", _OMITTED, _UNUSED, on_proof=True)
+@strategy(
+    "as-if-unchanged",
+    "keep a publisher's news from the parachain",
+    _OMITTED,
+    _UNUSED,
+    on_proof=True,
+)
 def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
     """Build as if a publisher were resolved under its current root."""
     found = _met(situation, draws)
@@ -61,21 +71,37 @@ def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
     return _pretend(situation, lie)
 
 
-@strategy("as-if-changed", "walk a settled publisher again, to bloat the block", _UNUSED, _OMITTED, on_proof=True)
+@strategy(
+    "as-if-changed",
+    "walk a settled publisher again, to bloat the block",
+    _UNUSED,
+    _OMITTED,
+    on_proof=True,
+)
 def as_if_changed(situation: Situation, draws: Draws) -> Proposal:
     """Build as if a publisher had never been resolved."""
-    settled = [para for para, publisher in situation.walked.publishers.items() if publisher.unchanged]
+    settled = [
+        para for para, publisher in situation.walked.publishers.items() if publisher.unchanged
+    ]
     if not settled:
         return None
     para, roots = draws.choice(settled), items.PROCESSED_ROOTS.get(situation.storage)
 
     def lie(storage: Storage) -> None:
-        items.PROCESSED_ROOTS.put(storage, {other: root for other, root in roots.items() if other != para})
+        items.PROCESSED_ROOTS.put(
+            storage, {other: root for other, root in roots.items() if other != para}
+        )
 
     return _pretend(situation, lie)
 
 
-@strategy("as-if-cursor", "serve favourites first, and others when nothing is left", _OMITTED, _UNUSED, on_proof=True)
+@strategy(
+    "as-if-cursor",
+    "serve favourites first, and others when nothing is left",
+    _OMITTED,
+    _UNUSED,
+    on_proof=True,
+)
 def as_if_cursor(situation: Situation, draws: Draws) -> Proposal:
     """Build as if the walk began at another item."""
     known = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
@@ -85,19 +111,25 @@ def as_if_cursor(situation: Situation, draws: Draws) -> Proposal:
     return _pretend(situation, lambda storage: items.PROCESSING_CURSOR.put(storage, item))
 
 
-@strategy("reorder-items", "serve publishers from the last to the first", _OMITTED, _UNUSED, on_proof=True)
+@strategy(
+    "reorder-items", "serve publishers from the last to the first", _OMITTED, _UNUSED, on_proof=True
+)
 def reorder_items(situation: Situation, _draws: Draws) -> Proposal:
     """Walk the publishers in descending order."""
     backwards = dict(reversed(list(situation.spec.subscriptions.items())))
     spec = replace(situation.spec, subscriptions=backwards)
-    return _as_walked(situation, situation.walk_as_if(spec=spec, pretend=items.PROCESSING_CURSOR.kill))
+    return _as_walked(
+        situation, situation.walk_as_if(spec=spec, pretend=items.PROCESSING_CURSOR.kill)
+    )
 
 
 @strategy("as-if-smaller-budget", "do less work and blame the budget", _OMITTED, on_proof=True)
 def as_if_smaller_budget(situation: Situation, draws: Draws) -> Proposal:
     """Build as if the budget were smaller."""
     least = situation.spec.max_item_cost
-    budget = least + draws.below(max(min(situation.allowed, least + situation.walked.used + 160) - least, 1))
+    budget = least + draws.below(
+        max(min(situation.allowed, least + situation.walked.used + 160) - least, 1)
+    )
     return _as_walked(situation, situation.walk_as_if(budget=budget))
 
 
@@ -108,7 +140,9 @@ def over_budget(situation: Situation, draws: Draws) -> Proposal:
     return _as_walked(situation, situation.walk_as_if(budget=situation.allowed + more))
 
 
-@strategy("as-if-fewer-subscriptions", "drop a subscription that costs", _OMITTED, _UNUSED, on_proof=True)
+@strategy(
+    "as-if-fewer-subscriptions", "drop a subscription that costs", _OMITTED, _UNUSED, on_proof=True
+)
 def as_if_fewer_subscriptions(situation: Situation, draws: Draws) -> Proposal:
     """Build as if a publisher, or one key of it, were not subscribed."""
     spec = situation.spec
@@ -118,16 +152,27 @@ def as_if_fewer_subscriptions(situation: Situation, draws: Draws) -> Proposal:
     if draws.one_in(2):
         return _as_walked(situation, situation.walk_as_if(spec=without_publisher(spec, para)))
     gone = draws.choice(spec.subscriptions[para])
-    kept = [(p, [key for key in keys if (p, key) != (para, gone)]) for p, keys in spec.subscriptions.items()]
+    kept = [
+        (p, [key for key in keys if (p, key) != (para, gone)])
+        for p, keys in spec.subscriptions.items()
+    ]
     return _as_walked(situation, situation.walk_as_if(spec=_subscribing(spec, kept)))
 
 
-@strategy("as-if-more-subscriptions", "bring keys that nobody subscribed", _UNUSED, _OMITTED, on_proof=True)
+@strategy(
+    "as-if-more-subscriptions",
+    "bring keys that nobody subscribed",
+    _UNUSED,
+    _OMITTED,
+    on_proof=True,
+)
 def as_if_more_subscriptions(situation: Situation, draws: Draws) -> Proposal:
     """Build as if one more key were subscribed."""
     spec = situation.spec
     para = draws.choice([*spec.subscriptions, ParaId(999)])
-    more = [(p, list(keys)) for p, keys in spec.subscriptions.items()] + [(para, [PubsubKey(draws.take(32))])]
+    more = [(p, list(keys)) for p, keys in spec.subscriptions.items()] + [
+        (para, [PubsubKey(draws.take(32))])
+    ]
     return _as_walked(situation, situation.walk_as_if(spec=_subscribing(spec, more)))
 
 
@@ -135,16 +180,26 @@ def _subscribing(spec: RuntimeSpec, declared: list[tuple[ParaId, list[PubsubKey]
     return replace(spec, subscriptions=merge_subscriptions(declared))
 
 
-@strategy("as-if-disabled", "have a publisher skipped as if it were unreadable", _OMITTED, _UNUSED, on_proof=True)
+@strategy(
+    "as-if-disabled",
+    "have a publisher skipped as if it were unreadable",
+    _OMITTED,
+    _UNUSED,
+    on_proof=True,
+)
 def as_if_disabled(situation: Situation, draws: Draws) -> Proposal:
     """Build as if a publisher were disabled."""
     if not situation.spec.subscriptions:
         return None
     para = draws.choice(list(situation.spec.subscriptions))
-    return _pretend(situation, lambda s: items.DISABLED_PUBLISHERS.insert(s, para, DisableReason.UNDECODABLE))
+    return _pretend(
+        situation, lambda s: items.DISABLED_PUBLISHERS.insert(s, para, DisableReason.UNDECODABLE)
+    )
 
 
-@strategy("as-if-delivered", "hold a value back as if it were known", _OMITTED, _UNUSED, on_proof=True)
+@strategy(
+    "as-if-delivered", "hold a value back as if it were known", _OMITTED, _UNUSED, on_proof=True
+)
 def as_if_delivered(situation: Situation, draws: Draws) -> Proposal:
     """Build as if an entry that changed had been delivered before."""
     changes = [change for change in situation.walked.changes if change.entry is not None]
@@ -152,10 +207,19 @@ def as_if_delivered(situation: Situation, draws: Draws) -> Proposal:
         return None
     change = draws.choice(changes)
     row = items.LastDelivered(change.entry_hash, 0, situation.relay.number)
-    return _pretend(situation, lambda storage: delivered.put(storage, situation.spec, change.para, change.key, row))
+    return _pretend(
+        situation,
+        lambda storage: delivered.put(storage, situation.spec, change.para, change.key, row),
+    )
 
 
-@strategy("as-if-cached", "leave out a node as if the parachain remembered it", _OMITTED, _UNUSED, on_proof=True)
+@strategy(
+    "as-if-cached",
+    "leave out a node as if the parachain remembered it",
+    _OMITTED,
+    _UNUSED,
+    on_proof=True,
+)
 def as_if_cached(situation: Situation, draws: Draws) -> Proposal:
     """Build as if nodes of a publisher's paths were cached."""
     walked = [plan for plan in situation.walked.publishers.values() if plan.visited]
@@ -165,8 +229,12 @@ def as_if_cached(situation: Situation, draws: Draws) -> Proposal:
 
     def lie(storage: Storage) -> None:
         info = items.CACHE_INFO.get(storage, plan.para)
-        items.CACHE_INFO.insert(storage, plan.para, items.CacheInfo(info.generation, info.nodes + 1, info.bytes))
-        for node_hash, node in draws.sample(list(plan.visited.items()), draws.between(1, len(plan.visited))):
+        items.CACHE_INFO.insert(
+            storage, plan.para, items.CacheInfo(info.generation, info.nodes + 1, info.bytes)
+        )
+        for node_hash, node in draws.sample(
+            list(plan.visited.items()), draws.between(1, len(plan.visited))
+        ):
             items.CACHED_TRIE_NODES.insert(storage, (plan.para, info.generation), node_hash, node)
 
     return _pretend(situation, lie)
@@ -184,7 +252,13 @@ def as_if_not_cached(situation: Situation, _draws: Draws) -> Proposal:
     return _pretend(situation, lie)
 
 
-@strategy("poison-cache", "have forged nodes remembered, and believed later", _OMITTED, _UNUSED, on_proof=True)
+@strategy(
+    "poison-cache",
+    "have forged nodes remembered, and believed later",
+    _OMITTED,
+    _UNUSED,
+    on_proof=True,
+)
 def poison_cache(situation: Situation, draws: Draws) -> Proposal:
     """Use a publisher's paths of a state that no relay block has, under its genuine root."""
     if situation.foreign is None:

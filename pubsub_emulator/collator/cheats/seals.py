@@ -83,7 +83,12 @@ def past_slot(situation: Situation, draws: Draws) -> Proposal:
 @strategy("another-body", "have the seal cover another body than the one shown", _SEAL)
 def another_body(situation: Situation, draws: Draws) -> Proposal:
     """Commit to another body in the header."""
-    return (Claim("extrinsics_root", draws.choice((draws.take(32), situation.parent.header.extrinsics_root))),)
+    return (
+        Claim(
+            "extrinsics_root",
+            draws.choice((draws.take(32), situation.parent.header.extrinsics_root)),
+        ),
+    )
 
 
 def equivocates(one: Candidate, other: Candidate, authorities: tuple[bytes, ...]) -> bytes | None:
@@ -92,7 +97,11 @@ def equivocates(one: Candidate, other: Candidate, authorities: tuple[bytes, ...]
     Two valid seals over two headers prove it. Returns `None` if it is not proven.
     """
     slot = one.header.aura_slot()
-    if slot is None or slot != other.header.aura_slot() or one.header.pre_hash() == other.header.pre_hash():
+    if (
+        slot is None
+        or slot != other.header.aura_slot()
+        or one.header.pre_hash() == other.header.pre_hash()
+    ):
         return None
     author = turn_of(slot, authorities)
     return author if _signed(one.header, author) and _signed(other.header, author) else None

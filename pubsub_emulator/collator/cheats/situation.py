@@ -85,7 +85,13 @@ class Situation:
     @cached_property
     def walked(self) -> Plan:
         """The honest walk, whose nodes are the canonical set."""
-        return plan(self.view, self.relay.storage_root, self.proof.nodes, self.allowed, self.calls_in(self.messages))
+        return plan(
+            self.view,
+            self.relay.storage_root,
+            self.proof.nodes,
+            self.allowed,
+            self.calls_in(self.messages),
+        )
 
     @cached_property
     def canonical(self) -> tuple[bytes, ...]:
@@ -98,7 +104,16 @@ class Situation:
         inherent = self.inherent(self.relay, self.walked, self.messages)
         seed = turn_of(self.slot, self.seeds)
         storage, body = Storage(self.parent.state.fork()), OfferedBody(self.extrinsics)
-        return build(storage, self.spec, self.parent.header, inherent, self.walked, self.slot, seed, body=body)[0]
+        return build(
+            storage,
+            self.spec,
+            self.parent.header,
+            inherent,
+            self.walked,
+            self.slot,
+            seed,
+            body=body,
+        )[0]
 
     @staticmethod
     def inherent(relay: RelayAccess, walked: Plan, messages: InboundMessages) -> Inherent:
@@ -148,7 +163,10 @@ class Situation:
         nodes = self.proof_of(relay).nodes
         if spec is not None:
             known = self.spec.subscriptions
-            strange = {p: [k for k in keys if k not in known.get(p, ())] for p, keys in spec.subscriptions.items()}
+            strange = {
+                p: [k for k in keys if k not in known.get(p, ())]
+                for p, keys in spec.subscriptions.items()
+            }
             nodes = dict(nodes)
             for para, keys in strange.items():
                 if keys:
@@ -181,9 +199,14 @@ class Situation:
         height = ParaBlockNumber(self.parent.header.number + 1 if number is None else number)
         storage = Storage(self.parent.state.fork())
         parent = self.parent.header
-        return execute_block(storage, self.spec, parent, height, digest, inherent, walked, extrinsics=body).state_root
+        return execute_block(
+            storage, self.spec, parent, height, digest, inherent, walked, extrinsics=body
+        ).state_root
 
 
 def without_publisher(spec: RuntimeSpec, para: ParaId) -> RuntimeSpec:
     """Return the same runtime without the subscription to `para`."""
-    return replace(spec, subscriptions={other: keys for other, keys in spec.subscriptions.items() if other != para})
+    return replace(
+        spec,
+        subscriptions={other: keys for other, keys in spec.subscriptions.items() if other != para},
+    )

@@ -14,11 +14,26 @@ from typing import ClassVar, Final
 from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal, turn_of
+from pubsub_emulator.primitives.header import (
+    DigestItem,
+    Header,
+    aura_pre_digest,
+    aura_seal,
+    turn_of,
+)
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
-from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, Inherent, extrinsics_root
+from pubsub_emulator.runtime.framework.message_chains import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    InboundMessages,
+)
+from pubsub_emulator.runtime.parachain.block import (
+    MAX_CANDIDATE_BYTES,
+    Candidate,
+    Inherent,
+    extrinsics_root,
+)
 
 Message = tuple[int, bytes]
 """A message and the relay block that sent it."""
@@ -55,8 +70,14 @@ class Draft:
     @staticmethod
     def of(candidate: Candidate) -> "Draft":
         """Return the draft of an existing block."""
-        header, inherent, inbound = candidate.header, candidate.inherent, candidate.inherent.messages
-        queues: list[tuple[int | None, list[Message]]] = [(sender, list(sent)) for sender, sent in inbound.queues()]
+        header, inherent, inbound = (
+            candidate.header,
+            candidate.inherent,
+            candidate.inherent.messages,
+        )
+        queues: list[tuple[int | None, list[Message]]] = [
+            (sender, list(sent)) for sender, sent in inbound.queues()
+        ]
         return Draft(
             header.parent_hash,
             header.number,
@@ -71,9 +92,14 @@ class Draft:
 
     def inherent(self) -> Inherent:
         """Return the inherent with the draft's values."""
-        downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in self.queues[0][1])
+        downward = tuple(
+            InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in self.queues[0][1]
+        )
         horizontal = tuple(
-            (ParaId(sender or 0), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages))
+            (
+                ParaId(sender or 0),
+                tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages),
+            )
             for sender, messages in self.queues[1:]
         )
         messages = InboundMessages(downward, horizontal)
@@ -85,7 +111,11 @@ class Draft:
         """Return the block, sealed with the seed whose turn it is unless a step changed that."""
         inherent = self.inherent()
         signed = tuple(self.extrinsics)
-        body = extrinsics_root(inherent, signed) if self.extrinsics_root is None else self.extrinsics_root
+        body = (
+            extrinsics_root(inherent, signed)
+            if self.extrinsics_root is None
+            else self.extrinsics_root
+        )
         digest: tuple[DigestItem, ...] = (aura_pre_digest(Slot(self.slot)),)
         header = Header(self.parent_hash, self.number, self.state_root, body, digest)
         if self.sealed:
@@ -93,7 +123,13 @@ class Draft:
             if signature is None:
                 signer = turn_of(self.slot, seeds) if self.signer is None else self.signer
                 signature = sign(signer, header.pre_hash())
-            header = Header(self.parent_hash, self.number, self.state_root, body, (*digest, aura_seal(signature)))
+            header = Header(
+                self.parent_hash,
+                self.number,
+                self.state_root,
+                body,
+                (*digest, aura_seal(signature)),
+            )
         return Candidate(header, inherent, signed)
 
 
@@ -116,7 +152,9 @@ class Drop(Step):
     node_hash: bytes
 
     def apply(self, draft: Draft) -> None:
-        at = next((at for at, node in enumerate(draft.proof) if _hash(node) == self.node_hash), None)
+        at = next(
+            (at for at, node in enumerate(draft.proof) if _hash(node) == self.node_hash), None
+        )
         if at is not None:
             del draft.proof[at]
 
@@ -170,7 +208,12 @@ class Swap(Step):
 
 
 CLAIMS: Final = ("parent_hash", "state_root", "extrinsics_root", "relay_parent_storage_root")
-NUMBERS: Final = {"number": U32_MAX, "slot": U64_MAX, "relay_parent_number": U32_MAX, "messages_used": U32_MAX}
+NUMBERS: Final = {
+    "number": U32_MAX,
+    "slot": U64_MAX,
+    "relay_parent_number": U32_MAX,
+    "messages_used": U32_MAX,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +352,10 @@ Json = list[str | int]
 def to_json(step: Step) -> Json:
     """Return the step as a list: its name, then its fields, bytes as hex after 0x."""
     values = [getattr(step, each.name) for each in fields(step)]
-    return [type(step).__name__, *(hexed(value) if isinstance(value, bytes) else value for value in values)]
+    return [
+        type(step).__name__,
+        *(hexed(value) if isinstance(value, bytes) else value for value in values),
+    ]
 
 
 def from_json(row: object) -> Step:
@@ -340,7 +386,8 @@ def check_step(step: Step) -> None:
         value = getattr(step, each.name)
         if isinstance(each.type, type) and not isinstance(value, each.type):
             raise BadStep(
-                f"{kind}: {each.name} is {value!r:.40}, of type {type(value).__name__}, not {each.type.__name__}"
+                f"{kind}: {each.name} is {value!r:.40}, of type {type(value).__name__}, not"
+                f" {each.type.__name__}"
             )
     if isinstance(step, Claim | Number):
         names: Iterable[str] = CLAIMS if isinstance(step, Claim) else NUMBERS
@@ -373,7 +420,12 @@ def _read(kind: object, value: object) -> object:
             return bytes.fromhex(value[2:])
         except ValueError:
             raise BadStep(f"not hex: {value}") from None
-    number = kind is int and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= U64_MAX
+    number = (
+        kind is int
+        and isinstance(value, int)
+        and not isinstance(value, bool)
+        and abs(value) <= U64_MAX
+    )
     if not number and not (kind is str and value in (*CLAIMS, *NUMBERS)):
         raise BadStep(f"{value!r} where {kind} was expected")
     return value

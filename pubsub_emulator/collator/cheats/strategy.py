@@ -56,7 +56,9 @@ class Attempt:
     """All verdicts that the block must meet; empty if it is valid."""
 
 
-def strategy(name: str, gain: str, *meets: Verdict, on_proof: bool = False) -> Callable[[Propose], Strategy]:
+def strategy(
+    name: str, gain: str, *meets: Verdict, on_proof: bool = False
+) -> Callable[[Propose], Strategy]:
     """Make a strategy of the decorated function, which proposes its steps."""
     return lambda propose: Strategy(name, gain, meets, on_proof, propose)
 
@@ -110,7 +112,8 @@ def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
     if wrong is None:
         return cast("Proposal", proposal)
     raise StrategyFailed(
-        f"{_place(chosen, None)}: strategy {chosen.name!r} returned {wrong}; a proposal is a tuple of steps, or None"
+        f"{_place(chosen, None)}: strategy {chosen.name!r} returned {wrong}; a proposal is a tuple"
+        " of steps, or None"
     )
 
 
@@ -136,7 +139,11 @@ def _place(chosen: Strategy, error: BaseException | None) -> str:
     """
     code = chosen.propose.__code__ if hasattr(chosen.propose, "__code__") else None
     file = code.co_filename if code is not None else "?"
-    lines = [] if error is None else [at.lineno for at in extract_tb(error.__traceback__) if at.filename == file]
+    lines = (
+        []
+        if error is None
+        else [at.lineno for at in extract_tb(error.__traceback__) if at.filename == file]
+    )
     line = lines[-1] if lines else code.co_firstlineno if code is not None else 0
     return f"{file}, line {line}"
 

@@ -15,7 +15,13 @@ from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError
 from pubsub_emulator.runtime.framework.executive import Block, Executive, Extrinsic
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_dome_events import PALLET, DomeEvents, Error, EventDOMEv1, Publication
+from pubsub_emulator.runtime.pallet_dome_events import (
+    PALLET,
+    DomeEvents,
+    Error,
+    EventDOMEv1,
+    Publication,
+)
 from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 from pubsub_emulator.trie import ordered_root
 
@@ -45,8 +51,12 @@ class DomeChain:
         # A fork, so that the chain does not change if building the block fails.
         storage, head = Storage(self._state.fork()), self.header
         NOW.put(storage, now)
-        extrinsic = Extrinsic(Signed(author), Call(PALLET.name, "emit_new_event", tuple(publication)))
-        block = self._executive.build_block(storage, head.number + 1, head.hash(), extrinsics=(extrinsic,))
+        extrinsic = Extrinsic(
+            Signed(author), Call(PALLET.name, "emit_new_event", tuple(publication))
+        )
+        block = self._executive.build_block(
+            storage, head.number + 1, head.hash(), extrinsics=(extrinsic,)
+        )
         self._state = storage.state
         self.header = block.header
         return block
@@ -89,7 +99,9 @@ def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
 class ChainLedger(NetworkLog):
     """The ledger of an emulated chain in this process."""
 
-    def __init__(self, network: str, *, unique: bool = True, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, network: str, *, unique: bool = True, clock: Callable[[], float] = time.time
+    ) -> None:
         super().__init__()
         self._network = network
         self._clock = clock

@@ -110,7 +110,9 @@ class Desk:
 
     def subscriptions(self) -> list[tuple[str, AdapterSubscription]]:
         """Every subscription. Raises `StoreError`."""
-        return [(name, AdapterSubscription(*json.loads(text))) for name, text in self._store.rows(TABLE)]
+        return [
+            (name, AdapterSubscription(*json.loads(text))) for name, text in self._store.rows(TABLE)
+        ]
 
     def unsubscribe(self, name: str) -> bool:
         """Remove a subscription. Returns whether there was one. Raises `StoreError`."""
@@ -137,7 +139,9 @@ class Desk:
         """
         while True:
             try:
-                cursor = self._store.transact(lambda tx: (tx.get(TABLE, name), tx.get(CURSORS, name)))
+                cursor = self._store.transact(
+                    lambda tx: (tx.get(TABLE, name), tx.get(CURSORS, name))
+                )
                 if cursor[0] is None:
                     return
                 after = int(cursor[1] or 0)
@@ -147,19 +151,31 @@ class Desk:
                     await self._tell(subscription, together)
                     after = together[-1].number
                     self._store.transact(lambda tx, at=after: tx.put(CURSORS, name, str(at)))  # type: ignore[misc]
-                await (asyncio.sleep(WAIT_SECONDS) if page is None else self._ledger.wait(after, WAIT_SECONDS))
+                await (
+                    asyncio.sleep(WAIT_SECONDS)
+                    if page is None
+                    else self._ledger.wait(after, WAIT_SECONDS)
+                )
             except StoreError as error:
                 log.warning("the store is down", extra={"fields": {"error": str(error)}})
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _tell(self, subscription: AdapterSubscription, notices: list[Notice]) -> None:
         """Notify a subscription of one group, and repeat unacknowledged notifications."""
-        left = [each for each in notices if matches(subscription.types, subscription.metadata, each.event)]
+        left = [
+            each
+            for each in notices
+            if matches(subscription.types, subscription.metadata, each.event)
+        ]
         for attempt in range(MOST_TRIES):
             if not left:
                 return
             answer = await self._post(subscription.endpoint, left)
-            left = [notice for notice, acknowledged in zip(left, answer, strict=True) if not acknowledged]
+            left = [
+                notice
+                for notice, acknowledged in zip(left, answer, strict=True)
+                if not acknowledged
+            ]
             if left:
                 await asyncio.sleep(RETRY_SECONDS * 2**attempt)
         self.lost += len(left)

@@ -18,8 +18,19 @@ from pubsub_emulator.distributor.service.access import Access
 from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
 from pubsub_emulator.distributor.service.metrics import Metrics
 from pubsub_emulator.distributor.service.poster import Poster
-from pubsub_emulator.distributor.service.problems import Problem, bad, json_body, not_found, problems
-from pubsub_emulator.distributor.service.requests import Wish, check_receiver, parse_number, parse_query
+from pubsub_emulator.distributor.service.problems import (
+    Problem,
+    bad,
+    json_body,
+    not_found,
+    problems,
+)
+from pubsub_emulator.distributor.service.requests import (
+    Wish,
+    check_receiver,
+    parse_number,
+    parse_query,
+)
 from pubsub_emulator.serving.guard import LOCAL, Names
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
@@ -44,7 +55,14 @@ class AdapterHttp(Interface):
     DISTRIBUTOR = False
 
     def __init__(
-        self, network: str, ledger: NetworkLog, store: Store, access: Access, *, node: str = "", names: Names = LOCAL
+        self,
+        network: str,
+        ledger: NetworkLog,
+        store: Store,
+        access: Access,
+        *,
+        node: str = "",
+        names: Names = LOCAL,
     ) -> None:
         super().__init__(access, Metrics(), private=True, names=names)
         self._ledger = ledger
@@ -103,7 +121,9 @@ class AdapterHttp(Interface):
     async def _subscribed(self, wish: Wish) -> web.Response:
         """Store a subscription. One with a secret is refused, because adapters do not sign."""
         if wish.secret is not None:
-            raise bad("bad-subscription", "secret: an adapter does not sign; let a distributor do it")
+            raise bad(
+                "bad-subscription", "secret: an adapter does not sign; let a distributor do it"
+            )
         name, new = await self.desk.subscribe(wish)
         body = {"subscriptionId": name, "networks": [{"name": self._network, "success": True}]}
         return web.json_response(body, status=HTTPStatus.CREATED if new else HTTPStatus.OK)
@@ -138,8 +158,13 @@ class AdapterHttp(Interface):
         """Answer whether the network can be read."""
         page = await self._ledger.read(0, 1)
         status = "DOWN" if page is None else "UP"
-        body = {"status": status, "checks": [{"name": f"network {self._network}", "status": status}]}
-        return web.json_response(body, status=HTTPStatus.OK if page is not None else HTTPStatus.SERVICE_UNAVAILABLE)
+        body = {
+            "status": status,
+            "checks": [{"name": f"network {self._network}", "status": status}],
+        }
+        return web.json_response(
+            body, status=HTTPStatus.OK if page is not None else HTTPStatus.SERVICE_UNAVAILABLE
+        )
 
     async def _gauges(self) -> dict[str, tuple[str, float]]:
         """Return the help text and value of each gauge by name."""

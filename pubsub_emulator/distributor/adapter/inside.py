@@ -3,7 +3,16 @@
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.adapter.desk import Desk, Post
 from pubsub_emulator.distributor.adapter.ledger import NetworkLog, read_log, selected
-from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Noticed, Page, Unknown, Yes, reply_of
+from pubsub_emulator.distributor.core.messages import (
+    Answer,
+    Hook,
+    No,
+    Noticed,
+    Page,
+    Unknown,
+    Yes,
+    reply_of,
+)
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once import Store
 from pubsub_emulator.distributor.service.adapters import Place, Query
@@ -47,7 +56,9 @@ class InsideAdapter:
         except StoreError:
             return None
 
-    async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
+    async def hook(
+        self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]
+    ) -> bool | None:
         """Subscribe at the desk. Returns `None` if the store is down."""
         try:
             await self.desk.subscribe(Wish(types or ("*",), metadata, endpoint, None))
@@ -72,5 +83,7 @@ async def deliver(engine: Engine, endpoint: str, notices: list[Notice]) -> list[
     """
     kind, network, *rest = endpoint.removeprefix(f"{engine.rules.public_url}/internal/").split("/")
     subscription = rest[0] if kind == "desmosNotification" else None
-    found = await engine.tell_all([Noticed(network, rest[-1], notice, subscription) for notice in notices])
+    found = await engine.tell_all(
+        [Noticed(network, rest[-1], notice, subscription) for notice in notices]
+    )
     return [not isinstance(effects, StoreError) and not reply_of(effects).code for effects in found]

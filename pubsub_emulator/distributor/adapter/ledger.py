@@ -100,7 +100,11 @@ class MemoryLedger(NetworkLog):
         if network.lies:
             return Published(now, new=True)
         notice = self.append(event)
-        return Unknown("the answer was lost") if network.mute else Published(now, new=notice is not None)
+        return (
+            Unknown("the answer was lost")
+            if network.mute
+            else Published(now, new=notice is not None)
+        )
 
     def append(self, event: Event) -> Notice | None:
         """Append an event to the log as if somebody else had published it."""
@@ -114,7 +118,9 @@ class MemoryLedger(NetworkLog):
         return await super().read(after, limit) if self.network.up else None
 
 
-async def read_log(ledger: NetworkLog, after: int = 0, most: int | None = None) -> list[Notice] | None:
+async def read_log(
+    ledger: NetworkLog, after: int = 0, most: int | None = None
+) -> list[Notice] | None:
     """Return at most `most` notices after number `after`.
 
     Returns `None` if the network cannot be reached.
@@ -143,4 +149,6 @@ async def selected(ledger: NetworkLog, query: Query) -> list[Notice] | None:
     if log is None:
         return None
     found = [each for each in log if query.concerns(each)]
-    return (found if query.all else newest_per_entity(found, lambda each: each.event.order))[: query.limit]
+    return (found if query.all else newest_per_entity(found, lambda each: each.event.order))[
+        : query.limit
+    ]

@@ -87,7 +87,9 @@ class RpcLedger(NetworkLog):
     async def _signed(self, event: Event) -> bytes:
         """Return the signed extrinsic that publishes an event."""
         arguments = tuple(publication_of(event, self._network))
-        encoded = encode_call(DomeEvents(self._network), Call(PALLET.name, "emit_new_event", arguments))
+        encoded = encode_call(
+            DomeEvents(self._network), Call(PALLET.name, "emit_new_event", arguments)
+        )
         call = EncodedCall(PALLET.name, "emit_new_event", arguments, encoded)
         return await signed_extrinsic(self._node, self._seed, call)
 
@@ -103,9 +105,14 @@ class RpcLedger(NetworkLog):
             notice = _notice(each, now, block)
             if notice is not None and notice.id == wanted:
                 return Published(now // 1000, new=True)
-        if await self._node.item(block, PALLET.name, "Published", encode_bytes(wanted.encode())) is not None:
+        if (
+            await self._node.item(block, PALLET.name, "Published", encode_bytes(wanted.encode()))
+            is not None
+        ):
             return Published(self._times.get(wanted, 0), new=False)
-        failures = [each for each in events if (each.pallet, each.name) == ("System", "ExtrinsicFailed")]
+        failures = [
+            each for each in events if (each.pallet, each.name) == ("System", "ExtrinsicFailed")
+        ]
         reasons = ", ".join(_reason(each.fields.get("dispatch_error")) for each in failures)
         return No(reasons) if failures else Unknown("the block has neither the event nor a failure")
 

@@ -50,22 +50,31 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
         for other in turn.rules.networks:
             if other != network:
                 due = turn.now + turn.rules.delay(other)
-                _enqueue(turn, rows.on_network(other), rows.published(other), notice, lane=lane, due=due)
+                _enqueue(
+                    turn, rows.on_network(other), rows.published(other), notice, lane=lane, due=due
+                )
     if first:
         for name, types, metadata, created in rows.get_index(turn.tx):
             # Block times have whole seconds, so the event may be up to 999 ms later than its block
             # time.
-            if matches(types, metadata, notice.event) and not (history and notice.time * 1000 + 999 < created):
+            if matches(types, metadata, notice.event) and not (
+                history and notice.time * 1000 + 999 < created
+            ):
                 _enqueue(turn, rows.to_subscription(name), rows.notified(name), notice, lane=lane)
 
 
-def _enqueue(turn: Turn, target: str, done: str, notice: Notice, *, lane: int = 0, due: int = 0) -> None:
+def _enqueue(
+    turn: Turn, target: str, done: str, notice: Notice, *, lane: int = 0, due: int = 0
+) -> None:
     """Store a job for an event, unless it is done already or was given up.
 
     `done` is the name of the set of ids for which this target's work is done.
     """
     event_id = notice.id or ""
-    if turn.tx.has(done, event_id) or turn.tx.get(rows.DEAD, rows.letter_of(target, event_id)) is not None:
+    if (
+        turn.tx.has(done, event_id)
+        or turn.tx.get(rows.DEAD, rows.letter_of(target, event_id)) is not None
+    ):
         return
     jobs.enqueue(turn, target, event_id, notice.event.order, due=due, lane=lane)
 
@@ -112,7 +121,10 @@ def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
 def _told(stored: rows.Stored, notice: Notice) -> rows.Stored:
     """Return the row with the values of its first notice."""
     return stored._replace(
-        time=stored.time or notice.time, number=notice.number, signer=notice.signer, publisher=notice.event.iss
+        time=stored.time or notice.time,
+        number=notice.number,
+        signer=notice.signer,
+        publisher=notice.event.iss,
     )
 
 
@@ -133,11 +145,17 @@ def tell_interest(turn: Turn, subscription: str, interest: rows.Interest, notice
     Unlike `arrive`, this replicates nothing and notifies no other interest, because it does not
     move the cursor of the network's log. The event arrives when the log is read.
     """
-    if notice.id is None or not interest.active or not matches(interest.types, interest.metadata, notice.event):
+    if (
+        notice.id is None
+        or not interest.active
+        or not matches(interest.types, interest.metadata, notice.event)
+    ):
         return
     digest = notice.event.digest()
     stored = rows.get_event(turn.tx, notice.id)
-    if stored is not None and (stored.digest != digest or (stored.seen and stored.seen < interest.created)):
+    if stored is not None and (
+        stored.digest != digest or (stored.seen and stored.seen < interest.created)
+    ):
         return
     # Until the log has the event, this content does not count for its id.
     kept = rows.Stored(list(notice.event), digest, hearsay=1) if stored is None else stored

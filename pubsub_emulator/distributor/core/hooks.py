@@ -31,7 +31,9 @@ def started(turn: messages.Turn, message: messages.Start) -> None:
     for network in turn.rules.networks:
         known = rows.get_hooks(turn.tx, network) or rows.Hooks(message.keys[network])
         rows.put_hooks(turn.tx, network, known, turn.now)
-        rows.put_cursor(turn.tx, network, rows.get_cursor(turn.tx, network)._replace(reading=0), turn.now)
+        rows.put_cursor(
+            turn.tx, network, rows.get_cursor(turn.tx, network)._replace(reading=0), turn.now
+        )
 
 
 def hooks_due(turn: messages.Turn, network: str) -> None:
@@ -104,10 +106,14 @@ def _compare_interests(turn: messages.Turn, message: messages.Listed) -> set[str
     return wanted
 
 
-def for_interest(rules: Rules, network: str, name: str, wish: rows.Interest | messages.Subscribe) -> messages.MakeHook:
+def for_interest(
+    rules: Rules, network: str, name: str, wish: rows.Interest | messages.Subscribe
+) -> messages.MakeHook:
     """Return the request to an adapter for the events of one client's subscription."""
     endpoint = rules.interest_url(network, name, wish.key)
-    return messages.MakeHook(network, INTEREST + name, endpoint, tuple(wish.types), tuple(wish.metadata))
+    return messages.MakeHook(
+        network, INTEREST + name, endpoint, tuple(wish.types), tuple(wish.metadata)
+    )
 
 
 def hooked(turn: messages.Turn, message: messages.Hooked) -> None:
@@ -123,7 +129,12 @@ def hooked(turn: messages.Turn, message: messages.Hooked) -> None:
             turn.tx.put(rows.HOOKS, f"{message.network}|{message.form.removeprefix(INTEREST)}", "1")
         return
     hooks = rows.get_hooks(turn.tx, message.network)
-    if hooks is None or message.accepted is None or hooks.form >= len(FORMS) or FORMS[hooks.form] != message.form:
+    if (
+        hooks is None
+        or message.accepted is None
+        or hooks.form >= len(FORMS)
+        or FORMS[hooks.form] != message.form
+    ):
         return
     if message.accepted:
         _put(turn, message.network, hooks._replace(answer=ACCEPTED))
@@ -145,7 +156,9 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
         return
     name = request.fresh
     types, metadata = list(request.types), list(request.metadata)
-    interest = rows.Interest(types, metadata, request.endpoint, request.secret, request.key, turn.now)
+    interest = rows.Interest(
+        types, metadata, request.endpoint, request.secret, request.key, turn.now
+    )
     turn.tx.put(rows.INTERESTS, key, name)
     rows.put_interest(turn.tx, name, interest)
     rows.put_index(turn.tx, [*rows.get_index(turn.tx), (name, types, metadata, turn.now)])
@@ -156,7 +169,12 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
 
 def _equality(request: messages.Subscribe | rows.Interest) -> str:
     """Return the digest by which equal subscriptions are found."""
-    fields = (sorted(set(request.types)), sorted(set(request.metadata)), request.endpoint, request.secret)
+    fields = (
+        sorted(set(request.types)),
+        sorted(set(request.metadata)),
+        request.endpoint,
+        request.secret,
+    )
     return blake2_256(json.dumps(fields).encode()).hex()
 
 
@@ -177,7 +195,9 @@ def unsubscribe(turn: messages.Turn, request: messages.Unsubscribe) -> None:
 def _leave_index(turn: messages.Turn, subscription: str, interest: rows.Interest) -> None:
     """Stop matching events with a subscription, and let every adapter be compared now."""
     turn.tx.delete(rows.INTERESTS, "equal|" + _equality(interest))
-    rows.put_index(turn.tx, [entry for entry in rows.get_index(turn.tx) if entry[0] != subscription])
+    rows.put_index(
+        turn.tx, [entry for entry in rows.get_index(turn.tx) if entry[0] != subscription]
+    )
     for network in turn.rules.networks:
         turn.tx.delete(rows.HOOKS, f"{network}|{subscription}")
         hooks = rows.get_hooks(turn.tx, network)
@@ -206,7 +226,9 @@ def posted(turn: messages.Turn, message: messages.Posted) -> None:
         return
     reason = "no answer" if message.status is None else f"status {message.status}"
     job = job._replace(tries=job.tries + 1, until=0, reason=reason)
-    job = job._replace(due=turn.now + jobs.post_backoff(turn, message.subscription, message.id, job.tries))
+    job = job._replace(
+        due=turn.now + jobs.post_backoff(turn, message.subscription, message.id, job.tries)
+    )
     rows.put_job(turn.tx, target, message.id, job)
     if message.status == GONE:
         _end(turn, message.subscription)

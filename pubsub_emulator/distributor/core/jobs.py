@@ -25,7 +25,14 @@ are not all repeated at the same moment."""
 
 
 def enqueue(
-    turn: Turn, target: str, event_id: str, entity: str, *, due: int = 0, lane: int = 0, doubt: int = 0
+    turn: Turn,
+    target: str,
+    event_id: str,
+    entity: str,
+    *,
+    due: int = 0,
+    lane: int = 0,
+    doubt: int = 0,
 ) -> None:
     """Append a job to the queue of its target and entity, and start it if it is first and due.
 
@@ -60,7 +67,9 @@ def finish(turn: Turn, target: str, event_id: str) -> None:
     if before is not None:
         rows.put_job(tx, target, job.before, before._replace(after=job.after))
     if after is not None:
-        rows.put_job(tx, target, job.after, after._replace(before=job.before, due=max(after.due, turn.now)))
+        rows.put_job(
+            tx, target, job.after, after._replace(before=job.before, due=max(after.due, turn.now))
+        )
         if not job.before:
             start(turn, target, job.after)
     elif job.before:
@@ -114,7 +123,9 @@ def _claimed(turn: Turn, target: str, event_id: str, job: rows.Job) -> rows.Job 
         finish(turn, target, event_id)
         return None
     if outcome is Claim.IN_FLIGHT:
-        rows.put_job(turn.tx, target, event_id, job._replace(due=lease_end(turn.tx, set_name, event_id)))
+        rows.put_job(
+            turn.tx, target, event_id, job._replace(due=lease_end(turn.tx, set_name, event_id))
+        )
         return None
     until = turn.now + lease
     begun = job._replace(until=until, due=until, doubt=1)
@@ -154,7 +165,14 @@ def call(turn: Turn, network: str, event_id: str) -> None:
     if stored is None:
         bury(turn, rows.on_network(network), event_id, "event-expired")
         return
-    turn.emit(Call(network, event_id, stored.fields(), turn.now + turn.rules.lease - turn.rules.call_timeout))
+    turn.emit(
+        Call(
+            network,
+            event_id,
+            stored.fields(),
+            turn.now + turn.rules.lease - turn.rules.call_timeout,
+        )
+    )
 
 
 def is_called(turn: Turn, network: str) -> bool:
@@ -237,10 +255,14 @@ def _start_post(turn: Turn, subscription: str, event_id: str, job: rows.Job) -> 
         bury(turn, target, event_id, "event-expired")
         return
     # The same for each repetition: the subscriber recognizes duplicates by it.
-    webhook = "msg_" + hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
+    webhook = (
+        "msg_" + hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
+    )
     before = turn.now + turn.rules.post_timeout
     notice = stored.notice(event_id)
-    turn.emit(Post(subscription, event_id, interest.endpoint, interest.secret, webhook, notice, before))
+    turn.emit(
+        Post(subscription, event_id, interest.endpoint, interest.secret, webhook, notice, before)
+    )
 
 
 def post_backoff(turn: Turn, subscription: str, event_id: str, failures: int) -> int:

@@ -7,7 +7,16 @@ it proves untrue, revoked.
 
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.arrivals import known
-from pubsub_emulator.distributor.core.messages import Answered, No, Probe, Probed, Publish, Reply, Turn, Yes
+from pubsub_emulator.distributor.core.messages import (
+    Answered,
+    No,
+    Probe,
+    Probed,
+    Publish,
+    Reply,
+    Turn,
+    Yes,
+)
 from pubsub_emulator.distributor.once.claims import commit, release, renew, revoke
 
 
@@ -27,7 +36,11 @@ def publish(turn: Turn, request: Publish) -> None:
     kept = rows.Stored(list(request.event), digest) if stored is None else stored
     if kept != rows.get_event(turn.tx, request.id):
         rows.put_event(turn.tx, request.id, kept)
-    lacking = [network for network in turn.rules.networks if not turn.tx.has(rows.published(network), request.id)]
+    lacking = [
+        network
+        for network in turn.rules.networks
+        if not turn.tx.has(rows.published(network), request.id)
+    ]
     for network in lacking:
         jobs.unbury(turn, rows.on_network(network), request.id)
         jobs.enqueue(turn, rows.on_network(network), request.id, request.event.order)
@@ -83,7 +96,9 @@ def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
         # accepted cannot have begun earlier than one lease ago.
         since = turn.now - turn.rules.lease if job is None else job.since
         row = rows.unseen_text(turn.now, since)
-        turn.tx.put(rows.UNSEEN, f"{network}|{event_id}", row, due=turn.now + turn.rules.check_after)
+        turn.tx.put(
+            rows.UNSEEN, f"{network}|{event_id}", row, due=turn.now + turn.rules.check_after
+        )
         jobs.unbury(turn, target, event_id)
     if not stored.time and time:
         rows.put_event(turn.tx, event_id, stored._replace(time=time))
@@ -123,7 +138,9 @@ def probed(turn: Turn, message: Probed) -> None:
         _committed(turn, message.network, message.id, 0)
     elif message.there is None and jobs.owned(turn, published, message.id):
         _in_doubt(turn, rows.on_network(message.network), message.id, "probe failed")
-    elif jobs.owned(turn, published, message.id) and _call_again(turn, message.network, message.id, message.asked_at):
+    elif jobs.owned(turn, published, message.id) and _call_again(
+        turn, message.network, message.id, message.asked_at
+    ):
         # The network is still being called, so its next held job must not start.
         return
     jobs.end_call(turn, message.network, message.id)

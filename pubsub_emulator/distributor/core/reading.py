@@ -39,7 +39,9 @@ def is_key(tx: Transaction, network: str, subscription: str | None, key: str) ->
 
     The comparison takes the same time for every key, so that keys cannot be guessed from it.
     """
-    row = rows.get_hooks(tx, network) if subscription is None else rows.get_interest(tx, subscription)
+    row = (
+        rows.get_hooks(tx, network) if subscription is None else rows.get_interest(tx, subscription)
+    )
     return row is not None and bool(row.key) and hmac.compare_digest(row.key.encode(), key.encode())
 
 
@@ -56,7 +58,9 @@ def noticed(turn: Turn, message: Noticed) -> None:
     if not is_key(turn.tx, message.network, message.subscription, message.key):
         turn.emit(Reply("unauthorized"))
         return
-    interest = None if message.subscription is None else rows.get_interest(turn.tx, message.subscription)
+    interest = (
+        None if message.subscription is None else rows.get_interest(turn.tx, message.subscription)
+    )
     cursor = get_cursor(turn.tx, message.network)
     if message.subscription is None or interest is None:
         _take(turn, message.network, cursor, message.notice)
@@ -89,7 +93,9 @@ def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
     elif notice.number == cursor.last + 1 and _steady(cursor):
         arrive(turn, network, notice, history=False)
         cursor = _unpark(turn, network, cursor._replace(last=notice.number))
-        cursor = cursor._replace(short=cursor.short if cursor.parked or network not in turn.rules.legacy else 0)
+        cursor = cursor._replace(
+            short=cursor.short if cursor.parked or network not in turn.rules.legacy else 0
+        )
         put_cursor(turn.tx, network, cursor, turn.now + turn.rules.silence)
     else:
         _read_soon(turn, network, _park(turn, network, cursor, notice))
@@ -193,7 +199,12 @@ def paged(turn: Turn, message: Paged) -> None:
     if message.network not in turn.rules.networks:
         return
     if message.page is None:
-        put_cursor(turn.tx, message.network, cursor._replace(reading=0), turn.now + turn.rules.silence // RETRIES)
+        put_cursor(
+            turn.tx,
+            message.network,
+            cursor._replace(reading=0),
+            turn.now + turn.rules.silence // RETRIES,
+        )
     elif message.network in turn.rules.legacy:
         _paged_by_time(turn, message.network, cursor, message.page)
     elif cursor.cut >= 0 or message.after != _after(turn, cursor):
@@ -235,7 +246,11 @@ def _paged_by_time(turn: Turn, network: str, cursor: Cursor, page: Page) -> None
     if page.complete:
         _read_whole(turn, network, cursor)
     else:
-        read(turn, network, cursor._replace(newest=max(cursor.newest, page.until + turn.rules.overlap)))
+        read(
+            turn,
+            network,
+            cursor._replace(newest=max(cursor.newest, page.until + turn.rules.overlap)),
+        )
 
 
 def _read_whole(turn: Turn, network: str, cursor: Cursor) -> None:
@@ -286,7 +301,9 @@ class _Numbered:
                 arrive(self.turn, self.network, notice, history=history)
                 self.cursor = self.cursor._replace(last=notice.number)
             if notice.number >= self.cursor.verified:
-                self.cursor = self.cursor._replace(verified=notice.number, blocks=int(bool(notice.block)))
+                self.cursor = self.cursor._replace(
+                    verified=notice.number, blocks=int(bool(notice.block))
+                )
             expected += 1
         self._end(first, highest=expected - 1)
 
@@ -324,7 +341,12 @@ class _Numbered:
         """
         turn, since = self.turn, cursor.short or self.turn.now
         if turn.now - since < turn.rules.patience:
-            put_cursor(turn.tx, self.network, cursor._replace(short=since), turn.now + turn.rules.silence // RETRIES)
+            put_cursor(
+                turn.tx,
+                self.network,
+                cursor._replace(short=since),
+                turn.now + turn.rules.silence // RETRIES,
+            )
         elif highest >= first:
             _begin_taking_back(turn, self.network, cursor, highest)
         else:
@@ -378,7 +400,11 @@ def _begin_taking_back(turn: Turn, network: str, cursor: Cursor, cut: int) -> No
         notice = _parked(turn, network, number)
         _take_away(turn, network, None if notice is None else notice.id, number)
     turn.note("rewind", network, "", f"{cursor.last} to {cut}")
-    _take_back(turn, network, cursor._replace(cut=cut, done=cut, low=0, high=0, short=0, parked=[], reading=0))
+    _take_back(
+        turn,
+        network,
+        cursor._replace(cut=cut, done=cut, low=0, high=0, short=0, parked=[], reading=0),
+    )
 
 
 def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
@@ -395,7 +421,9 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
         put_cursor(turn.tx, network, cursor._replace(done=end), turn.now)
         return
     verified = min(cursor.verified, cursor.cut)
-    read(turn, network, cursor._replace(last=cursor.cut, verified=verified, cut=-1, done=0, blocks=0))
+    read(
+        turn, network, cursor._replace(last=cursor.cut, verified=verified, cut=-1, done=0, blocks=0)
+    )
 
 
 def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> None:

@@ -410,7 +410,9 @@ def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool 
 
     The row is due at `job.due` only if the job is the first of its queue and `due` is true.
     """
-    _JOBS.put(tx, f"{target}|{event_id}", job, job.due if due and not job.before else None, job.lane)
+    _JOBS.put(
+        tx, f"{target}|{event_id}", job, job.due if due and not job.before else None, job.lane
+    )
 
 
 def get_cursor(tx: Transaction, network: str) -> Cursor:

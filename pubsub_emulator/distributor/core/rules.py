@@ -98,4 +98,6 @@ class Rules:
         The key in the URL does not matter, as an earlier key is still one of this distributor.
         """
         bases = ("eventNotification", "desmosNotification")
-        return any(endpoint.startswith(f"{self.public_url}/internal/{base}/{network}/") for base in bases)
+        return any(
+            endpoint.startswith(f"{self.public_url}/internal/{base}/{network}/") for base in bases
+        )

@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from pubsub_emulator.distributor.core import arrivals, hooks, jobs, messages, publications, reading, rows
+from pubsub_emulator.distributor.core import (
+    arrivals,
+    hooks,
+    jobs,
+    messages,
+    publications,
+    reading,
+    rows,
+)
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.once import Transaction
 

@@ -34,7 +34,9 @@ def open_store(address: str) -> Store:
     scheme, colon, rest = address.partition(":")
     if scheme == "memory" and colon and not rest:
         return MemoryStore()
-    if (scheme == "sqlite" and rest) or (scheme in {"postgresql", "postgres"} and rest.startswith("//")):
+    if (scheme == "sqlite" and rest) or (
+        scheme in {"postgresql", "postgres"} and rest.startswith("//")
+    ):
         from pubsub_emulator.distributor.once.sql import SqlStore  # noqa: PLC0415  # only who asks pays
 
         place = rest.removeprefix("//") if scheme == "sqlite" else address
@@ -48,4 +50,6 @@ def open_store(address: str) -> Store:
         from pubsub_emulator.distributor.once.redis import RedisStore  # noqa: PLC0415  # the same
 
         return RedisStore("redis:" + rest if scheme == "valkey" else address)
-    raise StoreError(f"store {scheme!r} is not one of sqlite:PATH, postgresql://…, redis://…, memory:")
+    raise StoreError(
+        f"store {scheme!r} is not one of sqlite:PATH, postgresql://…, redis://…, memory:"
+    )

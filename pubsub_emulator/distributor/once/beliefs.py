@@ -47,8 +47,13 @@ class Beliefs:
         self._count += len(known)
         if self._count > BELIEVED:
             # Dictionaries keep the order of insertion, so the first half is the older one.
-            halves = {place: list(known.items())[len(known) // 2 + 1 :] for place, known in self._parts.items()}
-            self._parts = defaultdict(dict, {place: dict(half) for place, half in halves.items() if half})
+            halves = {
+                place: list(known.items())[len(known) // 2 + 1 :]
+                for place, known in self._parts.items()
+            }
+            self._parts = defaultdict(
+                dict, {place: dict(half) for place, half in halves.items() if half}
+            )
             self._count = sum(map(len, self._parts.values()))
 
     def clear(self) -> None:

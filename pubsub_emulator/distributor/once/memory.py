@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 from sortedcontainers import SortedList
 
-from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Read, Row, Step, Store, T, Transaction
+from pubsub_emulator.distributor.once.transaction import (
+    MEMBER,
+    ROW,
+    DueRow,
+    Read,
+    Row,
+    Step,
+    Store,
+    T,
+    Transaction,
+)
 
 
 def machine_clock() -> int:
@@ -78,13 +88,17 @@ class MemoryStore(Store):
         """Return a table in the order of its keys."""
         with self._lock:
             self._trips += 1
-            return sorted((key, row.value) for key, row in self.parts[ROW, table].items() if key > after)[:limit]
+            return sorted(
+                (key, row.value) for key, row in self.parts[ROW, table].items() if key > after
+            )[:limit]
 
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
         """Return a set in the order of its members."""
         with self._lock:
             self._trips += 1
-            return sorted(member for member in self.parts[MEMBER, set_name] if member > after)[:limit]
+            return sorted(member for member in self.parts[MEMBER, set_name] if member > after)[
+                :limit
+            ]
 
     def backlog(self) -> int:
         """Return the number of rows that have a due time."""

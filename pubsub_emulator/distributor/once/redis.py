@@ -20,7 +20,15 @@ from redis.exceptions import NoScriptError, RedisError
 
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
-from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Step, Store, T, Transaction
+from pubsub_emulator.distributor.once.transaction import (
+    MEMBER,
+    ROW,
+    DueRow,
+    Step,
+    Store,
+    T,
+    Transaction,
+)
 
 VERSION: Final = 1
 """The version of the schema."""
@@ -126,7 +134,9 @@ return found
 """.replace("LANES", str(LANES)).replace("LANE", str(_LANE))
 
 
-_NAMES: Final = {each: hashlib.sha1(each.encode(), usedforsecurity=False).hexdigest() for each in (_APPLY, _DUE)}
+_NAMES: Final = {
+    each: hashlib.sha1(each.encode(), usedforsecurity=False).hexdigest() for each in (_APPLY, _DUE)
+}
 """The SHA-1 hash of each script, under which the server caches it."""
 
 
@@ -145,7 +155,11 @@ class RedisStore(Store):
         self._believed = Beliefs()
         try:
             self._redis = redis.Redis.from_url(
-                url, decode_responses=True, socket_timeout=10, socket_connect_timeout=5, single_connection_client=True
+                url,
+                decode_responses=True,
+                socket_timeout=10,
+                socket_connect_timeout=5,
+                single_connection_client=True,
             )
         except (ValueError, RedisError) as error:
             raise StoreError(f"Redis: {error}") from error
@@ -155,11 +169,15 @@ class RedisStore(Store):
         """Refuse a server that evicts keys, and data of a newer version. Raises `StoreError`."""
         policy = self._ask("INFO", "memory").get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
-            raise StoreError(f"Redis: maxmemory-policy is {policy}, which drops ids; set it to noeviction")
+            raise StoreError(
+                f"Redis: maxmemory-policy is {policy}, which drops ids; set it to noeviction"
+            )
         self._ask("SET", f"{self._prefix}version", VERSION, "NX")
         version = int(self._ask("GET", f"{self._prefix}version") or 0)
         if version > VERSION:
-            raise StoreError(f"Redis: made by a newer version (schema {version}, this one knows {VERSION})")
+            raise StoreError(
+                f"Redis: made by a newer version (schema {version}, this one knows {VERSION})"
+            )
 
     def transact(self, step: Step[T]) -> T:
         """Run `step` over beliefs until they prove true and the script applies its writes."""
@@ -168,7 +186,9 @@ class RedisStore(Store):
             while True:
                 # The step's time is an estimate. The script refuses it if it is wrong by too much.
                 made = Attempt(step, self._believed.reader, now)
-                asked = orjson.dumps((self._prefix, now, CLOCK_TOLERANCE, _checks(made.tx), *_writes(made.tx)))
+                asked = orjson.dumps(
+                    (self._prefix, now, CLOCK_TOLERANCE, _checks(made.tx), *_writes(made.tx))
+                )
                 with self._trip():
                     answer = self._run(_APPLY, asked)
                 self._offset = int(answer[1]) - _local()

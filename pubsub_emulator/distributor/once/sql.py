@@ -19,16 +19,21 @@ from pubsub_emulator.distributor.once.memory import machine_clock
 from pubsub_emulator.distributor.once.transaction import DueRow, Place, Reader, Row, Step, Store, T
 
 _TABLE: Final = (
-    "CREATE TABLE IF NOT EXISTS once_places (kind {TEXT} NOT NULL, tbl {TEXT} NOT NULL, key {TEXT} NOT NULL,"
-    " value TEXT NOT NULL, due {INT}, lane SMALLINT NOT NULL, PRIMARY KEY (tbl, kind, key))"
+    "CREATE TABLE IF NOT EXISTS once_places (kind {TEXT} NOT NULL, tbl {TEXT} NOT NULL, key {TEXT}"
+    " NOT NULL, value TEXT NOT NULL, due {INT}, lane SMALLINT NOT NULL, PRIMARY KEY (tbl, kind,"
+    " key))"
 )
-_INDEX: Final = "CREATE INDEX IF NOT EXISTS once_places_due ON once_places (lane, due) WHERE due IS NOT NULL"
+_INDEX: Final = (
+    "CREATE INDEX IF NOT EXISTS once_places_due ON once_places (lane, due) WHERE due IS NOT NULL"
+)
 _INSERT: Final = "INSERT INTO once_places (kind, tbl, key, value, due, lane)"
 _UPDATE: Final = (
-    "ON CONFLICT (tbl, kind, key) DO UPDATE SET value = excluded.value, due = excluded.due, lane = excluded.lane"
+    "ON CONFLICT (tbl, kind, key) DO UPDATE SET value = excluded.value, due = excluded.due, lane ="
+    " excluded.lane"
 )
 _DUE: Final = (
-    "SELECT tbl, key FROM once_places WHERE due IS NOT NULL AND due <= {} ORDER BY lane, due, tbl, key LIMIT ?"
+    "SELECT tbl, key FROM once_places WHERE due IS NOT NULL AND due <= {} ORDER BY lane, due, tbl,"
+    " key LIMIT ?"
 )
 """Completed with the clock. Its order is that of the index."""
 _NAMED: Final = "FROM once_places WHERE tbl = ? AND kind = ? AND key > ? ORDER BY key LIMIT ?"
@@ -80,8 +85,8 @@ _OF: Final = {
     Dialect.POSTGRESQL: _Sql(
         ((_adopt_postgres, _TABLE, _INDEX),),
         f"SELECT kind, tbl, key, value FROM once_places JOIN {_ASKED} USING (kind, tbl, key)",
-        f"{_INSERT} SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::smallint[])"
-        f" {_UPDATE}",
+        f"{_INSERT} SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[],"
+        f" ?::smallint[]) {_UPDATE}",
         f"DELETE FROM once_places AS place USING {_ASKED}"
         " WHERE place.kind = asked.kind AND place.tbl = asked.tbl AND place.key = asked.key",
     ),
@@ -138,14 +143,20 @@ class SqlStore(Store):
 
     def _reader(self, session: Session) -> Reader:
         """Return the function that reads tables and sets in a session."""
-        return lambda kind, name: lambda key: next(chain(*session.run(self._sql.read, (kind, name, key))), None)
+        return lambda kind, name: (
+            lambda key: next(chain(*session.run(self._sql.read, (kind, name, key))), None)
+        )
 
-    def _wrong(self, session: Session, reads: Mapping[Place, str | None]) -> dict[Place, str | None]:
+    def _wrong(
+        self, session: Session, reads: Mapping[Place, str | None]
+    ) -> dict[Place, str | None]:
         """Return the stored values of all places at which the beliefs were wrong."""
         self._trips += 1
         found = session.run(self._sql.read, _columns(list(reads))) if reads else []
         stored = {(kind, table, key): value for kind, table, key, value in found}
-        return {place: stored.get(place) for place, value in reads.items() if stored.get(place) != value}
+        return {
+            place: stored.get(place) for place, value in reads.items() if stored.get(place) != value
+        }
 
     def _write(self, session: Session, writes: Mapping[Place, Row | None]) -> None:
         """Write and remove rows, in at most two round trips."""
@@ -171,7 +182,10 @@ class SqlStore(Store):
 
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
         """Return a table in the order of its keys."""
-        return [(key, value) for key, value in self._all(f"SELECT key, value {_NAMED}", table, "r", after, limit)]
+        return [
+            (key, value)
+            for key, value in self._all(f"SELECT key, value {_NAMED}", table, "r", after, limit)
+        ]
 
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
         """Return a set in the order of its members."""

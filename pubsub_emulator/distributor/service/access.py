@@ -92,8 +92,17 @@ class Keys:
             ):
                 if response.status == HTTPStatus.OK:
                     self._set = _key_set(json.loads(await _whole(response.content)))
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError, AccessError) as error:
-            log.warning("the keys cannot be fetched", extra={"fields": {"error": type(error).__name__}})
+        except (
+            aiohttp.ClientError,
+            OSError,
+            TimeoutError,
+            ValueError,
+            RecursionError,
+            AccessError,
+        ) as error:
+            log.warning(
+                "the keys cannot be fetched", extra={"fields": {"error": type(error).__name__}}
+            )
         finally:
             self._fetched = time.monotonic()
 
@@ -156,7 +165,9 @@ class Verifier:
         Only the algorithm of the key is accepted. A token must not choose another one.
         """
         if not self.check:
-            return jwt.decode(token, options={"verify_signature": False, "verify_exp": False, "verify_nbf": False})
+            return jwt.decode(
+                token, options={"verify_signature": False, "verify_exp": False, "verify_nbf": False}
+            )
         header = jwt.get_unverified_header(token)
         key = await self.keys.find(header.get("kid"))
         if key is None or header.get("alg") != key.algorithm_name:
@@ -169,7 +180,11 @@ class Verifier:
             issuer=self.issuer,
             audience=self.audience,
             leeway=LEEWAY_SECONDS,
-            options={"verify_aud": self.audience is not None, "verify_iat": False, "require": required},
+            options={
+                "verify_aud": self.audience is not None,
+                "verify_iat": False,
+                "require": required,
+            },
         )
 
 
@@ -202,7 +217,9 @@ class Access:
         if scheme.lower() != "bearer" or not token.isascii() or not token.strip():
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "a bearer token is needed")
         hashed = hash_token(token.strip())
-        known = [rights for each, rights in self.tokens.items() if hmac.compare_digest(each, hashed)]
+        known = [
+            rights for each, rights in self.tokens.items() if hmac.compare_digest(each, hashed)
+        ]
         if right not in (known[0] if known else await self._of_jwt(token.strip())):
             raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"the right {right!r} is needed")
 
@@ -213,7 +230,9 @@ class Access:
         try:
             claims = await self.verifier.claims(token)
         except PyJWTError as error:
-            raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", f"the token is refused: {error}") from None
+            raise Problem(
+                HTTPStatus.UNAUTHORIZED, "unauthorized", f"the token is refused: {error}"
+            ) from None
         scope = claims.get("scope", "")
         return frozenset(scope.split()) if isinstance(scope, str) else frozenset()
 
@@ -230,10 +249,16 @@ class Access:
 async def jwt_event(verifier: Verifier | None, body: bytes) -> dict[str, object]:
     """Return the fields of a publication that was sent as a JWT (ID-23). Raises `Problem`."""
     if verifier is None:
-        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "no-jwt", "no keys are configured to verify JWTs with")
+        raise Problem(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "no-jwt",
+            "no keys are configured to verify JWTs with",
+        )
     try:
         return await verifier.claims(body.decode("ascii").strip())
     except UnicodeDecodeError:
         raise bad("not-a-jwt") from None
     except PyJWTError as error:
-        raise Problem(HTTPStatus.UNAUTHORIZED, "bad-signature", f"the event is refused: {error}") from None
+        raise Problem(
+            HTTPStatus.UNAUTHORIZED, "bad-signature", f"the event is refused: {error}"
+        ) from None

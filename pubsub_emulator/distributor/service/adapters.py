@@ -83,7 +83,9 @@ class Adapter(Protocol):
     async def hooks(self) -> tuple[Hook, ...] | None:
         """Return the subscriptions that the adapter lists, `None` on failure."""
 
-    async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
+    async def hook(
+        self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]
+    ) -> bool | None:
         """Subscribe an endpoint, to everything if `types` is `None`.
 
         Returns `False` if the adapter refuses, `None` if that is unclear.
@@ -159,8 +161,15 @@ class HttpAdapter:
         answer = await self._ask("GET", "/publications/-")
         if answer is not None and answer.status in {401, 403}:
             return f"{self._url} refuses the token: status {answer.status}"
-        if answer is not None and answer.status == 404 and answer.kind != "application/problem+json":
-            return f"{self._url} does not have this interface; for a public adapter set profile = 'legacy'"
+        if (
+            answer is not None
+            and answer.status == 404
+            and answer.kind != "application/problem+json"
+        ):
+            return (
+                f"{self._url} does not have this interface; for a public adapter set profile ="
+                " 'legacy'"
+            )
         return ""
 
     async def publish(self, event: Event) -> Answer:
@@ -201,7 +210,9 @@ class HttpAdapter:
         notices = await self._notices({"all": "true", "limit": str(limit), **_after(after)})
         return None if notices is None else Page(notices, len(notices) < limit)
 
-    async def _notices(self, parameters: Mapping[str, str], **how: Any) -> tuple[Notice, ...] | None:
+    async def _notices(
+        self, parameters: Mapping[str, str], **how: Any
+    ) -> tuple[Notice, ...] | None:
         """GET `/events` and return the notices.
 
         Returns `None` without an answer, and if a row has no number.
@@ -235,14 +246,18 @@ class HttpAdapter:
             if isinstance(each, dict) and isinstance(each.get("notificationEndpoint"), str)
         )
 
-    async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
+    async def hook(
+        self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]
+    ) -> bool | None:
         """POST to `/subscribe/all` or `/subscribe`."""
         body: dict[str, object] = {"notificationEndpoint": endpoint}
         if types is not None:
             body["eventTypes"] = list(types)
             if metadata:
                 body["metadata"] = list(metadata)
-        answer = await self._ask("POST", "/subscribe/all" if types is None else "/subscribe", json=body)
+        answer = await self._ask(
+            "POST", "/subscribe/all" if types is None else "/subscribe", json=body
+        )
         if answer is None or answer.status >= 500 or answer.status in {401, 403, 408, 429}:
             return None
         return answer.status in {200, 201, 204}

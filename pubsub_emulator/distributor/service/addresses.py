@@ -26,7 +26,8 @@ _UNICAST: Final = ipaddress.ip_network("2000::/3")
 fec0::/10."""
 
 NOT_PUBLIC: Final = (
-    "is a private, loopback, link-local or multicast address; private_endpoints = true in the settings allows those"
+    "is a private, loopback, link-local or multicast address; private_endpoints = true in the"
+    " settings allows those"
 )
 """The end of the message about a refused address."""
 

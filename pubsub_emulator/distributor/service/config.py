@@ -183,11 +183,17 @@ class Config(StrictModel):
             tuple(self.adapters),
             owner,
             public_url=self.public_url.rstrip("/"),
-            legacy=frozenset(name for name, each in self.adapters.items() if each.profile == "legacy"),
+            legacy=frozenset(
+                name for name, each in self.adapters.items() if each.profile == "legacy"
+            ),
             call_timeout=int(self.call_timeout * 1000),
             replication_delay=int((self.replication_delay or 0) * 1000),
             doubling=frozenset(name for name, each in self.adapters.items() if self._doubles(each)),
-            since=int(time.time()) if self.since == "now" else START if self.since == "start" else self.since,
+            since=int(time.time())
+            if self.since == "now"
+            else START
+            if self.since == "start"
+            else self.since,
             retain=int(self.retain * 1000),
         )
 
@@ -209,10 +215,14 @@ def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
     """
     keyed = bool(config.tokens) or config.jwt is not None
     if not keyed and not config.open and not is_loopback(host):
-        raise _unusable("access", f"others can reach {host}; configure tokens or keys, or set open = true")
+        raise _unusable(
+            "access", f"others can reach {host}; configure tokens or keys, or set open = true"
+        )
     verifier = None
     if config.jwt is not None:
-        verifier = make_verifier(config.jwt, "access.jwt", folder, expire=not config.jwt.without_exp)
+        verifier = make_verifier(
+            config.jwt, "access.jwt", folder, expire=not config.jwt.without_exp
+        )
     tokens = {token.sha256: frozenset(token.rights) for token in config.tokens}
     return Access(everyone=config.open or not keyed, tokens=tokens, verifier=verifier)
 
@@ -234,4 +244,6 @@ def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool =
             raise _unusable(f"{place}.jwks", f"{error}") from error
         except (AccessError, Exception) as error:
             raise _unusable(f"{place}.jwks", f"{path}: not a JSON Web Key Set") from error
-    return Verifier(keys, check=config.check, issuer=config.issuer, audience=config.audience, expire=expire)
+    return Verifier(
+        keys, check=config.check, issuer=config.issuer, audience=config.audience, expire=expire
+    )

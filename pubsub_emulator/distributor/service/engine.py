@@ -96,7 +96,12 @@ class Engine:
     """
 
     def __init__(
-        self, rules: Rules, store: Store, adapters: Mapping[str, Adapter], poster: Poster, settings: Settings = DEFAULTS
+        self,
+        rules: Rules,
+        store: Store,
+        adapters: Mapping[str, Adapter],
+        poster: Poster,
+        settings: Settings = DEFAULTS,
     ) -> None:
         self.rules = rules
         self.store = store
@@ -170,7 +175,9 @@ class Engine:
         # The queue is in order, so the results of effects are stored once this question is
         # answered.
         with contextlib.suppress(StoreError, asyncio.TimeoutError):
-            await asyncio.wait_for(self.look(lambda _: None), max(end - time.monotonic(), STORE_SECONDS))
+            await asyncio.wait_for(
+                self.look(lambda _: None), max(end - time.monotonic(), STORE_SECONDS)
+            )
         for task in [*self._tasks, *self._loops]:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._loops, return_exceptions=True)
@@ -179,7 +186,9 @@ class Engine:
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         """Call a method of the store in the store's thread. Raises `StoreError`."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *arguments))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, partial(function, *arguments)
+        )
 
     # inputs
 
@@ -190,12 +199,16 @@ class Engine:
         """
         return (await self._wait(Waiting(message)))[0]
 
-    async def tell_all(self, inputs: Sequence[messages.Input]) -> list[messages.Effects | StoreError]:
+    async def tell_all(
+        self, inputs: Sequence[messages.Input]
+    ) -> list[messages.Effects | StoreError]:
         """Apply several inputs, and return for each its effects or its `StoreError`.
 
         Other exceptions of a step are raised.
         """
-        ends = await asyncio.gather(*(self._wait(Waiting(each)) for each in inputs), return_exceptions=True)
+        ends = await asyncio.gather(
+            *(self._wait(Waiting(each)) for each in inputs), return_exceptions=True
+        )
         found: list[messages.Effects | StoreError] = []
         for end in ends:
             if isinstance(end, BaseException) and not isinstance(end, StoreError):
@@ -226,7 +239,9 @@ class Engine:
     async def _take_in(self, batch: list[Waiting]) -> None:
         """Apply a batch as one transaction, begin the effects and resolve the futures."""
         try:
-            found = await self.in_thread(self.store.transact, lambda tx: [each.take(self.rules, tx) for each in batch])
+            found = await self.in_thread(
+                self.store.transact, lambda tx: [each.take(self.rules, tx) for each in batch]
+            )
         except StoreError as error:
             self._fail(batch, error)
         except Exception as error:
@@ -306,7 +321,10 @@ class Engine:
         """Log a note, or start to carry out another effect. A `Reply` is read by its caller."""
         if isinstance(effect, messages.Note):
             self.metrics.count("notes", kind=effect.kind)
-            log.info(effect.kind, extra={"fields": {"place": effect.place, "id": effect.id, "detail": effect.detail}})
+            log.info(
+                effect.kind,
+                extra={"fields": {"place": effect.place, "id": effect.id, "detail": effect.detail}},
+            )
         elif not isinstance(effect, messages.Reply) and not self._stopping:
             self._spawn(self._perform(effect))
 
@@ -337,11 +355,17 @@ class Engine:
             case messages.Post():
                 return await self._post(effect)
             case messages.Probe():
-                found = await self.adapters[effect.network].probe(effect.id, effect.since, effect.entity)
+                found = await self.adapters[effect.network].probe(
+                    effect.id, effect.since, effect.entity
+                )
                 self._note_reached(effect.network, answered=found.there is not None)
-                return messages.Probed(effect.network, effect.id, found.there, effect.asked_at, found.hidden)
+                return messages.Probed(
+                    effect.network, effect.id, found.there, effect.asked_at, found.hidden
+                )
             case messages.Read():
-                page = await self.adapters[effect.network].read(effect.after, effect.limit, effect.since)
+                page = await self.adapters[effect.network].read(
+                    effect.after, effect.limit, effect.since
+                )
                 self._note_reached(effect.network, answered=page is not None)
                 return messages.Paged(effect.network, effect.after, page)
             case messages.List():
@@ -363,7 +387,9 @@ class Engine:
     async def _call(self, effect: messages.Call) -> messages.Input:
         """Publish on a network, unless the lease leaves too little time for it."""
         if self.store_time() > effect.before:
-            return messages.Answered(effect.network, effect.id, messages.Unknown("not begun in time"))
+            return messages.Answered(
+                effect.network, effect.id, messages.Unknown("not begun in time")
+            )
         begun = time.monotonic()
         answer = await self.adapters[effect.network].publish(effect.event)
         self.metrics.observe("call_seconds", time.monotonic() - begun)
@@ -426,7 +452,9 @@ class Engine:
         chain_id = self._settings.chain_ids.get(network)
         return notice if chain_id is None else legacy_notice(notice, chain_id)
 
-    async def publish(self, event_id: str, event: Event) -> tuple[messages.Reply, Whereabouts | None]:
+    async def publish(
+        self, event_id: str, event: Event
+    ) -> tuple[messages.Reply, Whereabouts | None]:
         """Publish an event, and wait until all adapters have answered, at most `ANSWER_SECONDS`.
 
         Returns the reply and the states on all networks, `None` for the states if the reply has an
@@ -438,13 +466,20 @@ class Engine:
         waiter = self._waiters.setdefault(event_id, Waiter())
         waiter.users += 1
         try:
-            waiting = Waiting(messages.Publish(event_id, event), partial(whereabouts, self.rules, event_id=event_id))
+            waiting = Waiting(
+                messages.Publish(event_id, event),
+                partial(whereabouts, self.rules, event_id=event_id),
+            )
             effects, found = await self._wait(waiting)
             reply = messages.reply_of(effects)
             if reply.code:
                 return reply, None
-            while (left := end - time.monotonic()) > 0 and any(each.waiting for each in found.networks):
-                await waiter.wait({each.name for each in found.networks if each.waiting}, min(left, LOOK_SECONDS))
+            while (left := end - time.monotonic()) > 0 and any(
+                each.waiting for each in found.networks
+            ):
+                await waiter.wait(
+                    {each.name for each in found.networks if each.waiting}, min(left, LOOK_SECONDS)
+                )
                 found = await self.where(event_id)
             return reply, found
         finally:

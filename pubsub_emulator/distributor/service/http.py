@@ -21,7 +21,14 @@ from pubsub_emulator.distributor.service.access import Access, Verifier, jwt_eve
 from pubsub_emulator.distributor.service.adapters import Query
 from pubsub_emulator.distributor.service.engine import Engine
 from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
-from pubsub_emulator.distributor.service.problems import Handler, Problem, bad, json_body, not_found, problems
+from pubsub_emulator.distributor.service.problems import (
+    Handler,
+    Problem,
+    bad,
+    json_body,
+    not_found,
+    problems,
+)
 from pubsub_emulator.serving.guard import Names
 
 MOST_PAGES: Final = 20
@@ -44,7 +51,14 @@ class DistributorHttp(Interface):
     )
 
     def __init__(
-        self, engine: Engine, access: Access, *, verifier: Verifier | None, private: bool, most: int, names: Names
+        self,
+        engine: Engine,
+        access: Access,
+        *,
+        verifier: Verifier | None,
+        private: bool,
+        most: int,
+        names: Names,
     ) -> None:
         super().__init__(access, engine.metrics, private=private, names=names, most_requests=most)
         self._engine = engine
@@ -57,7 +71,9 @@ class DistributorHttp(Interface):
         """
         app = self._routed(self._measured, problems)
         app.router.add_post("/internal/eventNotification/{network}/{key}", self.notification)
-        app.router.add_post("/internal/desmosNotification/{network}/{subscription}/{key}", self.notification)
+        app.router.add_post(
+            "/internal/desmosNotification/{network}/{subscription}/{key}", self.notification
+        )
         return app
 
     @web.middleware
@@ -67,7 +83,9 @@ class DistributorHttp(Interface):
         response = await handler(request)
         resource = request.match_info.route.resource
         route = "" if resource is None else resource.canonical
-        self.metrics.count("requests", method=request.method, route=route, status=str(response.status))
+        self.metrics.count(
+            "requests", method=request.method, route=route, status=str(response.status)
+        )
         return response
 
     # publishing
@@ -79,16 +97,22 @@ class DistributorHttp(Interface):
         the states on all networks.
         """
         signed = request.content_type == "application/jwt"
-        fields = await (jwt_event(self._verifier, await request.read()) if signed else json_body(request))
+        fields = await (
+            jwt_event(self._verifier, await request.read()) if signed else json_body(request)
+        )
         event_id, event = parse_publication(fields)
         requests.check_receiver(request, fields, self._engine.rules.public_url)
         reply, found = await self._engine.publish(event_id, event)
         if found is None:
-            raise Problem(HTTPStatus.CONFLICT, "conflict", "the same id was published with other content")
+            raise Problem(
+                HTTPStatus.CONFLICT, "conflict", "the same id was published with other content"
+            )
         status = status_of(found, new=reply.new)
         if status == HTTPStatus.UNPROCESSABLE_ENTITY:
             detail = "; ".join(f"{each.name}: {each.error}" for each in found.networks)
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", f"every network refuses: {detail}")
+            raise Problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY, "refused", f"every network refuses: {detail}"
+            )
         body: Any = found.time or (0 if status == HTTPStatus.ACCEPTED else int(time.time()))
         headers = {}
         if wants_representation(request):
@@ -104,7 +128,9 @@ class DistributorHttp(Interface):
         found = await self._engine.where(event_id)
         if not found.known:
             raise not_found("no event of that id is known")
-        return web.json_response({"globalId": event_id, "networks": [_state(each) for each in found.networks]})
+        return web.json_response(
+            {"globalId": event_id, "networks": [_state(each) for each in found.networks]}
+        )
 
     # subscriptions
 
@@ -114,9 +140,13 @@ class DistributorHttp(Interface):
         reply = messages.reply_of(await self._engine.tell(request))
         networks = [_success(*each) for each in await self._on_networks(reply, request)]
         status = HTTPStatus.CREATED if reply.new else HTTPStatus.OK
-        return web.json_response({"subscriptionId": reply.value, "networks": networks}, status=status)
+        return web.json_response(
+            {"subscriptionId": reply.value, "networks": networks}, status=status
+        )
 
-    async def _on_networks(self, reply: messages.Reply, request: messages.Subscribe) -> list[tuple[str, bool]]:
+    async def _on_networks(
+        self, reply: messages.Reply, request: messages.Subscribe
+    ) -> list[tuple[str, bool]]:
         """Subscribe on every adapter now, and return whether each has accepted.
 
         If one fails, the next comparison tries it again (ID-32). For an equal subscription that
@@ -138,7 +168,9 @@ class DistributorHttp(Interface):
         """Answer with every subscription, without secrets."""
         found = await self._engine.read_all(rows.SUBSCRIPTIONS)
         interests = [(name, rows.Interest(*json.loads(text))) for name, text in found]
-        return web.json_response([{**listed(name, *each[:3]), "active": bool(each.active)} for name, each in interests])
+        return web.json_response(
+            [{**listed(name, *each[:3]), "active": bool(each.active)} for name, each in interests]
+        )
 
     async def unsubscribe(self, request: web.Request) -> web.Response:
         """End a subscription."""
@@ -157,7 +189,9 @@ class DistributorHttp(Interface):
         with bodies.
         """
         network, key = _named(request, "network"), _named(request, "key")
-        subscription = _named(request, "subscription") if "subscription" in request.match_info else None
+        subscription = (
+            _named(request, "subscription") if "subscription" in request.match_info else None
+        )
         if network not in self._engine.rules.networks:
             raise not_found("no such network")
         if not await self._engine.is_key(network, subscription, key):
@@ -166,9 +200,14 @@ class DistributorHttp(Interface):
         async def take(request: web.Request) -> web.Response:
             named, notice = parse_notification(await json_body(request))
             if named is not None and named != network:
-                raise bad("wrong-network", f"a notification of {named!r} came to the address of {network!r}")
+                raise bad(
+                    "wrong-network",
+                    f"a notification of {named!r} came to the address of {network!r}",
+                )
             notice = self._engine.as_published(network, notice)
-            reply = messages.reply_of(await self._engine.tell(messages.Noticed(network, key, notice, subscription)))
+            reply = messages.reply_of(
+                await self._engine.tell(messages.Noticed(network, key, notice, subscription))
+            )
             if reply.code == "unauthorized":
                 raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
             if reply.code:
@@ -182,11 +221,15 @@ class DistributorHttp(Interface):
     async def dead_letters(self, _request: web.Request) -> web.Response:
         """Answer with every dead letter."""
         found = await self._engine.read_all(rows.DEAD)
-        return web.json_response([_letter(name, rows.Dead(*json.loads(text))) for name, text in found])
+        return web.json_response(
+            [_letter(name, rows.Dead(*json.loads(text))) for name, text in found]
+        )
 
     async def redrive(self, request: web.Request) -> web.Response:
         """Try a dead letter again."""
-        reply = messages.reply_of(await self._engine.tell(messages.Redrive(_named(request, "letter"))))
+        reply = messages.reply_of(
+            await self._engine.tell(messages.Redrive(_named(request, "letter")))
+        )
         if reply.code == "not-found":
             raise not_found("no dead letter of that name")
         if reply.code:
@@ -205,14 +248,22 @@ class DistributorHttp(Interface):
         query = requests.parse_query(request.query)
         cursor = requests.read_cursor(request.query.get("after", ""))
         names = self._engine.rules.networks
-        found = await asyncio.gather(*(self._of_network(name, query, cursor.get(name, 0)) for name in names))
+        found = await asyncio.gather(
+            *(self._of_network(name, query, cursor.get(name, 0)) for name in names)
+        )
         missing = [name for name, part in zip(names, found, strict=True) if part is None]
         reached = {name: part for name, part in zip(names, found, strict=True) if part is not None}
-        homes = await self._homes([notice.id for part in reached.values() for notice in part if notice.id], reached)
+        homes = await self._homes(
+            [notice.id for part in reached.values() for notice in part if notice.id], reached
+        )
         merged = [(name, notice) for name, part in reached.items() for notice in part]
         merged.sort(key=lambda each: (each[1].time, each[0], each[1].number))
         merged = merged[: requests.horizon(merged, reached, query.limit)]
-        kept = [(name, notice) for name, notice in merged if notice.id and homes.get(notice.id, name) == name]
+        kept = [
+            (name, notice)
+            for name, notice in merged
+            if notice.id and homes.get(notice.id, name) == name
+        ]
         if not query.all:
             kept = requests.newest_per_entity(kept, lambda each: each[1].event.order)
         page = kept[: query.limit]
@@ -237,7 +288,9 @@ class DistributorHttp(Interface):
             if query.all or len(part) < query.limit or name in self._engine.rules.legacy:
                 return found
             after = part[-1].number
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time")
+        raise Problem(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time"
+        )
 
     async def _homes(self, ids: list[str], reached: Mapping[str, object]) -> dict[str, str]:
         """Return for each id the network from which it is shown.

@@ -14,7 +14,13 @@ from aiohttp.typedefs import Middleware
 from pubsub_emulator.distributor.service.access import Access
 from pubsub_emulator.distributor.service.metrics import Metrics
 from pubsub_emulator.distributor.service.openapi import document, page
-from pubsub_emulator.distributor.service.problems import BODY_SECONDS, MOST_BODY, Handler, Problem, json_body
+from pubsub_emulator.distributor.service.problems import (
+    BODY_SECONDS,
+    MOST_BODY,
+    Handler,
+    Problem,
+    json_body,
+)
 from pubsub_emulator.distributor.service.requests import Wish, parse_wish
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import JSON, Names, guard
@@ -49,7 +55,13 @@ class Interface(ABC):
     """Further routes of the subclass."""
 
     def __init__(
-        self, access: Access, metrics: Metrics, *, private: bool, names: Names, most_requests: int = 1000
+        self,
+        access: Access,
+        metrics: Metrics,
+        *,
+        private: bool,
+        names: Names,
+        most_requests: int = 1000,
     ) -> None:
         self._access = access
         self._names = names
@@ -69,7 +81,9 @@ class Interface(ABC):
         guarded = self._access.guarded
         for base in ("/api/v1", "/api/v2"):
             for method, path, right, handler in (*_ROUTES, *self.ROUTES):
-                app.router.add_route(method, base + path, guarded(right, self._whole(getattr(self, handler))))
+                app.router.add_route(
+                    method, base + path, guarded(right, self._whole(getattr(self, handler)))
+                )
         app.router.add_route("GET", "/health", self.health)
         app.router.add_route("GET", "/livez", self.alive)
         app.router.add_route("GET", "/metrics", guarded("read", self._whole(self.metrics_text)))
@@ -131,9 +145,16 @@ class Interface(ABC):
         return web.Response(text=page(distributor=self.DISTRIBUTOR))
 
 
-def listed(name: str, types: Sequence[str], metadata: Sequence[str], endpoint: str) -> dict[str, object]:
+def listed(
+    name: str, types: Sequence[str], metadata: Sequence[str], endpoint: str
+) -> dict[str, object]:
     """Return a subscription as `GET /subscribe` lists it, without its secret."""
-    return {"subscriptionId": name, "eventTypes": types, "metadata": metadata, "notificationEndpoint": endpoint}
+    return {
+        "subscriptionId": name,
+        "eventTypes": types,
+        "metadata": metadata,
+        "notificationEndpoint": endpoint,
+    }
 
 
 def wants_representation(request: web.Request) -> bool:

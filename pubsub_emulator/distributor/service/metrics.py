@@ -12,11 +12,15 @@ _HELP: Final = {
     "calls": "Publications on networks by outcome.",
     "posts": "Notifications of subscribers by outcome.",
     "requests": "Requests by method, route and status.",
-    "notes": "What was worth a note, by kind: conflicts, quarantined events, rewinds, dead letters.",
+    "notes": (
+        "What was worth a note, by kind: conflicts, quarantined events, rewinds, dead letters."
+    ),
     "inputs": "Inputs that the state machine took in.",
     "call_seconds": "How long calls of adapters took.",
     "post_seconds": "How long notifications took.",
-    "block_to_post_seconds": "From a block's time, in whole seconds, to the acknowledged notification.",
+    "block_to_post_seconds": (
+        "From a block's time, in whole seconds, to the acknowledged notification."
+    ),
 }
 """The help text of each counter and histogram, by its name without prefix and suffix."""
 
@@ -48,8 +52,17 @@ class Metrics:
         lines: list[str] = []
         for name in sorted({name for name, _ in self._counts}):
             full = f"ied_{name}_total"
-            values = ((labels, value) for (found, labels), value in sorted(self._counts.items()) if found == name)
-            lines += family(full, "counter", _HELP[name], (sample(full, value, labels) for labels, value in values))
+            values = (
+                (labels, value)
+                for (found, labels), value in sorted(self._counts.items())
+                if found == name
+            )
+            lines += family(
+                full,
+                "counter",
+                _HELP[name],
+                (sample(full, value, labels) for labels, value in values),
+            )
         for name, histogram in sorted(self._observed.items()):
             lines += family(f"ied_{name}", "histogram", _HELP[name], histogram.lines(f"ied_{name}"))
         for name, (words, number) in sorted(gauges.items()):

@@ -26,15 +26,21 @@ def document(*, distributor: bool) -> Json:
 
     Both versions of the interface have the same operations.
     """
-    made: Json = json.loads(resources.files(__package__ or "").joinpath("openapi.json").read_text(encoding="utf-8"))
-    made["info"] |= {"title": f"{made['info']['title']}: {'distributor' if distributor else 'adapter'}"}
+    made: Json = json.loads(
+        resources.files(__package__ or "").joinpath("openapi.json").read_text(encoding="utf-8")
+    )
+    made["info"] |= {
+        "title": f"{made['info']['title']}: {'distributor' if distributor else 'adapter'}"
+    }
     made["info"]["version"] = VERSION
     described: Json = made["paths"]
     made["paths"] = {}
     for path, item in described.items():
         for method in {"get", "post", "delete"} & item.keys():
             for status in ANYWHERE:
-                item[method]["responses"].setdefault(str(status), {"$ref": "#/components/responses/Problem"})
+                item[method]["responses"].setdefault(
+                    str(status), {"$ref": "#/components/responses/Problem"}
+                )
         if not distributor and path.startswith(_OF_DISTRIBUTORS):
             continue
         if not distributor and path == "/api/events":
@@ -66,5 +72,9 @@ def page(*, distributor: bool) -> str:
     lines = [described["info"]["title"], ""]
     for path, item in described["paths"].items():
         if not path.startswith(("/api/v1/", "/internal/")):
-            lines += [f"{name.upper():<7}{path:<42}{item[name]['summary']}" for name in item if name != "parameters"]
+            lines += [
+                f"{name.upper():<7}{path:<42}{item[name]['summary']}"
+                for name in item
+                if name != "parameters"
+            ]
     return "\n".join([*lines, "", "Bodies and answers: /openapi.json", ""])

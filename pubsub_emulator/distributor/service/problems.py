@@ -36,10 +36,16 @@ class Problem(Exception):
 
     def response(self) -> web.Response:
         """Return the response with this error."""
-        body = {"type": f"urn:ied:{self.code}", "title": self.status.phrase, "status": int(self.status)}
+        body = {
+            "type": f"urn:ied:{self.code}",
+            "title": self.status.phrase,
+            "status": int(self.status),
+        }
         if self.detail:
             body["detail"] = self.detail
-        response = web.json_response(body, status=self.status, content_type="application/problem+json")
+        response = web.json_response(
+            body, status=self.status, content_type="application/problem+json"
+        )
         if self.status is HTTPStatus.UNAUTHORIZED:
             response.headers["WWW-Authenticate"] = "Bearer"
         if self.status is HTTPStatus.TOO_MANY_REQUESTS:
@@ -103,7 +109,11 @@ async def json_body(request: web.Request) -> object:
     Raises `Problem`, and aiohttp's own error if the body is too large.
     """
     if request.content_type != "application/json":
-        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "not-json", "Content-Type: application/json is needed")
+        raise Problem(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "not-json",
+            "Content-Type: application/json is needed",
+        )
     return parse_json(await read_body(request, BODY_SECONDS))
 
 

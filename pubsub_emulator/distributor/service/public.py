@@ -18,7 +18,13 @@ import aiohttp
 
 from pubsub_emulator.distributor.core.messages import Page
 from pubsub_emulator.distributor.event import Notice, legacy_notice
-from pubsub_emulator.distributor.service.adapters import HttpAdapter, HttpAnswer, Place, Profile, Query
+from pubsub_emulator.distributor.service.adapters import (
+    HttpAdapter,
+    HttpAnswer,
+    Place,
+    Profile,
+    Query,
+)
 
 VERSIONS: Final = ("v2", "v1")
 """The versions of the interface, the preferred one first."""
@@ -90,13 +96,17 @@ class PublicAdapter(HttpAdapter):
     async def misfit(self) -> str:
         """Return why this is not a public adapter. Empty if it is one, or does not answer."""
         statuses = await self._find_version()
-        found = ", ".join(f"/api/{version}/subscribe has status {status}" for version, status in statuses.items())
+        found = ", ".join(
+            f"/api/{version}/subscribe has status {status}" for version, status in statuses.items()
+        )
         return f"{self._url} is no public adapter: {found}" if found and not self._version else ""
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:
         """Return whether the events since a time include the id, or may hide it."""
         found = await self._between(max(since - AROUND, EARLIEST), int(time.time()) + AROUND)
-        return Place(None) if found is None else shown_among(tuple(found.values()), event_id, entity)
+        return (
+            Place(None) if found is None else shown_among(tuple(found.values()), event_id, entity)
+        )
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # it is read by time
         """Return one window of the log.
@@ -112,11 +122,16 @@ class PublicAdapter(HttpAdapter):
         found = await self._between(start, end if complete else until, after)
         if found is None:
             return None
-        return Page(tuple(found[number] for number in sorted(found)), complete, 0 if complete else until)
+        return Page(
+            tuple(found[number] for number in sorted(found)), complete, 0 if complete else until
+        )
 
     async def query(self, query: Query) -> list[Notice] | None:
         """Return events for a client, read window by window."""
-        start, end = max(query.start // 1000, EARLIEST), min(query.end // 1000, int(time.time()) + AROUND)
+        start, end = (
+            max(query.start // 1000, EARLIEST),
+            min(query.end // 1000, int(time.time()) + AROUND),
+        )
         found: dict[int, Notice] = {}
         while start <= end:
             until = min(start + self._window, end)
@@ -142,7 +157,9 @@ class PublicAdapter(HttpAdapter):
                 return found
             tried: set[tuple[int, int]] = {(start, end)}
             for _ in range(MOST_SPLITS):
-                times = next((times for times in _missing(found, after, start) if times not in tried), None)
+                times = next(
+                    (times for times in _missing(found, after, start) if times not in tried), None
+                )
                 more = None if times is None else await self._shown(*times)
                 if times is None or more is None:
                     break
@@ -158,8 +175,14 @@ class PublicAdapter(HttpAdapter):
         found: dict[int, Notice] = {}
         for environment in self._environments:
             begun = time.monotonic()
-            parameters = {"startDate": str(start * 1000), "endDate": str(end * 1000), "envM": environment}
-            notices = await self._notices(parameters, timeout=aiohttp.ClientTimeout(total=self._patience))
+            parameters = {
+                "startDate": str(start * 1000),
+                "endDate": str(end * 1000),
+                "envM": environment,
+            }
+            notices = await self._notices(
+                parameters, timeout=aiohttp.ClientTimeout(total=self._patience)
+            )
             if notices is None:
                 if time.monotonic() - begun >= self._patience:
                     self._window = max(self._window // 4, DAY)
@@ -167,7 +190,9 @@ class PublicAdapter(HttpAdapter):
                 return None
             if time.monotonic() - begun < self._patience / 4:
                 self._window = min(self._window * 2, MOST_WINDOW)
-            found |= {notice.number: legacy_notice(notice, self._profile.chain_id) for notice in notices}
+            found |= {
+                notice.number: legacy_notice(notice, self._profile.chain_id) for notice in notices
+            }
         return found
 
 
@@ -177,7 +202,9 @@ def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str) -> Plac
     If it is not, an event of the same entity may hide it.
     """
     there = any(notice.id == event_id for notice in notices)
-    return Place(there, hidden=not there and any(notice.event.order == entity for notice in notices))
+    return Place(
+        there, hidden=not there and any(notice.event.order == entity for notice in notices)
+    )
 
 
 def _missing(found: dict[int, Notice], after: int | None, start: int) -> Iterator[tuple[int, int]]:

@@ -59,7 +59,9 @@ def check_receiver(request: web.Request, fields: object, own: str) -> None:
         raise bad("wrong-receiver", "rpcAddress is not this receiver's own")
 
 
-def _texts(body: Mapping[str, object], name: str, fewest: int, most: int, length: int) -> tuple[str, ...]:
+def _texts(
+    body: Mapping[str, object], name: str, fewest: int, most: int, length: int
+) -> tuple[str, ...]:
     """Return a list of strings without duplicates, in the order of their first occurrence."""
     values = body.get(name, [])
     if not isinstance(values, list) or not fewest <= len(values) <= most:
@@ -101,7 +103,9 @@ def _secret(secret: object) -> str | None:
     if secret is None:
         return None
     if not isinstance(secret, str) or len(secret) > MOST_SECRET:
-        raise bad("bad-subscription", f"secret: a string of at most {MOST_SECRET} characters is needed")
+        raise bad(
+            "bad-subscription", f"secret: a string of at most {MOST_SECRET} characters is needed"
+        )
     try:
         secret_bytes(secret)
     except ValueError as error:
@@ -148,7 +152,9 @@ def newest_per_entity(rows: list[T], entity: Callable[[T], str]) -> list[T]:
     return [rows[place] for place in sorted(last.values())]
 
 
-def horizon(merged: list[tuple[str, Notice]], reached: Mapping[str, list[Notice]], limit: int) -> int:
+def horizon(
+    merged: list[tuple[str, Notice]], reached: Mapping[str, list[Notice]], limit: int
+) -> int:
     """Return how many of the merged rows can be shown.
 
     If the part of a network is full, the network may have more rows, which would come before later
@@ -171,9 +177,13 @@ def read_cursor(text: str) -> dict[str, int]:
     if not text or text == "0":
         return {}
     try:
-        found = json.loads(base64.urlsafe_b64decode(unquote(text)[:MOST_CURSOR] + "=" * (-len(text) % 4)))
+        found = json.loads(
+            base64.urlsafe_b64decode(unquote(text)[:MOST_CURSOR] + "=" * (-len(text) % 4))
+        )
     except (ValueError, RecursionError):
         found = None
-    if isinstance(found, dict) and all(type(each) is int and 0 <= each <= MOST_NUMBER for each in found.values()):
+    if isinstance(found, dict) and all(
+        type(each) is int and 0 <= each <= MOST_NUMBER for each in found.values()
+    ):
         return found
     raise bad("bad-cursor", "after: not a cursor of header IED-Next")

@@ -101,17 +101,24 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
     verifier = None if config.events is None else make_verifier(config.events, "events", folder)
     profiles = {
         name: Profile(
-            each.chain_id, tuple(each.environments), each.token(f"adapters.{name}", folder), config.call_timeout
+            each.chain_id,
+            tuple(each.environments),
+            each.token(f"adapters.{name}", folder),
+            config.call_timeout,
         )
         for name, each in config.adapters.items()
     }
     # The stack closes in reverse order: the server first, then the engine, then its connections.
     async with contextlib.AsyncExitStack() as stack:
         session = await stack.enter_async_context(
-            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0))
+            aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0)
+            )
         )
         adapters: dict[str, Adapter] = {
-            name: (PublicAdapter if each.profile == "legacy" else HttpAdapter)(each.url, profiles[name], session)
+            name: (PublicAdapter if each.profile == "legacy" else HttpAdapter)(
+                each.url, profiles[name], session
+            )
             for name, each in config.adapters.items()
         }
         private = config.private_endpoints
@@ -120,13 +127,19 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         settings = Settings(
             tuple(config.subscriptions.types),
             tuple(config.subscriptions.metadata),
-            {name: each.chain_id for name, each in config.adapters.items() if each.profile == "legacy"},
+            {
+                name: each.chain_id
+                for name, each in config.adapters.items()
+                if each.profile == "legacy"
+            },
             grace=config.grace,
         )
         engine = Engine(rules, open_store(config.store), adapters, poster, settings)
         await engine.start()
         stack.push_async_callback(engine.stop)
         most, names = config.most_requests, config.names()
-        http = DistributorHttp(engine, access, verifier=verifier, private=private, most=most, names=names)
+        http = DistributorHttp(
+            engine, access, verifier=verifier, private=private, most=most, names=names
+        )
         url = await stack.enter_async_context(served(http.application(), config.host, config.port))
         yield Running(engine, url)

@@ -35,7 +35,9 @@ def in_log_order(waiting: list[Waiting]) -> list[Waiting]:
     Otherwise a notice after a gap would be parked, although the notices that fill the gap are in
     the same batch. All other inputs remain at their places.
     """
-    noticed = iter(sorted((each for each in waiting if isinstance(each.message, Noticed)), key=_number))
+    noticed = iter(
+        sorted((each for each in waiting if isinstance(each.message, Noticed)), key=_number)
+    )
     return [next(noticed) if isinstance(each.message, Noticed) else each for each in waiting]
 
 
@@ -46,7 +48,11 @@ def _number(waiting: Waiting) -> tuple[int, bool]:
     client's subscription needs.
     """
     message = waiting.message
-    return (message.notice.number, message.subscription is not None) if isinstance(message, Noticed) else (0, False)
+    return (
+        (message.notice.number, message.subscription is not None)
+        if isinstance(message, Noticed)
+        else (0, False)
+    )
 
 
 class Waiter:

@@ -14,7 +14,15 @@ from pubsub_emulator.distributor.simulation.world import World, run_together
 from pubsub_emulator.primitives.hashing import blake2_256
 
 FAULTS: Final = Faults(
-    lost=200, doubled=150, late=60, call_fails=100, answer_lost=100, lie=40, read_fails=100, post_fails=150, killed=8
+    lost=200,
+    doubled=150,
+    late=60,
+    call_fails=100,
+    answer_lost=100,
+    lie=40,
+    read_fails=100,
+    post_fails=150,
+    killed=8,
 )
 """The rates of the random faults."""
 ROUNDS: Final = 600
@@ -54,8 +62,18 @@ class _Play:
         self.random = Random(self.seed)  # noqa: S311  # the demonstration is a function of its seed
         shared = SimulatedNetwork("hashnet")
         self.worlds = (
-            World(self.seed, {"alastria": SimulatedNetwork("alastria"), "hashnet": shared}, 2, name="operator"),
-            World(self.seed + 1, {"hashnet": shared, "fabric": SimulatedNetwork("fabric")}, 1, name="access-node"),
+            World(
+                self.seed,
+                {"alastria": SimulatedNetwork("alastria"), "hashnet": shared},
+                2,
+                name="operator",
+            ),
+            World(
+                self.seed + 1,
+                {"hashnet": shared, "fabric": SimulatedNetwork("fabric")},
+                1,
+                name="access-node",
+            ),
         )
         """The two distributors, which share the network `hashnet`."""
 
@@ -104,11 +122,17 @@ def demonstrate(seed: int = 0) -> Demonstration:
     happened: Counter[str] = Counter()
     for world in play.worlds:
         happened.update(world.happened)
-    found = [f"{world.name}: {each}" for world in play.worlds for each in surprises(world, play.originals)]
+    found = [
+        f"{world.name}: {each}"
+        for world in play.worlds
+        for each in surprises(world, play.originals)
+    ]
     networks = {**operator.networks, **node.networks}
     found += [
         f"1: {event_id} is not on {name}"
-        for event_id in sorted({notice.id or "" for network in networks.values() for notice in network.log})
+        for event_id in sorted(
+            {notice.id or "" for network in networks.values() for notice in network.log}
+        )
         for name, network in networks.items()
         if not network.has(event_id)
     ]

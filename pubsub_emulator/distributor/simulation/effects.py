@@ -11,7 +11,9 @@ class Hands(Scenery, ABC):
     """The carrying out of effects: calls, probes, reads and notifications."""
 
     @abstractmethod
-    def tell(self, process: Process | None, *inputs: messages.Input) -> list[messages.Effects] | None:
+    def tell(
+        self, process: Process | None, *inputs: messages.Input
+    ) -> list[messages.Effects] | None:
         """Apply inputs in a process, as one transaction.
 
         Returns their effects, or `None` if the process or the store is down.
@@ -51,7 +53,9 @@ class Hands(Scenery, ABC):
                 if network.up:
                     network.hooks.pop(effect.subscription, None)
 
-    def _answer(self, process: Process, run: int, message: messages.Input, delay: int | None = None) -> None:
+    def _answer(
+        self, process: Process, run: int, message: messages.Input, delay: int | None = None
+    ) -> None:
         """Deliver a result to the process that asked, if it is still running.
 
         `delay` is in ms, by default a random latency.
@@ -60,9 +64,15 @@ class Hands(Scenery, ABC):
         def arrive() -> None:
             if process.run != run or self.tell(process, message) is None:
                 return
-            if isinstance(message, messages.Answered) and not isinstance(message.answer, messages.Unknown):
+            if isinstance(message, messages.Answered) and not isinstance(
+                message.answer, messages.Unknown
+            ):
                 self.timely[message.network, message.id] += 1
-            if isinstance(message, messages.Posted) and message.status is not None and process.alive:
+            if (
+                isinstance(message, messages.Posted)
+                and message.status is not None
+                and process.alive
+            ):
                 self.answered_posts[message.subscription, message.id] += 1
 
         self.later(self.latency() if delay is None else delay, arrive)
@@ -101,28 +111,43 @@ class Hands(Scenery, ABC):
         silent = network.mute or self.chance(self.faults.answer_lost)
         self.happened["deeds without an answer"] += silent
         answer(
-            messages.Yes((self.now + delay) // 1000), self.rules.call_timeout + 1 if silent else delay + self.latency()
+            messages.Yes((self.now + delay) // 1000),
+            self.rules.call_timeout + 1 if silent else delay + self.latency(),
         )
 
-    def _told(self, effect: messages.Probe | messages.Read | messages.List | messages.MakeHook) -> messages.Input:
+    def _told(
+        self, effect: messages.Probe | messages.Read | messages.List | messages.MakeHook
+    ) -> messages.Input:
         """Return the result of a probe, of a read, or of a request about subscriptions."""
         network = self.networks[effect.network]
-        fails = self.faults.call_fails if isinstance(effect, messages.MakeHook) else self.faults.read_fails
+        fails = (
+            self.faults.call_fails
+            if isinstance(effect, messages.MakeHook)
+            else self.faults.read_fails
+        )
         answers = network.up and not self.chance(fails)
         match effect:
             case messages.Probe():
                 self.record("probe", effect.network, effect.id)
                 there, hidden = None, False
                 if answers:
-                    shown = network.page(0, 0, effect.since).notices if network.legacy else network.log
+                    shown = (
+                        network.page(0, 0, effect.since).notices if network.legacy else network.log
+                    )
                     there = any(notice.id == effect.id for notice in shown)
-                    hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
+                    hidden = (
+                        network.legacy
+                        and not there
+                        and any(each.event.order == effect.entity for each in shown)
+                    )
                 return messages.Probed(effect.network, effect.id, there, effect.asked_at, hidden)
             case messages.Read():
                 page = network.page(effect.after, effect.limit, effect.since) if answers else None
                 return messages.Paged(effect.network, effect.after, page)
             case messages.List():
-                hooks = tuple(messages.Hook(name, endpoint) for name, endpoint in network.hooks.items())
+                hooks = tuple(
+                    messages.Hook(name, endpoint) for name, endpoint in network.hooks.items()
+                )
                 return messages.Listed(effect.network, hooks if answers else None)
             case messages.MakeHook():
                 accepted = network.hook(effect.endpoint, effect.form) if answers else None

@@ -42,7 +42,9 @@ class NetworkTable(StrictModel):
 class SubscriptionTable(StrictModel):
     """A subscriber, which is subscribed from the start."""
 
-    types: Annotated[list[Text], Field(min_length=1, max_length=64)] = Field(default_factory=lambda: ["*"])
+    types: Annotated[list[Text], Field(min_length=1, max_length=64)] = Field(
+        default_factory=lambda: ["*"]
+    )
     metadata: Annotated[list[Text], Field(max_length=16)] = Field(default_factory=list)
 
 
@@ -161,7 +163,9 @@ class ScenarioFile(StrictModel):
     """The number of processes of the distributor."""
     replication_delay: Seconds = 0.0
     networks: Annotated[dict[Name, NetworkTable], Field(min_length=1, max_length=16)]
-    subscriptions: Annotated[dict[Name, SubscriptionTable], Field(max_length=64)] = Field(default_factory=dict)
+    subscriptions: Annotated[dict[Name, SubscriptionTable], Field(max_length=64)] = Field(
+        default_factory=dict
+    )
     faults: Faults = Faults()
     """The faults from the start on."""
     steps: Annotated[list[Step], Field(min_length=1, max_length=MOST_STEPS)]
@@ -186,7 +190,9 @@ def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
     for number, step in enumerate(scenario.steps):
         here: Location = ("steps", number)
         if step.at < before:
-            yield Misplaced((*here, "at"), f"{step.at:g} is before the step before it, at {before:g}")
+            yield Misplaced(
+                (*here, "at"), f"{step.at:g} is before the step before it, at {before:g}"
+            )
         before = step.at
         for kind, names in ("network", scenario.networks), ("subscription", scenario.subscriptions):
             yield from _unknown((*here, kind), kind, getattr(step, kind, None), names)
@@ -211,7 +217,11 @@ def _expected(here: Location, step: ExpectStep, scenario: ScenarioFile) -> Itera
         yield from _unknown((*here, "acknowledged"), "subscription", name, scenario.subscriptions)
 
 
-def _unknown(here: Location, kind: str, name: str | None, names: Collection[str]) -> Iterator[Misplaced]:
+def _unknown(
+    here: Location, kind: str, name: str | None, names: Collection[str]
+) -> Iterator[Misplaced]:
     """Yield an error if a step names a network or subscription that the scenario does not have."""
     if name is not None and name not in names:
-        yield Misplaced(here, f"no {kind} is called {name!r}; there are: {', '.join(names) or 'none'}")
+        yield Misplaced(
+            here, f"no {kind} is called {name!r}; there are: {', '.join(names) or 'none'}"
+        )

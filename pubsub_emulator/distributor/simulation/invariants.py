@@ -28,7 +28,9 @@ def surprises(world: World, originals: dict[str, list[Event]]) -> list[str]:
 
 def ids(world: World) -> list[str]:
     """Return every id that is on any network."""
-    return sorted({notice.id for network in world.networks.values() for notice in network.log if notice.id})
+    return sorted(
+        {notice.id for network in world.networks.values() for notice in network.log if notice.id}
+    )
 
 
 def _untold(world: World, name: str, event_id: str) -> bool:
@@ -42,7 +44,9 @@ def _untold(world: World, name: str, event_id: str) -> bool:
     shown = {notice.number for notice in network.page(0, 0, 0).notices}
     numbers = [notice.number for notice in network.log if notice.id == event_id]
     stored = world.look()
-    return not any(each in shown or stored.get(rows.numbers(name), str(each)) is not None for each in numbers)
+    return not any(
+        each in shown or stored.get(rows.numbers(name), str(each)) is not None for each in numbers
+    )
 
 
 def _believed(world: World, name: str, event_id: str) -> bool:
@@ -61,7 +65,9 @@ def _unknown(world: World, event_id: str) -> bool:
     """
     homes = [name for name, network in world.networks.items() if network.has(event_id)]
     stored = rows.get_event(world.look(), event_id)
-    return (stored is None or bool(stored.hearsay)) and all(_untold(world, name, event_id) for name in homes)
+    return (stored is None or bool(stored.hearsay)) and all(
+        _untold(world, name, event_id) for name in homes
+    )
 
 
 def _is_dead(world: World, target: str, event_id: str) -> bool:
@@ -73,7 +79,9 @@ def _everywhere(world: World) -> Iterator[str]:
     """Yield violations of invariant 1: every event is on every network."""
     for event_id in ids(world):
         for name, network in world.networks.items():
-            lacking = not network.has(event_id) and not _is_dead(world, rows.on_network(name), event_id)
+            lacking = not network.has(event_id) and not _is_dead(
+                world, rows.on_network(name), event_id
+            )
             if lacking and not _unknown(world, event_id) and not _believed(world, name, event_id):
                 yield f"1: {event_id} is not on {name}, and no dead letter says why"
 
@@ -90,9 +98,16 @@ def _once(world: World) -> Iterator[str]:
     """
     for name, network in world.networks.items():
         for event_id in ids(world):
-            most = 1 if network.unique else 1 + doubts(world, name, event_id) + world.strangers[name, event_id]
+            most = (
+                1
+                if network.unique
+                else 1 + doubts(world, name, event_id) + world.strangers[name, event_id]
+            )
             if network.count(event_id) > most:
-                yield f"2: {event_id} is {network.count(event_id)} times on {name}, at most {most} are allowed"
+                yield (
+                    f"2: {event_id} is {network.count(event_id)} times on {name}, at most {most}"
+                    " are allowed"
+                )
 
 
 def _effects(world: World) -> Iterator[str]:
@@ -114,7 +129,9 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
     that later does not count.
     """
     for subscription, endpoint in world.subscriptions.items():
-        interest = rows.Interest(*json.loads(world.watch.read_row(rows.SUBSCRIPTIONS, subscription)))
+        interest = rows.Interest(
+            *json.loads(world.watch.read_row(rows.SUBSCRIPTIONS, subscription))
+        )
         subscriber = world.endpoints[endpoint]
         names = {found for _, found, _ in subscriber.got}
         for event_id in sorted({*ids(world), *names}):
@@ -126,13 +143,24 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
             wanted = matches(interest.types, interest.metadata, stored.fields())
             count = subscriber.acknowledged(event_id)
             key = subscription, event_id
-            allowed = any(matches(interest.types, interest.metadata, each) for each in originals.get(event_id, ()))
+            allowed = any(
+                matches(interest.types, interest.metadata, each)
+                for each in originals.get(event_id, ())
+            )
             # A POST whose answer was lost may be repeated.
             most = int(allowed) + world.posts[key] - world.answered_posts[key]
             if count > most:
-                yield f"5: {subscription} acknowledged {event_id} {count} times, at most {most} are allowed"
+                yield (
+                    f"5: {subscription} acknowledged {event_id} {count} times, at most {most} are"
+                    " allowed"
+                )
             late = stored.seen < interest.created or not interest.active
-            if wanted and not count and not late and not _is_dead(world, rows.to_subscription(subscription), event_id):
+            if (
+                wanted
+                and not count
+                and not late
+                and not _is_dead(world, rows.to_subscription(subscription), event_id)
+            ):
                 yield f"5: {subscription} never got {event_id}"
             if len({webhook for webhook, found, _ in subscriber.got if found == event_id}) > 1:
                 yield f"5: {event_id} had several webhook ids for {subscription}"
@@ -151,13 +179,23 @@ def _ordered(world: World) -> Iterator[str]:
             untrue = {each for each in order if world.watch.revoked[name, each]}
             untrue |= {each for each in order if (name, each) in world.lied | world.taken_back}
             done = [each for each in order if each in log and each not in untrue]
-            places = [log.index(each) for each in done if world.calls[name, each] and not world.strangers[name, each]]
+            places = [
+                log.index(each)
+                for each in done
+                if world.calls[name, each] and not world.strangers[name, each]
+            ]
         else:
             if name not in world.subscriptions:
                 continue
-            got = [found for _, found, answer in world.endpoints[world.subscriptions[name]].got if answer == 200]
+            got = [
+                found
+                for _, found, answer in world.endpoints[world.subscriptions[name]].got
+                if answer == 200
+            ]
             places = [got.index(each) for each in order if each in got]
-        given_up = any(world.watch.buried[rows.DEAD, rows.letter_of(target, event_id)] for event_id in order)
+        given_up = any(
+            world.watch.buried[rows.DEAD, rows.letter_of(target, event_id)] for event_id in order
+        )
         if not given_up and places != sorted(places):
             yield f"8: events of {entity} are out of order on {target}"
 
@@ -168,7 +206,9 @@ def _published_sets(world: World) -> Iterator[str]:
         on_it = {notice.id for notice in network.log if notice.id}
         marked = set(world.store.members(rows.published(name), limit=1_000_000))
         for event_id in sorted(on_it ^ marked):
-            if not _believed(world, name, event_id) and not (event_id in on_it and _untold(world, name, event_id)):
+            if not _believed(world, name, event_id) and not (
+                event_id in on_it and _untold(world, name, event_id)
+            ):
                 yield f"7: {event_id} is in only one of the published set of {name} and its log"
 
 
@@ -176,5 +216,7 @@ def _content(world: World, originals: dict[str, list[Event]]) -> Iterator[str]:
     """Yield violations of invariant 3: an event on a network has a published content."""
     for name, network in world.networks.items():
         for notice in network.log:
-            if notice.id and notice.event.digest() not in {event.digest() for event in originals[notice.id]}:
+            if notice.id and notice.event.digest() not in {
+                event.digest() for event in originals[notice.id]
+            }:
                 yield f"3: {notice.id} has content on {name} that nobody published"

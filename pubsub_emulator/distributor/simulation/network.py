@@ -83,7 +83,9 @@ class SimulatedNetwork:
         if found is not None and self.unique and self.has(found):
             return None
         stamped = event._replace(iss=event.iss or PUBLISHER)
-        notice = Notice(len(self.log) + 1, now // 1000, stamped, found, SIGNER, fault, self._block(event))
+        notice = Notice(
+            len(self.log) + 1, now // 1000, stamped, found, SIGNER, fault, self._block(event)
+        )
         self.log.append(notice)
         return notice
 
@@ -141,4 +143,7 @@ class Subscriber:
 
     def acknowledged(self, event_id: str) -> int:
         """Return how many POSTs of an id were answered with a status 2xx."""
-        return sum(found == event_id and answer is not None and answer // 100 == 2 for _, found, answer in self.got)
+        return sum(
+            found == event_id and answer is not None and answer // 100 == 2
+            for _, found, answer in self.got
+        )

@@ -121,7 +121,11 @@ class Scenery:
 
     def latency(self) -> int:
         """Return a random latency in ms."""
-        return self.random.randrange(5_000, 60_000) if self.chance(self.faults.late) else self.random.randrange(1, 50)
+        return (
+            self.random.randrange(5_000, 60_000)
+            if self.chance(self.faults.late)
+            else self.random.randrange(1, 50)
+        )
 
     def later(self, delay: int, what: Callable[[], object]) -> None:
         """Schedule an action after `delay` ms."""

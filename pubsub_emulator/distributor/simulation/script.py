@@ -35,7 +35,10 @@ class _Play:
         self._stage = stage
         self._until = 0
         """The time up to which the scenario must run so that all answers have been checked."""
-        networks = [SimulatedNetwork(name, **table.model_dump()) for name, table in scenario.networks.items()]
+        networks = [
+            SimulatedNetwork(name, **table.model_dump())
+            for name, table in scenario.networks.items()
+        ]
         rules = Rules((), "", replication_delay=_ms(scenario.replication_delay))
         self._world = stage.set(*networks, replicas=scenario.replicas, start=False, rules=rules)
 
@@ -58,7 +61,9 @@ class _Play:
             case files.PublishStep():
                 self._publish(step, number)
             case files.StrangerStep():
-                _, event = self._stage.event(step.event, step.entity, environment=step.environment, kind=step.type)
+                _, event = self._stage.event(
+                    step.event, step.entity, environment=step.environment, kind=step.type
+                )
                 if step.notified:
                     world.publish_on(step.network, event)
                 else:
@@ -93,11 +98,15 @@ class _Play:
 
         The scenario continues meanwhile.
         """
-        request = self._stage.publish(step.event, step.entity, environment=step.environment, kind=step.type)
+        request = self._stage.publish(
+            step.event, step.entity, environment=step.environment, kind=step.type
+        )
 
         def look() -> None:
             answer = request.status or "an answer"
-            self._stage.that(request.status == step.status, f"steps.{number}: status {step.status}, not {answer}")
+            self._stage.that(
+                request.status == step.status, f"steps.{number}: status {step.status}, not {answer}"
+            )
 
         if step.status is not None:
             self._world.later(ANSWERED, look)
@@ -118,7 +127,10 @@ class _Play:
         if step.dead_letters is not None:
             found["dead letters"] = step.dead_letters, len(world.dead_letters())
         for what, (wanted, is_so) in found.items():
-            self._stage.that(wanted == is_so, f"steps.{number}, after {step.at:g} s: {what}: {wanted}, not {is_so}")
+            self._stage.that(
+                wanted == is_so,
+                f"steps.{number}, after {step.at:g} s: {what}: {wanted}, not {is_so}",
+            )
 
 
 def _change(network: SimulatedNetwork, what: str) -> None:

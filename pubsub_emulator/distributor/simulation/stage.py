@@ -31,9 +31,18 @@ class Stage:
     """Every content that was published, by id."""
     world: World = field(default_factory=World)
 
-    def set(self, *networks: SimulatedNetwork, replicas: int = 1, start: bool = True, rules: Rules = _RULES) -> World:
+    def set(
+        self,
+        *networks: SimulatedNetwork,
+        replicas: int = 1,
+        start: bool = True,
+        rules: Rules = _RULES,
+    ) -> World:
         """Make the world, with the networks `a` and `b` unless others are given."""
-        named = {network.name: network for network in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))}
+        named = {
+            network.name: network
+            for network in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))
+        }
         self.world = World(self.seed, named, replicas, rules=rules)
         if start:
             self.world.start()
@@ -78,7 +87,9 @@ class Stage:
         found = sum(self.world.calls.values())
         self.that(found == wanted, f"{wanted} calls, not {found}")
 
-    def acknowledged(self, number: int, wanted: int, endpoint: str = DESMOS, *, after: int = 0) -> None:
+    def acknowledged(
+        self, number: int, wanted: int, endpoint: str = DESMOS, *, after: int = 0
+    ) -> None:
         """Check how many POSTs of an event an endpoint has acknowledged, after some ms."""
         self.world.run(after)
         found = self.world.endpoints[endpoint].acknowledged(event_of(number)[0])

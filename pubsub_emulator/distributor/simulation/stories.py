@@ -17,7 +17,15 @@ from pubsub_emulator.distributor.simulation.world import World
 ENTITIES: Final = 3
 """The number of entities."""
 MOST_FAULTS: Final = Faults(
-    lost=400, doubled=300, late=200, call_fails=300, answer_lost=300, lie=200, read_fails=300, post_fails=300, killed=80
+    lost=400,
+    doubled=300,
+    late=200,
+    call_fails=300,
+    answer_lost=300,
+    lie=200,
+    read_fails=300,
+    post_fails=300,
+    killed=80,
 )
 """The greatest rates of faults."""
 
@@ -100,7 +108,10 @@ class DistributorStory:
         """Return a new event of a random entity."""
         self._number += 1
         chosen = self.random.randrange(ENTITIES)
-        environment, kind = self.random.choice(("sbx", "prd")), self.random.choice(("ProductOffering", "Catalog"))
+        environment, kind = (
+            self.random.choice(("sbx", "prd")),
+            self.random.choice(("ProductOffering", "Catalog")),
+        )
         name, event = event_of(self._number, chosen, environment=environment, kind=kind)
         self.originals.setdefault(name, []).append(event)
         return name, event
@@ -123,7 +134,9 @@ class DistributorStory:
         world.settle()
         self._clear_dead_letters()
         world.settle()
-        return Outcome(self.seed, surprises(world, self.originals), world.digest(), world.steps, self._number)
+        return Outcome(
+            self.seed, surprises(world, self.originals), world.digest(), world.steps, self._number
+        )
 
     def _clear_dead_letters(self) -> None:
         """Try every dead letter again, in half of the cases."""
@@ -168,7 +181,9 @@ class DistributorStory:
         elif kind == 16:
             network.refuses = "" if network.refuses else "400"
         elif kind == 17:
-            network.lies, network.mute = self.random.choice(((True, False), (False, True), (False, False)))
+            network.lies, network.mute = self.random.choice(
+                ((True, False), (False, True), (False, False))
+            )
         elif kind == 18:
             for subscriber in world.endpoints.values():
                 subscriber.status = self.random.choice((200, 500, None))
@@ -186,7 +201,9 @@ class DistributorStory:
         """Publish an event without a global id, or another content of a known id."""
         _, event = self._fresh()
         if self.random.randrange(2):
-            self.world.publish_on(name, event._replace(data_location="https://node.example/without-id"))
+            self.world.publish_on(
+                name, event._replace(data_location="https://node.example/without-id")
+            )
             return
         event_id = self.random.choice(sorted(self.originals))
         other = event._replace(data_location=event_of(int(event_id, 16))[1].data_location)

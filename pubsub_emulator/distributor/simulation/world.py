@@ -53,7 +53,10 @@ class CheckedStore(MemoryStore):
     """
 
     def __init__(
-        self, clock: Callable[[], int], acknowledged: Callable[[str, str], int], record: Callable[..., None]
+        self,
+        clock: Callable[[], int],
+        acknowledged: Callable[[str, str], int],
+        record: Callable[..., None],
     ) -> None:
         super().__init__(clock)
         self._acknowledged = acknowledged
@@ -89,7 +92,12 @@ class CheckedStore(MemoryStore):
         old = self.parts[kind, table].get(key)
         self.touched.add(key.rpartition("|")[2])
         if kind == MEMBER:
-            self._member(table, key, added=row is not None and old is None, removed=row is None and old is not None)
+            self._member(
+                table,
+                key,
+                added=row is not None and old is None,
+                removed=row is None and old is not None,
+            )
         elif table in {rows.JOBS, rows.UNSEEN}:
             self.open_jobs += (row is not None) - (old is not None)
             if table == rows.JOBS and old is None and row is not None:
@@ -105,10 +113,16 @@ class CheckedStore(MemoryStore):
         if kind == "publishedEvents" and removed:
             self.revoked[name, member] += 1
             if not all(isinstance(each, MAY_REVOKE) for each in self.inputs):
-                self.surprises.append(f"7: {member} left the published set of {name} by {self.inputs}")
+                self.surprises.append(
+                    f"7: {member} left the published set of {name} by {self.inputs}"
+                )
         if kind == "notifiedEvents" and added and not self._acknowledged(name, member):
             self.surprises.append(f"6: {member} is in the notified set of {name} without a 2xx")
-        if kind == "publishedEvents" and added and any(isinstance(each, messages.Answered) for each in self.inputs):
+        if (
+            kind == "publishedEvents"
+            and added
+            and any(isinstance(each, messages.Answered) for each in self.inputs)
+        ):
             self._record("published", name, member)
 
 
@@ -175,7 +189,9 @@ class World(Hands):
         alive = [process for process in self.processes if process.alive]
         return self.random.choice(alive) if alive else None
 
-    def tell(self, process: Process | None, *inputs: messages.Input) -> list[messages.Effects] | None:
+    def tell(
+        self, process: Process | None, *inputs: messages.Input
+    ) -> list[messages.Effects] | None:
         """Apply inputs in a process, as one transaction, and schedule their effects.
 
         Returns the effects, or `None` if the process or the store is down.
@@ -259,9 +275,13 @@ class World(Hands):
 
         Returns the code of the reply, `None` without an answer.
         """
-        kind, network, *rest = endpoint.removeprefix(f"{self.rules.public_url}/internal/").split("/")
+        kind, network, *rest = endpoint.removeprefix(f"{self.rules.public_url}/internal/").split(
+            "/"
+        )
         subscription = rest[0] if kind == "desmosNotification" else None
-        found = self.tell(self.any_process(), messages.Noticed(network, rest[-1], notice, subscription))
+        found = self.tell(
+            self.any_process(), messages.Noticed(network, rest[-1], notice, subscription)
+        )
         return None if found is None else messages.reply_of(found[0]).code
 
     # clients
@@ -298,7 +318,9 @@ class World(Hands):
                 request.status = 0
                 continue
             found = self.where(request.event_id)
-            if self.now - request.since >= ANSWER_WITHIN or not any(each.waiting for each in found.networks):
+            if self.now - request.since >= ANSWER_WITHIN or not any(
+                each.waiting for each in found.networks
+            ):
                 request.status = status_of(found, new=request.new)
         if self.requests:
             self.requests = [request for request in self.requests if request.status is None]
@@ -316,7 +338,9 @@ class World(Hands):
     ) -> tuple[str, bool]:
         """Subscribe as a client. Returns the subscription's name and whether it is new."""
         self.endpoints.setdefault(endpoint, Subscriber())
-        request = messages.Subscribe(types, metadata, endpoint, None, self._fresh()[:12], self._fresh())
+        request = messages.Subscribe(
+            types, metadata, endpoint, None, self._fresh()[:12], self._fresh()
+        )
         found = self.tell(self.any_process(), request)
         if found is None:
             raise StoreError("nobody takes the subscription")
@@ -346,7 +370,13 @@ class World(Hands):
         """End all faults, and start all processes."""
         self.faults, self.store_up = Faults(), True
         for network in self.networks.values():
-            network.up, network.lies, network.mute, network.refuses, network.delay = True, False, False, "", 0
+            network.up, network.lies, network.mute, network.refuses, network.delay = (
+                True,
+                False,
+                False,
+                "",
+                0,
+            )
         for endpoint in self.endpoints.values():
             endpoint.status = 200 if endpoint.status != 410 else 410
             endpoint.answers.clear()
@@ -356,8 +386,13 @@ class World(Hands):
         """Return whether only periodic work is left."""
         if self.watch.open_jobs:
             return False
-        cursors = [(network, rows.get_cursor(self.look(), name)) for name, network in self.networks.items()]
-        return all(each.cut < 0 and (network.legacy or each.last == len(network.log)) for network, each in cursors)
+        cursors = [
+            (network, rows.get_cursor(self.look(), name)) for name, network in self.networks.items()
+        ]
+        return all(
+            each.cut < 0 and (network.legacy or each.last == len(network.log))
+            for network, each in cursors
+        )
 
     def settle(self, most: int = 6 * 3_600_000) -> bool:
         """Run until only periodic work is left. Returns whether that was reached."""
@@ -366,7 +401,9 @@ class World(Hands):
         return self.run_until(self.quiet, most)
 
 
-def run_together(worlds: Sequence[World], duration: int, enough: Callable[[], bool] = lambda: False) -> bool:
+def run_together(
+    worlds: Sequence[World], duration: int, enough: Callable[[], bool] = lambda: False
+) -> bool:
     """Run worlds that share networks, in one order of time.
 
     Runs for at most `duration` ms. Returns whether `enough()` holds.

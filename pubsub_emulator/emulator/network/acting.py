@@ -12,7 +12,11 @@ from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.origin import Root
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    RuntimeSpec,
+    decode_spec,
+    merge_subscriptions,
+)
 from pubsub_emulator.runtime.parachain.governance import check_runtime, transact
 
 # The indices of pallet System and of its calls `set_storage` and `kill_storage` on a parachain.
@@ -29,7 +33,9 @@ def newest_runtime(network: Network, para: int) -> RuntimeSpec:
     """
     chain = network.parachain(para)
     current, ordered = chain.spec(), network.ordered.get(chain.para)
-    return ordered if ordered is not None and ordered.spec_version > current.spec_version else current
+    return (
+        ordered if ordered is not None and ordered.spec_version > current.spec_version else current
+    )
 
 
 def act(network: Network, action: actions.Action) -> int | None:
@@ -63,7 +69,9 @@ def act(network: Network, action: actions.Action) -> int | None:
             usual = network.config.relay.pubsub.publisher_deposit
             deposit = usual if action.deposit is None else action.deposit
             manager = network.manager(action.para)
-            network.call(Root(), "Broadcaster", "force_register_publisher", manager, deposit, action.para)
+            network.call(
+                Root(), "Broadcaster", "force_register_publisher", manager, deposit, action.para
+            )
         case actions.Deregister():
             network.call(Root(), "Broadcaster", "force_deregister_publisher", action.para)
         case actions.Offline():
@@ -98,7 +106,10 @@ def _cheat(network: Network, cheat: actions.Cheat) -> int:
     count = len(chain.collators)
     chosen = _next_collator(network, chain) if cheat.collator is None else cheat.collator - 1
     if not 0 <= chosen < count:
-        refuse(f"{chain.para} has {count} collators; a collator is a number from 1 to {count}, not {cheat.collator}")
+        refuse(
+            f"{chain.para} has {count} collators; a collator is a number from 1 to {count}, not"
+            f" {cheat.collator}"
+        )
     if not 0 <= cheat.rate <= MILLION:
         refuse(f"a rate is a share from 0 to 1, not {cheat.rate / MILLION}")
     cheating = replace(chain.collators[chosen], strategies=cheat.strategies, rate=cheat.rate)
@@ -122,7 +133,9 @@ def _subscribe(network: Network, action: actions.Subscribe) -> int:
     chain = network.parachain(action.para)
     for publisher, _ in action.items:
         network.parachain(publisher)
-    declared = [(ParaId(publisher), [PubsubKey(key) for key in keys]) for publisher, keys in action.items]
+    declared = [
+        (ParaId(publisher), [PubsubKey(key) for key in keys]) for publisher, keys in action.items
+    ]
     return _change(network, chain.para, subscriptions=merge_subscriptions(declared))
 
 
@@ -153,7 +166,10 @@ def _upgrade(network: Network, action: actions.Upgrade) -> int:
     """Send a parachain a whole new runtime and return its spec version."""
     spec, current = decode_spec(action.code), newest_runtime(network, ParaId(action.para))
     if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
-        refuse(f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their absence")
+        refuse(
+            f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their"
+            " absence"
+        )
     if spec.spec_version != current.spec_version + 1:
         newest = f"{current.spec_version}, the newest runtime of {current.para_id}"
         refuse(f"version {spec.spec_version} does not follow {newest}")

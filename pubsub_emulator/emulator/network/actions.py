@@ -22,7 +22,11 @@ def _from_hex(value: object) -> object:
 
 
 def _from_text(value: object) -> object:
-    return value.encode() if isinstance(value, str) and not value.startswith("0x") else _from_hex(value)
+    return (
+        value.encode()
+        if isinstance(value, str) and not value.startswith("0x")
+        else _from_hex(value)
+    )
 
 
 def _from_name(value: object) -> object:
@@ -40,7 +44,10 @@ LAST_SLOT: Final = 2**63 // 6_000
 bits.
 """
 
-_WRITTEN: Final = (pydantic.PlainSerializer(hexed, when_used="json"), pydantic.WithJsonSchema({"type": "string"}))
+_WRITTEN: Final = (
+    pydantic.PlainSerializer(hexed, when_used="json"),
+    pydantic.WithJsonSchema({"type": "string"}),
+)
 Hex = Annotated[bytes, pydantic.BeforeValidator(_from_hex), *_WRITTEN]
 """Bytes as `0x` and hexadecimal digits."""
 Data = Annotated[bytes, pydantic.BeforeValidator(_from_text), *_WRITTEN]
@@ -221,7 +228,19 @@ class Offer(_Action):
     extrinsics: tuple[Hex, ...]
 
 
-_Ordered = Publish | Delete | Subscribe | AddKeys | DropKeys | Limit | Upgrade | Cheat | Honest | Register | Deregister
+_Ordered = (
+    Publish
+    | Delete
+    | Subscribe
+    | AddKeys
+    | DropKeys
+    | Limit
+    | Upgrade
+    | Cheat
+    | Honest
+    | Register
+    | Deregister
+)
 Act = _Ordered | Offline | Upward | Downward | Horizontal | SetStorage | Offer | Travel | Turn
 """The actions that a scenario can contain."""
 Action = Act | Rewind

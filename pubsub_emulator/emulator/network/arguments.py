@@ -32,7 +32,10 @@ def ensure_key(key: object) -> None:
     """Raise `BadRequest` unless `key` has 32 bytes (PS-4)."""
     found = len(key) if isinstance(key, bytes) else key
     if not isinstance(key, bytes) or found != KEY_LENGTH:
-        refuse(f"a key is {KEY_LENGTH} bytes, not {found!r}; `key_from_data(b'name')` makes one of a name")
+        refuse(
+            f"a key is {KEY_LENGTH} bytes, not {found!r}; `key_from_data(b'name')` makes one of a"
+            " name"
+        )
 
 
 def ensure_keys(keys: object) -> list[PubsubKey]:

@@ -58,5 +58,7 @@ def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:
     """
     for para in forks.parachains.keys() - {each.spec.para_id for each in config.parachains}:
         refuse(f"a fork of parachain {para}, which is not of this network")
-    chains = tuple(replace(each, fork=forks.parachains.get(each.spec.para_id)) for each in config.parachains)
+    chains = tuple(
+        replace(each, fork=forks.parachains.get(each.spec.para_id)) for each in config.parachains
+    )
     return replace(config, parachains=chains, fork=forks.relay)

@@ -25,13 +25,24 @@ from pubsub_emulator.emulator.network import arguments
 from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
 from pubsub_emulator.emulator.network.parachain import CollatorConfig, Parachain, make_collators
-from pubsub_emulator.emulator.network.records import AuthorityRecord, CheckpointRecord, Observer, RelayRecord
+from pubsub_emulator.emulator.network.records import (
+    AuthorityRecord,
+    CheckpointRecord,
+    Observer,
+    RelayRecord,
+)
 from pubsub_emulator.emulator.network.round import ATTEMPTS, Round, Schedule, subscriptions
 from pubsub_emulator.emulator.network.step import Snapshot, Step, unknown_parachain
 from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import (
+    AccountId,
+    ParaBlockNumber,
+    ParaId,
+    PubsubKey,
+    RelayBlockNumber,
+)
 from pubsub_emulator.runtime.accounts.endowed import ALICE
 from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
@@ -40,7 +51,11 @@ from pubsub_emulator.runtime.framework.origin import Origin, Root, Signed
 from pubsub_emulator.runtime.pallet_pubsub.config import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.config import TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    CachePolicy,
+    RuntimeSpec,
+    merge_subscriptions,
+)
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 
@@ -55,7 +70,9 @@ def _given(**given: object) -> dict[str, Any]:
     Raises `BadRequest` if one is not a positive integer.
     """
     for name, value in given.items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        if value is not None and (
+            not isinstance(value, int) or isinstance(value, bool) or value < 1
+        ):
             arguments.refuse(f"{name} is a whole number from 1 on, not {value!r}")
     return {name: value for name, value in given.items() if value is not None}
 
@@ -72,7 +89,10 @@ class Network:
         self.config = config
         self.parachains = {
             each.spec.para_id: Parachain.start(
-                each.spec, make_collators(config.seed, each.spec.para_id, each.collators), each.pace, each.fork
+                each.spec,
+                make_collators(config.seed, each.spec.para_id, each.collators),
+                each.pace,
+                each.fork,
             )
             for each in sorted(config.parachains, key=lambda each: each.spec.para_id)
         }
@@ -96,7 +116,9 @@ class Network:
         self.ordered: dict[ParaId, RuntimeSpec] = {}
         """The newest runtime that an action sent to each parachain. It may not have arrived yet."""
         chains = self.parachains.values()
-        slots = max((len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1)
+        slots = max(
+            (len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1
+        )
         self._schedule = Schedule(slots, config.segment_length)
 
     @staticmethod
@@ -123,7 +145,9 @@ class Network:
         `parachain_forks`, if given.
         """
         subscribed = {
-            ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
+            ParaId(para): merge_subscriptions(
+                [(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()]
+            )
             for para, wanted in subscribers.items()
         }
         ttls = arguments.member(TtlPolicy, ttl_policy, "ttl_policy")
@@ -132,14 +156,21 @@ class Network:
         size = _given(max_pov_size=max_pov_size)
         policy = arguments.member(CachePolicy, cache, "cache")
         given = (collators or {}).items()
-        authors = {ParaId(para): tuple(CollatorConfig(tuple(names)) for names in each) for para, each in given}
+        authors = {
+            ParaId(para): tuple(CollatorConfig(tuple(names)) for names in each)
+            for para, each in given
+        }
         for para in authors.keys() - subscribed.keys():
             arguments.refuse(f"collators: {para} is no subscriber of this network")
         publishing = tuple(ParaId(para) for para in publishers)
         chains = []
         for para, items in subscribed.items():
-            spec = RuntimeSpec(para, items, cache=policy, reserve_minimum=reserve_minimum, **size, **limits)
-            chains.append(ParachainConfig(spec, authors[para]) if para in authors else ParachainConfig(spec))
+            spec = RuntimeSpec(
+                para, items, cache=policy, reserve_minimum=reserve_minimum, **size, **limits
+            )
+            chains.append(
+                ParachainConfig(spec, authors[para]) if para in authors else ParachainConfig(spec)
+            )
         others = (para for para in publishing if para not in subscribed)
         chains += [ParachainConfig.publisher(RuntimeSpec(para, {}, **limits)) for para in others]
         registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
@@ -147,7 +178,10 @@ class Network:
         return Network(with_forks(config, Forks(fork, parachain_forks or {})))
 
     def __repr__(self) -> str:
-        return f"<Network at relay block {self.number}, parachains {', '.join(map(str, self.parachains))}>"
+        return (
+            f"<Network at relay block {self.number}, parachains"
+            f" {', '.join(map(str, self.parachains))}>"
+        )
 
     # For users of the network
 
@@ -196,7 +230,9 @@ class Network:
         Raises `UnknownParachain` or `BadRequest`.
         """
         arguments.ensure_bytes(data, "message")
-        self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
+        self.parachain(sender).horizontal.append(
+            OutboundHrmpMessage(self.parachain(recipient).para, data)
+        )
 
     def send_downward(self, para: int, message: bytes) -> None:
         """Let the relay chain send a message to a parachain in its next block.
@@ -225,7 +261,9 @@ class Network:
             raise UnknownCall(f"the relay chain has no call {pallet}::{name}")
         if len(info.codecs) != len(args):
             takes = ", ".join(codec.name for codec in info.codecs) or "no arguments"
-            raise UnknownCall(f"{pallet}::{name} takes {len(info.codecs)} ({takes}), not {len(args)}")
+            raise UnknownCall(
+                f"{pallet}::{name} takes {len(info.codecs)} ({takes}), not {len(args)}"
+            )
         # Lists are copied, so that the caller cannot change them between this check and the block.
         own = tuple(list(arg) if isinstance(arg, list) else arg for arg in args)
         extrinsic = Extrinsic(origin, Call(pallet, name, own))
@@ -306,12 +344,16 @@ class Network:
             keys = tuple(collator.key for collator in chain.collators)
             observer.authorities(AuthorityRecord(para, following, keys))
             observer.subscriptions(subscriptions(chain))
-        self._checkpoint(observer, self._schedule.segment(self.number + 1), self.parachains.values())
+        self._checkpoint(
+            observer, self._schedule.segment(self.number + 1), self.parachains.values()
+        )
 
     def finish(self) -> None:
         """Send observers the final state of each chain, which ends the last segment."""
         for observer in self._observers:
-            self._checkpoint(observer, self._schedule.segment(self.number) + 1, self.parachains.values())
+            self._checkpoint(
+                observer, self._schedule.segment(self.number) + 1, self.parachains.values()
+            )
 
     def dismiss(self) -> None:
         """Remove all observers. Add new ones after restoring a snapshot."""
@@ -320,7 +362,13 @@ class Network:
     def snapshot(self) -> Snapshot:
         """Return a snapshot of this moment for `restore`."""
         chains = tuple(chain.copy() for chain in self.parachains.values())
-        return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics), self._offered, dict(self.ordered))
+        return Snapshot(
+            self.relay.snapshot(),
+            chains,
+            tuple(self._extrinsics),
+            self._offered,
+            dict(self.ordered),
+        )
 
     def restore(self, snapshot: Snapshot) -> None:
         """Return to a snapshot.

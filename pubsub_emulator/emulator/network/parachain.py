@@ -16,7 +16,11 @@ from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    RuntimeSpec,
+    Subscriptions,
+    runtime_spec,
+)
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
@@ -102,14 +106,18 @@ class Parachain:
     """The subscriptions that observers were last notified of."""
 
     @staticmethod
-    def start(spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace, fork: Fork | None = None) -> "Parachain":
+    def start(
+        spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace, fork: Fork | None = None
+    ) -> "Parachain":
         """Return a parachain at its genesis, on the state of `fork` if given.
 
         Raises `ImpossibleConfig`.
         """
         state = None if fork is None else base(fork, PARACHAIN)
         head = genesis(spec, tuple(collator.key for collator in collators), state)
-        return Parachain(spec.para_id, head, collators, pace, known_subscriptions=spec.subscriptions)
+        return Parachain(
+            spec.para_id, head, collators, pace, known_subscriptions=spec.subscriptions
+        )
 
     @property
     def header(self) -> Header:
@@ -131,7 +139,9 @@ class Parachain:
 
     def has_turn(self, block: RelayBlockNumber) -> bool:
         """Return whether candidates are built for relay block `block`."""
-        return block % self.pace.every == 0 and (not self.pace.on_demand or bool(self.offered) or self.has_messages())
+        return block % self.pace.every == 0 and (
+            not self.pace.on_demand or bool(self.offered) or self.has_messages()
+        )
 
     def has_messages(self) -> bool:
         """Return whether any message waits to be sent."""
@@ -146,7 +156,10 @@ class Parachain:
         waiting = encoded(Publish(key, value, ttl))
         size = len(message_of(waiting[:1]))
         if size > MESSAGE_BYTES:
-            raise Unsendable(f"a message with this publish alone has {size} bytes; at most {MESSAGE_BYTES} can be sent")
+            raise Unsendable(
+                f"a message with this publish alone has {size} bytes; at most {MESSAGE_BYTES} can"
+                " be sent"
+            )
         self.publishes.append(waiting)
 
     def send_upward(self, message: bytes) -> None:
@@ -173,7 +186,12 @@ class Parachain:
 
     def copy(self) -> "Parachain":
         """Return an independent copy that shares the state."""
-        return replace(self, publishes=list(self.publishes), upward=list(self.upward), horizontal=list(self.horizontal))
+        return replace(
+            self,
+            publishes=list(self.publishes),
+            upward=list(self.upward),
+            horizontal=list(self.horizontal),
+        )
 
     def fork(self) -> "Parachain":
         """Return an independent copy with a fork of the state."""
@@ -227,10 +245,14 @@ def split(message: bytes, longest: int) -> list[bytes]:
     except ScaleError:
         return [message]
     publishes = [instruction for instruction in instructions if isinstance(instruction, Publish)]
-    return pack(publishes, longest=longest) if len(publishes) == len(instructions) > 1 else [message]
+    return (
+        pack(publishes, longest=longest) if len(publishes) == len(instructions) > 1 else [message]
+    )
 
 
-def make_collators(seed: bytes, para: ParaId, settings: Sequence[CollatorConfig]) -> tuple[Collator, ...]:
+def make_collators(
+    seed: bytes, para: ParaId, settings: Sequence[CollatorConfig]
+) -> tuple[Collator, ...]:
     """Return one collator for each setting, with keys derived from the network's seed."""
     out = []
     for at, (strategies, rate) in enumerate(settings):

@@ -114,7 +114,10 @@ class BlockRecord:
     def __repr__(self) -> str:
         verdict = "valid" if self.refusal is None else self.refusal.verdict.value
         size = len(self.candidate.inherent.proof)
-        return f"<BlockRecord: chain {self.chain}, block {self.candidate.header.number}, {verdict}, {size} nodes>"
+        return (
+            f"<BlockRecord: chain {self.chain}, block {self.candidate.header.number}, {verdict},"
+            f" {size} nodes>"
+        )
 
 
 class Observer:

@@ -100,7 +100,9 @@ class Round:
     changes  new subscriptions of parachains, valid from their new block on
     """
 
-    def __init__(self, relay: RelayChain, schedule: Schedule, seed: bytes, *, unjudged: bool) -> None:
+    def __init__(
+        self, relay: RelayChain, schedule: Schedule, seed: bytes, *, unjudged: bool
+    ) -> None:
         """Begin the round for the block after the relay chain's newest one."""
         self.number = RelayBlockNumber(relay.number + 1)
         self.records: list[BlockRecord] = []
@@ -148,7 +150,9 @@ class Round:
         """
         relay, last = self._relay_parent(chain)
         messages = self._inbound(chain, relay, last)
-        return self._situation(chain, relay, messages, self._schedule.first_slot(self.number, len(chain.collators)))
+        return self._situation(
+            chain, relay, messages, self._schedule.first_slot(self.number, len(chain.collators))
+        )
 
     def _try(self, chain: Parachain, slot: Slot, *, first: bool) -> BlockRecord:
         """Let the author of a slot build a candidate, judge it, and enact it if it is valid.
@@ -163,8 +167,13 @@ class Round:
         if tried.twin is not None:
             # The second block for the same slot is judged on the first one, which was just enacted.
             last = LAST_RELAY_PARENT.get(Storage(chain.state))
-            situation = self._situation(chain, relay, self._relay.inbound(relay.number, chain.para, last), slot)
-            self._judge(chain, _Tried(tried.twin, tried.unpruned, EQUIVOCATION, expected(situation, tried.twin)))
+            situation = self._situation(
+                chain, relay, self._relay.inbound(relay.number, chain.para, last), slot
+            )
+            self._judge(
+                chain,
+                _Tried(tried.twin, tried.unpruned, EQUIVOCATION, expected(situation, tried.twin)),
+            )
         return record
 
     def _judge(self, chain: Parachain, tried: _Tried) -> BlockRecord:
@@ -174,7 +183,9 @@ class Round:
         slot_now = self._schedule.newest_slot(self.number)
         context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
         own = tried.outcome if self._unjudged else None
-        outcome, refusal = (own, None) if own is not None else judge_block(chain.head, tried.candidate, context)
+        outcome, refusal = (
+            (own, None) if own is not None else judge_block(chain.head, tried.candidate, context)
+        )
         record = BlockRecord(
             chain.para,
             self._schedule.segment(self.number),
@@ -192,25 +203,41 @@ class Round:
         self.records.append(record)
         return record
 
-    def _author(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot) -> _Tried:
+    def _author(
+        self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot
+    ) -> _Tried:
         """Return the block of the slot's author: the honest one, or another one if it cheats."""
         collator = chain.author_of(slot)
         messages = self._inbound(chain, relay, last)
         stream = Draws(self._seed, f"cheat/{chain.para}/{slot}")
         if collator.strategies and stream.chance(collator.rate):
             situation = self._situation(chain, relay, messages, slot)
-            attempted = attempt(situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32))
+            attempted = attempt(
+                situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32)
+            )
             if attempted is not None:
                 name = "+".join(attempted.strategies)
                 keys = tuple(each.key for each in chain.collators)
-                two = not attempted.expected and equivocates(attempted.candidate, situation.honest, keys) is not None
+                two = (
+                    not attempted.expected
+                    and equivocates(attempted.candidate, situation.honest, keys) is not None
+                )
                 twin = situation.honest if two else None
                 # A strategy that leads to a valid block is not a cheat (PS-52).
                 cheat = name if attempted.expected else None
                 idle = name if attempted.candidate == situation.honest else None
-                return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin, idle)
+                return _Tried(
+                    attempted.candidate,
+                    situation.proof.unpruned,
+                    cheat,
+                    attempted.expected,
+                    twin,
+                    idle,
+                )
             return _Tried(situation.honest, situation.proof.unpruned)
-        authored = author(chain.head, relay, messages, slot, collator.seed, extrinsics=chain.offered)
+        authored = author(
+            chain.head, relay, messages, slot, collator.seed, extrinsics=chain.offered
+        )
         return _Tried(authored.candidate, authored.unpruned, outcome=authored.outcome)
 
     def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock, RelayBlockNumber | None]:
@@ -222,10 +249,15 @@ class Round:
         wanted = max(self._relay.number - chain.pace.lag, self._relay.first, last or 0)
         relay = self._relay.access(wanted)
         if relay is None:
-            raise CannotAuthor(f"parachain {chain.para} would build on relay block {wanted}, which is no longer kept")
+            raise CannotAuthor(
+                f"parachain {chain.para} would build on relay block {wanted}, which is no longer"
+                " kept"
+            )
         return relay, last
 
-    def _inbound(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None) -> InboundMessages:
+    def _inbound(
+        self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None
+    ) -> InboundMessages:
         """Return the messages for the next block.
 
         Raises `CannotAuthor` if they exceed the size of a block.
@@ -234,7 +266,9 @@ class Round:
         ensure_room(chain.spec(), messages)
         return messages
 
-    def _situation(self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot) -> Situation:
+    def _situation(
+        self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot
+    ) -> Situation:
         """Return the knowledge of a collator that may cheat.
 
         It includes older relay blocks, the newest first, and a state that belongs to no block.
@@ -255,7 +289,9 @@ class Round:
             extrinsics=chain.offered,
         )
 
-    def _enact(self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, *, first: bool) -> None:
+    def _enact(
+        self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, *, first: bool
+    ) -> None:
         """Make a valid block the parachain's newest one.
 
         The first block of a turn also takes the waiting messages along.
@@ -274,10 +310,14 @@ class Round:
             self.changes.append(subscriptions(chain))
         upward, horizontal = self._outbound(chain) if first else ((), ())
         parent, taken = inherent.relay_parent_number, len(inherent.messages.downward)
-        commitments = CandidateCommitments(upward, horizontal, candidate.header.encode(), taken, parent)
+        commitments = CandidateCommitments(
+            upward, horizontal, candidate.header.encode(), taken, parent
+        )
         self.backed.append(BackedCandidate(chain.para, parent, commitments))
 
-    def _outbound(self, chain: Parachain) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
+    def _outbound(
+        self, chain: Parachain
+    ) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
         """Take the messages from the parachain's queues that the relay chain has room for.
 
         The others wait for the next block (PS-23).

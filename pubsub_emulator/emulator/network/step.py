@@ -20,7 +20,9 @@ class UnknownParachain(PubsubError):
 
 def unknown_parachain(para: int, known: Iterable[ParaId]) -> UnknownParachain:
     """Return the error for `para` in a network with the parachains `known`."""
-    return UnknownParachain(f"there is no parachain {para}; there are {', '.join(map(str, known)) or 'none'}")
+    return UnknownParachain(
+        f"there is no parachain {para}; there are {', '.join(map(str, known)) or 'none'}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,12 @@ class Step:
         if para not in self.parachains:
             raise unknown_parachain(para, self.parachains)
         outcomes = (record.outcome for record in self.records if record.chain == para)
-        return tuple(delivery for outcome in outcomes if outcome is not None for delivery in outcome.deliveries)
+        return tuple(
+            delivery
+            for outcome in outcomes
+            if outcome is not None
+            for delivery in outcome.deliveries
+        )
 
     @property
     def refused(self) -> tuple[BlockRecord, ...]:

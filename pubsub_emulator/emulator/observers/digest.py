@@ -9,7 +9,12 @@ digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      from 32 zero 
 3 checkpoint    u32 chain ++ u32 segment ++ state root
 """
 
-from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer, RelayRecord
+from pubsub_emulator.emulator.network.records import (
+    BlockRecord,
+    CheckpointRecord,
+    Observer,
+    RelayRecord,
+)
 from pubsub_emulator.primitives.byte_lists import encode_bytes_list
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
@@ -42,9 +47,17 @@ class RunDigest(Observer):
         proof = encode_bytes_list(record.candidate.inherent.proof)
         root = b"\x00" if outcome is None else b"\x01" + outcome.state_root
         verdict = encode_bytes(b"" if refusal is None else refusal.verdict.value.encode())
-        self._add(1, record.chain.to_bytes(4, "little"), record.candidate.hash(), proof, root, verdict)
+        self._add(
+            1, record.chain.to_bytes(4, "little"), record.candidate.hash(), proof, root, verdict
+        )
         for each in () if outcome is None else outcome.deliveries:
-            self._add(2, each.publisher.to_bytes(4, "little"), each.key, each.entry_hash, bytes((each.value is None,)))
+            self._add(
+                2,
+                each.publisher.to_bytes(4, "little"),
+                each.key,
+                each.entry_hash,
+                bytes((each.value is None,)),
+            )
 
 
 def combine(*digests: bytes) -> Hash:

@@ -17,7 +17,11 @@ from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpir
 from pubsub_emulator.runtime.pallet_pubsub.storage import TtlData
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
-from pubsub_emulator.runtime.pallet_subscriber.storage import CACHE_INFO, CACHE_SLOTS, PROCESSING_CURSOR
+from pubsub_emulator.runtime.pallet_subscriber.storage import (
+    CACHE_INFO,
+    CACHE_SLOTS,
+    PROCESSING_CURSOR,
+)
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, ProcessingFailed
@@ -92,7 +96,9 @@ class Metrics:
                         self.expiry_lag[step.number - sum(lifetime)] += 1
         for ran in network.relay.executions:
             for failure in ran.execution.failures:
-                self.failures[failure.error.kind.name if failure.cause is None else str(failure.cause)] += 1
+                self.failures[
+                    failure.error.kind.name if failure.cause is None else str(failure.cause)
+                ] += 1
         self.ttl_rows = sum(1 for _ in TtlData.rows(network.relay.storage()))
 
     def _subscriber(self, network: Network, step: Step, chain: Parachain) -> None:
@@ -105,7 +111,9 @@ class Metrics:
         roots, _ = view.processed_roots()
         mine.pending = mine.cache_nodes = mine.cache_bytes = 0
         for publisher, keys in spec.subscriptions.items():
-            newest = network.relay.state.child_root(rules.placed(publisher, ())[0]) or EMPTY_TRIE_ROOT
+            newest = (
+                network.relay.state.child_root(rules.placed(publisher, ())[0]) or EMPTY_TRIE_ROOT
+            )
             if roots.get(publisher) != newest and not view.is_disabled(publisher):
                 mine.pending += len(keys)
             info = CACHE_INFO.get(storage, publisher)

@@ -11,7 +11,12 @@ from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework.dispatch import ModuleError
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
-from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired, KeysDeleted, KeysForcedDeleted
+from pubsub_emulator.runtime.pallet_pubsub.events import (
+    DataPublished,
+    KeyExpired,
+    KeysDeleted,
+    KeysForcedDeleted,
+)
 from pubsub_emulator.xcm import Incomplete
 
 
@@ -111,7 +116,9 @@ class Summary(Observer):
         self.lost_downward += record.lost_downward
         self.weight += record.weight
         most, now = self.heaviest, record.weight
-        self.heaviest = Weight(max(most.ref_time, now.ref_time), max(most.proof_size, now.proof_size))
+        self.heaviest = Weight(
+            max(most.ref_time, now.ref_time), max(most.proof_size, now.proof_size)
+        )
         self.lags.update(record.lags)
         for each in record.executions:
             if each.execution.failures:
@@ -186,7 +193,10 @@ class Summary(Observer):
             "relay_blocks": self.relay_blocks,
             "relay_root": hexed(self.relay_root),
             "verdicts": plain(self.verdicts),
-            "cheats": [{"strategy": by, "verdict": verdict, "blocks": count} for (by, verdict), count in cheats],
+            "cheats": [
+                {"strategy": by, "verdict": verdict, "blocks": count}
+                for (by, verdict), count in cheats
+            ],
             "undetected": self.undetected,
             "publishers": plain(self.publishers),
             "failed_calls": plain(self.failed_calls),

@@ -110,12 +110,16 @@ class RelayChain:
         storage = Storage(State() if fork is None else base(fork, RELAY))
         if fork is not None:
             runtime.take_over(storage, fork.source)
-        runtime.genesis(storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels)
+        runtime.genesis(
+            storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels
+        )
         root = storage.commit()
         parent, number = (Hash(bytes(32)), 0) if fork is None else (fork.block, fork.number + 1)
         digest = (babe_pre_digest(Slot(config.genesis_slot + number)),)
         header = Header(parent, number, root, ordered_root(()), digest)
-        return RelayChain(runtime, [KeptBlock(header, storage.state)], first=RelayBlockNumber(number))
+        return RelayChain(
+            runtime, [KeptBlock(header, storage.state)], first=RelayBlockNumber(number)
+        )
 
     @property
     def number(self) -> RelayBlockNumber:
@@ -163,7 +167,11 @@ class RelayChain:
         if before is None:
             return ()
         storage = Storage(before.state)
-        lifetimes = [TtlData.get(storage, each.publisher, each.key) for each in events if isinstance(each, KeyExpired)]
+        lifetimes = [
+            TtlData.get(storage, each.publisher, each.key)
+            for each in events
+            if isinstance(each, KeyExpired)
+        ]
         now = self.clock()
         return tuple(now - sum(lifetime) for lifetime in lifetimes if lifetime is not None)
 
@@ -200,8 +208,12 @@ class RelayChain:
         last = -1 if since is None else since
         downward = tuple(m for m in self.runtime.dmp.contents(storage, para) if m.sent_at > last)
         inbound = self.runtime.hrmp.inbound(storage, para)
-        channels = ((sender, tuple(m for m in waiting if m.sent_at > last)) for sender, waiting in inbound)
-        return InboundMessages(downward, tuple((sender, messages) for sender, messages in channels if messages))
+        channels = (
+            (sender, tuple(m for m in waiting if m.sent_at > last)) for sender, waiting in inbound
+        )
+        return InboundMessages(
+            downward, tuple((sender, messages) for sender, messages in channels if messages)
+        )
 
     def capacity(self, para: ParaId) -> Capacity:
         """Return the messages that the newest state accepts from a parachain's next block."""
@@ -223,7 +235,10 @@ class RelayChain:
         self.downward.append((para, message))
 
     def build(
-        self, candidates: Sequence[BackedCandidate], extrinsics: Iterable[Extrinsic], signed: Iterable[bytes] = ()
+        self,
+        candidates: Sequence[BackedCandidate],
+        extrinsics: Iterable[Extrinsic],
+        signed: Iterable[bytes] = (),
     ) -> Block:
         """Build the next block with these parachain blocks, calls and signed extrinsics."""
         parent = self.blocks[-1]
@@ -236,7 +251,9 @@ class RelayChain:
         lost = 0
         for para, message in self.downward:
             try:
-                self.runtime.dmp.queue_downward_message(storage, para, message, RelayBlockNumber(number))
+                self.runtime.dmp.queue_downward_message(
+                    storage, para, message, RelayBlockNumber(number)
+                )
             except DispatchError:
                 lost += 1
         block = self.runtime.executive.build_block(

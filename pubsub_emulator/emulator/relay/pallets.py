@@ -24,9 +24,25 @@ from pubsub_emulator.runtime.relay.paras import Paras
 from pubsub_emulator.runtime.relay.registrar import Registrar
 from pubsub_emulator.runtime.relay.session import Session
 
-ACCOUNTS: Final[tuple[type[Hooks], ...]] = (SystemCalls, Timestamp, Utility, TransactionPayment, XcmPallet, Sudo)
+ACCOUNTS: Final[tuple[type[Hooks], ...]] = (
+    SystemCalls,
+    Timestamp,
+    Utility,
+    TransactionPayment,
+    XcmPallet,
+    Sudo,
+)
 """The pallets of the profile `accounts`."""
 
-_CORE: Final[tuple[type[Hooks], ...]] = (Babe, Balances, Session, Configuration, ParaInclusion, Paras, Dmp, Hrmp)
+_CORE: Final[tuple[type[Hooks], ...]] = (
+    Babe,
+    Balances,
+    Session,
+    Configuration,
+    ParaInclusion,
+    Paras,
+    Dmp,
+    Hrmp,
+)
 RELAY: Final = Runtime((*_CORE, Registrar, MessageQueue, Broadcaster, DomeEvents, Prism, *ACCOUNTS))
 """All pallets that a relay chain can have."""

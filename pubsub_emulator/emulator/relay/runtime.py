@@ -104,7 +104,9 @@ class RelayAccounts:
     calls: CallTable
     signing: Signing
 
-    def __init__(self, weights: BlockWeights, genesis_slot: Slot, balances: Balances, dmp: Dmp, babe: Babe) -> None:
+    def __init__(
+        self, weights: BlockWeights, genesis_slot: Slot, balances: Balances, dmp: Dmp, babe: Babe
+    ) -> None:
         self._weights = weights
         self._genesis_slot = genesis_slot
         self._balances = balances
@@ -113,11 +115,19 @@ class RelayAccounts:
         self._sudo = Sudo()
 
         def send(storage: Storage, para: ParaId, message: bytes) -> None:
-            dmp.queue_downward_message(storage, para, message, RelayBlockNumber(system.block_number(storage)))
+            dmp.queue_downward_message(
+                storage, para, message, RelayBlockNumber(system.block_number(storage))
+            )
 
         lengths = (NORMAL_LENGTH, BLOCK_LENGTH, BLOCK_LENGTH)
         calls = SystemCalls(_VERSION, (weights.max_block, weights.normal), lengths)
-        self.made: tuple[Hooks, ...] = (calls, Timestamp(current_slot), self._utility, XcmPallet(send), self._sudo)
+        self.made: tuple[Hooks, ...] = (
+            calls,
+            Timestamp(current_slot),
+            self._utility,
+            XcmPallet(send),
+            self._sudo,
+        )
 
     def bind(self, pallets: tuple[Hooks, ...]) -> None:
         """Set all pallets of the chain, so that calls can be decoded.
@@ -166,10 +176,18 @@ class RelayRuntime:
         self.dmp = Dmp(config.bounds)
         self.hrmp = Hrmp(config.bounds)
         self.configuration = Configuration(config.host)
-        self.registrar = Registrar(self.paras, self._scheduled_session, config.pubsub.system_para_threshold)
+        self.registrar = Registrar(
+            self.paras, self._scheduled_session, config.pubsub.system_para_threshold
+        )
         self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
-        queue = self.message_queue = MessageQueue(XcmMessages(config.pubsub, self.broadcaster), config.queue)
-        self.dome = DomeEvents(config.dome_events, unique=config.dome_unique) if config.dome_events else None
+        queue = self.message_queue = MessageQueue(
+            XcmMessages(config.pubsub, self.broadcaster), config.queue
+        )
+        self.dome = (
+            DomeEvents(config.dome_events, unique=config.dome_unique)
+            if config.dome_events
+            else None
+        )
         self.inclusion = ParaInclusion(self.paras, queue, self.dmp, self.hrmp, config.bounds)
         babe = (self.babe.on_new_session,) if config.accounts else ()
         self.session = Session(
@@ -177,7 +195,12 @@ class RelayRuntime:
             self.paras,
             # The queue is first. A message executed after the parachain's data was removed would
             # publish data again (PS-11).
-            offboarding=(queue.on_offboard, self.broadcaster.on_offboard, self.dmp.on_offboard, self.hrmp.on_offboard),
+            offboarding=(
+                queue.on_offboard,
+                self.broadcaster.on_offboard,
+                self.dmp.on_offboard,
+                self.hrmp.on_offboard,
+            ),
             on_new_session=(self.configuration.on_new_session, *babe),
             delay=config.session_delay,
         )
@@ -222,7 +245,10 @@ class RelayRuntime:
                 pass
             self.broadcaster.on_runtime_upgrade(storage)
         except ScaleError as error:
-            why = f"{self.broadcaster.pallet} does not have the storage items of this program's pallet"
+            why = (
+                f"{self.broadcaster.pallet} does not have the storage items of this program's"
+                " pallet"
+            )
             raise BadFork(f"{source}: {why}: {error}") from error
 
     def genesis(
@@ -243,7 +269,10 @@ class RelayRuntime:
         self.paras.genesis(storage, heads)
         self.registrar.genesis(storage, managers)
         if self.accounts is None:
-            deposit = max(map(self.config.pubsub.deposit_of, publishers), default=self.config.pubsub.publisher_deposit)
+            deposit = max(
+                map(self.config.pubsub.deposit_of, publishers),
+                default=self.config.pubsub.publisher_deposit,
+            )
             endowment = 2 * deposit + 100 * self.balances.existential_deposit
             self.balances.genesis(storage, dict.fromkeys(managers.values(), endowment))
         else:
@@ -261,4 +290,6 @@ class RelayRuntime:
         config = self.config.host
         capacity = min(config.hrmp_channel_max_capacity, CHANNEL_CAPACITY)
         for sender, recipient in channels:
-            self.hrmp.open_channel(storage, sender, recipient, capacity, config.hrmp_channel_max_message_size)
+            self.hrmp.open_channel(
+                storage, sender, recipient, capacity, config.hrmp_channel_max_message_size
+            )

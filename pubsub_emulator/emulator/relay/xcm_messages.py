@@ -18,7 +18,11 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
-from pubsub_emulator.runtime.relay.message_queue import MessageError, MessageErrorKind, MessageResult
+from pubsub_emulator.runtime.relay.message_queue import (
+    MessageError,
+    MessageErrorKind,
+    MessageResult,
+)
 
 PUBLISHES_PER_MESSAGE: Final = 64
 """The maximum number of instructions in a message that the barrier admits."""
@@ -44,7 +48,9 @@ class XcmMessages:
     def __init__(self, pubsub: PubsubConfig, broadcaster: Broadcaster) -> None:
         publish = pubsub_weights.publish(pubsub, 0)
         weights = xcm.XcmWeights(_INSTRUCTION, publish, pubsub_weights.PER_VALUE_BYTE)
-        barrier = xcm.AllowPublishFrom(xcm.only_parachains, PUBLISHES_PER_MESSAGE, tolerate_set_topic=True)
+        barrier = xcm.AllowPublishFrom(
+            xcm.only_parachains, PUBLISHES_PER_MESSAGE, tolerate_set_topic=True
+        )
         self._executor = xcm.XcmExecutor(xcm.FixedWeightBounds(weights), barrier)
         self._broadcaster = broadcaster
 
@@ -54,7 +60,11 @@ class XcmMessages:
         return weighed if isinstance(weighed, xcm.WeighedMessage) else NeverRun(weighed)
 
     def process(
-        self, storage: Storage, para: ParaId, prepared: xcm.WeighedMessage | NeverRun, message_id: Hash
+        self,
+        storage: Storage,
+        para: ParaId,
+        prepared: xcm.WeighedMessage | NeverRun,
+        message_id: Hash,
     ) -> MessageResult:
         """Execute a message of `para`.
 
@@ -63,7 +73,9 @@ class XcmMessages:
         if isinstance(prepared, NeverRun):
             return _failed(prepared.error, WEIGHT_ZERO)
         chain = PublishingChain(storage, self._broadcaster)
-        execution = self._executor.execute(chain, xcm.parachain(para), prepared.message, prepared.weight, message_id)
+        execution = self._executor.execute(
+            chain, xcm.parachain(para), prepared.message, prepared.weight, message_id
+        )
         if execution.rejected is not None:
             return _failed(execution.rejected, prepared.weight)
         outcome = execution.outcome
@@ -93,4 +105,6 @@ class PublishingChain:
 
 
 def _failed(error: xcm.ProcessMessageError, used: Weight) -> MessageResult:
-    return MessageResult(used, success=False, error=MessageError(MessageErrorKind[type(error).__name__]))
+    return MessageResult(
+        used, success=False, error=MessageError(MessageErrorKind[type(error).__name__])
+    )

@@ -70,10 +70,13 @@ class XcmPallet(Hooks):
         self._send_downward = send_downward
 
     @dispatchable(0, weight=_WEIGHT)
-    def send(self, storage: Storage, origin: Origin, dest: Destination, message: Message, /) -> None:
+    def send(
+        self, storage: Storage, origin: Origin, dest: Destination, message: Message, /
+    ) -> None:
         """Send a message to a parachain: root's as it is, an account's behind `DescendOrigin`.
 
-        Errors: `BadOrigin`; `Unreachable` for any other destination, `SendFailure` when its queue does not take it.
+        Errors: `BadOrigin`; `Unreachable` for any other destination, `SendFailure` when its queue
+        does not take it.
         """
         ensure_signed_or_root(origin)
         if dest.parents or len(dest.interior) != 1 or not isinstance(dest.interior[0], Parachain):

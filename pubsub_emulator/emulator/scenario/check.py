@@ -64,29 +64,46 @@ def _sizes(scenario: model.Scenario) -> Iterator[Misplaced]:
     """Yield numbers with which a short file could use much memory."""
     chains = len(scenario.publisher_ids()) + len(scenario.subscribers)
     if chains > MOST_CHAINS:
-        yield Misplaced(("publishers",), f"{chains:,} parachains, and a scenario has at most {MOST_CHAINS:,}")
+        yield Misplaced(
+            ("publishers",), f"{chains:,} parachains, and a scenario has at most {MOST_CHAINS:,}"
+        )
     if sum(len(each.do) for each in scenario.acts) > MOST_ACTS:
         yield Misplaced(("acts",), f"a scenario has at most {MOST_ACTS:,} acts")
     held = 0
     for at, group in enumerate(scenario.publishers):
         held += group.keys * len(group.paras)
         if held > MOST_KEYS:
-            reason = f"{held:,} keys up to here, and the publishers of a scenario hold at most {MOST_KEYS:,}"
+            reason = (
+                f"{held:,} keys up to here, and the publishers of a scenario hold at most"
+                f" {MOST_KEYS:,}"
+            )
             yield Misplaced(("publishers", at, "keys"), reason)
             return
     for at, subscriber in enumerate(scenario.subscribers):
         place = ("subscribers", at)
-        lists = (("subscribe", subscriber.subscribe), *(("changes", each.subscribe) for each in subscriber.changes))
+        lists = (
+            ("subscribe", subscriber.subscribe),
+            *(("changes", each.subscribe) for each in subscriber.changes),
+        )
         for name, subscriptions in lists:
             items = sum(_most_items(scenario, wanted) for wanted in subscriptions)
             if items > MOST_KEYS:
-                yield Misplaced((*place, name), f"{items:,} keys, and a subscriber subscribes to at most {MOST_KEYS:,}")
+                yield Misplaced(
+                    (*place, name),
+                    f"{items:,} keys, and a subscriber subscribes to at most {MOST_KEYS:,}",
+                )
         for number, load in enumerate(subscriber.load):
             if load.downward_messages > MOST_MESSAGES:
-                reason = f"{load.downward_messages:,} messages in a block, and it is at most {MOST_MESSAGES:,}"
+                reason = (
+                    f"{load.downward_messages:,} messages in a block, and it is at most"
+                    f" {MOST_MESSAGES:,}"
+                )
                 yield Misplaced((*place, "load", number, "downward_messages"), reason)
         if subscriber.blocks_per_relay_block > MOST_BLOCKS:
-            reason = f"{subscriber.blocks_per_relay_block:,} blocks at a turn, and it is at most {MOST_BLOCKS}"
+            reason = (
+                f"{subscriber.blocks_per_relay_block:,} blocks at a turn, and it is at most"
+                f" {MOST_BLOCKS}"
+            )
             yield Misplaced((*place, "blocks_per_relay_block"), reason)
 
 
@@ -102,16 +119,22 @@ def _listed_once(scenario: model.Scenario) -> Iterator[Misplaced]:
     for at, group in enumerate(scenario.publishers):
         for para in group.paras:
             if para in seen:
-                yield Misplaced(("publishers", at, "paras"), f"para {para} is listed more than once")
+                yield Misplaced(
+                    ("publishers", at, "paras"), f"para {para} is listed more than once"
+                )
             seen.add(para)
     known: set[ParaId] = set()
     names = Counter(each.name for each in scenario.subscribers if "name" in each.model_fields_set)
     for at, subscriber in enumerate(scenario.subscribers):
         if subscriber.para in known:
-            yield Misplaced(("subscribers", at, "para"), f"para {subscriber.para} is listed more than once")
+            yield Misplaced(
+                ("subscribers", at, "para"), f"para {subscriber.para} is listed more than once"
+            )
         known.add(subscriber.para)
         if names[subscriber.name] > 1:
-            yield Misplaced(("subscribers", at, "name"), f"{names[subscriber.name]} subscribers are called that")
+            yield Misplaced(
+                ("subscribers", at, "name"), f"{names[subscriber.name]} subscribers are called that"
+            )
 
 
 def _publishers(scenario: model.Scenario) -> Iterator[Misplaced]:
@@ -129,20 +152,29 @@ def _publishers(scenario: model.Scenario) -> Iterator[Misplaced]:
             takes = f"the relay chain takes up to {limit:,} (relay.max_value_length)"
             why = takes if largest > limit else f"a message carries up to {most:,}"
             yield Misplaced((*place, "value_size"), f"values of {largest:,} bytes, and {why}")
-    registered = sum(para >= scenario.relay.system_para_threshold for para in scenario.publisher_ids())
+    registered = sum(
+        para >= scenario.relay.system_para_threshold for para in scenario.publisher_ids()
+    )
     most = network.pubsub_config(scenario.relay).max_publishers
     if registered > most:
-        yield Misplaced(("relay", "max_publishers"), f"{registered} publishers are to be registered, and it is {most}")
+        yield Misplaced(
+            ("relay", "max_publishers"),
+            f"{registered} publishers are to be registered, and it is {most}",
+        )
 
 
 def _in_time(scenario: model.Scenario, place: Location, block: int | None) -> Iterator[Misplaced]:
     """Yield a fault if `block` is after the end of the scenario."""
     if block is not None and block > scenario.relay_blocks:
         last = scenario.relay_blocks
-        yield Misplaced(place, f"relay block {block} never comes: the scenario ends with {last} (relay_blocks)")
+        yield Misplaced(
+            place, f"relay block {block} never comes: the scenario ends with {last} (relay_blocks)"
+        )
 
 
-def _subscriber(scenario: model.Scenario, place: Location, subscriber: model.Subscriber) -> Iterator[Misplaced]:
+def _subscriber(
+    scenario: model.Scenario, place: Location, subscriber: model.Subscriber
+) -> Iterator[Misplaced]:
     """Yield faults of a subscriber."""
     yield from _subscriptions(scenario, (*place, "subscribe"), subscriber.subscribe)
     for number, change in enumerate(subscriber.changes):
@@ -159,7 +191,10 @@ def _subscriber(scenario: model.Scenario, place: Location, subscriber: model.Sub
         )
         for name, size, most in limits:
             if size > most:
-                yield Misplaced((*here, name), f"messages of {size:,} bytes, and the relay chain takes up to {most:,}")
+                yield Misplaced(
+                    (*here, name),
+                    f"messages of {size:,} bytes, and the relay chain takes up to {most:,}",
+                )
     for number, order in enumerate(subscriber.orders):
         here = (*place, "orders", number)
         yield from _in_time(scenario, (*here, "at_block"), order.at_block)
@@ -177,11 +212,19 @@ def _acts(scenario: model.Scenario, place: Location, acts: model.Acts) -> Iterat
     for at, action in enumerate(acts.do):
         for name in ("para", "publisher", "sender", "recipient", "chain"):
             para = getattr(action, name, None)
-            if para is not None and para not in known and not isinstance(action, Register | Deregister):
-                yield Misplaced((*place, "do", at, name), str(unknown_parachain(para, sorted(known))))
+            if (
+                para is not None
+                and para not in known
+                and not isinstance(action, Register | Deregister)
+            ):
+                yield Misplaced(
+                    (*place, "do", at, name), str(unknown_parachain(para, sorted(known)))
+                )
 
 
-def _known(scenario: model.Scenario, place: Location, paras: Iterable[ParaId]) -> Iterator[Misplaced]:
+def _known(
+    scenario: model.Scenario, place: Location, paras: Iterable[ParaId]
+) -> Iterator[Misplaced]:
     """Yield a fault for each parachain that is not a publisher of the scenario."""
     known = scenario.publisher_ids()
     for para in paras:
@@ -201,9 +244,16 @@ def _subscriptions(
             yield from unknown
             if unknown:
                 continue
-        groups = {para: group for para in scenario.select(wanted.publishers) if (group := scenario.group_of(para))}
+        groups = {
+            para: group
+            for para in scenario.select(wanted.publishers)
+            if (group := scenario.group_of(para))
+        }
         if not groups:
-            yield Misplaced((*here, "publishers"), f"the scenario has no publishers that are {wanted.publishers!r}")
+            yield Misplaced(
+                (*here, "publishers"),
+                f"the scenario has no publishers that are {wanted.publishers!r}",
+            )
         else:
             yield from _keys(here, wanted, groups)
 
@@ -220,7 +270,11 @@ def _keys(
     last = wanted.first_key + (1 if wanted.keys == "all" else wanted.keys)
     short = {para: group.keys for para, group in groups.items() if group.keys < last}
     if short and (each or len(short) == len(groups)):
-        name = "first_key" if wanted.keys == "all" or wanted.first_key >= min(short.values()) else "keys"
+        name = (
+            "first_key"
+            if wanted.keys == "all" or wanted.first_key >= min(short.values())
+            else "keys"
+        )
         held = ", ".join(f"{para} holds {keys}" for para, keys in short.items())
         yield Misplaced((*place, name), f"reaches to key {last} (counted from 1), and {held}")
 
@@ -238,10 +292,14 @@ def _runtimes(scenario: model.Scenario) -> Iterator[Misplaced]:
         wanted = (subscriber.subscribe, *(change.subscribe for change in subscriber.changes))
         for subscriptions in wanted:
             try:
-                check_runtime(network.subscriber_spec(scenario, subscriber, scenario.items(subscriptions)))
+                check_runtime(
+                    network.subscriber_spec(scenario, subscriber, scenario.items(subscriptions))
+                )
             except ImpossibleConfig as error:
                 name = next((name for name in _SPEC_FIELDS if name in str(error)), "")
-                yield Misplaced(("subscribers", at, name) if name else ("subscribers", at), str(error))
+                yield Misplaced(
+                    ("subscribers", at, name) if name else ("subscribers", at), str(error)
+                )
                 break
     try:
         RelayRuntime(network.relay_config(scenario, specs))

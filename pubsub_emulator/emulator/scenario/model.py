@@ -44,7 +44,9 @@ def _share(millionths: int) -> float:
 
 def _network_name(name: str) -> str:
     if not all(letter.isalnum() or letter in "-_." for letter in name) or name.startswith("."):
-        raise ValueError(f"a scenario's name is made of letters, digits, '-', '_' and '.', not {name!r}")
+        raise ValueError(
+            f"a scenario's name is made of letters, digits, '-', '_' and '.', not {name!r}"
+        )
     return name
 
 
@@ -133,7 +135,11 @@ class PublisherGroup(Model):
 
     def sizes(self) -> Span:
         """Return the value sizes as a range."""
-        return self.value_size if isinstance(self.value_size, Span) else Span(min=self.value_size, max=self.value_size)
+        return (
+            self.value_size
+            if isinstance(self.value_size, Span)
+            else Span(min=self.value_size, max=self.value_size)
+        )
 
     def ttls(self) -> tuple[int, ...]:
         """Return the lifetimes to draw from."""
@@ -143,7 +149,9 @@ class PublisherGroup(Model):
 class SubscriptionSettings(Model):
     """A selection of keys of some publishers."""
 
-    publishers: Annotated[tuple[Para, ...], Field(min_length=1)] | Literal["all", "system", "public"]
+    publishers: (
+        Annotated[tuple[Para, ...], Field(min_length=1)] | Literal["all", "system", "public"]
+    )
     """The publishers: ids, or `all`, `system` parachains, or all others (`public`)."""
     keys: Positive | Literal["all"] = "all"
     """The number of keys of each; with `all`, `system` and `public`, publishers may have fewer."""
@@ -311,13 +319,17 @@ class Scenario(Model):
 
     def names(self) -> dict[ParaId, str]:
         """Return the names that the file gives to chains."""
-        return {each.para: each.name for each in self.subscribers if "name" in each.model_fields_set}
+        return {
+            each.para: each.name for each in self.subscribers if "name" in each.model_fields_set
+        }
 
     def publisher_ids(self) -> tuple[ParaId, ...]:
         """Return the ids of all publishers in ascending order."""
         return tuple(sorted(para for group in self.publishers for para in group.paras))
 
-    def items(self, subscriptions: Iterable[SubscriptionSettings]) -> dict[ParaId, tuple[PubsubKey, ...]]:
+    def items(
+        self, subscriptions: Iterable[SubscriptionSettings]
+    ) -> dict[ParaId, tuple[PubsubKey, ...]]:
         """Return the keys that subscriptions select, by publisher.
 
         Publishers and keys are in ascending order and distinct (PS-30).

@@ -29,7 +29,10 @@ def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> Netw
     chains = [
         ParachainConfig(
             specs[subscriber.para],
-            tuple(CollatorConfig(collator.strategies, collator.rate) for collator in subscriber.collators),
+            tuple(
+                CollatorConfig(collator.strategies, collator.rate)
+                for collator in subscriber.collators
+            ),
             Pace(subscriber.blocks_per_relay_block, subscriber.every, subscriber.relay_parent_lag),
         )
         for subscriber in scenario.subscribers
@@ -59,19 +62,29 @@ def with_accounts(config: NetworkConfig) -> NetworkConfig:
     # All messages to a parachain must fit into the smallest block.
     smallest = min((each.spec.allowed_pov for each in config.parachains), default=HOST.max_pov_size)
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
-    more = min(MORE_CHANNELS, max((smallest - bounds.downward - bounds.horizontal - 8) // channel, 0))
+    more = min(
+        MORE_CHANNELS, max((smallest - bounds.downward - bounds.horizontal - 8) // channel, 0)
+    )
     wider = MessageBounds(bounds.downward, bounds.horizontal + more * channel)
     return replace(
         config,
         relay=replace(config.relay, accounts=True, bounds=wider),
-        parachains=tuple(replace(each, spec=replace(each.spec, accounts=True)) for each in config.parachains),
+        parachains=tuple(
+            replace(each, spec=replace(each.spec, accounts=True)) for each in config.parachains
+        ),
     )
 
 
 def channels(scenario: Scenario) -> tuple[tuple[ParaId, ParaId], ...]:
     """Return all channels that the scenario's loads need, as (sender, recipient)."""
-    loads = ((subscriber.para, load.senders) for subscriber in scenario.subscribers for load in subscriber.load)
-    return tuple(sorted({(sender, recipient) for recipient, senders in loads for sender in senders}))
+    loads = (
+        (subscriber.para, load.senders)
+        for subscriber in scenario.subscribers
+        for load in subscriber.load
+    )
+    return tuple(
+        sorted({(sender, recipient) for recipient, senders in loads for sender in senders})
+    )
 
 
 def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayConfig:
@@ -85,7 +98,12 @@ def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayC
     horizontal = channel * max((recipients.count(recipient) for recipient in recipients), default=0)
     bounds = MessageBounds(min(_MEBIBYTE, max(smallest - horizontal - 8, 1)), horizontal)
     settings = scenario.relay
-    return RelayConfig(session_length=settings.session_length, pubsub=pubsub_config(settings), host=HOST, bounds=bounds)
+    return RelayConfig(
+        session_length=settings.session_length,
+        pubsub=pubsub_config(settings),
+        host=HOST,
+        bounds=bounds,
+    )
 
 
 def pubsub_config(settings: RelaySettings) -> PubsubConfig:
@@ -93,7 +111,9 @@ def pubsub_config(settings: RelaySettings) -> PubsubConfig:
     others = {"session_length", "system_para_threshold", "ttl_policy", "missed_slots"}
     limits = settings.model_dump(exclude=others, exclude_none=True)
     threshold = ParaId(settings.system_para_threshold)
-    return PubsubConfig(system_para_threshold=threshold, ttl_policy=TtlPolicy(settings.ttl_policy), **limits)
+    return PubsubConfig(
+        system_para_threshold=threshold, ttl_policy=TtlPolicy(settings.ttl_policy), **limits
+    )
 
 
 def subscriber_spec(
@@ -114,7 +134,9 @@ def subscriber_spec(
     return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes).ruled()
 
 
-def with_relay_limits(settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None) -> RuntimeSpec:
+def with_relay_limits(
+    settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None
+) -> RuntimeSpec:
     """Return `spec` with the scenario's limits of the relay chain and of the cache."""
     return replace(
         spec,

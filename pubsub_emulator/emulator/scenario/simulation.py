@@ -48,17 +48,26 @@ class Simulation:
         self.scenario = scenario
         found = check(scenario)
         if found:
-            raise SettingsError(scenario.name, *(Problem(None, each.field(), each.reason) for each in found))
+            raise SettingsError(
+                scenario.name, *(Problem(None, each.field(), each.reason) for each in found)
+            )
         self._acts: dict[int, list[tuple[str, Act]]] = {}
         for at, each in enumerate(scenario.acts, start=1):
-            placed = ((f"acts.{at}.do.{number}", action) for number, action in enumerate(each.do, start=1))
+            placed = (
+                (f"acts.{at}.do.{number}", action) for number, action in enumerate(each.do, start=1)
+            )
             self._acts.setdefault(each.at_block, []).extend(placed)
         self.accounts = accounts or scenario.accounts
         self.forks = forks
-        self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
+        self._specs = {
+            subscriber.para: subscriber_spec(scenario, subscriber)
+            for subscriber in scenario.subscribers
+        }
         try:
             config = network_config(scenario, self._specs)
-            relay = replace(config.relay, genesis_slot=genesis_slot, dome_events=dome_events, prism=prism)
+            relay = replace(
+                config.relay, genesis_slot=genesis_slot, dome_events=dome_events, prism=prism
+            )
             config = with_forks(replace(config, relay=relay), forks)
             self.network = Network(with_accounts(config) if self.accounts else config)
         except PubsubError as error:
@@ -123,9 +132,15 @@ class Simulation:
     def _load(self, block: RelayBlockNumber) -> None:
         """Send the messages of loads in a block."""
         for subscriber in self.scenario.subscribers:
-            for load in (each for each in subscriber.load if each.first_block <= block <= each.last_block):
+            for load in (
+                each for each in subscriber.load if each.first_block <= block <= each.last_block
+            ):
                 for at in range(load.downward_messages):
-                    body = _message(self.scenario, f"downward/{subscriber.para}/{block}/{at}", load.downward_size)
+                    body = _message(
+                        self.scenario,
+                        f"downward/{subscriber.para}/{block}/{at}",
+                        load.downward_size,
+                    )
                     self.network.send_downward(subscriber.para, body)
                 for sender in load.senders:
                     label = f"horizontal/{sender}/{subscriber.para}/{block}"
@@ -165,18 +180,27 @@ def _publications(
     updated = stream.places(filled, stream.share(filled, group.update_rate))
     sizes, lifetimes = group.sizes(), group.ttls()
     return [
-        (published_key(para, index), stream.take(stream.between(sizes.min, sizes.max)), stream.choice(lifetimes))
+        (
+            published_key(para, index),
+            stream.take(stream.between(sizes.min, sizes.max)),
+            stream.choice(lifetimes),
+        )
         for index in (*first, *updated)
     ]
 
 
-def _deletions(scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber) -> list[PubsubKey]:
+def _deletions(
+    scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber
+) -> list[PubsubKey]:
     """Return the keys that a publisher deletes in `block`."""
     filled = _filled(group, block)
     if not _active(group, block) or not group.delete_rate:
         return []
     stream = Draws(scenario.seed.encode(), f"publisher/{para}/deletes/{block}")
-    return [published_key(para, index) for index in stream.places(filled, stream.share(filled, group.delete_rate))]
+    return [
+        published_key(para, index)
+        for index in stream.places(filled, stream.share(filled, group.delete_rate))
+    ]
 
 
 def _message(scenario: Scenario, label: str, size: int) -> bytes:

@@ -4,7 +4,14 @@ Errors name file, line and field.
 """
 
 from pubsub_emulator.emulator.settings.fields import Location, Misplaced, Model, StrictModel
-from pubsub_emulator.emulator.settings.reading import Bundle, Problem, SettingsError, parse, read, validated
+from pubsub_emulator.emulator.settings.reading import (
+    Bundle,
+    Problem,
+    SettingsError,
+    parse,
+    read,
+    validated,
+)
 
 __all__ = [
     "Bundle",

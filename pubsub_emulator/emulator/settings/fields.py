@@ -80,7 +80,9 @@ def add_meanings(root: type[Model]) -> None:
             body = ast.parse(inspect.getsource(home)).body[0]
             for above, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
                 match above, below:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as meaning)):
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                        value=ast.Constant(value=str() as meaning)
+                    ):
                         model.model_fields[name].description = inspect.cleandoc(meaning)
         model.model_rebuild(force=True)
 
@@ -102,7 +104,9 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return ""
     value = field.get_default(call_default_factory=True)
-    if isinstance(value, Model) or (isinstance(value, tuple) and any(isinstance(each, Model) for each in value)):
+    if isinstance(value, Model) or (
+        isinstance(value, tuple) and any(isinstance(each, Model) for each in value)
+    ):
         return "see there"
     if value is None or value in ((), []):
         return "none"
@@ -146,7 +150,9 @@ def _says(annotation: object, metadata: tuple[Any, ...]) -> str:
     if origin in (Union, UnionType):
         return " or ".join(_says(each, ()) for each in get_args(annotation) if each is not NoneType)
     if origin is Literal:
-        *others, last = (f'"{each}"' if isinstance(each, str) else str(each) for each in get_args(annotation))
+        *others, last = (
+            f'"{each}"' if isinstance(each, str) else str(each) for each in get_args(annotation)
+        )
         return f"{', '.join(others)} or {last}" if others else last
     some = " of at least one" if any(isinstance(each, MinLen) for each in metadata) else ""
     if origin in _LISTS:
@@ -198,7 +204,11 @@ def faults(document: object, error: ValidationError, root: type[Model]) -> list[
     inside = {location[:depth] for location in found for depth in range(len(location))}
     # For a value with alternatives, pydantic reports findings of each. If one of them has findings
     # inside the value, it was meant, and findings about the whole value are dropped.
-    return [Misplaced(at, why) for at, why in found.items() if at not in inside or not why.startswith(_WANTED)]
+    return [
+        Misplaced(at, why)
+        for at, why in found.items()
+        if at not in inside or not why.startswith(_WANTED)
+    ]
 
 
 _WANTED: Final = "should be "
@@ -235,14 +245,21 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
         elif (named := _inner(kind, (dict,), 1)) is not None and part in value:
             value, key, kind = value[part], _inner(kind, (dict,), 0), named
         elif part in value or any(part in _written(each) for each in options):
-            model = next((each for each in options if part in _written(each)), options[0] if options else model)
+            model = next(
+                (each for each in options if part in _written(each)),
+                options[0] if options else model,
+            )
             field = _written(model).get(part)
             kind = None if field is None else Annotated[field.annotation, None, *field.metadata]
             value = value.get(part)
         else:
             continue
         location.append(part)
-        options = tuple(each for each in _alternatives(kind) if isinstance(each, type) and issubclass(each, Model))
+        options = tuple(
+            each
+            for each in _alternatives(kind)
+            if isinstance(each, type) and issubclass(each, Model)
+        )
     if details["type"] in {"union_tag_invalid", "union_tag_not_found"}:
         name = details["ctx"]["discriminator"].strip("'")
         tags = [tag for each in options for tag in get_args(_written(each)[name].annotation)]
@@ -257,7 +274,11 @@ def _alternatives(kind: object) -> tuple[object, ...]:
     origin = get_origin(kind)
     if origin is Annotated:
         return _alternatives(get_args(kind)[0])
-    return tuple(y for x in get_args(kind) for y in _alternatives(x)) if origin in (Union, UnionType) else (kind,)
+    return (
+        tuple(y for x in get_args(kind) for y in _alternatives(x))
+        if origin in (Union, UnionType)
+        else (kind,)
+    )
 
 
 def _inner(kind: object, containers: tuple[type, ...], at: int) -> object:
@@ -266,11 +287,17 @@ def _inner(kind: object, containers: tuple[type, ...], at: int) -> object:
     return next(found, None)
 
 
-def _tagged(options: tuple[type[Model], ...], tag: str, value: dict[str, object]) -> type[Model] | None:
+def _tagged(
+    options: tuple[type[Model], ...], tag: str, value: dict[str, object]
+) -> type[Model] | None:
     """Return the model among several whose constant field has this value in the document."""
     for model in options if len(options) > 1 else ():
         for name, field in _written(model).items():
-            if get_origin(field.annotation) is Literal and tag in get_args(field.annotation) and value.get(name) == tag:
+            if (
+                get_origin(field.annotation) is Literal
+                and tag in get_args(field.annotation)
+                and value.get(name) == tag
+            ):
                 return model
     return None
 
@@ -280,7 +307,9 @@ def _written(model: type[Model]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _reason(details: ErrorDetails, location: Location, value: object, kind: object, model: type[Model]) -> str:
+def _reason(
+    details: ErrorDetails, location: Location, value: object, kind: object, model: type[Model]
+) -> str:
     """Return the reason of a finding in words."""
     if details["type"] == "extra_forbidden":
         return f"no such field; {_hint(str(location[-1]), list(_written(model)))}"
@@ -289,7 +318,12 @@ def _reason(details: ErrorDetails, location: Location, value: object, kind: obje
     if details["type"] == "missing":
         return f"missing: {_says(kind, ())}"
     tables = models_in(kind)
-    if isinstance(value, dict) and _inner(kind, _LISTS, 0) and tables and location[-1] in _written(model):
+    if (
+        isinstance(value, dict)
+        and _inner(kind, _LISTS, 0)
+        and tables
+        and location[-1] in _written(model)
+    ):
         return f"{_WANTED}a list of tables, written [[{location[-1]}]] and not [{location[-1]}]"
     return f"{_WANTED}{_says(kind, ())}, not {shown(value)}"
 

@@ -65,11 +65,18 @@ def read(path: Path, root: type[M], check: Callable[[M], Iterable[Misplaced]] = 
     try:
         data = read_bytes(path, MOST_TEXT)
     except Unreadable as error:
-        raise SettingsError(str(path), Problem(None, "", str(error).removeprefix(f"{path}: "))) from error
+        raise SettingsError(
+            str(path), Problem(None, "", str(error).removeprefix(f"{path}: "))
+        ) from error
     return parse(data, str(path), root, check)
 
 
-def parse(data: bytes | str, file: str, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check) -> M:
+def parse(
+    data: bytes | str,
+    file: str,
+    root: type[M],
+    check: Callable[[M], Iterable[Misplaced]] = _no_check,
+) -> M:
     """Return the settings in TOML. Raises `SettingsError`, which calls the text `file`."""
     try:
         text = data if isinstance(data, str) else data.decode()
@@ -78,12 +85,18 @@ def parse(data: bytes | str, file: str, root: type[M], check: Callable[[M], Iter
         raise SettingsError(file, Problem(None, "", f"not UTF-8 at byte {error.start}")) from error
     except Unreadable as error:
         found = _PLACE.search(str(error))
-        raise SettingsError(file, Problem(int(found[1]) if found else None, "", str(error))) from error
+        raise SettingsError(
+            file, Problem(int(found[1]) if found else None, "", str(error))
+        ) from error
     return validated(document, file, root, check, text)
 
 
 def validated(
-    document: object, file: str, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check, text: str = ""
+    document: object,
+    file: str,
+    root: type[M],
+    check: Callable[[M], Iterable[Misplaced]] = _no_check,
+    text: str = "",
 ) -> M:
     """Return the settings of a parsed document.
 
@@ -136,7 +149,9 @@ class Bundle:
         Raises `SettingsError` if there is no scenario of this name.
         """
         if name not in self.names():
-            hint = near_to(name, self.names(), f"there are {', '.join(self.names())}, or name a TOML file")
+            hint = near_to(
+                name, self.names(), f"there are {', '.join(self.names())}, or name a TOML file"
+            )
             raise SettingsError(name, Problem(None, "", f"no such scenario; {hint}"))
         return self._folder().joinpath(f"{name}.toml").read_text(encoding="utf-8")
 

@@ -103,7 +103,9 @@ class Chain:
 
     def __post_init__(self) -> None:
         chain: object = self.chain
-        if chain is not None and (isinstance(chain, bool) or not isinstance(chain, int) or not 0 <= chain < 2**32):
+        if chain is not None and (
+            isinstance(chain, bool) or not isinstance(chain, int) or not 0 <= chain < 2**32
+        ):
             raise BadFilter(f"a chain is a para id or None, not {_shown(chain)}")
 
 
@@ -133,7 +135,9 @@ class Field:
     op: str
     value: Scalar | tuple[Scalar, ...]
 
-    def __init__(self, path: str | Iterable[Step], op: str, value: Scalar | Iterable[Scalar]) -> None:
+    def __init__(
+        self, path: str | Iterable[Step], op: str, value: Scalar | Iterable[Scalar]
+    ) -> None:
         steps = parse_path(path) if isinstance(path, str) else tuple(path)
         _check_path(steps)
         if op not in OPS:
@@ -143,7 +147,11 @@ class Field:
         object.__setattr__(self, "value", _checked(op, value))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Field) and self.path == other.path and self._identity() == other._identity()
+        return (
+            isinstance(other, Field)
+            and self.path == other.path
+            and self._identity() == other._identity()
+        )
 
     def __hash__(self) -> int:
         return hash(self._identity())
@@ -215,7 +223,9 @@ def _check_path(steps: tuple[object, ...]) -> None:
     for step in steps:
         if isinstance(step, str):
             if not _NAME.fullmatch(step):
-                raise BadFilter(f"a path's name is made of letters, digits and _, not {_shown(step)}")
+                raise BadFilter(
+                    f"a path's name is made of letters, digits and _, not {_shown(step)}"
+                )
         elif isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= MAX_INDEX:
             raise BadFilter(f"a path's index is 0 to MAX_INDEX, {MAX_INDEX}, not {_shown(step)}")
 
@@ -256,7 +266,9 @@ def _scalar(value: object) -> Scalar:
                 raise BadFilter("a text contains U+0000 or a lone surrogate")
             return value
         case _:
-            raise BadFilter(f"a value is a text, an integer, true, false or null, not {type(value).__name__}")
+            raise BadFilter(
+                f"a value is a text, an integer, true, false or null, not {type(value).__name__}"
+            )
 
 
 def _shown(value: object) -> str:

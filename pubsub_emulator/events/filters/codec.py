@@ -49,7 +49,11 @@ def to_json(part: Filter) -> dict[str, Json]:
         case Kind(kind):
             return {"kind": kind}
         case Field(path, op, value):
-            return {"field": list(path), "op": op, "value": list(value) if isinstance(value, tuple) else value}
+            return {
+                "field": list(path),
+                "op": op,
+                "value": list(value) if isinstance(value, tuple) else value,
+            }
 
 
 def from_json(data: object, place: str = "filter", depth: int = 1) -> Filter:
@@ -75,7 +79,9 @@ def _parsed(data: object, place: str, depth: int) -> Filter:
     if data.keys() == {"field", "op", "value"}:
         return _field(data)
     if len(data) != 1:
-        raise BadFilter("a filter has one of any, all, one_of, not, chain, kind; or field with op and value")
+        raise BadFilter(
+            "a filter has one of any, all, one_of, not, chain, kind; or field with op and value"
+        )
     ((name, value),) = data.items()
     match name:
         case "any" if value is True:
@@ -83,7 +89,9 @@ def _parsed(data: object, place: str, depth: int) -> Filter:
         case "all" | "one_of":
             if not isinstance(value, list):
                 raise BadFilter("all and one_of take a JSON list of filters")
-            parts = [from_json(each, f"{place}.{name}[{at}]", depth + 1) for at, each in enumerate(value)]
+            parts = [
+                from_json(each, f"{place}.{name}[{at}]", depth + 1) for at, each in enumerate(value)
+            ]
             return All(*parts) if name == "all" else OneOf(*parts)
         case "not":
             return Not(from_json(value, f"{place}.not", depth + 1))
@@ -92,7 +100,9 @@ def _parsed(data: object, place: str, depth: int) -> Filter:
         case "kind" if isinstance(value, str):
             return Kind(value)
         case _:
-            raise BadFilter(f"no filter is written {json.dumps({str(name)[:64]: '…'}, ensure_ascii=False)}")
+            raise BadFilter(
+                f"no filter is written {json.dumps({str(name)[:64]: '…'}, ensure_ascii=False)}"
+            )
 
 
 def filters_from_json(data: object) -> tuple[Filter, ...]:
@@ -106,7 +116,12 @@ def filters_from_json(data: object) -> tuple[Filter, ...]:
 
 def dump_filters(filters: Sequence[Filter]) -> str:
     """Return filters as one line of JSON, which is the same for the same filters."""
-    return json.dumps([to_json(each) for each in filters], separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return json.dumps(
+        [to_json(each) for each in filters],
+        separators=(",", ":"),
+        sort_keys=True,
+        ensure_ascii=False,
+    )
 
 
 def parse_filters(text: str | bytes) -> tuple[Filter, ...]:

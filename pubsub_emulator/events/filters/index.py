@@ -11,7 +11,17 @@ evaluating all.
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from pubsub_emulator.events.filters.algebra import All, Chain, Field, Filter, Kind, OneOf, Scalar, Step, typed
+from pubsub_emulator.events.filters.algebra import (
+    All,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    OneOf,
+    Scalar,
+    Step,
+    typed,
+)
 from pubsub_emulator.events.filters.predicate import Predicate, any_of, walk
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import Value
@@ -87,7 +97,9 @@ class FilterIndex(Generic[K]):
         yield _REST
         # Only paths whose first name the row has can lead somewhere. The intersection is worth its
         # cost only if there are more paths than fields.
-        for first in fields.keys() & self._paths.keys() if len(self._paths) > len(fields) else self._paths:
+        for first in (
+            fields.keys() & self._paths.keys() if len(self._paths) > len(fields) else self._paths
+        ):
             for path in self._paths[first]:
                 value = walk(fields, self._steps[path])
                 if value is None or isinstance(value, (bool, int, str)):

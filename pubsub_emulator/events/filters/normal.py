@@ -10,7 +10,19 @@ from collections.abc import Iterable
 from typing import Final
 
 from pubsub_emulator.events.filters import algebra
-from pubsub_emulator.events.filters.algebra import ANY, All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
+from pubsub_emulator.events.filters.algebra import (
+    ANY,
+    All,
+    Any,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+    Scalar,
+    Step,
+)
 from pubsub_emulator.events.filters.codec import dump_filters
 from pubsub_emulator.events.filters.predicate import same
 
@@ -119,7 +131,9 @@ def _field_covers(wide: Field, narrow: Field) -> bool:
         case "=" | "in":
             return {*algebra.typed(values)} <= {*algebra.typed(_values(wide))}
         case "!=":
-            return not any(same(each, wide.value) for each in values if not isinstance(wide.value, tuple))
+            return not any(
+                same(each, wide.value) for each in values if not isinstance(wide.value, tuple)
+            )
         case "prefix":
             start = str(wide.value)
             return all(isinstance(each, str) and each.startswith(start) for each in values)
@@ -133,7 +147,10 @@ def _values(part: Field) -> tuple[Scalar, ...]:
 
 def _among(path: tuple[Step, ...], values: Iterable[Scalar]) -> Filter:
     """Return the equality with one of some values, each once and in one order."""
-    listed = [value for _, value in sorted({*algebra.typed(values)}, key=lambda key: (key[0], str(key[1])))]
+    listed = [
+        value
+        for _, value in sorted({*algebra.typed(values)}, key=lambda key: (key[0], str(key[1])))
+    ]
     if not listed:
         return OneOf()
     return Field(path, "=", listed[0]) if len(listed) == 1 else Field(path, "in", listed)
@@ -146,7 +163,9 @@ def _flat(parts: Iterable[Filter], kind: type[All | OneOf]) -> list[Filter]:
 
 def _conjunction(parts: list[Filter]) -> Filter:
     """Return a filter for rows that all parts match."""
-    kept = _without_covered([each for each in _flat(parts, All) if not isinstance(each, Any)], wide=False)
+    kept = _without_covered(
+        [each for each in _flat(parts, All) if not isinstance(each, Any)], wide=False
+    )
     if OneOf() in kept:
         return OneOf()
     return kept[0] if len(kept) == 1 else (All(*kept) if kept else ANY)
@@ -189,8 +208,12 @@ def _without_covered(parts: list[Filter], *, wide: bool) -> tuple[Filter, ...]:
     def is_redundant(at: int, other_at: int) -> bool:
         over, under = (other_at, at) if wide else (at, other_at)
         over_part, under_part = ordered[over], ordered[under]
-        return covers(over_part, under_part, steps) and not (at < other_at and covers(under_part, over_part, steps))
+        return covers(over_part, under_part, steps) and not (
+            at < other_at and covers(under_part, over_part, steps)
+        )
 
     places = range(len(ordered))
-    kept = (at for at in places if not any(is_redundant(at, other) for other in places if other != at))
+    kept = (
+        at for at in places if not any(is_redundant(at, other) for other in places if other != at)
+    )
     return tuple(ordered[at] for at in kept)

@@ -8,7 +8,18 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from pubsub_emulator.events.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
+from pubsub_emulator.events.filters.algebra import (
+    All,
+    Any,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+    Scalar,
+    Step,
+)
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import Value
 

@@ -11,7 +11,18 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from pubsub_emulator.database.database import Dialect
-from pubsub_emulator.events.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
+from pubsub_emulator.events.filters.algebra import (
+    All,
+    Any,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+    Scalar,
+    Step,
+)
 
 
 class Clause(NamedTuple):
@@ -73,7 +84,9 @@ class LogColumns(Columns):
     """The columns of a log: `chain`, `kind`, and `body` with the fields as JSON."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self._field: type[_JsonField] = _SqliteField if dialect is Dialect.SQLITE else _PostgresField
+        self._field: type[_JsonField] = (
+            _SqliteField if dialect is Dialect.SQLITE else _PostgresField
+        )
 
     def chain(self, chain: int | None) -> Clause:
         if chain is None:
@@ -122,7 +135,9 @@ def _leaf(field: "_JsonField", op: str, value: Scalar | tuple[Scalar, ...]) -> C
     elif op == "!=":
         same = _same(field, value)
         # `!=` needs a path that leads somewhere, to a value that is of another type or different.
-        test = _both(field.is_there(), Clause(f"(NOT COALESCE({same.sql}, {_FALSE.sql}))", same.params))
+        test = _both(
+            field.is_there(), Clause(f"(NOT COALESCE({same.sql}, {_FALSE.sql}))", same.params)
+        )
     elif op == "=":
         test = _same(field, value)
     elif isinstance(value, str):
@@ -145,7 +160,9 @@ class _SqliteField:
     """The conditions on the value at a path in `body`, for SQLite."""
 
     def __init__(self, path: tuple[Step, ...]) -> None:
-        self._path = "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path)
+        self._path = "$" + "".join(
+            f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path
+        )
         """The path in SQLite's syntax, which is passed as a parameter."""
 
     def is_there(self) -> Clause:
@@ -163,7 +180,9 @@ class _SqliteField:
     def text(self, op: str, value: str) -> Clause:
         """Return the comparison with a text."""
         if op == "prefix":
-            test = Clause("(substr(json_extract(body, ?), 1, ?) = ?)", (self._path, len(value), value))
+            test = Clause(
+                "(substr(json_extract(body, ?), 1, ?) = ?)", (self._path, len(value), value)
+            )
         else:
             test = Clause(f"(json_extract(body, ?) {op} ?)", (self._path, value))
         return _both(self.has_type("text"), test)
@@ -225,7 +244,9 @@ class _PostgresField:
 
     def truth(self, value: bool) -> Clause:
         """Return the condition that the value is `true` or `false`."""
-        return Clause(f"({self._at.sql} = ?::jsonb)", (*self._at.params, "true" if value else "false"))
+        return Clause(
+            f"({self._at.sql} = ?::jsonb)", (*self._at.params, "true" if value else "false")
+        )
 
     def text(self, op: str, value: str) -> Clause:
         """Return the comparison with a text, by code points."""

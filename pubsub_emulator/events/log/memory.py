@@ -69,10 +69,14 @@ class MemoryStore(Store):
             if anchor == self._head.anchor:
                 return self._head
             if anchor not in self._blocks:
-                raise NotTheNextBlock(f"the log has no block {anchor} to go back to; it ends at {self._head.anchor}")
+                raise NotTheNextBlock(
+                    f"the log has no block {anchor} to go back to; it ends at {self._head.anchor}"
+                )
             kept_hash, common = self._blocks[anchor]
             del self._rows[common:]
-            self._blocks = {number: block for number, block in self._blocks.items() if number <= anchor}
+            self._blocks = {
+                number: block for number, block in self._blocks.items() if number <= anchor
+            }
             self._head = Head(self._head.epoch + 1, common, anchor, kept_hash)
             self._rewinds.append((self._head.epoch, common))
             self._changed.notify_all()

@@ -25,12 +25,12 @@ from pubsub_emulator.events.log.store import SPAN, Head, Page, Store, follows
 from pubsub_emulator.events.rows import Block, Row, row_of
 
 _META: Final = (
-    "network {TEXT} NOT NULL, id {BLOB} NOT NULL, genesis {BLOB}, epoch {INT} NOT NULL, seq {INT} NOT NULL, "
-    "anchor {INT}, hash {BLOB}"
+    "network {TEXT} NOT NULL, id {BLOB} NOT NULL, genesis {BLOB}, epoch {INT} NOT NULL, seq {INT}"
+    " NOT NULL, anchor {INT}, hash {BLOB}"
 )
 _ROW: Final = (
-    "anchor {INT} NOT NULL, chain {INT}, block {INT} NOT NULL, idx {INT} NOT NULL, kind {TEXT} NOT NULL, "
-    "id {BLOB} NOT NULL, time {INT} NOT NULL, body {TEXT} NOT NULL"
+    "anchor {INT} NOT NULL, chain {INT}, block {INT} NOT NULL, idx {INT} NOT NULL, kind {TEXT} NOT"
+    " NULL, id {BLOB} NOT NULL, time {INT} NOT NULL, body {TEXT} NOT NULL"
 )
 _COLUMNS: Final = "seq, anchor, chain, block, idx, kind, id, time, body"
 
@@ -53,7 +53,10 @@ class SqlStore(Store):
         self._hash_sql = f"SELECT hash FROM {prefix}_blocks WHERE anchor = ?"
         first = [
             f"CREATE TABLE {prefix}_meta (one INTEGER PRIMARY KEY CHECK (one = 1), {_META})",
-            f"CREATE TABLE {prefix}_blocks (anchor {{INT}} PRIMARY KEY, hash {{BLOB}} NOT NULL, seq {{INT}} NOT NULL)",
+            (
+                f"CREATE TABLE {prefix}_blocks (anchor {{INT}} PRIMARY KEY, hash {{BLOB}} NOT NULL,"
+                " seq {INT} NOT NULL)"
+            ),
             f"CREATE TABLE {prefix}_rows (seq {{INT}} PRIMARY KEY, {_ROW})",
             f"CREATE INDEX {prefix}_rows_kind ON {prefix}_rows (kind, seq)",
             f"CREATE TABLE {prefix}_epochs (epoch {{INT}} PRIMARY KEY, common {{INT}} NOT NULL)",
@@ -65,10 +68,14 @@ class SqlStore(Store):
                 raise StoreError(f"{database.place}: {_NO_LOG}")
             if not found:
                 found = [(network, secrets.token_bytes(16))]
-                session.run(f"INSERT INTO {prefix}_meta VALUES (1, ?, ?, NULL, 0, 0, NULL, NULL)", found[0])
+                session.run(
+                    f"INSERT INTO {prefix}_meta VALUES (1, ?, ?, NULL, 0, 0, NULL, NULL)", found[0]
+                )
         self.network, self.id = found[0]
         if network not in {None, self.network}:
-            raise AnotherChain(f"{database.place} holds the log of {self.network!r}, not of {network!r}")
+            raise AnotherChain(
+                f"{database.place} holds the log of {self.network!r}, not of {network!r}"
+            )
         self._channel = f"{prefix}_{self.id.hex()}"
         """The channel on which writers report changes of this log."""
 
@@ -100,14 +107,21 @@ class SqlStore(Store):
             ends: list[tuple[int, bytes, int]] = []
             for block in blocks:
                 # Blocks of this very call are not in the database yet.
-                kept = fresh[block.number].hash if block.number in fresh else self._hash_at(session, block.number, head)
+                kept = (
+                    fresh[block.number].hash
+                    if block.number in fresh
+                    else self._hash_at(session, block.number, head)
+                )
                 if follows(head, block, kept):
                     rows += block.rows(head.seq)
                     head = head.after(block)
                     fresh[block.number] = block
                     ends.append((block.number, block.hash, head.seq))
             if head is not before:
-                insert = f"INSERT INTO {self._prefix}_rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                insert = (
+                    f"INSERT INTO {self._prefix}_rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?,"
+                    " ?, ?)"
+                )
                 session.run_many(insert, rows)
                 session.run_many(f"INSERT INTO {self._prefix}_blocks VALUES (?, ?, ?)", ends)
                 self._set_head(session, head)
@@ -118,9 +132,13 @@ class SqlStore(Store):
             head = self._head(session, lock=True)
             if anchor == head.anchor:
                 return head
-            found = session.run(f"SELECT hash, seq FROM {self._prefix}_blocks WHERE anchor = ?", (anchor,))
+            found = session.run(
+                f"SELECT hash, seq FROM {self._prefix}_blocks WHERE anchor = ?", (anchor,)
+            )
             if not found:
-                raise NotTheNextBlock(f"the log has no block {anchor} to go back to; it ends at {head.anchor}")
+                raise NotTheNextBlock(
+                    f"the log has no block {anchor} to go back to; it ends at {head.anchor}"
+                )
             kept_hash, common = found[0]
             session.run(f"DELETE FROM {self._prefix}_rows WHERE seq > ?", (common,))
             session.run(f"DELETE FROM {self._prefix}_blocks WHERE anchor > ?", (anchor,))
@@ -130,19 +148,25 @@ class SqlStore(Store):
         return back
 
     def common(self, epoch: int) -> int | None:
-        found = self.database.select(f"SELECT min(common) FROM {self._prefix}_epochs WHERE epoch > ?", (epoch,))
+        found = self.database.select(
+            f"SELECT min(common) FROM {self._prefix}_epochs WHERE epoch > ?", (epoch,)
+        )
         least: int | None = found[0][0]
         return least
 
     def epochs(self) -> list[tuple[int, int]]:
-        found = self.database.select(f"SELECT epoch, common FROM {self._prefix}_epochs ORDER BY epoch")
+        found = self.database.select(
+            f"SELECT epoch, common FROM {self._prefix}_epochs ORDER BY epoch"
+        )
         return [(epoch, common) for epoch, common in found]
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         """Return matching rows and the head, both of the same moment."""
         clause = compile_where(where, self._columns)
         matching = f"seq > ? AND seq <= ? AND {clause.sql}"
-        statement = f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE {matching} ORDER BY seq LIMIT ?"
+        statement = (
+            f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE {matching} ORDER BY seq LIMIT ?"
+        )
         params = (after, after + span, *clause.params, limit)
         if self.database.dialect is Dialect.POSTGRESQL:
             found = self.database.select(self._with_head(statement), params)
@@ -154,7 +178,11 @@ class SqlStore(Store):
                 head = self._head(session)
                 found = session.run(statement, params)
         rows = list(map(row_of, found))
-        return Page(rows, rows[-1].seq if len(rows) == limit else max(min(after + span, head.seq), after), head)
+        return Page(
+            rows,
+            rows[-1].seq if len(rows) == limit else max(min(after + span, head.seq), after),
+            head,
+        )
 
     def wait(self, known: Head, timeout: float) -> bool:
         deadline = time.monotonic() + timeout

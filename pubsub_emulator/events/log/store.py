@@ -132,8 +132,8 @@ def follows(head: Head, block: Block, kept: bytes | None) -> bool:
     if is_next and block.parent == head.hash:
         return True
     raise NotTheNextBlock(
-        f"block {block.number} (0x{block.hash.hex()}, parent 0x{block.parent.hex()}) does not follow block "
-        f"{head.anchor} (0x{head.hash.hex()}), the last one of the log"
+        f"block {block.number} (0x{block.hash.hex()}, parent 0x{block.parent.hex()}) does not"
+        f" follow block {head.anchor} (0x{head.hash.hex()}), the last one of the log"
     )
 
 
@@ -160,7 +160,10 @@ def put(store: Store, blocks: Sequence[Block]) -> int:
         return store.append(blocks)
     except NotTheNextBlock:
         first = blocks[0]
-        if store.hash_at(first.number) == first.hash or store.hash_at(first.number - 1) != first.parent:
+        if (
+            store.hash_at(first.number) == first.hash
+            or store.hash_at(first.number - 1) != first.parent
+        ):
             raise
         store.rewind(first.number - 1)
         return store.append(blocks)

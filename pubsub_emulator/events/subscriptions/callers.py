@@ -59,7 +59,9 @@ def read_callers(path: Path | None) -> Callers:
     if path is None:
         return EVERYBODY
     names: dict[bytes, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(
+        path.read_text(encoding="utf-8", errors="replace").splitlines(), 1
+    ):
         if not line.strip() or line.startswith("#"):
             continue
         name, _, digest = line.strip().rpartition(" ")
@@ -81,4 +83,6 @@ def check_reach(host: str, callers: Callers, *, has_tls: bool, is_open: bool) ->
     A server that others can reach must have TLS and tokens, unless `is_open` allows everything.
     """
     if not (is_open or is_loopback(host) or (has_tls and callers.names is not None)):
-        raise CallersError(f"others can reach {host}; give --tls-certificate, --tls-key and --tokens, or --open")
+        raise CallersError(
+            f"others can reach {host}; give --tls-certificate, --tls-key and --tokens, or --open"
+        )

@@ -35,7 +35,9 @@ def log_tag(network: str, log_id: bytes) -> bytes:
 
 def encode_cursor(cursor: Cursor, tag: bytes) -> str:
     """Return a cursor as text. `tag` is the log's."""
-    body = bytes((_VERSION,)) + tag + cursor.epoch.to_bytes(4, "big") + cursor.seq.to_bytes(8, "big")
+    body = (
+        bytes((_VERSION,)) + tag + cursor.epoch.to_bytes(4, "big") + cursor.seq.to_bytes(8, "big")
+    )
     return base64.urlsafe_b64encode(body + _check(body)).decode().rstrip("=")
 
 
@@ -45,7 +47,9 @@ def decode_cursor(text: str, tag: bytes) -> Cursor:
     Raises `BadCursor` if the text is damaged or belongs to another log.
     """
     try:
-        raw = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        raw = base64.b64decode(
+            text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True
+        )
     except (UnicodeEncodeError, binascii.Error, ValueError):
         raise BadCursor("the cursor is damaged") from None
     body, check = raw[:-4], raw[-4:]

@@ -13,7 +13,12 @@ from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.registry import Subscription
 from pubsub_emulator.events.subscriptions.service import Recorder
-from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_EPOCHS, EVENT_LOG, EVENT_STREAMS
+from pubsub_emulator.spark_audit.deliveries.tables import (
+    EVENT_DELIVERIES,
+    EVENT_EPOCHS,
+    EVENT_LOG,
+    EVENT_STREAMS,
+)
 from pubsub_emulator.spark_audit.deliveries.tagged import tag_fields
 from pubsub_emulator.spark_audit.deliveries.writer import append_part
 from pubsub_emulator.spark_audit.history.schema import Table
@@ -80,7 +85,11 @@ class DeliveryRecorder(TablesWriter, Recorder):
 
     def delivered(self, stream: str, message: Message) -> None:
         subscription, position = self._open[stream]
-        of_all: dict[str, object] = {"network": self._network, "stream": stream, "subscription": subscription.name}
+        of_all: dict[str, object] = {
+            "network": self._network,
+            "stream": stream,
+            "subscription": subscription.name,
+        }
         of_all |= {"epoch": message.cursor.epoch, "at": self._clock()}
         self._rows[EVENT_DELIVERIES] += (
             of_all | {"position": at, "seq": row.seq, "id": row.id, "digest": row_digest(row)}
@@ -93,7 +102,9 @@ class DeliveryRecorder(TablesWriter, Recorder):
         subscription, _ = self._open.pop(stream)
         self._stream(subscription, stream, cursor, how)
 
-    def _stream(self, subscription: Subscription, stream: str, cursor: Cursor, ended: str | None) -> None:
+    def _stream(
+        self, subscription: Subscription, stream: str, cursor: Cursor, ended: str | None
+    ) -> None:
         """Record the beginning or the end of a stream."""
         self._rows[EVENT_STREAMS].append(
             {
@@ -118,7 +129,10 @@ def export_log(store: LogReader, folder: Path) -> int:
     while part := list(islice(rows, 50_000)):
         append_part(folder, EVENT_LOG, [_log_row(store.network, row) for row in part])
         count += len(part)
-    epochs = [{"network": store.network, "epoch": epoch, "common": common} for epoch, common in store.epochs()]
+    epochs = [
+        {"network": store.network, "epoch": epoch, "common": common}
+        for epoch, common in store.epochs()
+    ]
     append_part(folder, EVENT_EPOCHS, epochs)
     return count
 

@@ -74,13 +74,17 @@ class Tls:
 class Methods:
     """The methods of one service."""
 
-    def __init__(self, name: str, codes: Mapping[type[Exception], grpc.StatusCode], callers: Callers) -> None:
+    def __init__(
+        self, name: str, codes: Mapping[type[Exception], grpc.StatusCode], callers: Callers
+    ) -> None:
         self.name = name
         self.handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {}
         self._codes = codes
         self._callers = callers
 
-    def unary(self, name: str, request: type[Q], answer: Callable[[Q, str], Awaitable[Message]]) -> None:
+    def unary(
+        self, name: str, request: type[Q], answer: Callable[[Q, str], Awaitable[Message]]
+    ) -> None:
         """Add a method with one answer.
 
         `answer` gets the request and the client's name.
@@ -95,7 +99,12 @@ class Methods:
 
         self.handlers[name] = grpc.unary_unary_rpc_method_handler(handle)
 
-    def stream(self, name: str, request: type[Q], messages: Callable[[Q, str], AsyncGenerator[Message, None]]) -> None:
+    def stream(
+        self,
+        name: str,
+        request: type[Q],
+        messages: Callable[[Q, str], AsyncGenerator[Message, None]],
+    ) -> None:
         """Add a method with a stream of answers.
 
         `messages` gets the request and the client's name.
@@ -133,7 +142,12 @@ class Methods:
 
 @asynccontextmanager
 async def serving(
-    services: Sequence[Methods], host: str, port: int, *, tls: Tls | None = None, most_bytes: int = MOST_BYTES
+    services: Sequence[Methods],
+    host: str,
+    port: int,
+    *,
+    tls: Tls | None = None,
+    most_bytes: int = MOST_BYTES,
 ) -> AsyncIterator[int]:
     """Serve services at a port inside of the context, and yield the port.
 
@@ -152,10 +166,16 @@ async def serving(
         )
     )
     for each in services:
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(each.name, each.handlers),))
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(each.name, each.handlers),)
+        )
     place = f"{host}:{port}"
     try:
-        found = server.add_insecure_port(place) if tls is None else server.add_secure_port(place, _credentials(tls))
+        found = (
+            server.add_insecure_port(place)
+            if tls is None
+            else server.add_secure_port(place, _credentials(tls))
+        )
     except RuntimeError as error:
         raise OSError(f"cannot listen on {place}") from error
     await server.start()

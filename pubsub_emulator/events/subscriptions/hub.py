@@ -90,7 +90,9 @@ class Hub:
 
     # Streams
 
-    def open(self, filters: Sequence[Filter], after: int, *, batches: bool = False, seam: bool = False) -> int:
+    def open(
+        self, filters: Sequence[Filter], after: int, *, batches: bool = False, seam: bool = False
+    ) -> int:
         """Open a stream and return its number.
 
         It gets rows that match one of `filters` after the `seq` `after` of the hub's present epoch.
@@ -144,7 +146,9 @@ class Hub:
 
     def skip(self, through: int) -> None:
         """Move the head to `through`, if no row in between is for a live stream."""
-        self.head = Head(self.head.epoch, max(self.head.seq, through), self.head.anchor, self.head.hash)
+        self.head = Head(
+            self.head.epoch, max(self.head.seq, through), self.head.anchor, self.head.hash
+        )
         for stream in self._streams.values():
             if stream.live:
                 stream.through = max(stream.through, through)
@@ -158,7 +162,9 @@ class Hub:
         for number, stream in self._streams.items():
             if stream.sent > common:
                 # There may be several rewinds before the owner notices. The deepest one counts.
-                stream.abandoned = common if stream.abandoned is None else min(common, stream.abandoned)
+                stream.abandoned = (
+                    common if stream.abandoned is None else min(common, stream.abandoned)
+                )
                 stream.queue.clear()
             while stream.queue and stream.queue[-1].seq > common:
                 stream.queue.pop()
@@ -185,7 +191,12 @@ class Hub:
         They cannot after a rewind or another read. Then the stream must read again.
         """
         stream = self._streams.get(number)
-        if stream is None or page.head.epoch != self.head.epoch or request.after != stream.through or stream.live:
+        if (
+            stream is None
+            or page.head.epoch != self.head.epoch
+            or request.after != stream.through
+            or stream.live
+        ):
             return False
         stream.queue.extend(page.rows)
         stream.through = page.through

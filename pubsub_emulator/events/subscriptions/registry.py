@@ -51,7 +51,9 @@ class Subscription:
 class Registry(Protocol[F_contra]):
     """The store of subscriptions. Clients pass filters of type `F_contra`."""
 
-    def add(self, filters: Iterable[F_contra], after: Cursor, client: str, *, batches: bool = False) -> TokenAndBound:
+    def add(
+        self, filters: Iterable[F_contra], after: Cursor, client: str, *, batches: bool = False
+    ) -> TokenAndBound:
         """Make a subscription. Returns its token and its lower bound.
 
         The bound is `after`, which usually is the log's end. A registry in the log's own database
@@ -89,14 +91,17 @@ class SqlRegistry(Registry[Filter]):
         self._prefix = check_prefix(prefix)
         self._per_client = per_client
         table = (
-            f"CREATE TABLE {prefix} (name {{TEXT}} PRIMARY KEY, client {{TEXT}} NOT NULL, filters {{TEXT}} NOT NULL, "
-            "epoch {INT} NOT NULL, seq {INT} NOT NULL, batches INTEGER NOT NULL)"
+            f"CREATE TABLE {prefix} (name {{TEXT}} PRIMARY KEY, client {{TEXT}} NOT NULL, filters"
+            " {TEXT} NOT NULL, epoch {INT} NOT NULL, seq {INT} NOT NULL, batches INTEGER NOT"
+            " NULL)"
         )
         first = [table, f"CREATE INDEX {prefix}_client ON {prefix} (client)"]
         used = f"ALTER TABLE {prefix} ADD COLUMN used {{INT}} NOT NULL DEFAULT 0"
         migrate(database, prefix, [first, [used, self._use_all]])
 
-    def add(self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False) -> TokenAndBound:
+    def add(
+        self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False
+    ) -> TokenAndBound:
         text = dump_filters(normalize(check_limits(filters)))
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with self._database.transaction(write=True) as session:
@@ -104,8 +109,12 @@ class SqlRegistry(Registry[Filter]):
                 # Two requests of one client at once could otherwise both pass the limit.
                 session.run("SELECT pg_advisory_xact_lock(hashtext(?::text))", (client,))
             now = int(self._clock())
-            session.run(f"DELETE FROM {self._prefix} WHERE used < ?", (now - int(self._keep_seconds),))
-            (held,) = session.run(f"SELECT count(*) FROM {self._prefix} WHERE client = ?", (client,))[0]
+            session.run(
+                f"DELETE FROM {self._prefix} WHERE used < ?", (now - int(self._keep_seconds),)
+            )
+            (held,) = session.run(
+                f"SELECT count(*) FROM {self._prefix} WHERE client = ?", (client,)
+            )[0]
             if held >= self._per_client:
                 raise LimitReached(f"a client may have {self._per_client} subscriptions")
             session.run(
@@ -119,7 +128,8 @@ class SqlRegistry(Registry[Filter]):
         now = self._clock()
         with self._database.transaction() as session:
             found = session.run(
-                f"SELECT filters, epoch, seq, batches, client, used FROM {self._prefix} WHERE name = ? AND used >= ?",
+                f"SELECT filters, epoch, seq, batches, client, used FROM {self._prefix} WHERE name"
+                " = ? AND used >= ?",
                 (name, int(now - self._keep_seconds)),
             )
         if not found:
@@ -134,14 +144,19 @@ class SqlRegistry(Registry[Filter]):
     def cancel(self, token: str) -> str:
         name = name_of(token)
         with self._database.transaction(write=True) as session:
-            if not session.run(f"DELETE FROM {self._prefix} WHERE name = ? RETURNING name", (name,)):
+            if not session.run(
+                f"DELETE FROM {self._prefix} WHERE name = ? RETURNING name", (name,)
+            ):
                 raise UnknownToken("no subscription has this token")
         return name
 
     def use(self, names: Collection[str]) -> None:
         now = int(self._clock())
         with self._database.transaction(write=True) as session:
-            session.run_many(f"UPDATE {self._prefix} SET used = ? WHERE name = ?", [(now, each) for each in names])
+            session.run_many(
+                f"UPDATE {self._prefix} SET used = ? WHERE name = ?",
+                [(now, each) for each in names],
+            )
 
     def _use_all(self, session: Session) -> None:
         """Set the time of use of subscriptions from before such times were stored."""

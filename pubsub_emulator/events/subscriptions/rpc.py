@@ -39,15 +39,22 @@ class _Front:
     async def subscribe(self, request: pb.SubscribeRequest, client: str) -> pb.SubscribeResponse:
         """Make a subscription."""
         filters = parse_filters(request.filters_json)
-        token, bound = await self._service.subscribe(filters, client, _after(request), batches=request.batches)
+        token, bound = await self._service.subscribe(
+            filters, client, _after(request), batches=request.batches
+        )
         return pb.SubscribeResponse(token=token, after=bound)
 
-    async def stream(self, request: pb.StreamRequest, client: str) -> AsyncGenerator[pb.EventsMessage, None]:
+    async def stream(
+        self, request: pb.StreamRequest, client: str
+    ) -> AsyncGenerator[pb.EventsMessage, None]:
         """Stream the subscription's events. After a rewind, the trailer says where to resume."""
         try:
             async with self._service.stream(request.token, client, _after(request)) as messages:
                 async for message in messages:
-                    events, cursor = map(encode_event, message.rows), self._service.text(message.cursor)
+                    events, cursor = (
+                        map(encode_event, message.rows),
+                        self._service.text(message.cursor),
+                    )
                     yield pb.EventsMessage(events=events, cursor=cursor)
         except CursorAbandoned as error:
             where = self._service.text(Cursor(error.epoch, error.common))

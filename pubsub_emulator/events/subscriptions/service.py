@@ -21,7 +21,12 @@ from typing import Final, Generic, Protocol, Self, TypeVar
 from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.events.errors import BadCursor, CursorAbandoned, UnknownToken
 from pubsub_emulator.events.log.store import Head, LogReader, check_cursor
-from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
+from pubsub_emulator.events.subscriptions.cursor import (
+    Cursor,
+    decode_cursor,
+    encode_cursor,
+    log_tag,
+)
 from pubsub_emulator.events.subscriptions.hub import Hub, Message, Request
 from pubsub_emulator.events.subscriptions.registry import Registry, Subscription
 from pubsub_emulator.events.subscriptions.streams import Ended, Held, Limits, Streams, woken
@@ -76,7 +81,11 @@ class EventService(Streams, Generic[F]):
     """
 
     def __init__(
-        self, store: LogReader, registry: Registry[F], limits: Limits | None = None, recorder: Recorder | None = None
+        self,
+        store: LogReader,
+        registry: Registry[F],
+        limits: Limits | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__(limits or Limits())
         self.store = store
@@ -122,7 +131,9 @@ class EventService(Streams, Generic[F]):
         """
         self.check_stopping()
         at = await self._position(after, None)
-        token, bound = await asyncio.to_thread(self.registry.add, filters, at, client, batches=batches)
+        token, bound = await asyncio.to_thread(
+            self.registry.add, filters, at, client, batches=batches
+        )
         return token, encode_cursor(bound, self.tag)
 
     async def cancel(self, token: str) -> None:
@@ -155,9 +166,15 @@ class EventService(Streams, Generic[F]):
         """
         subscription = await asyncio.to_thread(self.registry.get, token)
         position = await self._position(after, subscription.after, known=seam)
-        with self.held(client or subscription.client, reads_all=subscription.reads_all and after == START) as held:
-            number = self._hub.open(subscription.filters, position.seq, batches=subscription.batches, seam=seam)
-            mine = self._open[number] = _Open(subscription, held, secrets.token_hex(8), position, dropped)
+        with self.held(
+            client or subscription.client, reads_all=subscription.reads_all and after == START
+        ) as held:
+            number = self._hub.open(
+                subscription.filters, position.seq, batches=subscription.batches, seam=seam
+            )
+            mine = self._open[number] = _Open(
+                subscription, held, secrets.token_hex(8), position, dropped
+            )
             self.counts["streams_opened"] += 1
             if self._recorder is not None:
                 self._recorder.opened(subscription, mine.name, position)
@@ -195,11 +212,17 @@ class EventService(Streams, Generic[F]):
     @property
     def waiting_rows(self) -> int:
         """Return the number of rows in all queues."""
-        return sum(self._hub.waiting(number) for number, each in self._open.items() if not each.held.is_unread)
+        return sum(
+            self._hub.waiting(number)
+            for number, each in self._open.items()
+            if not each.held.is_unread
+        )
 
     # One stream
 
-    async def _messages(self, number: int, mine: _Open, token: str) -> AsyncGenerator[Message, None]:
+    async def _messages(
+        self, number: int, mine: _Open, token: str
+    ) -> AsyncGenerator[Message, None]:
         """Yield the messages of a stream, and heartbeats if there is nothing else."""
         while True:
             # Cleared before looking for work, so that a wake during the work is not lost.
@@ -212,7 +235,9 @@ class EventService(Streams, Generic[F]):
             mine.held.reads_all = mine.held.reads_all and not self._hub.is_live(number)
             if message is None and request is not None:
                 # A catch-up that reads on without a match moves the cursor, too.
-                message = self._hub.heartbeat(number) if self._hub.wants(number) is not None else None
+                message = (
+                    self._hub.heartbeat(number) if self._hub.wants(number) is not None else None
+                )
             elif message is None and not await woken(mine.held.wake, self.limits.heartbeat_seconds):
                 await self._check_token(token, mine)
                 message = self._hub.heartbeat(number)
@@ -234,7 +259,11 @@ class EventService(Streams, Generic[F]):
         """Release the rows that are held for streams whose clients have stopped reading."""
         for number, each in self._open.items():
             since = each.held.waits_since
-            if since is not None and now - since > self.limits.unread_seconds and not each.held.is_unread:
+            if (
+                since is not None
+                and now - since > self.limits.unread_seconds
+                and not each.held.is_unread
+            ):
                 each.held.is_unread, each.held.reads_all = True, False
                 self._hub.close(number)
                 each.dropped()
@@ -242,7 +271,9 @@ class EventService(Streams, Generic[F]):
     async def _catch_up(self, number: int, request: Request) -> None:
         """Read the log for a stream that catches up."""
         try:
-            page = await asyncio.to_thread(self.store.read, request.after, request.limit, request.where)
+            page = await asyncio.to_thread(
+                self.store.read, request.after, request.limit, request.where
+            )
         except StoreUnavailable:
             await asyncio.sleep(_RETRY_SECONDS)
             return
@@ -261,7 +292,9 @@ class EventService(Streams, Generic[F]):
         except StoreUnavailable:
             return
 
-    async def _position(self, after: str | None, bound: Cursor | None, *, known: bool = False) -> Cursor:
+    async def _position(
+        self, after: str | None, bound: Cursor | None, *, known: bool = False
+    ) -> Cursor:
         """Return the cursor after which a stream starts, in the hub's present epoch.
 
         `after` is the client's wish and `bound` the subscription's lower bound. With `known`, this
@@ -271,7 +304,11 @@ class EventService(Streams, Generic[F]):
         given = None if after in {None, START} else decode_cursor(str(after), self.tag)
         while True:
             head = await asyncio.to_thread(self.store.head)
-            at = Cursor(head.epoch, 0) if after == START else given or bound or Cursor(head.epoch, head.seq)
+            at = (
+                Cursor(head.epoch, 0)
+                if after == START
+                else given or bound or Cursor(head.epoch, head.seq)
+            )
             # In the same epoch nothing was taken back by the time of `head`, whatever has come
             # since.
             is_old = at.epoch < head.epoch
@@ -324,7 +361,9 @@ class EventService(Streams, Generic[F]):
             page = await asyncio.to_thread(self.store.read, before.seq, _PAGE)
             if page.head.epoch != before.epoch:
                 common = await asyncio.to_thread(self.store.common, before.epoch)
-                self._tell(self._hub.rewind(page.head.epoch, page.head.seq if common is None else common))
+                self._tell(
+                    self._hub.rewind(page.head.epoch, page.head.seq if common is None else common)
+                )
                 continue
             self._tell(self._hub.extend(page.rows, page.through))
             if page.is_last:

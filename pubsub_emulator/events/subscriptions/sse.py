@@ -26,7 +26,14 @@ from aiohttp import web
 
 from pubsub_emulator.database.errors import StoreError, StoreUnavailable
 from pubsub_emulator.emulator.untrusted import parse_json
-from pubsub_emulator.events.errors import BadCursor, BadFilter, CursorAbandoned, EventsError, LimitReached, UnknownToken
+from pubsub_emulator.events.errors import (
+    BadCursor,
+    BadFilter,
+    CursorAbandoned,
+    EventsError,
+    LimitReached,
+    UnknownToken,
+)
 from pubsub_emulator.events.filters.algebra import Filter
 from pubsub_emulator.events.filters.codec import MAX_BYTES, filters_from_json
 from pubsub_emulator.events.rows import row_json
@@ -80,7 +87,9 @@ class _Front:
 
     def application(self) -> web.Application:
         """Return the aiohttp application. Its caller starts and stops the service."""
-        app = web.Application(client_max_size=MAX_BYTES, middlewares=[_problems, guard(self._names)])
+        app = web.Application(
+            client_max_size=MAX_BYTES, middlewares=[_problems, guard(self._names)]
+        )
         app[SERVICE] = self._service
         app.router.add_post("/subscriptions", self.subscribe)
         app.router.add_delete("/subscriptions", self.cancel)
@@ -94,7 +103,11 @@ class _Front:
         # The caller is checked before its body is waited for.
         client = self._client(request)
         body = parse_json(await read_body(request), "the body", BadFilter)
-        if not isinstance(body, dict) or "filters" not in body or body.keys() - {"filters", "after", "batches"}:
+        if (
+            not isinstance(body, dict)
+            or "filters" not in body
+            or body.keys() - {"filters", "after", "batches"}
+        ):
             raise BadFilter("the body is a JSON object with filters, and maybe after and batches")
         after, batches = body.get("after"), body.get("batches", False)
         if not isinstance(after, (str, type(None))) or not isinstance(batches, bool):
@@ -112,10 +125,16 @@ class _Front:
         """Stream the subscription's events until the client disconnects or the stream ends."""
         after = request.headers.get("Last-Event-ID") or request.query.get("after")
         async with contextlib.AsyncExitStack() as stack:
-            stream = self._service.stream(_token(request), None, after, dropped=lambda: _abort(request))
+            stream = self._service.stream(
+                _token(request), None, after, dropped=lambda: _abort(request)
+            )
             messages = await stack.enter_async_context(stream)
             response = web.StreamResponse(
-                headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+                headers={
+                    "Content-Type": "text/event-stream",
+                    "Cache-Control": "no-store",
+                    "X-Accel-Buffering": "no",
+                }
             )
             await response.prepare(request)
             # A comment, by which the client sees at once that the stream is open.
@@ -128,21 +147,32 @@ class _Front:
                 cursor = self._service.text(Cursor(error.epoch, error.common))
                 await _say_end(response, cursor, "abandoned", str(error), error.common)
             except Ended as ended:
-                await _say_end(response, None, str(ended), "resume with Last-Event-ID" if ended.resumable else "")
+                await _say_end(
+                    response,
+                    None,
+                    str(ended),
+                    "resume with Last-Event-ID" if ended.resumable else "",
+                )
             return response
 
     def _client(self, request: web.Request) -> str:
         """Return the name of the caller. Raises `UnknownCaller`."""
-        return self._callers.name(request.headers.get("Authorization", ""), request.remote or "unknown")
+        return self._callers.name(
+            request.headers.get("Authorization", ""), request.remote or "unknown"
+        )
 
     async def health(self, _request: web.Request) -> web.Response:
         """Answer whether the log can be read."""
         status = HTTPStatus.OK if self._service.available else HTTPStatus.SERVICE_UNAVAILABLE
-        return web.json_response({"available": self._service.available, "seq": self._service.head_seq}, status=status)
+        return web.json_response(
+            {"available": self._service.available, "seq": self._service.head_seq}, status=status
+        )
 
     async def metrics(self, _request: web.Request) -> web.Response:
         """Answer with counters and gauges."""
-        return web.Response(text=_prometheus(self._service), content_type="text/plain", charset="utf-8")
+        return web.Response(
+            text=_prometheus(self._service), content_type="text/plain", charset="utf-8"
+        )
 
     def _text(self, message: Message) -> bytes:
         """Return a message as a server-sent event.
@@ -176,7 +206,11 @@ def serve_http(
 
 
 async def _say_end(
-    response: web.StreamResponse, cursor: str | None, reason: str, detail: str, common: int | None = None
+    response: web.StreamResponse,
+    cursor: str | None,
+    reason: str,
+    detail: str,
+    common: int | None = None,
 ) -> None:
     """Send the event that ends a stream, with the reason and the cursor from which to resume."""
     where = "" if cursor is None else f"id: {cursor}\n"
@@ -188,15 +222,25 @@ async def _say_end(
 
 def _prometheus(service: EventService[Filter]) -> str:
     """Return the counters and gauges of a service as text."""
-    counters = [(f"{name}_total", "counter", words, service.counts[name]) for name, words in _COUNTERS.items()]
+    counters = [
+        (f"{name}_total", "counter", words, service.counts[name])
+        for name, words in _COUNTERS.items()
+    ]
     gauges = (
         ("head_seq", "gauge", "The last row known.", service.head_seq),
         ("streams", "gauge", "Streams open now.", service.open_streams),
         ("waiting_rows", "gauge", "Rows in all queues.", service.waiting_rows),
         ("available", "gauge", "Whether the log answers.", int(service.available)),
     )
-    named = ((f"pubsub_events_{name}", kind, words, value) for name, kind, words, value in (*counters, *gauges))
-    lines = [line for name, kind, words, value in named for line in family(name, kind, words, [sample(name, value)])]
+    named = (
+        (f"pubsub_events_{name}", kind, words, value)
+        for name, kind, words, value in (*counters, *gauges)
+    )
+    lines = [
+        line
+        for name, kind, words, value in named
+        for line in family(name, kind, words, [sample(name, value)])
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -216,7 +260,13 @@ def _token(request: web.Request) -> str:
 
 def _problem(status: HTTPStatus, error: BaseException, **more: object) -> web.Response:
     """Return an error as problem+json."""
-    body = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": str(error), **more}
+    body = {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": int(status),
+        "detail": str(error),
+        **more,
+    }
     return web.json_response(body, status=status, content_type="application/problem+json")
 
 

@@ -113,16 +113,22 @@ class Streams:
         reading = [each.client for each in self._held if each.reads_all]
         own = max(self.limits.full_reads // 2, 1)
         if len(reading) >= self.limits.full_reads:
-            raise LimitReached(f"{self.limits.full_reads} clients read everything from the start now")
+            raise LimitReached(
+                f"{self.limits.full_reads} clients read everything from the start now"
+            )
         if reading.count(client) >= own:
-            raise LimitReached(f"a client may read everything from the start in {own} streams at once")
+            raise LimitReached(
+                f"a client may read everything from the start in {own} streams at once"
+            )
 
     def check(self, held: Held) -> None:
         """Raise `Ended` if a stream cannot go on."""
         if held.is_cancelled:
             raise Ended("cancelled", resumable=False)
         if held.is_unread:
-            raise Ended(f"nothing was read for {self.limits.unread_seconds:g} seconds", resumable=True)
+            raise Ended(
+                f"nothing was read for {self.limits.unread_seconds:g} seconds", resumable=True
+            )
         self.check_stopping()
 
     def check_stopping(self) -> None:

@@ -16,7 +16,12 @@ from typing import Final, cast
 from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.alerts import Parts, entries, read_broker_alert
 from pubsub_emulator.icrc72.audit.record import PATIENCE, Finding, Logs, Record, error_of
-from pubsub_emulator.icrc72.config import changed_subscription, new_subscription, read_publication, read_subscription
+from pubsub_emulator.icrc72.config import (
+    changed_subscription,
+    new_subscription,
+    read_publication,
+    read_subscription,
+)
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import Headers, read
@@ -31,7 +36,9 @@ from pubsub_emulator.icrc72.values import Value, first
 _REPLAY_ID: Final = keys.REPLAY_ID.encode()
 """Bytes that a call with replayed events contains. Other calls need not be decoded."""
 
-_OWN_ALERTS: Final = frozenset([keys.SUBSCRIBER_ERROR, keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE])
+_OWN_ALERTS: Final = frozenset(
+    [keys.SUBSCRIBER_ERROR, keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE]
+)
 """The keys of system events that broadcasters send by themselves (IC-38g)."""
 
 
@@ -54,9 +61,16 @@ class Audit(Record):
                 self._replays_again(happening)
             case "answer", methods.PUBLISH.name:
                 # A publisher that knows that its event was accepted has no reason to send it again.
-                self._known.update(self._taken.pop(happening.number, ()) if not happening.code else ())
+                self._known.update(
+                    self._taken.pop(happening.number, ()) if not happening.code else ()
+                )
             case "trap", _ if b"unreadable" in happening.data:
-                self._find("Bombs", happening.sender, happening.round, happening.data.decode(errors="replace")[:120])
+                self._find(
+                    "Bombs",
+                    happening.sender,
+                    happening.round,
+                    happening.data.decode(errors="replace")[:120],
+                )
             case "stop" | "uninstall" | "upgrade", _:
                 self._unsteady.add(happening.receiver)
 
@@ -143,14 +157,21 @@ class Audit(Record):
         key = (note.namespace, note.source, note.eventId)
         known = self._notified.get((sender, receiver, key, replay))
         if known is not None and known != note.notificationId:
-            self._find("Repeats", sender, call.round, f"{what} as notification {shown(known)} and again")
+            self._find(
+                "Repeats", sender, call.round, f"{what} as notification {shown(known)} and again"
+            )
         if known is None and not replay and note.prevEventId is not None:
             self._in_order(call, note, headers)
         self._notified[sender, receiver, key, replay] = note.notificationId
         if replay:
             whose = self._replays.get(replay)
             if whose is not None and whose != receiver:
-                self._find("ReplaysToAll", sender, call.round, f"replay {shown(replay)} went to {receiver.text}")
+                self._find(
+                    "ReplaysToAll",
+                    sender,
+                    call.round,
+                    f"replay {shown(replay)} went to {receiver.text}",
+                )
         else:
             self._entitled(call, note)
             place = headers.priority[0] if headers.priority else None
@@ -163,7 +184,12 @@ class Audit(Record):
         place = (call.sender, call.receiver, note.namespace, note.source, partition)
         last = self._last.get(place)
         if last is not None and note.eventId < last:
-            self._find("Reorders", call.sender, call.round, f"event {shown(note.eventId)} after event {shown(last)}")
+            self._find(
+                "Reorders",
+                call.sender,
+                call.round,
+                f"event {shown(note.eventId)} after event {shown(last)}",
+            )
         self._last[place] = max(note.eventId, last or 0)
 
     def _system(self, call: Happening, note: EventNotification) -> None:
@@ -185,7 +211,9 @@ class Audit(Record):
                 what = f"system event {shown(note.eventId)} was never sent"
                 self._find("ForgesSystemEvent", sender, call.round, what)
         elif note.data.tag != "Map" or any(name not in _OWN_ALERTS for name, _ in note.data.value):
-            self._find("ForgesSystemEvent", sender, call.round, "an alert that only the orchestrator sends")
+            self._find(
+                "ForgesSystemEvent", sender, call.round, "an alert that only the orchestrator sends"
+            )
         elif first(note.data.value, keys.SUBSCRIBER_ERROR) is not None:
             self._suspended.add(call.receiver)
         if sender in self.broadcasters and note.source == self.orchestrator:
@@ -223,16 +251,33 @@ class Audit(Record):
     def _entitled(self, call: Happening, note: EventNotification) -> None:
         """Judge whether any present or former subscription of the receiver lets an event pass."""
         configs = self._configs.get(call.receiver, {})
-        mine = [each for pattern, found in configs.items() if matches(pattern, note.namespace) for each in found]
+        mine = [
+            each
+            for pattern, found in configs.items()
+            if matches(pattern, note.namespace)
+            for each in found
+        ]
         passing = [each for each in mine if lets_pass((None, each[1]), note.eventId, note.data)]
         if mine and not passing:
-            self._find("IgnoresSkip", call.sender, call.round, f"event {shown(note.eventId)} does not pass the skip")
+            self._find(
+                "IgnoresSkip",
+                call.sender,
+                call.round,
+                f"event {shown(note.eventId)} does not pass the skip",
+            )
         elif not any(lets_pass(each, note.eventId, note.data) for each in passing):
-            self._find("IgnoresFilter", call.sender, call.round, f"event {shown(note.eventId)} passes no filter")
+            self._find(
+                "IgnoresFilter",
+                call.sender,
+                call.round,
+                f"event {shown(note.eventId)} passes no filter",
+            )
 
     def _published(self, call: Happening, response: bytes) -> None:
         """Note the accepted events of a batch, and judge the refused ones."""
-        for event, result in zip(methods.PUBLISH.value(call.data), methods.PUBLISH.result(response), strict=False):
+        for event, result in zip(
+            methods.PUBLISH.value(call.data), methods.PUBLISH.result(response), strict=False
+        ):
             if result is None or is_system(event.namespace):
                 continue
             replay = read(event.headers).replay
@@ -242,7 +287,9 @@ class Audit(Record):
                         self._claimed[call.receiver, number] = (call.round, replay)
                     if call.sender == event.source:
                         self._replay_taken(event, replay)
-                        self._taken.setdefault(call.number, []).append((call.sender, replay, event.eventId))
+                        self._taken.setdefault(call.number, []).append(
+                            (call.sender, replay, event.eventId)
+                        )
                     continue
                 key = (event.namespace, event.source, event.eventId)
                 self._accepted.setdefault((call.receiver, key), (call.round, event))
@@ -262,10 +309,17 @@ class Audit(Record):
             if sender in self.broadcasters or replay is not None:
                 return
             key = (event.namespace, event.source, event.eventId)
-            others = [k for (_, k) in self._accepted if (k[0], k[2]) == (key[0], key[2]) and k[1] != sender]
+            others = [
+                k
+                for (_, k) in self._accepted
+                if (k[0], k[2]) == (key[0], key[2]) and k[1] != sender
+            ]
             if others:
                 self._find("UsesForeignIds", sender, at, what)
-            elif any(known[1] == key and each[1].data != event.data for known, each in self._accepted.items()):
+            elif any(
+                known[1] == key and each[1].data != event.data
+                for known, each in self._accepted.items()
+            ):
                 self._find("Equivocates", sender, at, what)
             else:
                 self._find("BreaksChain", sender, at, what)
@@ -299,8 +353,12 @@ class Audit(Record):
     def _confirmed(self, call: Happening, response: bytes) -> None:
         """Judge a canister that has confirmed notifications of another one."""
         result = methods.CONFIRM.result(response)
-        if result.tag == "itemized" and any(error_of(each) == "Unauthorized" for each in result.value):
-            self._find("ConfirmsOthers", call.sender, call.round, "confirmed another's notification")
+        if result.tag == "itemized" and any(
+            error_of(each) == "Unauthorized" for each in result.value
+        ):
+            self._find(
+                "ConfirmsOthers", call.sender, call.round, "confirmed another's notification"
+            )
 
     def _subscribed(self, call: Happening, response: bytes) -> None:
         """Note the filters and skips of registered subscriptions."""
@@ -350,7 +408,9 @@ class Audit(Record):
             elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more publications than its quota")
 
-    def finish(self, logs: Logs, running: Iterable[Principal], *, at_rest: bool = True) -> list[Finding]:
+    def finish(
+        self, logs: Logs, running: Iterable[Principal], *, at_rest: bool = True
+    ) -> list[Finding]:
         """Make the judgements that need the whole trace, and return all findings.
 
         `running` are the canisters that still run. `at_rest` says that the network has had time to

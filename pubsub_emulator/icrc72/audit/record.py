@@ -11,7 +11,13 @@ from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.messaging import Happening
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, EventNotification, Result
-from pubsub_emulator.icrc72.methods import ARCHIVE_PAGE, CANCEL_REPLAY, PUBLISH, REGISTER_REPLAY, REPLAY_STATUS
+from pubsub_emulator.icrc72.methods import (
+    ARCHIVE_PAGE,
+    CANCEL_REPLAY,
+    PUBLISH,
+    REGISTER_REPLAY,
+    REPLAY_STATUS,
+)
 from pubsub_emulator.icrc72.namespaces import matches
 from pubsub_emulator.icrc72.values import Pairs, Value
 
@@ -117,7 +123,10 @@ class Record:
         for event in PUBLISH.value(happening.data):
             replay = read(event.headers).replay or 0
             if (happening.sender, replay, event.eventId) in self._known:
-                what = f"event {shown(event.eventId)} of replay {shown(replay)}, which was known to be taken"
+                what = (
+                    f"event {shown(event.eventId)} of replay {shown(replay)}, which was known to be"
+                    " taken"
+                )
                 self._find("ReplaysTwice", happening.sender, happening.round, what)
 
     def _replay_taken(self, event: Event, replay: int) -> None:
@@ -127,7 +136,9 @@ class Record:
 
     def _replay_asked(self, call: Happening, response: bytes) -> None:
         """Note registered replays, and judge requests that were refused."""
-        for item, result in zip(REGISTER_REPLAY.value(call.data), REGISTER_REPLAY.result(response), strict=False):
+        for item, result in zip(
+            REGISTER_REPLAY.value(call.data), REGISTER_REPLAY.result(response), strict=False
+        ):
             start, end = item.range
             match result:
                 case ("Ok", number):
@@ -142,18 +153,29 @@ class Record:
     def _canceled(self, call: Happening, response: bytes) -> None:
         """Judge a canister that cancels the replay of another one."""
         if any(error_of(each) == "Unauthorized" for each in CANCEL_REPLAY.result(response)):
-            self._find("CancelsOthers", call.sender, call.round, "canceled a replay that is not its own")
+            self._find(
+                "CancelsOthers", call.sender, call.round, "canceled a replay that is not its own"
+            )
 
     def _reported(self, call: Happening, response: bytes) -> None:
         """Note reports on replays, and judge those on replays of others or of changed events."""
-        for item, result in zip(REPLAY_STATUS.value(call.data), REPLAY_STATUS.result(response), strict=False):
+        for item, result in zip(
+            REPLAY_STATUS.value(call.data), REPLAY_STATUS.result(response), strict=False
+        ):
             if error_of(result) == "Unauthorized":
-                self._find("ReportsForAnother", call.sender, call.round, f"reported on replay {shown(item.replayId)}")
+                self._find(
+                    "ReportsForAnother",
+                    call.sender,
+                    call.round,
+                    f"reported on replay {shown(item.replayId)}",
+                )
             elif result is not None and result.tag == "Ok":
                 match item.status:
                     case ("completed", count):
                         self._reports[item.replayId] = ("completed", count, call.sender, call.round)
-                    case ("errored", words) if "hash mismatch" in words and call.sender not in self._misled:
+                    case ("errored", words) if (
+                        "hash mismatch" in words and call.sender not in self._misled
+                    ):
                         self._find("Rewrites", call.sender, call.round, words)
 
     def _paged(self, call: Happening, response: bytes) -> None:
@@ -173,7 +195,11 @@ class Record:
         """Compare the completed replays with the events that were accepted and with the logs."""
         for number, (_, count, publisher, round_) in self._reports.items():
             ids = {i for _, i in logs.get(publisher, ())}
-            taken = {i: n for i, n in self._replayed.get(number, {}).items() if i in ids or publisher not in logs}
+            taken = {
+                i: n
+                for i, n in self._replayed.get(number, {}).items()
+                if i in ids or publisher not in logs
+            }
             if count > len(taken):
                 what = f"reported {shown(count)} events, {len(taken)} were accepted"
                 self._find("Overcharges", publisher, round_, what)
@@ -183,7 +209,11 @@ class Record:
             last = max(taken) + 1 if end is None else end
             due = [i for space, i in logs[publisher] if space == name and start <= i < last]
             skipped = [i for i in due if i not in taken]
-            if skipped and len(due) <= max(len(taken), 1) + len(skipped) and skipped[0] < max(taken):
+            if (
+                skipped
+                and len(due) <= max(len(taken), 1) + len(skipped)
+                and skipped[0] < max(taken)
+            ):
                 what = f"event {shown(skipped[0])} of replay {shown(number)} was left out"
                 self._find("SkipsInReplay", publisher, round_, what)
 
@@ -201,14 +231,22 @@ class Record:
                 what = f"notification {shown(number)} of replay {shown(replay)} never came"
                 self._find("DropsReplay", broadcaster, round_, what)
         for (publisher, replay), round_ in self._due.items():
-            if publisher in alive and publisher not in self._unsteady and self._now - round_ > PATIENCE:
-                self._find("NeverReports", publisher, round_, f"no report on replay {shown(replay)}")
+            if (
+                publisher in alive
+                and publisher not in self._unsteady
+                and self._now - round_ > PATIENCE
+            ):
+                self._find(
+                    "NeverReports", publisher, round_, f"no report on replay {shown(replay)}"
+                )
         for (sender, receiver, number), count in self._came.items():
             if count > REPEATS and receiver in alive and receiver not in self._unsteady:
                 what = f"notification {shown(number)} of {sender.text} came {shown(count)} times"
                 self._find("NeverConfirms", receiver, 0, what)
 
-    def _compare(self, at: int, sender: Principal, receiver: Principal, note: EventNotification, logs: Logs) -> None:
+    def _compare(
+        self, at: int, sender: Principal, receiver: Principal, note: EventNotification, logs: Logs
+    ) -> None:
         """Compare a notification with the event in its publisher's log.
 
         For replayed events that the publisher itself has sent so, the publisher is to blame, and
@@ -227,8 +265,15 @@ class Record:
             self._find("ReplaysInvented" if honest else "Invents", actor, at, what)
         elif event.data != note.data:
             honest = replay is not None
-            self._find("ReplaysAltered" if honest else "AltersData", note.source if honest else sender, at, what)
-        elif event.prevEventId != note.prevEventId or not grown(event.headers, note.headers, sender):
+            self._find(
+                "ReplaysAltered" if honest else "AltersData",
+                note.source if honest else sender,
+                at,
+                what,
+            )
+        elif event.prevEventId != note.prevEventId or not grown(
+            event.headers, note.headers, sender
+        ):
             self._find("AltersHeaders", sender, at, what)
 
     def _judge_places(self) -> None:
@@ -240,7 +285,12 @@ class Record:
             for one, place in places.items():
                 for other, behind in places.items():
                     if place < behind and ranks.get(one, 0) < ranks.get(other, 0):
-                        self._find("FavoursOne", sender, 0, f"{one.text} before {other.text} for event {shown(key[2])}")
+                        self._find(
+                            "FavoursOne",
+                            sender,
+                            0,
+                            f"{one.text} before {other.text} for event {shown(key[2])}",
+                        )
 
     def _judge_missing(self, alive: set[Principal]) -> None:
         """Judge broadcasters that have accepted events and not delivered or relayed them.
@@ -248,8 +298,14 @@ class Record:
         A broadcaster that has lost all accepted events gets one finding (AcceptsAndForgets) in
         place of one for each kind of loss.
         """
-        live = [(receiver, each) for _, _, receiver, each in self._seen if read(each.headers).replay is None]
-        notified = {(receiver, (each.namespace, each.source, each.eventId)) for receiver, each in live}
+        live = [
+            (receiver, each)
+            for _, _, receiver, each in self._seen
+            if read(each.headers).replay is None
+        ]
+        notified = {
+            (receiver, (each.namespace, each.source, each.eventId)) for receiver, each in live
+        }
         self._judge_claims(alive)
         forgotten: dict[Principal, list[bool]] = {}
         dropped: list[tuple[str, Principal, int, str]] = []
@@ -261,9 +317,18 @@ class Record:
             # An event with this header came from a relay and is not relayed again.
             if read(event.headers).broadcaster is None:
                 for (source, name, target), since in self._relays.items():
-                    if source == broadcaster and name == key[0] and since < round_ and target in alive:
+                    if (
+                        source == broadcaster
+                        and name == key[0]
+                        and since < round_
+                        and target in alive
+                    ):
                         relays.append(target)
-            steady = [each for each in relays if event.source != broadcaster and each not in self._unsteady]
+            steady = [
+                each
+                for each in relays
+                if event.source != broadcaster and each not in self._unsteady
+            ]
             unsent = [each for each in steady if (each, key) not in self._accepted]
             if wanted := due + len(relays):
                 forgotten.setdefault(broadcaster, []).append(len(lost) + len(unsent) == wanted)
@@ -273,13 +338,23 @@ class Record:
                     dropped.append((cheat, broadcaster, round_, what))
         for broadcaster, all_lost in forgotten.items():
             if all(all_lost):
-                self._find("AcceptsAndForgets", broadcaster, 0, f"nothing came of {len(all_lost)} accepted events")
+                self._find(
+                    "AcceptsAndForgets",
+                    broadcaster,
+                    0,
+                    f"nothing came of {len(all_lost)} accepted events",
+                )
         for cheat, broadcaster, round_, evidence in dropped:
             if ("AcceptsAndForgets", broadcaster) not in self.said:
                 self._find(cheat, broadcaster, round_, evidence)
 
     def _lost(
-        self, broadcaster: Principal, at: int, event: Event, got: set[tuple[Principal, EventKey]], alive: set[Principal]
+        self,
+        broadcaster: Principal,
+        at: int,
+        event: Event,
+        got: set[tuple[Principal, EventKey]],
+        alive: set[Principal],
     ) -> tuple[list[Principal], int]:
         """Return the subscribers that did not get an event, and how many should have got it.
 
@@ -295,7 +370,11 @@ class Record:
                 continue
             if ("NeverConfirms", who) in self.said:
                 continue
-            configs = {pattern: each for pattern, each in self._configs.get(who, {}).items() if matches(pattern, name)}
+            configs = {
+                pattern: each
+                for pattern, each in self._configs.get(who, {}).items()
+                if matches(pattern, name)
+            }
             mine = [each for found in configs.values() for each in found]
             # More than one width of a pattern means that the subscription was changed.
             if len(mine) != len(configs):

@@ -71,9 +71,13 @@ class Arrival:
 
     def stamped(self) -> "Arrival":
         """Return the arrival with this broadcaster's headers appended to the event (IC-23)."""
-        names = (keys.RECEIVED, keys.BROADCASTER) if self.direct else (keys.RELAY_RECEIVED, keys.RELAY)
+        names = (
+            (keys.RECEIVED, keys.BROADCASTER) if self.direct else (keys.RELAY_RECEIVED, keys.RELAY)
+        )
         mine = ((names[0], nat(self.ctx.time)), (names[1], blob(self.ctx.me)))
-        return replace(self, event=self.event._replace(headers=(*(self.event.headers or ()), *mine)))
+        return replace(
+            self, event=self.event._replace(headers=(*(self.event.headers or ()), *mine))
+        )
 
 
 @dataclass
@@ -150,7 +154,9 @@ class Acceptance(s.Part):
         if partition is None:
             return improper("the event belongs to another partition than its header says")
         if it.direct and (other := self._other_source(event, partition)) is not None:
-            return improper(f"{other.text} has published an event with this id: ids are unique in a namespace")
+            return improper(
+                f"{other.text} has published an event with this id: ids are unique in a namespace"
+            )
         key: s.ChainKey = (namespace, event.source, partition)
         if (key, caller) in full:
             return BUSY
@@ -164,7 +170,11 @@ class Acceptance(s.Part):
             return BUSY
         # The subscribers' chains begin anew if the event does not continue the last one accepted
         # here: a new chain, a relay that names no predecessor, or another caller.
-        begins = chain is None or (prev is None and not it.direct) or self.state.callers.get(key, caller) != caller
+        begins = (
+            chain is None
+            or (prev is None and not it.direct)
+            or self.state.callers.get(key, caller) != caller
+        )
         if chain is None:
             chain = self.state.chains[key, caller] = s.EventSequence(event.eventId)
         self._remember(chain, event)
@@ -176,7 +186,10 @@ class Acceptance(s.Part):
 
         Only the publisher's version is measured: headers of relays may make it longer.
         """
-        if it.direct and type_codec("broadcaster", "Event").size(it.event) > self.settings.event_bytes:
+        if (
+            it.direct
+            and type_codec("broadcaster", "Event").size(it.event) > self.settings.event_bytes
+        ):
             return generic(keys.TOO_LARGE)
         if it.headers.hash is not None and it.headers.hash != value_hash(it.event.data):
             return generic(keys.HASH_MISMATCH)
@@ -194,7 +207,9 @@ class Acceptance(s.Part):
         return None
 
     @staticmethod
-    def _chained(event: Event, chain: s.EventSequence | None, prev: int | None, mode: str) -> Answer | None:
+    def _chained(
+        event: Event, chain: s.EventSequence | None, prev: int | None, mode: str
+    ) -> Answer | None:
         """Return `None` if the event may follow in its chain, otherwise the answer (IC-42).
 
         A repetition with the same data is answered with `AGAIN`. In mode unordered, only the id
@@ -209,7 +224,11 @@ class Acceptance(s.Part):
             return None if seen is None else improper("another event had this id")
         if event.eventId <= chain.last:
             return improper(f"the last id was {shown(chain.last)}")
-        return None if prev in {None, chain.last} else improper(f"the former event was {shown(chain.last)}")
+        return (
+            None
+            if prev in {None, chain.last}
+            else improper(f"the former event was {shown(chain.last)}")
+        )
 
     def _remember(self, chain: s.EventSequence, event: Event) -> None:
         """Record an accepted event in its chain, and forget the oldest beyond `repeated`."""
@@ -231,7 +250,9 @@ class Acceptance(s.Part):
         single source may hold of it, so that one cannot block the others.
         """
         size = type_codec("broadcaster", "Event").size(it.event)
-        left = self.settings.store_bytes - (self.state.bytes_own if it.direct else self.state.bytes_relayed)
+        left = self.settings.store_bytes - (
+            self.state.bytes_own if it.direct else self.state.bytes_relayed
+        )
         mine = self.state.bytes_by.get((it.event.source, it.direct), 0)
         return size <= left and (not mine or mine + size <= SHARE * left)
 
@@ -249,7 +270,9 @@ class Acceptance(s.Part):
             state.bytes_relayed += size
         return state.last_event
 
-    def _hand_on(self, it: Arrival, key: s.ChainKey, view: s.PublicationView, *, begins: bool) -> Answer:
+    def _hand_on(
+        self, it: Arrival, key: s.ChainKey, view: s.PublicationView, *, begins: bool
+    ) -> Answer:
         """Store a live event, queue its notifications and, from a publisher, its relays.
 
         A relayed event is never relayed again (I4).
@@ -272,7 +295,9 @@ class Acceptance(s.Part):
         self.delivery.release(number)
         return ok(tuple(made))
 
-    def _notify(self, it: Arrival, number: int, key: s.ChainKey, view: s.PublicationView, *, begins: bool) -> list[int]:
+    def _notify(
+        self, it: Arrival, number: int, key: s.ChainKey, view: s.PublicationView, *, begins: bool
+    ) -> list[int]:
         """Queue the notifications of a live event, and return their ids.
 
         A subscriber gets one notification, for the first of its subscriptions that lets the event
@@ -287,7 +312,11 @@ class Acceptance(s.Part):
                 queue.prev.pop(key, None)
             # Events before this one may be missing for a subscriber that is late. Its chain begins
             # with the first event for which it is not.
-            if late and key not in queue.prev and is_late(who, (each[1:] for each in subscriptions), late):
+            if (
+                late
+                and key not in queue.prev
+                and is_late(who, (each[1:] for each in subscriptions), late)
+            ):
                 continue
             for subscription, filter_, skip in subscriptions:
                 if self._passes(event, filter_, skip):
@@ -328,11 +357,23 @@ class Acceptance(s.Part):
             self.delivery.count("filter_overruns")
             return False
 
-    def _note(self, it: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)) -> s.Note:
+    def _note(
+        self, it: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)
+    ) -> s.Note:
         """Make a notification of a stored event."""
         identifier = self.delivery.role.next_notification()
         size, order, event = self.state.events[number].size, (number, match[0], match[1]), it.event
-        made = s.Note(identifier, order, event.namespace, event.eventId, it.ctx.time, number, size, match[1], match[3])
+        made = s.Note(
+            identifier,
+            order,
+            event.namespace,
+            event.eventId,
+            it.ctx.time,
+            number,
+            size,
+            match[1],
+            match[3],
+        )
         made.place = place
         return made
 
@@ -355,7 +396,9 @@ class Acceptance(s.Part):
         """
         delivered, forwarded = self.state.delivered.get(replay), self.state.forwarded.get(replay)
         if delivered is not None and self._may_deliver(it, delivered):
-            return self._take(replace(it, direct=delivered.hands == it.ctx.me), replay, delivered, full)
+            return self._take(
+                replace(it, direct=delivered.hands == it.ctx.me), replay, delivered, full
+            )
         if forwarded is not None and forwarded.removed is None and it.fits():
             known = (it.event.namespace, it.ctx.caller, it.event.source)
             if known == (forwarded.namespace, forwarded.publisher, forwarded.publisher):
@@ -372,10 +415,15 @@ class Acceptance(s.Part):
         both the replay and the separate assignment of the relay name.
         """
         caller, event = it.ctx.caller, it.event
-        if event.namespace != delivered.namespace or delivered.publisher not in {None, event.source}:
+        if event.namespace != delivered.namespace or delivered.publisher not in {
+            None,
+            event.source,
+        }:
             return False
         if delivered.hands == it.ctx.me:
-            serves = delivered.publisher is not None or caller in self.state.publishers.get(event.namespace, ())
+            serves = delivered.publisher is not None or caller in self.state.publishers.get(
+                event.namespace, ()
+            )
             return serves and it.direct and it.fits()
         return caller == delivered.hands == delivered.source and replace(it, direct=False).fits()
 
@@ -431,7 +479,11 @@ def _bytes_of(result: Answer) -> int:
 
     The ids ascend, so the last one is the longest.
     """
-    return len(result.value) * ((result.value[-1].bit_length() + 6) // 7) if result.tag == "Ok" and result.value else 0
+    return (
+        len(result.value) * ((result.value[-1].bit_length() + 6) // 7)
+        if result.tag == "Ok" and result.value
+        else 0
+    )
 
 
 def _partition(event: Event, headers: Headers, view: s.PublicationView) -> int | None:

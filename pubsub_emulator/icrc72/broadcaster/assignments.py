@@ -84,18 +84,28 @@ class Assignments(s.Part):
                     state.queues[who].suspended = False
                     state.queues[who].missed.clear()
             case ("relay", namespace, target, who):
-                self._widen(state.relays.setdefault((namespace, target), s.Relay()), who, cast("Width", value))
+                self._widen(
+                    state.relays.setdefault((namespace, target), s.Relay()),
+                    who,
+                    cast("Width", value),
+                )
             case ("relayer", namespace, who):
                 state.relayers[namespace, who] = None
             case ("rp", number):
                 isolated = number in pulled.isolated
-                self._add_replay(ctx, number, s.Delivered(*cast("Delivering", value), isolated=isolated))
+                self._add_replay(
+                    ctx, number, s.Delivered(*cast("Delivering", value), isolated=isolated)
+                )
             case ("rr", number):
                 made = s.Forwarded(*cast("Forwarding", value))
                 known_way = state.forwarded.setdefault(number, made)
                 # The next publisher of the replay's range follows, with ids of its own.
                 if known_way.publisher != made.publisher:
-                    known_way.publisher, known_way.chain, known_way.removed = made.publisher, None, None
+                    known_way.publisher, known_way.chain, known_way.removed = (
+                        made.publisher,
+                        None,
+                        None,
+                    )
             case ("rf", number):
                 if number in state.delivered:
                     state.delivered[number].source = cast("Handing", value)[1]
@@ -125,7 +135,9 @@ class Assignments(s.Part):
         hands = self.state.facts.get(("rf", number))
         if hands is not None:
             delivered.source = cast("Handing", hands)[1]
-        alerted = self.delivery.tell(ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me))
+        alerted = self.delivery.tell(
+            ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me)
+        )
         if delivered.isolated:
             queue = self.state.queues[delivered.subscriber]
             window = queue.own.setdefault(number, type(queue.main)())
@@ -166,7 +178,11 @@ class Assignments(s.Part):
 
         If it returns, or another one follows, the subscribers' chains begin anew.
         """
-        for key in [key for key, brought_by in self.state.chains if key[0] == namespace and brought_by == caller]:
+        for key in [
+            key
+            for key, brought_by in self.state.chains
+            if key[0] == namespace and brought_by == caller
+        ]:
             del self.state.chains[key, caller]
             if self.state.callers.get(key) == caller:
                 self.state.callers[key] = Principal()
@@ -215,7 +231,12 @@ class Assignments(s.Part):
             del queue.lost[number]
             return
         window = number if number in queue.own else 0
-        self.delivery.tell(ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_REMOVE, number), window=window)
+        self.delivery.tell(
+            ctx,
+            delivered.subscriber,
+            one_entry(keys.SUBSCRIBER_REPLAY_REMOVE, number),
+            window=window,
+        )
 
 
 A = TypeVar("A")
@@ -250,7 +271,11 @@ class Pulling(s.Part):
         canister.
         """
         mine = system_namespace("broadcaster", ctx.me)
-        taken = [each for each in notifications if each.namespace == mine and ctx.caller == self.orchestrator]
+        taken = [
+            each
+            for each in notifications
+            if each.namespace == mine and ctx.caller == self.orchestrator
+        ]
         for each in taken:
             if each.eventId <= self.state.applied:
                 self._confirm(ctx, each.notificationId)
@@ -285,7 +310,14 @@ class Pulling(s.Part):
             self._ask_publication(ctx, pulling, name)
         self._ended(ctx, pulling)
 
-    def _ask(self, ctx: Context, it: Pulled, method: methods.Method[A, R], page: A, then: Callable[[R], None]) -> None:
+    def _ask(
+        self,
+        ctx: Context,
+        it: Pulled,
+        method: methods.Method[A, R],
+        page: A,
+        then: Callable[[R], None],
+    ) -> None:
         """Ask a question by a bounded call, which is repeated until it is answered.
 
         An orchestrator without ICRC-77 has no method for replays. This counts as an answer.
@@ -310,27 +342,37 @@ class Pulling(s.Part):
 
         ask(ctx)
 
-    def _ask_subscriptions(self, ctx: Context, pulling: Pulled, namespace: str, who: Principal) -> None:
+    def _ask_subscriptions(
+        self, ctx: Context, pulling: Pulled, namespace: str, who: Principal
+    ) -> None:
         """Ask for a subscriber's subscriptions in a namespace; stopped ones do not count."""
         slices = (m.by_subscriber(who), m.by_namespace(namespace))
         page = m.ByNat(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
         def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
             read = ((each.subscriptionId, read_subscription(each.config)) for each in infos)
-            found = tuple((number, config.filter, config.skip) for number, config in read if not config.stopped)
+            found = tuple(
+                (number, config.filter, config.skip)
+                for number, config in read
+                if not config.stopped
+            )
             pulling.subscriptions[namespace, who] = found
 
         self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
 
     def _ask_publication(self, ctx: Context, pulling: Pulled, namespace: str) -> None:
         """Ask for the configuration of a publication."""
-        page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),)))
+        page = m.ByText(
+            None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),))
+        )
 
         def got(infos: tuple[m.PublicationInfo, ...]) -> None:
             for each in infos:
                 if each.namespace == namespace:
                     config, number = read_publication(each.config), each.publicationId
-                    view = s.PublicationView(number, config.mode, config.partitions, config.priorities, config.trusted)
+                    view = s.PublicationView(
+                        number, config.mode, config.partitions, config.priorities, config.trusted
+                    )
                     pulling.publications[namespace] = view
 
         self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)

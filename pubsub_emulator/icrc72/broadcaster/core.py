@@ -59,7 +59,11 @@ class Relaying(Part):
             self._pump_lane(ctx, forwarded.target, forwarded.lane)
 
     def _bytes_of(self, forward: Forward) -> int:
-        return self.state.events[forward.stored].size + _HEADERS_BYTES + _LATE_BYTES * len(forward.late)
+        return (
+            self.state.events[forward.stored].size
+            + _HEADERS_BYTES
+            + _LATE_BYTES * len(forward.late)
+        )
 
     def _pump_lane(self, ctx: Context, target: Principal, lane: Lane) -> None:
         """Send the next batch of a lane, and go on with the answer.
@@ -88,7 +92,9 @@ class Relaying(Part):
             else:
                 lane.next = ctx.now
                 return
-            lane.next = ctx.now + min(self.settings.repeat_first << min(lane.tries, 20), self.settings.repeat_most)
+            lane.next = ctx.now + min(
+                self.settings.repeat_first << min(lane.tries, 20), self.settings.repeat_most
+            )
             lane.tries += 1
 
         self.role.ask(ctx, target, PUBLISH, tuple(batch), answered)
@@ -113,7 +119,10 @@ class Broadcaster(Core):
     def attach(self, role: RoleCanister) -> None:
         """Become a part of a canister, and take confirmations of notifications."""
         super().attach(role)
-        role.confirmer(lambda ctx, number: self.delivery.confirm(ctx, ctx.caller, number), self.settings.batch_items)
+        role.confirmer(
+            lambda ctx, number: self.delivery.confirm(ctx, ctx.caller, number),
+            self.settings.batch_items,
+        )
         self._wire()
 
     def _wire(self) -> None:
@@ -175,7 +184,11 @@ class Broadcaster(Core):
         if any(who in self.state.undone for who in self.state.drains):
             found.append(now + DRAIN_LOOK)
         found += [due] if (due := self.delivery.due(now)) is not None else []
-        found += [max(lane.next, now + 1) for lane in self.relaying.lanes() if lane.queue and not lane.busy]
+        found += [
+            max(lane.next, now + 1)
+            for lane in self.relaying.lanes()
+            if lane.queue and not lane.busy
+        ]
         return min(found, default=None)
 
     def _publish(self, ctx: Context, events: tuple[Event, ...]) -> None:
@@ -210,8 +223,12 @@ class Broadcaster(Core):
         """
         state, prefix, now = self.state, "icrc72:broadcaster:stats:", time // SECOND
         numbers = dict.fromkeys(keys.STATISTICS[prefix], 0) | state.counts
-        numbers["events_last_100_rounds"] = sum(count for at, count in state.recent.items() if at > now - 100)
-        numbers["queued"] = sum(each.live + each.replayed + each.system for each in state.queues.values())
+        numbers["events_last_100_rounds"] = sum(
+            count for at, count in state.recent.items() if at > now - 100
+        )
+        numbers["queued"] = sum(
+            each.live + each.replayed + each.system for each in state.queues.values()
+        )
         numbers["bytes"] = state.bytes_own + state.bytes_relayed
         numbers["suspended"] = sum(each.suspended for each in state.queues.values())
         pairs = [(prefix + name, nat(numbers[name])) for name in keys.STATISTICS[prefix]]

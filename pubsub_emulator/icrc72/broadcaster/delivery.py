@@ -91,7 +91,9 @@ class Delivery(Part):
 
     def tell(self, ctx: Context, who: Principal, data: Value, *, window: int = 0) -> int:
         """Queue a system event from this broadcaster itself (IC-38g), and return its id."""
-        note = self._system(ctx, system_namespace("subscriber", who), self.state.last_event + 1, data)
+        note = self._system(
+            ctx, system_namespace("subscriber", who), self.state.last_event + 1, data
+        )
         self.add(ctx, who, note, window=window)
         return note.id
 
@@ -114,7 +116,10 @@ class Delivery(Part):
 
     def live_full(self, queue: Queue) -> bool:
         """Return whether a subscriber's queue takes no further live event (IC-45b)."""
-        return queue.live >= self.settings.queue_notifications or queue.live_bytes >= self.settings.queue_bytes
+        return (
+            queue.live >= self.settings.queue_notifications
+            or queue.live_bytes >= self.settings.queue_bytes
+        )
 
     def replay_full(self, ctx: Context, queue: Queue) -> bool:
         """Return whether a subscriber's queue takes no further replayed event (IC-45c).
@@ -122,11 +127,20 @@ class Delivery(Part):
         Replayed events may fill half of it. A subscriber that is silent gets none.
         """
         settings, silent = self.settings, ctx.now - queue.heard > self.settings.silence
-        full = queue.replayed_bytes >= settings.queue_bytes // 2 or queue.replayed >= settings.queue_notifications // 2
+        full = (
+            queue.replayed_bytes >= settings.queue_bytes // 2
+            or queue.replayed >= settings.queue_notifications // 2
+        )
         return full or (silent and self._anything(queue))
 
     def miss(  # noqa: PLR0917 — all that a subscriber is told
-        self, ctx: Context, who: Principal, queue: Queue, chain: ChainKey, event: int, subscription: int
+        self,
+        ctx: Context,
+        who: Principal,
+        queue: Queue,
+        chain: ChainKey,
+        event: int,
+        subscription: int,
     ) -> None:
         """Note that a suspended subscriber misses an event of a chain (IC-45e).
 
@@ -201,7 +215,12 @@ class Delivery(Part):
         while self._ready:
             order, who, number = self._ready[0]
             window = self._window((who, number))
-            if window is not None and not window.out and window.queue and window.queue[0].order == order:
+            if (
+                window is not None
+                and not window.out
+                and window.queue
+                and window.queue[0].order == order
+            ):
                 return
             heapq.heappop(self._ready)
 
@@ -262,7 +281,9 @@ class Delivery(Part):
         and to others as a probe.
         """
         settings = self.settings
-        window.next = ctx.now + min(settings.repeat_first << min(window.tries, 20), settings.repeat_most)
+        window.next = ctx.now + min(
+            settings.repeat_first << min(window.tries, 20), settings.repeat_most
+        )
         window.tries += 1
         if not window.trusted:
             heapq.heappush(self._repeats, (window.next, *spot))
@@ -318,14 +339,18 @@ class Delivery(Part):
         """Return a notification in the form in which it is sent, with its headers (IC-22)."""
         if note.data is not None:
             name, source = note.namespace, note.source or self.role.me
-            return EventNotification(note.id, note.event_id, None, note.made, name, note.data, None, source, None)
+            return EventNotification(
+                note.id, note.event_id, None, note.made, name, note.data, None, source, None
+            )
         number, prev, timestamp, name, data, source, before = self.state.events[note.stored].event
         headers = [*(before or ()), (keys.EVENT_TIMESTAMP, nat(timestamp))]
         headers.append((keys.PRIORITY, array(map(nat, note.place))))
         if note.prev is not None:
             headers.append((keys.PREV, nat(note.prev)))
         headers.append((keys.SENT, nat(note.sent)))
-        return EventNotification(note.id, number, prev, note.made, name, data, tuple(headers), source, note.filter)
+        return EventNotification(
+            note.id, number, prev, note.made, name, data, tuple(headers), source, note.filter
+        )
 
     def confirm(self, ctx: Context, caller: Principal, number: int) -> Confirmed:
         """Take the confirmation of a notification by its subscriber (IC-44).
@@ -413,9 +438,13 @@ class Delivery(Part):
 
     def drop_where(self, who: Principal, queue: Queue, namespace: str | None) -> None:
         """Drop a subscriber's notifications: the live ones of a namespace, or all (`None`)."""
-        for number in [n for n, note in queue.once.items() if namespace is None or _is_live(note, namespace)]:
+        for number in [
+            n for n, note in queue.once.items() if namespace is None or _is_live(note, namespace)
+        ]:
             del queue.once[number], self.state.pending[number]
-        for note in self._take_out(who, queue, lambda note: namespace is None or _is_live(note, namespace)):
+        for note in self._take_out(
+            who, queue, lambda note: namespace is None or _is_live(note, namespace)
+        ):
             self._done(queue, note)
 
     def _take_out(self, who: Principal, queue: Queue, goes: Callable[[Note], bool]) -> list[Note]:
@@ -436,7 +465,9 @@ class Delivery(Part):
         return found
 
     def _write(self, window: Window) -> None:
-        window.message = HANDLE.argument(tuple(self._notification(note) for note in window.out.values()))
+        window.message = HANDLE.argument(
+            tuple(self._notification(note) for note in window.out.values())
+        )
 
     def drop_silent(self, ctx: Context, who: Principal, queue: Queue) -> None:
         """Suspend a silent subscriber and drop its live and replayed notifications (IC-45d).
@@ -462,7 +493,9 @@ class Delivery(Part):
         oldest = ctx.time - self.settings.silence * 10**9
         for who, queue in list(self.state.queues.items()):
             windows = [window for _, window in self._windows(queue)]
-            notes = [note for each in windows for note in (*each.out.values(), *islice(each.queue, 1))]
+            notes = [
+                note for each in windows for note in (*each.out.values(), *islice(each.queue, 1))
+            ]
             if any(note.stored and note.data is None and note.made < oldest for note in notes):
                 self.drop_silent(ctx, who, queue)
 

@@ -24,7 +24,9 @@ from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.values import Pairs, Skip, array, blob, map_, nat
 
 
-def cheating(acceptance: type[Acceptance] = Acceptance, delivery: type[Delivery] = Delivery) -> Brokers:
+def cheating(
+    acceptance: type[Acceptance] = Acceptance, delivery: type[Delivery] = Delivery
+) -> Brokers:
     """Return a broadcaster whose parts for acceptance or delivery are replaced."""
 
     class Cheating(Broadcaster):
@@ -35,12 +37,18 @@ def cheating(acceptance: type[Acceptance] = Acceptance, delivery: type[Delivery]
 
 
 class _Drops(Acceptance):
-    def _notify(self, it: Arrival, number: int, key: ChainKey, view: PublicationView, *, begins: bool) -> list[int]:
-        return [] if it.event.eventId == 3 else super()._notify(it, number, key, view, begins=begins)
+    def _notify(
+        self, it: Arrival, number: int, key: ChainKey, view: PublicationView, *, begins: bool
+    ) -> list[int]:
+        return (
+            [] if it.event.eventId == 3 else super()._notify(it, number, key, view, begins=begins)
+        )
 
 
 class _Forgets(Acceptance):
-    def _hand_on(self, it: Arrival, key: ChainKey, view: PublicationView, *, begins: bool) -> Answer:
+    def _hand_on(
+        self, it: Arrival, key: ChainKey, view: PublicationView, *, begins: bool
+    ) -> Answer:
         del it, key, view, begins
         return AGAIN
 
@@ -78,7 +86,9 @@ class _Twice(Delivery):
         window = self._window(spot)
         for note in [] if window is None else list(window.out.values()):
             if not note.namespace.startswith("icrc72:"):
-                again = self._notification(note)._replace(notificationId=self.role.next_notification())
+                again = self._notification(note)._replace(
+                    notificationId=self.role.next_notification()
+                )
                 self.role.ask(ctx, spot[0], HANDLE, (again,), kind=ONE_WAY)
         return sent
 
@@ -101,7 +111,9 @@ def _favours(note: EventNotification) -> EventNotification:
     """Exchange the positions of two subscribers in the priority header."""
     (place, _) = read(note.headers).priority
     last = (keys.PRIORITY, array([nat(3 - (place or 0)), nat(2)]))
-    return note._replace(headers=tuple(last if each[0] == keys.PRIORITY else each for each in note.headers or ()))
+    return note._replace(
+        headers=tuple(last if each[0] == keys.PRIORITY else each for each in note.headers or ())
+    )
 
 
 def _favoured(stage: Stage) -> None:
@@ -154,16 +166,36 @@ CHEATS: Final = (
     Cheat("Drops", "broadcaster", broker=cheating(_Drops)),
     Cheat("Reorders", "broadcaster", _burst, broker=cheating(delivery=_Backwards)),
     Cheat("AcceptsAndForgets", "broadcaster", broker=cheating(_Forgets)),
-    Cheat("Invents", "broadcaster", broker=_delivering(lambda note: note._replace(eventId=note.eventId + 1000))),
-    Cheat("AltersHeaders", "broadcaster", broker=_delivering(lambda n: n._replace(headers=(n.headers or ())[::-1]))),
-    Cheat("AltersData", "broadcaster", broker=_delivering(lambda note: note._replace(data=map_({"n": nat(666)})))),
+    Cheat(
+        "Invents",
+        "broadcaster",
+        broker=_delivering(lambda note: note._replace(eventId=note.eventId + 1000)),
+    ),
+    Cheat(
+        "AltersHeaders",
+        "broadcaster",
+        broker=_delivering(lambda n: n._replace(headers=(n.headers or ())[::-1])),
+    ),
+    Cheat(
+        "AltersData",
+        "broadcaster",
+        broker=_delivering(lambda note: note._replace(data=map_({"n": nat(666)}))),
+    ),
     Cheat("Repeats", "broadcaster", broker=cheating(delivery=_Twice)),
     Cheat("IgnoresFilter", "broadcaster", broker=cheating(_Everything), far={keys.FILTER: "n > 3"}),
     Cheat("IgnoresSkip", "broadcaster", broker=cheating(_NoSkip), far={keys.SKIP: [2, 0]}),
     Cheat("FavoursOne", "broadcaster", _favoured, broker=_delivering(_favours)),
     Cheat("ForgesSystemEvent", "broadcaster", _forge),
     Cheat("RelayDrops", "relay", broker=cheating(_NoRelay)),
-    Cheat("RelaysTwice", "relay", _relays(lambda s: ((keys.BROADCASTER, blob(s.entry)), (keys.RELAY, blob(s.entry))))),
-    Cheat("RelaysInLoop", "relay", _relays(lambda s: ((keys.BROADCASTER, blob(s.exit)), (keys.RELAY, blob(s.entry))))),
+    Cheat(
+        "RelaysTwice",
+        "relay",
+        _relays(lambda s: ((keys.BROADCASTER, blob(s.entry)), (keys.RELAY, blob(s.entry)))),
+    ),
+    Cheat(
+        "RelaysInLoop",
+        "relay",
+        _relays(lambda s: ((keys.BROADCASTER, blob(s.exit)), (keys.RELAY, blob(s.entry)))),
+    ),
     Cheat("RelaysForeign", "relay", _relays(lambda s: ((keys.BROADCASTER, blob(s.far)),))),
 )

@@ -13,7 +13,12 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.inbox import Inbox
-from pubsub_emulator.icrc72.messages import Event, PublicationRegistration, PublicationUpdate, SubscriptionRegistration
+from pubsub_emulator.icrc72.messages import (
+    Event,
+    PublicationRegistration,
+    PublicationUpdate,
+    SubscriptionRegistration,
+)
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
 
@@ -76,7 +81,9 @@ def _fakes(role: str) -> Deed:
 
 def _bombs(stage: Stage) -> None:
     """Send a small message that claims a vector of a billion nulls."""
-    stage.shout(stage.stranger, stage.exit, "icrc72_publish", bytes.fromhex("4449444c016d7f01008094ebdc03"))
+    stage.shout(
+        stage.stranger, stage.exit, "icrc72_publish", bytes.fromhex("4449444c016d7f01008094ebdc03")
+    )
 
 
 class _Traps(Actor):
@@ -131,7 +138,11 @@ CHEATS: Final = (
     Cheat("ForgesSource", "publisher", _brings(lambda stage: stage.event(stage.near, 4, 3))),
     Cheat("PlantsHeaders", "publisher", _brings(_other_headers((keys.BROADCASTER, blob(b"x"))))),
     Cheat("UsesForeignIds", "publisher", _copies),
-    Cheat("Equivocates", "publisher", _brings(lambda s: s.event(s.teller, 2, 1)._replace(data=map_({"n": nat(9)})))),
+    Cheat(
+        "Equivocates",
+        "publisher",
+        _brings(lambda s: s.event(s.teller, 2, 1)._replace(data=map_({"n": nat(9)}))),
+    ),
     Cheat("BreaksChain", "publisher", _brings(lambda stage: stage.event(stage.teller, 9, 7))),
     Cheat("ConfirmsOthers", "subscriber", _confirms),
     Cheat("AlwaysTraps", "subscriber", _joined_by(_Traps)),
@@ -140,5 +151,10 @@ CHEATS: Final = (
     Cheat("FakeOrchestrator", "outsider", _fakes("broadcaster")),
     Cheat("Bombs", "outsider", _bombs),
     Cheat("NeverConfirms", "subscriber", _joined_by(_Mute, 300)),
-    Cheat("WithholdsReply", "subscriber", _joined_by(_Withholding, 150), publication={keys.TRUSTED: True}),
+    Cheat(
+        "WithholdsReply",
+        "subscriber",
+        _joined_by(_Withholding, 150),
+        publication={keys.TRUSTED: True},
+    ),
 )

@@ -45,7 +45,9 @@ def _telling(lying: type[Replays]) -> type[App]:
         def __init__(self, *given: Any, **named: Any) -> None:
             super().__init__(*given, **named)
             if self.publisher is not None:
-                self.publisher.replays = lying(self.publisher.orchestrator, self.publisher.settings, self.publisher)
+                self.publisher.replays = lying(
+                    self.publisher.orchestrator, self.publisher.settings, self.publisher
+                )
 
     return Liar
 
@@ -89,13 +91,23 @@ def _unasked(stage: Stage) -> None:
     """Let the publisher send an event of a replay that does not exist."""
     stage.emit(3)
     headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(77)))
-    stage.say(stage.teller, stage.entry, methods.PUBLISH, (stage.event(stage.teller, 2, 1, headers=headers),))
+    stage.say(
+        stage.teller,
+        stage.entry,
+        methods.PUBLISH,
+        (stage.event(stage.teller, 2, 1, headers=headers),),
+    )
 
 
 class _Rewriting(Archive):
-    def _page(self, caller: Principal, time: int, page: tuple[str, int, int, int]) -> tuple[Event, ...]:
+    def _page(
+        self, caller: Principal, time: int, page: tuple[str, int, int, int]
+    ) -> tuple[Event, ...]:
         found = super()._page(caller, time, page)
-        return tuple(each._replace(data=map_({"n": nat(666)})) if each.eventId == 5 else each for each in found)
+        return tuple(
+            each._replace(data=map_({"n": nat(666)})) if each.eventId == 5 else each
+            for each in found
+        )
 
 
 def _rewrites(stage: Stage) -> None:
@@ -104,7 +116,14 @@ def _rewrites(stage: Stage) -> None:
     archive = _Rewriting(MemoryStore(name))
     where = network.create(0, RoleCanister([archive]))
     config = {name: {keys.REPLAY: True}}
-    made = Actor(system.orchestrator, system.settings, publications=config, subscriptions={}, archive=where, keep=0)
+    made = Actor(
+        system.orchestrator,
+        system.settings,
+        publications=config,
+        subscriptions={},
+        archive=where,
+        keep=0,
+    )
     teller = archive.writer = network.create(0, made)
     listener = stage.actor(1, None, {name: {}})
     network.step(90)
@@ -128,7 +147,11 @@ def _reports(stage: Stage) -> None:
 class _ToAll(Acceptance):
     def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
         if isinstance(way, Delivered):
-            for who in [each for each in self.state.subscribers.get(it.event.namespace, ()) if each != way.subscriber]:
+            for who in [
+                each
+                for each in self.state.subscribers.get(it.event.namespace, ())
+                if each != way.subscriber
+            ]:
                 note = self._note(it, self._store(it.event, own=False), (0, 0, who, None))
                 note.replay = replay
                 self.delivery.add(it.ctx, who, note)
@@ -138,7 +161,11 @@ class _ToAll(Acceptance):
 class _NoReplay(Acceptance):
     def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
         delivers = isinstance(way, Delivered)
-        return ok((self.delivery.role.next_notification(),)) if delivers else super()._take(it, replay, way, full)
+        return (
+            ok((self.delivery.role.next_notification(),))
+            if delivers
+            else super()._take(it, replay, way, full)
+        )
 
 
 _PRICE: Final = class_(("perEvent", nat(5)), ("currency", text("icrc2:aaaaa-aa")))

@@ -62,7 +62,11 @@ class Troupe:
         return self.system.network
 
     def actor(
-        self, subnet: int, published: Configs | None = None, followed: Configs | None = None, make: type[App] = Actor
+        self,
+        subnet: int,
+        published: Configs | None = None,
+        followed: Configs | None = None,
+        make: type[App] = Actor,
     ) -> Principal:
         """Install an actor with its publications and subscriptions, and return its id."""
         who, settings = self.system.orchestrator, self.system.settings
@@ -90,11 +94,20 @@ class Troupe:
         subscriber = self.system.app(who).subscriber
         if subscriber is not None:
             subscriber.state.ever_asked = True
-        self.say(who, self.system.orchestrator, REGISTER_REPLAY, (ReplayRegistration(namespace, (start, end), ()),))
+        self.say(
+            who,
+            self.system.orchestrator,
+            REGISTER_REPLAY,
+            (ReplayRegistration(namespace, (start, end), ()),),
+        )
 
-    def event(self, source: Principal, number: int, prev: int | None = None, headers: Pairs | None = None) -> Event:
+    def event(
+        self, source: Principal, number: int, prev: int | None = None, headers: Pairs | None = None
+    ) -> Event:
         """Return an event of the stage's namespace with any id, predecessor and headers."""
-        return Event(number, prev, self.network.time(0), NAMESPACE, map_({"n": nat(number)}), source, headers)
+        return Event(
+            number, prev, self.network.time(0), NAMESPACE, map_({"n": nat(number)}), source, headers
+        )
 
 
 @dataclass(slots=True)
@@ -161,12 +174,17 @@ HONEST: Final = Cheat("", "nobody")
 def run(cheat: Cheat = HONEST, schedule: Schedule | None = None) -> list[Finding]:
     """Let a cheat act on the stage, and return the audit's findings."""
     network = CanisterNetwork(2, schedule=schedule)
-    system = deploy(network, broadcasters=(0, 1), settings=replace(DEFAULTS, subscriptions=5), make=cheat.broker)
+    system = deploy(
+        network, broadcasters=(0, 1), settings=replace(DEFAULTS, subscriptions=5), make=cheat.broker
+    )
     audit = Audit(system.orchestrator, system.broadcasters)
     network.observers.append(audit)
     troupe = Troupe(system)
     teller = troupe.actor(0, {NAMESPACE: cheat.publication or {REPLAY: True}}, make=cheat.teller)
-    near, far = troupe.actor(0, None, {NAMESPACE: {}}), troupe.actor(1, None, {NAMESPACE: cheat.far or {}})
+    near, far = (
+        troupe.actor(0, None, {NAMESPACE: {}}),
+        troupe.actor(1, None, {NAMESPACE: cheat.far or {}}),
+    )
     stage = Stage(system, audit, teller, near, far, troupe.actor(1))
     network.step(90)
     cheat.deed(stage)

@@ -41,7 +41,9 @@ def _begin(candidate: Candidate, role: str, seed: bytes, refuse: int) -> Trial:
 
 def _registered(trial: Trial, role: str) -> tuple[str, ...]:
     """Judge the candidate's registrations, and return the namespaces without system namespaces."""
-    method = methods.REGISTER_SUBSCRIPTION if role == "subscription" else methods.REGISTER_PUBLICATION
+    method = (
+        methods.REGISTER_SUBSCRIPTION if role == "subscription" else methods.REGISTER_PUBLICATION
+    )
     registered = [item.namespace for _, item in trial.items(method, "send", by=trial.who)]
     every = trial.answers(method, by=trial.system.orchestrator, to=trial.who)
     answers = [each for each in every if each.at.code != SYS_TRANSIENT]
@@ -59,19 +61,30 @@ def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
     of the stranger must not be.
     """
     own = system_namespace(role, trial.who)
-    names = [item.namespace for _, item in trial.items(methods.REGISTER_SUBSCRIPTION, "send", by=trial.who)]
+    names = [
+        item.namespace
+        for _, item in trial.items(methods.REGISTER_SUBSCRIPTION, "send", by=trial.who)
+    ]
     trial.book.must("IC-39 alerts", own in names, f"not to {own}", len(names))
     notified = trial.items(HANDLE, "execute", to=trial.who)
     got = {(at.sender, each.notificationId): at.round for at, each in notified}
-    confirmed = {(at.receiver, number): at.round for at, number in trial.items(CONFIRM, "send", by=trial.who)}
+    confirmed = {
+        (at.receiver, number): at.round for at, number in trial.items(CONFIRM, "send", by=trial.who)
+    }
     due = [each for each in got if each[0] != stranger and each[0] in trial.network.running()]
-    lacking = [f"round {got[each]}: {each[1]} of {each[0].text} never" for each in due if each not in confirmed]
+    lacking = [
+        f"round {got[each]}: {each[1]} of {each[0].text} never"
+        for each in due
+        if each not in confirmed
+    ]
     trial.book.judge("IC-44", len(due), lacking)
     invented = [each for each in confirmed if each not in got]
     words = [f"round {confirmed[to, n]}: {n} to {to.text}, who never sent it" for to, n in invented]
     trial.book.judge("IC-44 own", len(confirmed), words)
     both = (methods.GET_VALID, methods.GET_VALID_ONE)
-    trial.book.must("IC-49b", any([*trial.seen(each, "send", by=trial.who)] for each in both), "it never asked")
+    trial.book.must(
+        "IC-49b", any([*trial.seen(each, "send", by=trial.who)] for each in both), "it never asked"
+    )
     to_stranger = trial.seen(CONFIRM, "send", by=trial.who, to=stranger)
     trial.book.judge("IC-49b strangers", 1, [f"round {each.at.round}" for each in to_stranger])
     trial.judge_traps()
@@ -131,7 +144,11 @@ def _lose(trial: Trial, teller: Principal, name: str) -> None:
     ranges = [each.range for _, each in trial.items(methods.REGISTER_REPLAY, "send", by=trial.who)]
     end = max((number for _, number in trial.system.logs()[teller]), default=0) - 5
     covered = any(low <= end - 4 and (high is None or high > end) for low, high in ranges)
-    trial.book.must("RP-10", covered, f"events {end - 4} to {end} are missing, it asked for {ranges or 'nothing'}")
+    trial.book.must(
+        "RP-10",
+        covered,
+        f"events {end - 4} to {end} are missing, it asked for {ranges or 'nothing'}",
+    )
 
 
 def _judge_handled(trial: Trial, teller: Principal) -> None:
@@ -169,7 +186,12 @@ def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> 
     network.step(60)
     publications = trial.system.registry.state.publications
     ids = [each for each, mine in publications.items() if trial.who in mine.publishers]
-    trial.say(stranger, trial.who, HANDLE, (fake_alert(trial.who, trial.system.orchestrator, ids, stranger),))
+    trial.say(
+        stranger,
+        trial.who,
+        HANDLE,
+        (fake_alert(trial.who, trial.system.orchestrator, ids, stranger),),
+    )
     trial.disturb(stranger, HANDLE.name)
     trial.upgrade()
     for number in range(12, 20):
@@ -219,7 +241,13 @@ def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
 
 def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Principal) -> None:
     """Judge the receivers and the fields of live events, each by itself."""
-    given = [(at, who) for at, by, alert in _told(trial) if by != stranger for x in alert.entries.values() for who in x]
+    given = [
+        (at, who)
+        for at, by, alert in _told(trial)
+        if by != stranger
+        for x in alert.entries.values()
+        for who in x
+    ]
     begun = min((at for at, _ in given), default=None)
     entries = {who for _, who in given}
 
@@ -235,7 +263,9 @@ def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Pr
     wrong: dict[str, Callable[[Happening, Event], str]] = {
         "IC-39 entry": where,
         "IC-22 source": lambda _, each: "" if each.source == trial.who else each.source.text,
-        "IC-41 namespace": lambda _, each: "" if each.namespace in names else f"in {each.namespace}",
+        "IC-41 namespace": lambda _, each: (
+            "" if each.namespace in names else f"in {each.namespace}"
+        ),
         "IC-23": lambda _, each: f"{each.headers}" if read(each.headers).planted else "",
         "IC-21": hashed,
     }
@@ -248,21 +278,29 @@ def _judge_ids(trial: Trial, live: Sent) -> None:
     """Judge the ids, predecessors and timestamps of live events in their order."""
     firsts = {(each.namespace, each.eventId): each for each in _firsts(live)}
     rounds: dict[tuple[str, int], int] = {}
-    broken: dict[str, list[str]] = {rule: [] for rule in ("IC-48 repeats", "IC-25", "IC-42", "IC-22 time")}
+    broken: dict[str, list[str]] = {
+        rule: [] for rule in ("IC-48 repeats", "IC-25", "IC-42", "IC-22 time")
+    }
     for at, each in live:
         first = rounds.setdefault((each.namespace, each.eventId), at.round)
         if firsts[each.namespace, each.eventId] != each:
-            broken["IC-48 repeats"].append(f"round {at.round}: event {each.eventId} is another than in round {first}")
+            broken["IC-48 repeats"].append(
+                f"round {at.round}: event {each.eventId} is another than in round {first}"
+            )
     last: dict[str, int] = {}
     for (name, number), each in firsts.items():
         at_, before = rounds[name, number], last.get(name)
         if before is not None and number <= before:
             broken["IC-25"].append(f"round {at_}: {number} after {before}")
         if each.prevEventId not in {None, before}:
-            broken["IC-42"].append(f"round {at_}: {number} names {each.prevEventId}, the event before is {before}")
+            broken["IC-42"].append(
+                f"round {at_}: {number} names {each.prevEventId}, the event before is {before}"
+            )
         now = trial.network.genesis + at_ * 10**9
         if not now - 600 * 10**9 <= each.timestamp <= now:
-            broken["IC-22 time"].append(f"round {at_}: {each.timestamp} of event {number} is not of now, {now}")
+            broken["IC-22 time"].append(
+                f"round {at_}: {each.timestamp} of event {number} is not of now, {now}"
+            )
         last[name] = number
     for rule, words in broken.items():
         trial.book.judge(rule, len(live) if rule == "IC-48 repeats" else len(firsts), words)
@@ -271,10 +309,18 @@ def _judge_ids(trial: Trial, live: Sent) -> None:
 def _judge_sending(trial: Trial) -> None:
     """Judge that batches are small enough, and that an entry gets one live batch at a time."""
     calls = list(trial.seen(PUBLISH, "send", by=trial.who))
-    large = [f"round {each.at.round}: {len(each.value)} events" for each in calls if len(each.value) > 100]
+    large = [
+        f"round {each.at.round}: {len(each.value)} events"
+        for each in calls
+        if len(each.value) > 100
+    ]
     trial.book.judge("IC-30a", len(calls), large)
     order = {id(each): at for at, each in enumerate(trial.recorder.happenings)}
-    answered = [each for each in trial.recorder.happenings if (each.kind, each.method) == ("answer", PUBLISH.name)]
+    answered = [
+        each
+        for each in trial.recorder.happenings
+        if (each.kind, each.method) == ("answer", PUBLISH.name)
+    ]
     done = {each.number: order[id(each)] for each in answered}
     both: list[str] = []
     busy: dict[Principal, int] = {}
@@ -313,9 +359,13 @@ def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
         if at.receiver not in entries:
             broken["RP-6 entry"].append(f"{what} to {at.receiver.text}")
         if headers.replay not in ids:
-            broken["RP-7 marks"].append(f"{what} for replay {headers.replay}, which nobody asked for")
+            broken["RP-7 marks"].append(
+                f"{what} for replay {headers.replay}, which nobody asked for"
+            )
         if headers.end not in {None, due[-1]}:
-            broken["RP-7 marks"].append(f"{what} says that {headers.end} is the last, it is {due[-1]}")
+            broken["RP-7 marks"].append(
+                f"{what} says that {headers.end} is the last, it is {due[-1]}"
+            )
         before = originals.get(each.eventId)
         # All fields except the headers, which are the last one.
         if before is None or before[:6] != each[:6]:
@@ -328,5 +378,7 @@ def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     words = [f"round {at.round}: {item}" for at, item in states if item.replayId not in ids]
     steps = list(dict.fromkeys(f"{item.status.tag} {item.status.value}" for _, item in states))
     if steps != ["running None", f"completed {len(due)}"]:
-        words.append(f"it reported {', '.join(steps) or 'nothing'}, due are running, completed {len(due)}")
+        words.append(
+            f"it reported {', '.join(steps) or 'nothing'}, due are running, completed {len(due)}"
+        )
     trial.book.judge("RP-5", len(states), words)

@@ -23,7 +23,12 @@ from pubsub_emulator.icrc72.methods import A, Method, R
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.values import Value, map_, nat, text
 
-PAIR = {"publisher": "member", "subscriber": "member", "broadcaster": "server", "orchestrator": "server"}
+PAIR = {
+    "publisher": "member",
+    "subscriber": "member",
+    "broadcaster": "server",
+    "orchestrator": "server",
+}
 """For each role, the table in `rules.toml` that it shares with another one."""
 
 
@@ -80,7 +85,10 @@ GARBAGE: Final = b"no Candid"
 """An argument that cannot be decoded."""
 NOTHING: Final = b"DIDL\0\0"
 """A Candid message without values."""
-STATS: Final = {"broadcaster": "icrc72_get_broadcaster_stats", "subscriber": "icrc72_get_subscriber_stats"}
+STATS: Final = {
+    "broadcaster": "icrc72_get_broadcaster_stats",
+    "subscriber": "icrc72_get_subscriber_stats",
+}
 """The query for statistics of the roles that have one."""
 
 
@@ -107,7 +115,9 @@ class Line(Protocol):
         """Return the time of the last call as text for a verdict."""
 
 
-def fake(number: int, namespace: str, source: Principal, data: Value | None = None) -> m.EventNotification:
+def fake(
+    number: int, namespace: str, source: Principal, data: Value | None = None
+) -> m.EventNotification:
     """Return a forged notification of an event."""
     value = map_({"n": nat(number)}) if data is None else data
     return m.EventNotification(number, number, None, 1, namespace, value, (), source, None)
@@ -155,7 +165,9 @@ class Probes:
         """
         result = results[at] if results is not None and at < len(results) else None
         got = "nothing" if result is None else str(error_of(result) or "Ok")
-        self.book.must(rule, got == wanted, f"{self.line.moment()}: it answered {got}, due is {wanted}")
+        self.book.must(
+            rule, got == wanted, f"{self.line.moment()}: it answered {got}, due is {wanted}"
+        )
 
     def stats(self, role: str) -> None:
         """Judge whether the query for statistics is answered."""
@@ -171,7 +183,9 @@ class Probes:
 
         def published(source: Principal, *numbers: int) -> m.Results[tuple[int, ...]] | None:
             made = (time, namespace, map_({"n": nat(1)}), source, None)
-            return self.update(methods.PUBLISH, tuple(m.Event(each, None, *made) for each in numbers))
+            return self.update(
+                methods.PUBLISH, tuple(m.Event(each, None, *made) for each in numbers)
+            )
 
         self.expect("IC-41", published(me, 30), "Unauthorized")
         self.expect("IC-41 source", published(source, 31), "Unauthorized")
@@ -193,27 +207,43 @@ class Probes:
         publishes("IC-31 system", "Unauthorized", system_namespace("publisher", self.line.caller))
         publishes("IC-30b", "ImproperConfig", "no spaces")
         publishes("IC-30b keys", "ImproperConfig", f"{prefix}.keys", ("icrc72:nonsense", nat(1)))
-        self.expect("IC-32 system", self.subscribed(system_namespace("subscriber", ANONYMOUS)), "Unauthorized")
-        self.expect("IC-26", self.subscribed(f"{prefix}.filter", (FILTER, text("((("))), "ImproperConfig")
+        self.expect(
+            "IC-32 system",
+            self.subscribed(system_namespace("subscriber", ANONYMOUS)),
+            "Unauthorized",
+        )
+        self.expect(
+            "IC-26", self.subscribed(f"{prefix}.filter", (FILTER, text("((("))), "ImproperConfig"
+        )
         gone = m.PublicationDelete(identified(f"{prefix}.none"))
         self.expect("IC-34 unknown", self.update(methods.DELETE_PUBLICATION, (gone,)), "1")
         first, again = self.subscribed(f"{prefix}.twice"), self.subscribed(f"{prefix}.twice")
         self.book.must("IC-32", first is not None and first == again, f"{first}, then {again}", 2)
         many = (m.PublicationRegistration("no spaces", ()),) * 101
-        self.expect("IC-30a", self.update(methods.REGISTER_PUBLICATION, many), "GenericBatchError", at=100)
+        self.expect(
+            "IC-30a", self.update(methods.REGISTER_PUBLICATION, many), "GenericBatchError", at=100
+        )
 
     def subscribed(self, name: str, *config: tuple[str, Value]) -> m.Results[int] | None:
         """Register a subscription, and return the answer."""
-        return self.update(methods.REGISTER_SUBSCRIPTION, (m.SubscriptionRegistration(name, config),))
+        return self.update(
+            methods.REGISTER_SUBSCRIPTION, (m.SubscriptionRegistration(name, config),)
+        )
 
     def intruding(self, name: str) -> None:
         """Judge the answers to a stranger that joins or changes the publication of another one."""
         item = m.PublicationRegistration(name, ())
-        self.expect("IC-31 creator", self.update(methods.REGISTER_PUBLICATION, (item,)), "UnauthorizedPublisher")
+        self.expect(
+            "IC-31 creator",
+            self.update(methods.REGISTER_PUBLICATION, (item,)),
+            "UnauthorizedPublisher",
+        )
         change = m.PublicationUpdate(identified(name), (REPLAY, map_({})))
         self.expect("IC-34", self.update(methods.UPDATE_PUBLICATION, (change,)), "Unauthorized")
 
-    def listing(self, name: str | None, brokers: Collection[Principal], *, every: bool = False) -> None:
+    def listing(
+        self, name: str | None, brokers: Collection[Principal], *, every: bool = False
+    ) -> None:
         """Judge the lists of an orchestrator.
 
         They must be in order and contain the publication `name` and the broadcasters `brokers`.
@@ -224,10 +254,16 @@ class Probes:
             self.book.must("IC-35b", name in names, f"{names} without {name}")
         self.book.must("IC-35a", names == sorted(names), f"{names}", len(names))
         first = names[0] if names else ""
-        page = [each.namespace for each in self.query(methods.GET_PUBLICATIONS, m.ByText(first, 1)) or ()]
+        page = [
+            each.namespace
+            for each in self.query(methods.GET_PUBLICATIONS, m.ByText(first, 1)) or ()
+        ]
         self.book.must("IC-35a pages", page == names[1:2], f"{page} after {first!r}")
         if brokers:
-            listed = {each.broadcaster for each in self.query(methods.GET_BROADCASTERS, m.ByPrincipal()) or ()}
+            listed = {
+                each.broadcaster
+                for each in self.query(methods.GET_BROADCASTERS, m.ByPrincipal()) or ()
+            }
             right = listed == set(brokers) if every else listed >= set(brokers)
             self.book.must("IC-35b broadcasters", right, f"{sorted(each.text for each in listed)}")
 
@@ -243,7 +279,9 @@ class Probes:
         """
 
         def asks(of: str, start: int, end: int) -> m.Results[int] | None:
-            return self.update(methods.REGISTER_REPLAY, (m.ReplayRegistration(of, (start, end), ()),))
+            return self.update(
+                methods.REGISTER_REPLAY, (m.ReplayRegistration(of, (start, end), ()),)
+            )
 
         self.expect("RP-3 who", asks(name, 1, 2), "SubscriptionNotFound")
         self.subscribed(name)
@@ -271,7 +309,11 @@ class Probes:
             if over:
                 break
         if over or not states or events is not None:
-            self.book.must("RP-5", over and over[0] in ({events} if events is not None else range(5)), f"{states}")
+            self.book.must(
+                "RP-5",
+                over and over[0] in ({events} if events is not None else range(5)),
+                f"{states}",
+            )
         if not over:
             self.update(methods.CANCEL_REPLAY, (number,))
         self.expect("RP-11", self.update(methods.CANCEL_REPLAY, (number,)), "CannotCancel")

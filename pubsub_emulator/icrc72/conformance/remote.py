@@ -46,7 +46,11 @@ class RemoteLine(Line, Protocol):
 
 
 def visit(
-    role: str, line: RemoteLine, other: Line | None = None, namespace: str | None = None, handled: Handled = None
+    role: str,
+    line: RemoteLine,
+    other: Line | None = None,
+    namespace: str | None = None,
+    handled: Handled = None,
 ) -> tuple[list[Verdict], str]:
     """Test a remote canister, and return a verdict on each rule of its role.
 
@@ -89,7 +93,9 @@ def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
     replays = [each.namespace for each in free if any(key == REPLAY for key, _ in each.config)]
     probes.registering(prefix)
     valid = probes.update(methods.GET_VALID, None)
-    probes.listing(f"{prefix}.new", valid.value if valid is not None and valid.tag == "list" else ())
+    probes.listing(
+        f"{prefix}.new", valid.value if valid is not None and valid.tag == "list" else ()
+    )
     name = replays[0] if replays else f"{prefix}.other"
     theirs = None if replays or other is None else Probes(probes.book, other)
     if theirs is not None:
@@ -105,7 +111,9 @@ def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
         probes.update(methods.DELETE_SUBSCRIPTION, (m.SubscriptionDelete(identified(mine)),))
 
 
-def _member(role: str, probes: Probes, line: RemoteLine, namespace: str | None, handled: Handled) -> None:
+def _member(
+    role: str, probes: Probes, line: RemoteLine, namespace: str | None, handled: Handled
+) -> None:
     """Probe a publisher or subscriber with forged notifications, which it must not take."""
     before = line.heard()
     # Ids that real events do not have.
@@ -119,7 +127,9 @@ def _member(role: str, probes: Probes, line: RemoteLine, namespace: str | None, 
     after = line.heard()
     if before is not None and after is not None:
         confirmed = after.count(CONFIRM.name) - before.count(CONFIRM.name)
-        probes.book.judge("IC-49b strangers", len(marks), ["it confirmed to its caller"] * confirmed)
+        probes.book.judge(
+            "IC-49b strangers", len(marks), ["it confirmed to its caller"] * confirmed
+        )
     if handled is not None and namespace is not None:
         strange = sorted(set(marks) & set(handled()))
         probes.book.must("IC-49b events", not strange, f"{strange}", len(marks))

@@ -50,7 +50,10 @@ def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -
     network.step(40)
     teller = trial.actor(0, {NAME: {REPLAY: True}})
     near, far = trial.actor(0, None, {NAME: {}}), trial.actor(1, None, {NAME: {}})
-    picky, third = trial.actor(0, None, {NAME: {FILTER: "n < 5"}}), trial.actor(0, None, {NAME: {SKIP: [3, 0]}})
+    picky, third = (
+        trial.actor(0, None, {NAME: {FILTER: "n < 5"}}),
+        trial.actor(0, None, {NAME: {SKIP: [3, 0]}}),
+    )
     stranger = trial.actor(1)
     abroad, guest = trial.actor(1, {_OTHER: {REPLAY: True}}), trial.actor(0, None, {_OTHER: {}})
     network.step(250)
@@ -81,7 +84,9 @@ def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -
     _judge_replay(trial, near)
     probes.stats("broadcaster")
     trial.judge_traps()
-    found = [each for each in audit.finish(system.logs(), network.running()) if each.actor == trial.who]
+    found = [
+        each for each in audit.finish(system.logs(), network.running()) if each.actor == trial.who
+    ]
     words = [f"round {each.round}: {each.cheat}: {each.evidence}" for each in found]
     trial.book.judge("IC-51", len(trial.recorder.happenings), words)
     return trial

@@ -64,12 +64,23 @@ class Trial(Troupe):
             if self.network.status(self.who) == STOPPED:
                 break
         stopped = self.network.status(self.who) == STOPPED
-        done = stopped and self.network.upgrade(self.who, self.candidate.make(self.system.orchestrator))
+        done = stopped and self.network.upgrade(
+            self.who, self.candidate.make(self.system.orchestrator)
+        )
         self.network.start(self.who)
-        self.book.must("IC-8", done, f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}")
+        self.book.must(
+            "IC-8",
+            done,
+            f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}",
+        )
 
     def seen(
-        self, method: Method[A, R], kind: str, *, by: Principal | None = None, to: Principal | None = None
+        self,
+        method: Method[A, R],
+        kind: str,
+        *,
+        by: Principal | None = None,
+        to: Principal | None = None,
     ) -> Iterator[Seen[A]]:
         """Yield the calls of a method whose argument can be decoded.
 
@@ -82,19 +93,33 @@ class Trial(Troupe):
                     yield Seen(each, method.value(each.data))
 
     def items(
-        self, method: Method[tuple[A, ...], R], kind: str, *, by: Principal | None = None, to: Principal | None = None
+        self,
+        method: Method[tuple[A, ...], R],
+        kind: str,
+        *,
+        by: Principal | None = None,
+        to: Principal | None = None,
     ) -> list[tuple[Happening, A]]:
         """Return all items of batches in the calls of a method."""
-        return [(seen.at, each) for seen in self.seen(method, kind, by=by, to=to) for each in seen.value]
+        return [
+            (seen.at, each) for seen in self.seen(method, kind, by=by, to=to) for each in seen.value
+        ]
 
-    def answers(self, method: Method[A, R], *, by: Principal, to: Principal) -> list[Seen[R | None]]:
+    def answers(
+        self, method: Method[A, R], *, by: Principal, to: Principal
+    ) -> list[Seen[R | None]]:
         """Return the answers of `by` to calls of a method from `to`.
 
         A reject, or a reply that cannot be decoded, is `None`.
         """
         found: list[Seen[R | None]] = []
         for each in self.recorder.happenings:
-            if (each.kind, each.method, each.sender, each.receiver) == ("respond", method.name, by, to):
+            if (each.kind, each.method, each.sender, each.receiver) == (
+                "respond",
+                method.name,
+                by,
+                to,
+            ):
                 result: R | None = None
                 with suppress(CandidError):
                     result = None if each.code else method.result(each.data)
@@ -108,9 +133,15 @@ class Trial(Troupe):
     def judge_traps(self) -> None:
         """Judge whether the candidate traps on messages other than garbage (IC-4)."""
         happened = self.recorder.happenings
-        bad = {each.number for each in happened if each.kind == "execute" and each.data == GARBAGE} - {0}
+        bad = {
+            each.number for each in happened if each.kind == "execute" and each.data == GARBAGE
+        } - {0}
         found = [each for each in happened if each.kind == "trap" and each.receiver == self.who]
-        words = [f"round {x.round}: {x.data.decode(errors='replace')}" for x in found if x.number not in bad]
+        words = [
+            f"round {x.round}: {x.data.decode(errors='replace')}"
+            for x in found
+            if x.number not in bad
+        ]
         shown = sum(each.kind == "execute" and each.receiver == self.who for each in happened)
         self.book.judge("IC-4", shown, words)
 
@@ -127,7 +158,12 @@ class ActorLine(Line):
         trial, before = self.trial, len(self.trial.recorder.happenings)
         trial.shout(self.caller, trial.who, method, arg)
         for each in reversed(trial.recorder.happenings[before:]):
-            if (each.kind, each.method, each.sender, each.receiver) == ("respond", method, trial.who, self.caller):
+            if (each.kind, each.method, each.sender, each.receiver) == (
+                "respond",
+                method,
+                trial.who,
+                self.caller,
+            ):
                 return Answer(each.data, each.code)
         return Answer(b"", SYS_TRANSIENT)
 

@@ -217,7 +217,9 @@ class Context:
         if not 0 <= cycles <= self.balance:
             raise Trap(f"{cycles} cycles cannot be sent, the canister has {self.balance}")
         self.balance -= cycles
-        self.calls.append(Call(self.me, receiver, method, arg, kind, then, cleanup, timeout, cycles=cycles))
+        self.calls.append(
+            Call(self.me, receiver, method, arg, kind, then, cleanup, timeout, cycles=cycles)
+        )
 
     def accept(self, most: int) -> int:
         """Accept up to `most` of the cycles that came with the call and return how many."""

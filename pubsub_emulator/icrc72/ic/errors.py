@@ -41,4 +41,6 @@ def shown(number: int) -> str:
     Numbers in Candid have any size, and `str` raises `ValueError` above 4,300 digits. Numbers of
     more than 512 bits are therefore described by their size.
     """
-    return str(number) if number.bit_length() <= _BITS else f"a number of {number.bit_length():,} bits"
+    return (
+        str(number) if number.bit_length() <= _BITS else f"a number of {number.bit_length():,} bits"
+    )

@@ -49,16 +49,17 @@ _NOTHING: Final = b"DIDL\0\0"
 _NAMED: Final = Decoder(parse_types("(record { canister_id : principal })"))
 _INSTALL: Final = Decoder(
     parse_types(
-        "(record { mode : variant { install; reinstall; upgrade : opt record { skip_pre_upgrade : opt bool; "
-        "wasm_memory_persistence : opt variant { keep; replace } } }; canister_id : principal; wasm_module : blob; "
-        "arg : blob })"
+        "(record { mode : variant { install; reinstall; upgrade : opt record { skip_pre_upgrade :"
+        " opt bool; wasm_memory_persistence : opt variant { keep; replace } } }; canister_id :"
+        " principal; wasm_module : blob; arg : blob })"
     )
 )
 _STATUS: Final = Encoder(
     parse_types(
-        "(record { status : variant { running; stopping; stopped }; memory_size : nat; cycles : nat; "
-        "settings : record { controllers : vec principal; compute_allocation : nat; memory_allocation : nat; "
-        "freezing_threshold : nat }; module_hash : opt blob; idle_cycles_burned_per_day : nat })"
+        "(record { status : variant { running; stopping; stopped }; memory_size : nat; cycles :"
+        " nat; settings : record { controllers : vec principal; compute_allocation : nat;"
+        " memory_allocation : nat; freezing_threshold : nat }; module_hash : opt blob;"
+        " idle_cycles_burned_per_day : nat })"
     )
 )
 _BLOB: Final = Encoder(parse_types("(blob)"))
@@ -131,7 +132,9 @@ def _install_code(network: _Network, call: Call) -> None:
 
     An upgrade needs a stopped canister, unlike on the Internet Computer. Raises `IcError`.
     """
-    mode, raw, wasm, arg = cast("tuple[Variant[str, object], bytes, bytes, bytes]", _INSTALL.decode(call.arg)[0])
+    mode, raw, wasm, arg = cast(
+        "tuple[Variant[str, object], bytes, bytes, bytes]", _INSTALL.decode(call.arg)[0]
+    )
     host = _controlled(network.host(Principal(raw)), call)
     if network.make is None:
         raise IcError("this network installs no modules")

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from pubsub_emulator.collator.draws import draw
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Call, Host, Key
+from pubsub_emulator.icrc72.ic.canister import (
+    GUARANTEED,
+    SYS_TRANSIENT,
+    SYS_UNKNOWN,
+    Answer,
+    Call,
+    Host,
+    Key,
+)
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 
 
@@ -141,7 +149,9 @@ class Messaging:
         self._pending[call.number] = call
         self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
         if call.kind != GUARANTEED:
-            call.deadline = self.round + max(min(self.limits.timeout, call.timeout or self.limits.timeout), 1)
+            call.deadline = self.round + max(
+                min(self.limits.timeout, call.timeout or self.limits.timeout), 1
+            )
             heapq.heappush(self._timeouts, (call.deadline, call.number))
         pair = (call.sender, call.receiver)
         waiting = self._under_way.get(pair, 0)
@@ -163,7 +173,15 @@ class Messaging:
 
     def _respond(self, call: Call, answer: Answer) -> None:
         """Send the answer of a call to its caller. A user's ticket has it at once."""
-        self._tell("respond", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
+        self._tell(
+            "respond",
+            call.number,
+            call.receiver,
+            call.sender,
+            call.method,
+            answer.data,
+            answer.code,
+        )
         if call.ticket is not None:
             call.ticket.answer = answer
             return
@@ -194,7 +212,9 @@ class Messaging:
             late = self._last.pop((call.sender, call.receiver), 0)
             if late >= arrival:
                 arrival = self._last[call.sender, call.receiver] = late + 1
-        heapq.heappush(self._subnets[there].transit, ((arrival, place, number), number, call, answer))
+        heapq.heappush(
+            self._subnets[there].transit, ((arrival, place, number), number, call, answer)
+        )
 
     def _left(self, call: Call) -> None:
         """Note that a request has arrived and is not under way any more."""
@@ -210,7 +230,13 @@ class Messaging:
             call = self._pending.get(number)
             if call is not None:
                 host = self._hosts[call.sender]
-                self._arrive(host.subnet, host.subnet, call, Answer(b"", SYS_UNKNOWN, "no response in time"), 0)
+                self._arrive(
+                    host.subnet,
+                    host.subnet,
+                    call,
+                    Answer(b"", SYS_UNKNOWN, "no response in time"),
+                    0,
+                )
 
     def _tell(  # noqa: PLR0917 — the fields of a happening in order
         self,

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pubsub_emulator.icrc72.ic import canister as c
-from pubsub_emulator.icrc72.ic.canister import SECOND, Answer, Call, CallContext, Canister, Context, Host, Key, Ticket
+from pubsub_emulator.icrc72.ic.canister import (
+    SECOND,
+    Answer,
+    Call,
+    CallContext,
+    Canister,
+    Context,
+    Host,
+    Key,
+    Ticket,
+)
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, Trap
 from pubsub_emulator.icrc72.ic.management import OF_USERS, Make, serve
 from pubsub_emulator.icrc72.ic.messaging import MessageLimits, Messaging, Schedule, Subnet
@@ -79,7 +89,12 @@ class CanisterNetwork(Messaging):
         return canister_id(subnet, self._subnets[subnet].created)
 
     def create(
-        self, subnet: int, code: Canister, *, cycles: int = CYCLES, controllers: Sequence[Principal] = ()
+        self,
+        subnet: int,
+        code: Canister,
+        *,
+        cycles: int = CYCLES,
+        controllers: Sequence[Principal] = (),
     ) -> Principal:
         """Create and start a canister, and return its id.
 
@@ -306,13 +321,19 @@ class CanisterNetwork(Messaging):
             self._respond(call, Answer(b"", c.CANISTER_ERROR, "IC0537: the canister has no code"))
         elif host.status != c.RUNNING:
             self._respond(call, _NOT_RUNNING)
-        elif call.sender != call.receiver and call.ticket is None and self.schedule.refuses(call.number):
+        elif (
+            call.sender != call.receiver
+            and call.ticket is None
+            and self.schedule.refuses(call.number)
+        ):
             self._tell("refuse", call.number, call.sender, call.receiver, call.method)
             self._respond(call, Answer(b"", c.SYS_TRANSIENT, "the request was refused"))
         else:
             self._tell("execute", call.number, call.sender, call.receiver, call.method, call.arg)
             update, context = host.code.update, self._opened(host, call)
-            self._execute(host, context, call.sender, lambda ctx: update(ctx, call.method, call.arg))
+            self._execute(
+                host, context, call.sender, lambda ctx: update(ctx, call.method, call.arg)
+            )
 
     def _take_answer(self, host: Host, call: Call, answer: Answer) -> None:
         """Give the caller back its cycles, and continue its work with an answer.
@@ -330,7 +351,9 @@ class CanisterNetwork(Messaging):
         if context is None or context.life != host.life or host.code is None:
             return
         context.waits -= 1
-        self._tell("answer", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
+        self._tell(
+            "answer", call.number, call.receiver, call.sender, call.method, answer.data, answer.code
+        )
         then = call.then
         if then is not None:
             self._execute(host, context, host.id, lambda ctx: then(ctx, answer), call.cleanup)
@@ -344,7 +367,12 @@ class CanisterNetwork(Messaging):
         return context
 
     def _execute(
-        self, host: Host, own: CallContext | None, caller: Principal, run: c.CleanUp, cleanup: c.CleanUp | None = None
+        self,
+        host: Host,
+        own: CallContext | None,
+        caller: Principal,
+        run: c.CleanUp,
+        cleanup: c.CleanUp | None = None,
     ) -> str:
         """Execute one message and carry its effects out, or undo it if it traps (IC-4, I8).
 

@@ -17,7 +17,13 @@ CANISTERS_OF_A_SUBNET: Final = 1 << 20
 """How many canister ids belong to each subnet (IC-3)."""
 
 _TEXT: Final = re.compile(r"[a-z2-7]{1,5}(-[a-z2-7]{1,5})*", re.ASCII)
-_CLASSES: Final = {1: "opaque", 2: "self-authenticating", 3: "derived", 4: "anonymous", 0x7F: "reserved"}
+_CLASSES: Final = {
+    1: "opaque",
+    2: "self-authenticating",
+    3: "derived",
+    4: "anonymous",
+    0x7F: "reserved",
+}
 
 
 class Principal(bytes):
@@ -50,7 +56,9 @@ class Principal(bytes):
             raise PrincipalError(f"{text[:80]!r} is not the text of a principal: {len(raw)} bytes")
         found = cls(raw[4:])
         if found.text != lowered:
-            raise PrincipalError(f"{text[:80]!r} is not the text of a principal: the canonical text is {found.text}")
+            raise PrincipalError(
+                f"{text[:80]!r} is not the text of a principal: the canonical text is {found.text}"
+            )
         return found
 
     @property

@@ -43,7 +43,11 @@ class Access(Part):
         config, allowed = publication.config, f"{side}:allowed"
         if self._listed(publication, f"{side}:disallowed", who):
             return False
-        anybody = side == "subscribers" and allowed not in config.lists and allowed not in config.canisters
+        anybody = (
+            side == "subscribers"
+            and allowed not in config.lists
+            and allowed not in config.canisters
+        )
         creates = side == "publishers" and who == config.creator
         return anybody or creates or self._listed(publication, allowed, who)
 
@@ -52,12 +56,16 @@ class Access(Part):
         """Return whether a principal is on a list, in the configuration or at a list canister."""
         at = publication.config.canisters.get(which)
         # Without an answer, access is denied: as if disallowed, and as if not allowed.
-        said = at is not None and publication.verdicts.get((*at, who), which.endswith(":disallowed"))
+        said = at is not None and publication.verdicts.get(
+            (*at, who), which.endswith(":disallowed")
+        )
         return said or who in publication.config.lists.get(which, ())
 
     def is_unheard(self, publication: Publication, side: str, who: Principal) -> bool:
         """Return whether a list canister's answer about `who` is missing or too old."""
-        return any(each.said not in publication.verdicts for each in self.questions(publication, side, who))
+        return any(
+            each.said not in publication.verdicts for each in self.questions(publication, side, who)
+        )
 
     def questions(self, publication: Publication, side: str, who: Principal) -> list[Question]:
         """Return the questions to list canisters on which the decision about `who` depends."""
@@ -79,7 +87,12 @@ class Access(Part):
                 found += [Question(publication.id, *at, who) for who in side]
         return found
 
-    def ask(self, ctx: Context, questions: list[Question], then: Callable[[Context, set[Question]], None]) -> None:
+    def ask(
+        self,
+        ctx: Context,
+        questions: list[Question],
+        then: Callable[[Context, set[Question]], None],
+    ) -> None:
         """Ask list canisters and remember their answers.
 
         `then` is called once, after the last answer, with the questions that got no usable answer.
@@ -116,7 +129,11 @@ class Access(Part):
         for each in questions:
             by_canister.setdefault(each.canister, []).append(each)
         most = self.settings.batch_items
-        return [asked[at : at + most] for asked in by_canister.values() for at in range(0, len(asked), most)]
+        return [
+            asked[at : at + most]
+            for asked in by_canister.values()
+            for at in range(0, len(asked), most)
+        ]
 
     def stale(self, now: int) -> list[Question]:
         """Return the questions that must be asked again, and forget old answers (IC-33a).
@@ -130,11 +147,17 @@ class Access(Part):
                 continue
             sides = [("publishers", who) for who in publication.publishers]
             sides += [("subscribers", who) for who in publication.subscribers]
-            questions = [each for side, who in sides for each in self.questions(publication, side, who)]
+            questions = [
+                each for side, who in sides for each in self.questions(publication, side, who)
+            ]
             known = {each.said for each in questions}
-            heard = publication.heard = {said: at for said, at in publication.heard.items() if said in known}
+            heard = publication.heard = {
+                said: at for said, at in publication.heard.items() if said in known
+            }
             fresh = {said for said, at in heard.items() if now - at < self.settings.list_silence}
-            publication.verdicts = {said: verdict for said, verdict in publication.verdicts.items() if said in fresh}
+            publication.verdicts = {
+                said: verdict for said, verdict in publication.verdicts.items() if said in fresh
+            }
             due = now - self.settings.list_check
             found += [each for each in questions if heard.get(each.said, due) <= due]
         return found

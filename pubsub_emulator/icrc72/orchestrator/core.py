@@ -77,8 +77,12 @@ class Orchestrator(Core):
         self.move_publisher, self.retire = self.moves.move_publisher, self.moves.retire
         judging = (*part, self.planner, self.access)
         self.replays = Replays(*judging)
-        self.publications = Publications(*judging, replays=self.replays, may_publish=self._may_publish)
-        self.subscriptions = Subscriptions(*judging, replays=self.replays, met=self.publications.match, died=self._died)
+        self.publications = Publications(
+            *judging, replays=self.replays, may_publish=self._may_publish
+        )
+        self.subscriptions = Subscriptions(
+            *judging, replays=self.replays, met=self.publications.match, died=self._died
+        )
 
     def updates(self) -> Mapping[str, Handler]:
         """Return the update methods by name."""
@@ -147,7 +151,12 @@ class Orchestrator(Core):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which a part has work to do."""
-        every = (self.messenger.due(now), self.replays.due(now), self.lookups.due(), self.moves.due(now))
+        every = (
+            self.messenger.due(now),
+            self.replays.due(now),
+            self.lookups.due(),
+            self.moves.due(now),
+        )
         found = [each for each in every if each is not None]
         if any(each.config.canisters for each in self.state.publications.values()):
             found.append(self.state.last_check + self.settings.list_retry)
@@ -169,7 +178,10 @@ class Orchestrator(Core):
         self.access.ask(ctx, stale, lambda _ctx, _silent: self.publications.judge_listed())
 
     def _batch(
-        self, method: methods.Method[tuple[I, ...], Results[T]], judge: Judge[I, T], ask: Ask[I] | None = None
+        self,
+        method: methods.Method[tuple[I, ...], Results[T]],
+        judge: Judge[I, T],
+        ask: Ask[I] | None = None,
     ) -> Mapping[str, Handler]:
         """Return a method that judges the items of a batch independently (IC-30).
 
@@ -206,12 +218,18 @@ class Orchestrator(Core):
 
         def run(ctx: Context) -> None:
             if self._valid_list is not None:
-                elsewhere: Variant[Literal["icrc75"], tuple[Principal, str]] = Variant("icrc75", self._valid_list)
+                elsewhere: Variant[Literal["icrc75"], tuple[Principal, str]] = Variant(
+                    "icrc75", self._valid_list
+                )
                 method.reply(ctx, elsewhere)
                 return
             subnet = subnet_of(ctx.caller)
-            alive = [each for each in self.state.brokers.values() if each.registered and not each.dead]
-            found = tuple(sorted(each.id for each in alive if self._everywhere or each.subnet == subnet))
+            alive = [
+                each for each in self.state.brokers.values() if each.registered and not each.dead
+            ]
+            found = tuple(
+                sorted(each.id for each in alive if self._everywhere or each.subnet == subnet)
+            )
             valid: Variant[Literal["list"], tuple[Principal, ...]] = Variant("list", found)
             method.reply(ctx, valid)
 

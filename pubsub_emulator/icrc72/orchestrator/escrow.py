@@ -12,7 +12,14 @@ from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer, Context
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import MANAGEMENT
 from pubsub_emulator.icrc72.messages import Account, Err, TransferArg, TransferFromArgs
-from pubsub_emulator.icrc72.methods import LEDGER_FEE, TRANSFER, TRANSFER_FROM, Transferred, ok, refused
+from pubsub_emulator.icrc72.methods import (
+    LEDGER_FEE,
+    TRANSFER,
+    TRANSFER_FROM,
+    Transferred,
+    ok,
+    refused,
+)
 from pubsub_emulator.icrc72.orchestrator.state import Replay
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import type_codec
@@ -26,7 +33,9 @@ class Escrow:
     settings: Settings
     role: RoleCanister
 
-    def pay(self, ctx: Context, replay: Replay, paid: Callable[[Context, Replay, Err | None], None]) -> None:
+    def pay(
+        self, ctx: Context, replay: Replay, paid: Callable[[Context, Replay, Err | None], None]
+    ) -> None:
         """Take the price of a replay from its payer.
 
         `paid` is called with `None` when the price was taken or none is due, otherwise with the
@@ -42,7 +51,11 @@ class Escrow:
         if ledger is None:
             enough = ctx.available >= replay.paid
             ctx.accept(replay.paid if enough else 0)
-            paid(ctx, replay, None if enough else refused("PaymentRequired", f"{terms}currency=cycles"))
+            paid(
+                ctx,
+                replay,
+                None if enough else refused("PaymentRequired", f"{terms}currency=cycles"),
+            )
             return
         terms += f"currency=icrc2:{ledger.text};spender={ctx.me.text}"
 
@@ -62,7 +75,9 @@ class Escrow:
         replay.settled = True
         left = replay.paid
         if replay.payer is not None:
-            parts = [] if replay.state == "errored" else [(who, part) for who, _, part in replay.parts]
+            parts = (
+                [] if replay.state == "errored" else [(who, part) for who, _, part in replay.parts]
+            )
             for who, part in (*parts, (replay.publisher, count)):
                 earned = min(replay.price * part, left)
                 left -= earned

@@ -55,7 +55,9 @@ class Messenger(Part):
 
         `elapsed` is how many rounds alerts have aged since the last call.
         """
-        dead = [each.id for each in self.state.brokers.values() if self._tell_broker(ctx, each, elapsed)]
+        dead = [
+            each.id for each in self.state.brokers.values() if self._tell_broker(ctx, each, elapsed)
+        ]
         while self._later and self._later[0][0] <= ctx.now:
             self.state.restless[heapq.heappop(self._later)[1]] = None
         keys = list(self.state.restless)
@@ -129,14 +131,22 @@ class Messenger(Part):
             return
         broker.last_id += 1
         broker.last_round = ctx.now
-        alert = broker.alert = Alert(broker.last_id, self.role.next_notification(), adds, tuple(removes))
+        alert = broker.alert = Alert(
+            broker.last_id, self.role.next_notification(), adds, tuple(removes)
+        )
         namespace = system_namespace("broadcaster", broker.id)
-        alert.message = self._notification(ctx, alert.notification, alert.id, namespace, broker_alert(adds, removes))
+        alert.message = self._notification(
+            ctx, alert.notification, alert.id, namespace, broker_alert(adds, removes)
+        )
         alert.sends, alert.next = 1, ctx.now + self.settings.system_repeat
         self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
 
-    def _notification(self, ctx: Context, number: int, identifier: int, namespace: str, data: Value) -> bytes:
-        made = EventNotification(number, identifier, None, ctx.time, namespace, data, None, ctx.me, None)
+    def _notification(
+        self, ctx: Context, number: int, identifier: int, namespace: str, data: Value
+    ) -> bytes:
+        made = EventNotification(
+            number, identifier, None, ctx.time, namespace, data, None, ctx.me, None
+        )
         return HANDLE.argument((made,))
 
     def confirmed(self, broker: Broker, notification: int) -> bool:
@@ -174,7 +184,9 @@ class Messenger(Part):
     def _check(broker: Broker, fact: Fact) -> None:
         """Mark a fact as dirty if it changed again while the system event was under way."""
         wanted = broker.want.get(fact)
-        if (wanted is None) != (fact not in broker.held) or (wanted is not None and broker.held[fact] != wanted[0]):
+        if (wanted is None) != (fact not in broker.held) or (
+            wanted is not None and broker.held[fact] != wanted[0]
+        ):
             broker.dirty[fact] = None
 
     def _tell_member(self, ctx: Context, member: Member) -> None:
@@ -212,7 +224,9 @@ class Messenger(Part):
                 if fact[0] == "rp":
                     self.planner.plan_replay(fact[1])
         if exit_ is None:
-            wait = min(self.settings.repeat_first << min(member.tries, 20), self.settings.repeat_most)
+            wait = min(
+                self.settings.repeat_first << min(member.tries, 20), self.settings.repeat_most
+            )
             member.tries += 1
             member.next = ctx.now + wait
             self.state.direct[alert.notification] = key
@@ -236,7 +250,10 @@ class Messenger(Part):
                     del waiting[key]
                     continue
                 size += type_codec("broadcaster", "Event").size(alert.event)
-                if batch and (size > self.settings.batch_bytes or len(batch) >= self.settings.batch_notifications):
+                if batch and (
+                    size > self.settings.batch_bytes
+                    or len(batch) >= self.settings.batch_notifications
+                ):
                     break
                 del waiting[key]
                 alert.busy = True
@@ -246,14 +263,18 @@ class Messenger(Part):
         if not waiting:
             del self._outbox[exit_]
 
-    def _publish_batch(self, ctx: Context, exit_: Principal, batch: list[tuple[MemberKey, Event]]) -> None:
+    def _publish_batch(
+        self, ctx: Context, exit_: Principal, batch: list[tuple[MemberKey, Event]]
+    ) -> None:
         """Publish one batch, and go on with what waits when it is answered."""
         self._calls[exit_] = self._calls.get(exit_, 0) + 1
 
         def published(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
             self._calls[exit_] -= 1
             for (key, event), result in zip_longest(batch, (results or ())[: len(batch)]):
-                self._published(ctx, key, event.eventId, taken=result is not None and result.tag == "Ok")
+                self._published(
+                    ctx, key, event.eventId, taken=result is not None and result.tag == "Ok"
+                )
             if exit_ in self._outbox:
                 self._publish(ctx, exit_, self._outbox[exit_])
 
@@ -280,8 +301,14 @@ class Messenger(Part):
         additions, then errors. The rest goes into the next event.
         """
         most = self.settings.alert_entries
-        removes = tuple(fact for fact in {**member.holds, **member.may} if fact not in member.want)[:most]
-        lacks = ((fact, value) for fact, (value, _) in member.want.items() if member.holds.get(fact) != value)
+        removes = tuple(fact for fact in {**member.holds, **member.may} if fact not in member.want)[
+            :most
+        ]
+        lacks = (
+            (fact, value)
+            for fact, (value, _) in member.want.items()
+            if member.holds.get(fact) != value
+        )
         ready = (each for each in lacks if self.planner.member_ready(member, *each))
         adds = dict(islice(ready, most - len(removes)))
         errors = tuple(member.errors)[: most - len(removes) - len(adds)]

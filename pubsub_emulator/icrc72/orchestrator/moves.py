@@ -34,7 +34,11 @@ class Moves(Part):
         Returns false if the publisher has no entries or is already being moved.
         """
         publication = self.state.publications.get(self.state.by_namespace.get(namespace, 0))
-        if publication is None or not publication.entries.get(publisher) or publisher in publication.draining:
+        if (
+            publication is None
+            or not publication.entries.get(publisher)
+            or publisher in publication.draining
+        ):
             return False
         publication.draining[publisher] = publication.entries.pop(publisher)
         self.planner.plan_publisher(publication, publisher)
@@ -46,7 +50,11 @@ class Moves(Part):
         Returns false if it is unknown or dead, or if no other broadcaster serves its subnet.
         """
         broker = self.state.brokers.get(broadcaster)
-        if broker is None or broker.dead or self.planner.choose(broker.subnet, [broadcaster]) is None:
+        if (
+            broker is None
+            or broker.dead
+            or self.planner.choose(broker.subnet, [broadcaster]) is None
+        ):
             return False
         broker.retiring = True
         return True
@@ -81,7 +89,10 @@ class Moves(Part):
         fact: Fact = ("pub", publication.namespace, who)
         if any(self.planner.maybe(each, fact) for each in entries):
             return
-        name, since = f"icrc72:drain:{who.text}:queued", publication.emptying.setdefault(who, ctx.now)
+        name, since = (
+            f"icrc72:drain:{who.text}:queued",
+            publication.emptying.setdefault(who, ctx.now),
+        )
         brokers = [self.state.brokers[each] for each in dict.fromkeys(entries)]
         waits = [each for each in brokers if not self._is_zero(ctx, each, name, since)]
         if not waits:
@@ -105,12 +116,18 @@ class Moves(Part):
         if not publication.publishers.get(who):
             return
         chosen = self.planner.choose(subnet_of(who), old)
-        publication.entries[who] = old if chosen is None else (chosen,) * publication.config.partitions
+        publication.entries[who] = (
+            old if chosen is None else (chosen,) * publication.config.partitions
+        )
         self.planner.plan_publisher(publication, who)
         self.planner.plan_all_pairs(publication)
 
     def _retiring(self) -> list[Broker]:
-        return [each for each in self.state.brokers.values() if each.retiring and each.registered and not each.dead]
+        return [
+            each
+            for each in self.state.brokers.values()
+            if each.retiring and each.registered and not each.dead
+        ]
 
     def _check_retiring(self, ctx: Context, broker: Broker) -> None:
         """Take the next step of retiring a broadcaster.
@@ -121,7 +138,9 @@ class Moves(Part):
         if self._serves_publishers(broker) or self._has_exits(broker):
             return
         if broker.leaves is None:
-            if all(self._served_elsewhere(fact[2], fact) for fact in broker.held if fact[0] == "sub"):
+            if all(
+                self._served_elsewhere(fact[2], fact) for fact in broker.held if fact[0] == "sub"
+            ):
                 broker.leaves = ctx.now + self.settings.drain_check
         elif ctx.now >= broker.leaves and not self._relayed_to(broker):
             self._empty(ctx, broker, broker.leaves)
@@ -154,7 +173,9 @@ class Moves(Part):
         """Return whether a living broadcaster may still relay events to this one."""
         for source in self.state.brokers.values():
             facts = [*source.held, *(source.alert.adds if source.alert is not None else ())]
-            if not source.dead and any(fact[0] == "relay" and fact[2] == broker.id for fact in facts):
+            if not source.dead and any(
+                fact[0] == "relay" and fact[2] == broker.id for fact in facts
+            ):
                 return True
         return False
 

@@ -49,9 +49,17 @@ class Planner:
         `None` if the subnet has no usable broadcaster outside of `avoid`.
         """
         avoided = set(avoid)
-        near = [each for each in self.state.brokers.values() if self.everywhere or each.subnet == subnet]
-        sound = [each for each in near if each.registered and not (each.dead or each.sick or each.retiring)]
-        return min(((each.load, each.id) for each in sound if each.id not in avoided), default=(0, None))[1]
+        near = [
+            each for each in self.state.brokers.values() if self.everywhere or each.subnet == subnet
+        ]
+        sound = [
+            each
+            for each in near
+            if each.registered and not (each.dead or each.sick or each.retiring)
+        ]
+        return min(
+            ((each.load, each.id) for each in sound if each.id not in avoided), default=(0, None)
+        )[1]
 
     def assign_exit(self, who: Principal) -> None:
         """Give an exit to a principal that has none, or whose exit is dead or retires.
@@ -60,7 +68,9 @@ class Planner:
         has no broadcaster, it gets an error.
         """
         current = self.state.exits.get(who)
-        if current is not None and not (self.state.brokers[current].dead or self.state.brokers[current].retiring):
+        if current is not None and not (
+            self.state.brokers[current].dead or self.state.brokers[current].retiring
+        ):
             return
         chosen = self.choose(subnet_of(who))
         if who in self.state.exits and chosen == current:
@@ -97,7 +107,9 @@ class Planner:
         if chosen:
             spare = [each for each in chosen if each not in had] or chosen
             old = had or (None,) * most
-            entries = tuple(each if each in alive else spare[at % len(spare)] for at, each in enumerate(old))
+            entries = tuple(
+                each if each in alive else spare[at % len(spare)] for at, each in enumerate(old)
+            )
         if entries == had:
             return
         publication.entries[who] = entries
@@ -134,7 +146,9 @@ class Planner:
         entries = publication.entries.get(who, ()) if serves else ()
         fact: f.Fact = ("pub", publication.namespace, who)
         self._because(cause, [(each, fact, publication.version) for each in dict.fromkeys(entries)])
-        self._tell_because(cause, [(("publisher", who), ("bc", publication.id), entries)] if entries else [])
+        self._tell_because(
+            cause, [(("publisher", who), ("bc", publication.id), entries)] if entries else []
+        )
 
     def plan_all_pairs(self, publication: Publication) -> None:
         """Plan every subscriber of a publication again."""
@@ -187,8 +201,14 @@ class Planner:
 
     def _wanted(self, publication: Publication, who: Principal) -> tuple[f.Wanted, ...]:
         """Return the subscriptions of a subscriber that are authorised and not stopped."""
-        numbers = [number for number, may in sorted(publication.subscribers.get(who, {}).items()) if may]
-        mine = [each for each in map(self.state.subscriptions.__getitem__, numbers) if not each.config.stopped]
+        numbers = [
+            number for number, may in sorted(publication.subscribers.get(who, {}).items()) if may
+        ]
+        mine = [
+            each
+            for each in map(self.state.subscriptions.__getitem__, numbers)
+            if not each.config.stopped
+        ]
         return tuple((each.id, each.config.filter, each.config.skip, each.version) for each in mine)
 
     def _publications_of(self, who: Principal) -> list[Publication]:
@@ -285,7 +305,11 @@ class Planner:
         """Return the values of a `sub` fact on which an exit may act: confirmed, and under way."""
         broker = self.state.brokers[exit_]
         known = (broker.held, {} if broker.alert is None else broker.alert.adds)
-        return [] if broker.dead else [cast("tuple[f.Wanted, ...]", facts[fact]) for facts in known if fact in facts]
+        return (
+            []
+            if broker.dead
+            else [cast("tuple[f.Wanted, ...]", facts[fact]) for facts in known if fact in facts]
+        )
 
     def ready(self, broker: Broker, fact: f.Fact, value: f.FactValue) -> bool:
         """Return whether the facts on which an addition depends are confirmed (IC-40a).
@@ -301,13 +325,19 @@ class Planner:
                 number = self.state.by_namespace.get(namespace)
                 if number is None:
                     return True
-                others = [each for each in self.entries(self.state.publications[number]) if each != broker.id]
+                others = [
+                    each
+                    for each in self.entries(self.state.publications[number])
+                    if each != broker.id
+                ]
                 wanted = cast("tuple[f.Wanted, ...]", value)
                 return all(self._covers(each, namespace, broker.id, who, wanted) for each in others)
             case ("pub", namespace, _):
                 publication = self.state.publications[self.state.by_namespace[namespace]]
                 relays = broker.wanted_relays.get(namespace, ())
-                return all(self.sure(broker.id, each) for each in relays) and self._all_served(publication)
+                return all(self.sure(broker.id, each) for each in relays) and self._all_served(
+                    publication
+                )
             case ("rr", number):
                 exit_ = cast("f.Forwarding", value)[1]
                 return self.sure(exit_, ("rp", number)) and self.sure(exit_, ("rf", number))
@@ -332,7 +362,12 @@ class Planner:
         return all(self.sure(at, fact) for at, fact in facts if fact[0] == "sub")
 
     def _covers(
-        self, entry: Principal, namespace: str, exit_: Principal, who: Principal, value: tuple[f.Wanted, ...]
+        self,
+        entry: Principal,
+        namespace: str,
+        exit_: Principal,
+        who: Principal,
+        value: tuple[f.Wanted, ...],
     ) -> bool:
         """Return whether an entry surely relays all events of a subscriber's subscriptions.
 
@@ -341,7 +376,9 @@ class Planner:
         broker = self.state.brokers[entry]
         if broker.dead:
             return True
-        widths = [self._settled(broker, ("relay", namespace, exit_, each)) for each in (f.EVERYBODY, who)]
+        widths = [
+            self._settled(broker, ("relay", namespace, exit_, each)) for each in (f.EVERYBODY, who)
+        ]
         return WIDE in widths or all((each[1], each[2]) in widths for each in value)
 
     def removable(self, broker: Broker, fact: f.Fact) -> bool:
@@ -359,7 +396,11 @@ class Planner:
                 return not broker.retiring or broker.emptied
             case ("relayer", namespace, entry):
                 source = self.state.brokers.get(entry)
-                return source is None or source.dead or broker.id not in source.listed("relay", namespace)
+                return (
+                    source is None
+                    or source.dead
+                    or broker.id not in source.listed("relay", namespace)
+                )
             case ("relay", namespace, target, who):
                 return self._unneeded(broker, namespace, target, who)
             case ("pub", namespace, who):
@@ -367,7 +408,9 @@ class Planner:
                 member = self.state.members.get(("publisher", who))
                 if number is None or member is None:
                     return True
-                return broker.id not in cast("tuple[Principal, ...]", member.holds.get(("bc", number), ()))
+                return broker.id not in cast(
+                    "tuple[Principal, ...]", member.holds.get(("bc", number), ())
+                )
             case ("rp" | "rr" | "rf" as kind, number):
                 return self._replay_over(broker, kind, number)
 
@@ -428,13 +471,19 @@ class Planner:
                     for at, found in self.state.reasons.get(("pair", publication.id, member.id), [])
                 ]
                 known = number in self.state.subscriptions
-                return known and all(self.sure(at, found) for at, found in facts if found[0] == "sub")
+                return known and all(
+                    self.sure(at, found) for at, found in facts if found[0] == "sub"
+                )
             case ("rp", number):
                 path = self.state.replays[number].path
                 if path is None:
                     return False
                 entry, exit_ = path
-                return self.sure(exit_, ("rp", number)) if entry == exit_ else self.sure(entry, ("rr", number))
+                return (
+                    self.sure(exit_, ("rp", number))
+                    if entry == exit_
+                    else self.sure(entry, ("rr", number))
+                )
 
     def plan_replay(self, number: int) -> None:
         """Plan the facts of a replay for its entry, exit and publisher (RP-6).
@@ -452,7 +501,14 @@ class Planner:
             if live or replay.exit_kept:
                 # If the entry is also the exit, this names the exit itself.
                 hands = entry
-                what = (replay.namespace, hands, replay.subscriber, replay.filter, replay.skip, replay.publisher)
+                what = (
+                    replay.namespace,
+                    hands,
+                    replay.subscriber,
+                    replay.filter,
+                    replay.skip,
+                    replay.publisher,
+                )
                 facts.append((exit_, ("rp", number), what))
                 if entry != exit_:
                     facts.append((exit_, ("rf", number), (replay.namespace, entry)))

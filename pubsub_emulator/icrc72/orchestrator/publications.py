@@ -41,7 +41,9 @@ class Publications(Part):
             return []
         return self.access.questions(self.state.publications[number], "publishers", ctx.caller)
 
-    def register(self, ctx: Context, item: m.PublicationRegistration, silent: set[Question]) -> m.Result[int]:
+    def register(
+        self, ctx: Context, item: m.PublicationRegistration, silent: set[Question]
+    ) -> m.Result[int]:
         """Register the caller as a publisher of a namespace (IC-31).
 
         The first publisher creates the publication, with its configuration. Later ones join if the
@@ -59,7 +61,9 @@ class Publications(Part):
         publication = None if number is None else self.state.publications[number]
         if publication is not None and who in publication.publishers:
             if who == publication.config.creator:
-                c.check_same(item.config, config, publication.config, f"publication {publication.id}")
+                c.check_same(
+                    item.config, config, publication.config, f"publication {publication.id}"
+                )
             return ok(publication.id)
         if self.state.by_publisher.get(who, 0) >= self.settings.publications:
             return generic(keys.QUOTA)
@@ -123,7 +127,9 @@ class Publications(Part):
             # The caller gets this error when the item is judged.
             return []
 
-    def update(self, ctx: Context, item: m.PublicationUpdate, _silent: set[Question]) -> m.Result[bool]:
+    def update(
+        self, ctx: Context, item: m.PublicationUpdate, _silent: set[Question]
+    ) -> m.Result[bool]:
         """Change the configuration of a publication, and decide on access of its members again."""
         c.check_memo(item.memo, self.settings.config_bytes)
         publication = self._find(item.publication)
@@ -136,8 +142,12 @@ class Publications(Part):
         c.check_size(config, self.settings)
         before, publication.config = publication.config, config
         places = set(config.canisters.values())
-        publication.verdicts = {said: verdict for said, verdict in publication.verdicts.items() if said[:2] in places}
-        publication.heard = {said: at for said, at in publication.heard.items() if said[:2] in places}
+        publication.verdicts = {
+            said: verdict for said, verdict in publication.verdicts.items() if said[:2] in places
+        }
+        publication.heard = {
+            said: at for said, at in publication.heard.items() if said[:2] in places
+        }
         publication.version += 1
         self.judge(publication)
         if config.canisters:
@@ -146,7 +156,9 @@ class Publications(Part):
         for who in publication.publishers:
             self.planner.plan_publisher(publication, who)
         for number in {n for numbers in publication.subscribers.values() for n in numbers}:
-            self.state.subscriptions[number].version += publication.config.priorities != before.priorities
+            self.state.subscriptions[number].version += (
+                publication.config.priorities != before.priorities
+            )
         self.planner.plan_all_pairs(publication)
         return ok(True)
 
@@ -178,7 +190,9 @@ class Publications(Part):
                     self.replays.cancel_of(publication.id, subscriber=who)
                 self.planner.plan_pair(publication, who)
 
-    def delete(self, ctx: Context, item: m.PublicationDelete, _silent: set[Question]) -> m.Result[bool]:
+    def delete(
+        self, ctx: Context, item: m.PublicationDelete, _silent: set[Question]
+    ) -> m.Result[bool]:
         """Delete a publication and cancel its replays."""
         if item.memo is not None and len(item.memo) > self.settings.config_bytes:
             return generic(keys.TOO_LARGE)

@@ -21,7 +21,13 @@ from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.methods import GET_BROADCASTER_STATS
 from pubsub_emulator.icrc72.namespaces import has_wildcard, is_system, matches
-from pubsub_emulator.icrc72.orchestrator.state import Broker, Publication, Registry, Replay, SubscriptionRecord
+from pubsub_emulator.icrc72.orchestrator.state import (
+    Broker,
+    Publication,
+    Registry,
+    Replay,
+    SubscriptionRecord,
+)
 from pubsub_emulator.icrc72.role import Query, RoleCanister
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import Settings, fitting
@@ -88,7 +94,10 @@ class Queries:
             for publisher, entry in self._pubside(publication):
                 left -= len(subside)
                 if left < 0:
-                    raise Trap("the query would look at too many rows: name a namespace, publisher or subscriber")
+                    raise Trap(
+                        "the query would look at too many rows: name a namespace, publisher or"
+                        " subscriber"
+                    )
                 for subscription, exit_ in subside:
                     row = Row(publication, publisher, entry, subscription, exit_)
                     if all(satisfies(row, each) for each in wanted):
@@ -100,7 +109,11 @@ class Queries:
 
     def _met(self, slices: tuple[m.Slice, ...]) -> Iterable[Publication]:
         """Return the publications that may satisfy the slices: one if a slice names it exactly."""
-        names = [each.value for each in slices if each.tag == "ByNamespace" and not has_wildcard(each.value)]
+        names = [
+            each.value
+            for each in slices
+            if each.tag == "ByNamespace" and not has_wildcard(each.value)
+        ]
         return self._might_match(names[0] if names else "**")
 
     @staticmethod
@@ -108,7 +121,9 @@ class Queries:
         """Return the part of rows about publishers: each publisher with each of its entries."""
         found: list[tuple[Principal | None, Principal | None]] = []
         for publisher in publication.publishers:
-            entries: Iterable[Principal | None] = dict.fromkeys(publication.entries.get(publisher, ())) or (None,)
+            entries: Iterable[Principal | None] = dict.fromkeys(
+                publication.entries.get(publisher, ())
+            ) or (None,)
             found += [(publisher, entry) for entry in entries]
         return found or [(None, None)]
 
@@ -118,7 +133,9 @@ class Queries:
         found: list[_Subside] = []
         for who in whose[:1] or publication.subscribers:
             numbers = publication.subscribers.get(who, ())
-            found += [(self.state.subscriptions[each], self.state.exits.get(who)) for each in numbers]
+            found += [
+                (self.state.subscriptions[each], self.state.exits.get(who)) for each in numbers
+            ]
         return found or [(None, None)]
 
     def _unmatched(self, slices: tuple[m.Slice, ...]) -> Iterator[SubscriptionRecord]:
@@ -133,7 +150,10 @@ class Queries:
             candidates = [self.state.subscriptions[number] for number in mine.values()]
         spelt = {each.value for each in slices if each.tag == "ByNamespace"}
         for each in candidates:
-            met = (each.id in one.subscribers.get(each.subscriber, ()) for one in self._might_match(each.pattern))
+            met = (
+                each.id in one.subscribers.get(each.subscriber, ())
+                for one in self._might_match(each.pattern)
+            )
             listed = each.pattern in spelt if is_system(each.pattern) else not any(met)
             if listed:
                 yield each
@@ -163,16 +183,25 @@ class Queries:
         filter_ = page.filter or _ALL
         if not filter_.slice:
             return set(every), filter_
-        return {each for row in self.rows(filter_.slice) for each in of_row(row) if each is not None}, filter_
+        return {
+            each for row in self.rows(filter_.slice) for each in of_row(row) if each is not None
+        }, filter_
 
-    def _publishers(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.PublisherInfo, ...]:
+    def _publishers(
+        self, _caller: Principal, _time: int, page: m.ByPrincipal
+    ) -> tuple[m.PublisherInfo, ...]:
         """Answer `icrc72_get_publishers`."""
         every = (who for each in self.state.publications.values() for who in each.publishers)
         found, filter_ = self._found(page, lambda row: (row.publisher,), every)
         listed = [(each, self._publisher_stats(each)) for each in self._page(found, page, bytes)]
-        return tuple(m.PublisherInfo(each, self._stats(filter_, "icrc72:publisher", stats)) for each, stats in listed)
+        return tuple(
+            m.PublisherInfo(each, self._stats(filter_, "icrc72:publisher", stats))
+            for each, stats in listed
+        )
 
-    def _publications(self, _caller: Principal, _time: int, page: m.ByText) -> tuple[m.PublicationInfo, ...]:
+    def _publications(
+        self, _caller: Principal, _time: int, page: m.ByText
+    ) -> tuple[m.PublicationInfo, ...]:
         """Answer `icrc72_get_publications`."""
         filter_ = page.filter or _ALL
         # Every publication has a row, so no rows need be made for conditions on its name alone.
@@ -181,23 +210,36 @@ class Queries:
             met = (each.namespace for each in self._met(filter_.slice))
             found = {name for name in met if all(matches(pattern, name) for pattern in wanted)}
         else:
-            found = {row.publication.namespace for row in self.rows(filter_.slice) if row.publication is not None}
+            found = {
+                row.publication.namespace
+                for row in self.rows(filter_.slice)
+                if row.publication is not None
+            }
         names = self._page(found, page, str.encode)
-        return self._fitting((self._publication(name, filter_) for name in names), "PublicationInfo")
+        return self._fitting(
+            (self._publication(name, filter_) for name in names), "PublicationInfo"
+        )
 
     def _publication(self, name: str, filter_: m.OrchestrationFilter) -> m.PublicationInfo:
         each = self.state.publications[self.state.by_namespace[name]]
         stats = self._stats(filter_, "icrc72:publication", self._publication_stats(each))
         return m.PublicationInfo(name, each.id, each.config.pairs(), stats)
 
-    def _subscribers(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.SubscriberInfo, ...]:
+    def _subscribers(
+        self, _caller: Principal, _time: int, page: m.ByPrincipal
+    ) -> tuple[m.SubscriberInfo, ...]:
         """Answer `icrc72_get_subscribers`."""
         every = (each.subscriber for each in self._open())
         found, filter_ = self._found(page, lambda row: (each.subscriber for each in row.met), every)
         listed = [(each, self._subscriber_stats(each)) for each in self._page(found, page, bytes)]
-        return tuple(m.SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber", stats)) for each, stats in listed)
+        return tuple(
+            m.SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber", stats))
+            for each, stats in listed
+        )
 
-    def _subscriptions(self, caller: Principal, _time: int, page: m.ByNat) -> tuple[m.SubscriptionInfo, ...]:
+    def _subscriptions(
+        self, caller: Principal, _time: int, page: m.ByNat
+    ) -> tuple[m.SubscriptionInfo, ...]:
         """Answer `icrc72_get_subscriptions`, in a special way if a broadcaster asks (`_shown`)."""
         broker = self.state.brokers.get(caller)
         shown = None if broker is None else self._shown(broker, page.filter or _ALL)
@@ -206,14 +248,18 @@ class Queries:
         every = (each.id for each in self._open())
         found, filter_ = self._found(page, lambda row: (each.id for each in row.met), every)
         numbers = self._page(found, page, lambda number: number)
-        return self._fitting((self._subscription(number, filter_) for number in numbers), "SubscriptionInfo")
+        return self._fitting(
+            (self._subscription(number, filter_) for number in numbers), "SubscriptionInfo"
+        )
 
     def _subscription(self, number: int, filter_: m.OrchestrationFilter) -> m.SubscriptionInfo:
         each = self.state.subscriptions[number]
         stats = self._stats(filter_, "icrc72:subscription", self._subscription_stats(number))
         return m.SubscriptionInfo(number, each.pattern, each.config.pairs(), stats)
 
-    def _shown(self, broker: Broker, filter_: m.OrchestrationFilter) -> tuple[m.SubscriptionInfo, ...] | None:
+    def _shown(
+        self, broker: Broker, filter_: m.OrchestrationFilter
+    ) -> tuple[m.SubscriptionInfo, ...] | None:
         """Return what a broadcaster sees when it asks for a subscriber's subscriptions (IC-38c).
 
         These are the subscriptions in the system events that it was sent, and not the present ones:
@@ -230,11 +276,18 @@ class Queries:
             value = broker.alert.adds[fact]
         made = []
         for number, text, skip, _ in cast("tuple[Wanted, ...]", value):
-            pairs, known = SubscriptionConfig((whose[0],), skip, text).pairs(), self.state.subscriptions.get(number)
-            made.append(m.SubscriptionInfo(number, names[0] if known is None else known.pattern, pairs, ()))
+            pairs, known = (
+                SubscriptionConfig((whose[0],), skip, text).pairs(),
+                self.state.subscriptions.get(number),
+            )
+            made.append(
+                m.SubscriptionInfo(number, names[0] if known is None else known.pattern, pairs, ())
+            )
         return tuple(made)
 
-    def _broadcasters(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.BroadcasterInfo, ...]:
+    def _broadcasters(
+        self, _caller: Principal, _time: int, page: m.ByPrincipal
+    ) -> tuple[m.BroadcasterInfo, ...]:
         """Answer `icrc72_get_broadcasters`."""
         every = (each.id for each in self.state.brokers.values() if each.registered)
         found, filter_ = self._found(page, lambda row: (row.entry, row.exit), every)
@@ -243,7 +296,9 @@ class Queries:
         for each in self._page(found, page, bytes):
             stats = self.state.brokers[each].stats
             numbers = {name: stats.get(prefix + name, 0) for name in keys.STATISTICS[prefix]}
-            made.append(m.BroadcasterInfo(each, self._stats(filter_, "icrc72:broadcaster", numbers)))
+            made.append(
+                m.BroadcasterInfo(each, self._stats(filter_, "icrc72:broadcaster", numbers))
+            )
         return tuple(made)
 
     def _replays(self, _caller: Principal, _time: int, page: m.ByNat) -> tuple[m.ReplayStatus, ...]:
@@ -251,14 +306,23 @@ class Queries:
         filter_ = page.filter or _ALL
         slices, prefix = different(filter_.slice), "icrc77:replay:stats:"
         known = self.state.replays
-        found = [number for number, each in known.items() if all(_concerns(each, one) for one in slices)]
+        found = [
+            number for number, each in known.items() if all(_concerns(each, one) for one in slices)
+        ]
         made = []
         for each in (known[number] for number in self._page(found, page, lambda number: number)):
-            numbers = {name: self._sum(f"icrc77:replay:{each.id}:{name}") for name in keys.STATISTICS[prefix]}
+            numbers = {
+                name: self._sum(f"icrc77:replay:{each.id}:{name}")
+                for name in keys.STATISTICS[prefix]
+            }
             numbers["published"] = each.accepted or numbers["published"]
             stats = self._stats(filter_, "icrc77:replay", numbers)
             state = m.state_of(each.state, each.count, each.text)
-            made.append(m.ReplayStatus(each.id, each.namespace, each.config, stats, (each.start, each.end), state))
+            made.append(
+                m.ReplayStatus(
+                    each.id, each.namespace, each.config, stats, (each.start, each.end), state
+                )
+            )
         return tuple(made)
 
     def _page(self, found: Iterable[E], page: m.Page[E], key: Callable[[E], K]) -> list[E]:
@@ -288,7 +352,10 @@ class Queries:
     def _publication_stats(self, publication: Publication) -> dict[str, int]:
         start = f"icrc72:publication:{publication.id}:"
         names = ("events", "events:sent", "notifications", "confirmations")
-        return {"publishers": len(publication.publishers), **{name: self._sum(start + name) for name in names}}
+        return {
+            "publishers": len(publication.publishers),
+            **{name: self._sum(start + name) for name in names},
+        }
 
     def _publisher_stats(self, who: Principal) -> dict[str, int]:
         mine = [each for each in self.state.publications.values() if who in each.publishers]
@@ -301,7 +368,11 @@ class Queries:
 
     def _subscriber_stats(self, who: Principal) -> dict[str, int]:
         unconfirmed = self._sum(f"icrc72:subscriber:{who.text}:unconfirmed")
-        mine = [number for name, number in self.state.by_subscriber.get(who, {}).items() if not is_system(name)]
+        mine = [
+            number
+            for name, number in self.state.by_subscriber.get(who, {}).items()
+            if not is_system(name)
+        ]
         sums = Counter({"notifications": 0, "confirmations": 0})
         for number in mine:
             sums.update(self._subscription_stats(number))
@@ -310,7 +381,11 @@ class Queries:
     def refresh(self, ctx: Context, role: RoleCanister) -> None:
         """Ask broadcasters for their statistics, each every `stats_check` rounds (IC-35d)."""
         for broker in self.state.brokers.values():
-            if broker.registered and not broker.dead and ctx.now >= broker.asked_stats + self.settings.stats_check:
+            if (
+                broker.registered
+                and not broker.dead
+                and ctx.now >= broker.asked_stats + self.settings.stats_check
+            ):
                 self.ask_stats(ctx, role, broker)
 
     def due(self) -> int | None:

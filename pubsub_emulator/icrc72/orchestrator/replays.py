@@ -17,7 +17,14 @@ from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import Err, Ok, ReplayRegistration, ReplayStatusUpdate, Result, StateName
+from pubsub_emulator.icrc72.messages import (
+    Err,
+    Ok,
+    ReplayRegistration,
+    ReplayStatusUpdate,
+    Result,
+    StateName,
+)
 from pubsub_emulator.icrc72.methods import err, forbidden, generic, ok, refused, too_many
 from pubsub_emulator.icrc72.namespaces import OWN, is_system, matches
 from pubsub_emulator.icrc72.orchestrator.access import Access
@@ -89,7 +96,11 @@ class Replays(Part):
             return err("PublicationNotFound")
         if not self.access.may(publication, "subscribers", who):
             return forbidden("UnauthorizedSubscriber", item.namespace)
-        mine = sorted(n for name, n in state.by_subscriber.get(who, {}).items() if matches(name, item.namespace))
+        mine = sorted(
+            n
+            for name, n in state.by_subscriber.get(who, {}).items()
+            if matches(name, item.namespace)
+        )
         if not mine:
             return err("SubscriptionNotFound")
         start, end = item.range
@@ -131,7 +142,11 @@ class Replays(Part):
         # Those who asked longest ago come first, see `_accept`.
         while requests and requests[first := next(iter(requests))][-1] <= old:
             del requests[first]
-        live = sum(1 for each in self.state.replays.values() if each.subscriber == who and each.state in LIVE)
+        live = sum(
+            1
+            for each in self.state.replays.values()
+            if each.subscriber == who and each.state in LIVE
+        )
         recent = sum(at > old for at in requests.get(who, ()))
         return live < settings.live_replays and recent < settings.replay_requests
 
@@ -142,7 +157,10 @@ class Replays(Part):
         replay.settled = replay.payer is None
         replay.heard = ctx.now
         self.state.replays[replay.id] = replay
-        old, times = ctx.now - self.settings.replay_window, self.state.requests.pop(replay.subscriber, ())
+        old, times = (
+            ctx.now - self.settings.replay_window,
+            self.state.requests.pop(replay.subscriber, ()),
+        )
         # Removed and inserted again, so that the dict is ordered by each subscriber's last request.
         self.state.requests[replay.subscriber] = [*(at for at in times if at > old), ctx.now]
         self._start_waiting(ctx)
@@ -173,7 +191,9 @@ class Replays(Part):
     def due(self, now: int) -> int | None:
         """Return the next round in which a replay needs work."""
         every = self.state.replays.values()
-        if any(each.state in LIVE or not each.settled or each.owed or each.exit_kept for each in every):
+        if any(
+            each.state in LIVE or not each.settled or each.owed or each.exit_kept for each in every
+        ):
             return now + 1
         ends = [each.ended for each in every if each.ended is not None]
         return min(ends) + self.settings.replay_forgotten if ends else None
@@ -206,7 +226,11 @@ class Replays(Part):
             return
         if replay.alerted is None and member is not None and ("rp", replay.id) in member.holds:
             replay.alerted = replay.heard = ctx.now
-        if replay.alerted is not None and replay.done is None and ctx.now - replay.heard > settings.replay_silence:
+        if (
+            replay.alerted is not None
+            and replay.done is None
+            and ctx.now - replay.heard > settings.replay_silence
+        ):
             self._end(ctx, replay, "errored", text="publisher silent")
         elif replay.done is not None:
             if ctx.now - replay.since > settings.replay_stalled:
@@ -223,7 +247,11 @@ class Replays(Part):
         """
         settings, ended = self.settings, ctx.now if replay.ended is None else replay.ended
         if replay.exit_kept:
-            if ctx.now - ended > settings.replay_stalled or replay.path is None or replay.path[0] == replay.path[1]:
+            if (
+                ctx.now - ended > settings.replay_stalled
+                or replay.path is None
+                or replay.path[0] == replay.path[1]
+            ):
                 self._release_exit(replay)
             elif ctx.now >= replay.polled_at + settings.replay_poll:
                 self._ask_entry(ctx, replay)
@@ -279,12 +307,20 @@ class Replays(Part):
             accepted = (replay.accepted or 0) - _accepted_before(replay, entry)
             replay.parts.append((replay.publisher, entry, min(done, accepted)))
         replay.publisher, *rest = replay.rest
-        replay.rest, replay.path, replay.alerted, replay.done, replay.accepted = tuple(rest), None, None, None, None
+        replay.rest, replay.path, replay.alerted, replay.done, replay.accepted = (
+            tuple(rest),
+            None,
+            None,
+            None,
+            None,
+        )
         replay.since = ctx.now
         self.planner.plan_replay(replay.id)
         self._start_waiting(ctx)
 
-    def _end(self, ctx: Context, replay: Replay, state: StateName, count: int = 0, *, text: str = "") -> None:
+    def _end(
+        self, ctx: Context, replay: Replay, state: StateName, count: int = 0, *, text: str = ""
+    ) -> None:
         """Put a replay into a final state, with the number of events or the text of an error."""
         replay.state, replay.count, replay.text, replay.ended = state, count, text, ctx.now
         if state == "completed":
@@ -308,7 +344,12 @@ class Replays(Part):
         """
         count = 0 if replay.state == "errored" else self._reported(replay)
         entry = None if replay.path is None else self.state.brokers.get(replay.path[0])
-        if count and entry is not None and not entry.dead and ctx.now - ended <= self.settings.replay_stalled:
+        if (
+            count
+            and entry is not None
+            and not entry.dead
+            and ctx.now - ended <= self.settings.replay_stalled
+        ):
             if replay.accepted is None:
                 if ctx.now >= replay.polled_at + self.settings.replay_poll:
                     self._ask_entry(ctx, replay)
@@ -332,7 +373,9 @@ class Replays(Part):
             replay.reported = replay.count = status.value
             replay.accepted, replay.polled_at = None, 0
             return ok(replay.id)
-        if status.tag != ("completed" if replay.state == "running" and replay.done is not None else replay.state):
+        if status.tag != (
+            "completed" if replay.state == "running" and replay.done is not None else replay.state
+        ):
             match replay.state, status:
                 case "pending", ("running", _) if replay.path is not None:
                     replay.state = "running"
@@ -365,20 +408,31 @@ class Replays(Part):
             if replay.path is None or broadcaster not in replay.path:
                 continue
             if replay.state in LIVE:
-                replay.state, replay.text, replay.ended = "errored", "broadcaster died", self.state.last_wake
+                replay.state, replay.text, replay.ended = (
+                    "errored",
+                    "broadcaster died",
+                    self.state.last_wake,
+                )
                 self._release_exit(replay)
             elif replay.exit_kept:
                 self._release_exit(replay)
 
     def cancel_of(
-        self, publication: int, *, subscriber: Principal | None = None, publisher: Principal | None = None
+        self,
+        publication: int,
+        *,
+        subscriber: Principal | None = None,
+        publisher: Principal | None = None,
     ) -> None:
         """Cancel replays of a publication: all, or those of one subscriber or one publisher.
 
         Called when the publication is deleted or the member loses access.
         """
         for replay in self.state.replays.values():
-            concerned = subscriber in {None, replay.subscriber} and publisher in {None, replay.publisher}
+            concerned = subscriber in {None, replay.subscriber} and publisher in {
+                None,
+                replay.publisher,
+            }
             if concerned and replay.state in LIVE and replay.publication == publication:
                 replay.state, replay.count, replay.ended = "canceled", 0, self.state.last_wake
                 self.planner.plan_replay(replay.id)

@@ -144,7 +144,10 @@ class Broker:
         These are the principals in facts that it has confirmed, or that are under way to it.
         """
         adds = () if self.alert is None else self.alert.adds
-        found = [*self.held_by_name.get((kind, namespace), ()), *(f for f in adds if f[:2] == (kind, namespace))]
+        found = [
+            *self.held_by_name.get((kind, namespace), ()),
+            *(f for f in adds if f[:2] == (kind, namespace)),
+        ]
         return [fact[2] for fact in found if len(fact) > 2]
 
 
@@ -296,7 +299,9 @@ class Registry:
     """
     reasons: dict[Cause, list[tuple[Principal, Fact]]] = field(default_factory=dict)
     """The facts that each cause makes broadcasters want, so that they can be withdrawn."""
-    member_reasons: dict[Cause, list[tuple[tuple[str, Principal], MemberFact]]] = field(default_factory=dict)
+    member_reasons: dict[Cause, list[tuple[tuple[str, Principal], MemberFact]]] = field(
+        default_factory=dict
+    )
     """The facts that each cause makes members want."""
     last_publication: int = 0
     last_subscription: int = 0

@@ -11,7 +11,13 @@ from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.methods import err, forbidden, generic, ok
-from pubsub_emulator.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
+from pubsub_emulator.icrc72.namespaces import (
+    check_pattern,
+    has_wildcard,
+    is_system,
+    matches,
+    system_owner,
+)
 from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
@@ -42,10 +48,18 @@ class Subscriptions(Part):
             number = self.state.by_namespace.get(item.namespace)
             met = [] if number is None else [self.state.publications[number]]
         else:
-            met = [each for each in self.state.publications.values() if matches(item.namespace, each.namespace)]
-        return [each for one in met for each in self.access.questions(one, "subscribers", ctx.caller)]
+            met = [
+                each
+                for each in self.state.publications.values()
+                if matches(item.namespace, each.namespace)
+            ]
+        return [
+            each for one in met for each in self.access.questions(one, "subscribers", ctx.caller)
+        ]
 
-    def register(self, ctx: Context, item: m.SubscriptionRegistration, silent: set[Question]) -> m.Result[int]:
+    def register(
+        self, ctx: Context, item: m.SubscriptionRegistration, silent: set[Question]
+    ) -> m.Result[int]:
         """Register a subscription of the caller, or the caller for its system events (IC-32).
 
         Registering a pattern again returns the same id, if the configuration is the same or empty.
@@ -64,19 +78,25 @@ class Subscriptions(Part):
         c.check_memo(item.memo)
         c.check_size(item.config, self.settings)
         config = replace(c.new_subscription(who, item.config), memo=item.memo)
-        if system and any(keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config):
+        if system and any(
+            keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config
+        ):
             raise ConfigError("a system namespace takes no skip, filter or stopped")
         mine = state.by_subscriber.setdefault(who, {})
         known = mine.get(item.namespace)
         if owner is not None:
             return ok(self._register_system(owner[0], who, item.namespace, known))
         if known is not None:
-            c.check_same(item.config, config, state.subscriptions[known].config, f"subscription {known}")
+            c.check_same(
+                item.config, config, state.subscriptions[known].config, f"subscription {known}"
+            )
             return ok(known)
         exact = state.by_namespace.get(item.namespace)
         if exact is not None:
             publication = state.publications[exact]
-            if any(each in silent for each in self.access.questions(publication, "subscribers", who)):
+            if any(
+                each in silent for each in self.access.questions(publication, "subscribers", who)
+            ):
                 return generic(keys.LIST_SILENT)
             if not self.access.may(publication, "subscribers", who):
                 return forbidden("UnauthorizedSubscriber", item.namespace)
@@ -115,7 +135,9 @@ class Subscriptions(Part):
         if known is None:
             state.last_subscription += 1
             known = state.by_subscriber[who][namespace] = state.last_subscription
-            state.subscriptions[known] = SubscriptionRecord(known, namespace, who, c.SubscriptionConfig((who,)))
+            state.subscriptions[known] = SubscriptionRecord(
+                known, namespace, who, c.SubscriptionConfig((who,))
+            )
         if role == "broadcaster":
             broker = state.brokers[who]
             broker.registered = True
@@ -145,7 +167,9 @@ class Subscriptions(Part):
             if role == "subscriber" and who in publication.subscribers:
                 self.planner.plan_pair(publication, who)
 
-    def _find(self, ctx: Context, identifier: m.Identifier, whose: Principal | None) -> SubscriptionRecord | None:
+    def _find(
+        self, ctx: Context, identifier: m.Identifier, whose: Principal | None
+    ) -> SubscriptionRecord | None:
         """Return a subscription by its id, or by its pattern and the subscriber (or the caller)."""
         name = m.named(identifier)
         mine = self.state.by_subscriber.get(whose or ctx.caller, {})
@@ -154,9 +178,13 @@ class Subscriptions(Part):
         return None if found is None or is_system(found.pattern) else found
 
     def _may_change(self, ctx: Context, subscription: SubscriptionRecord) -> bool:
-        return ctx.caller == subscription.subscriber or ctx.caller in subscription.config.controllers
+        return (
+            ctx.caller == subscription.subscriber or ctx.caller in subscription.config.controllers
+        )
 
-    def update(self, ctx: Context, item: m.SubscriptionUpdate, _silent: set[Question]) -> m.Result[bool]:
+    def update(
+        self, ctx: Context, item: m.SubscriptionUpdate, _silent: set[Question]
+    ) -> m.Result[bool]:
         """Change the configuration of a subscription.
 
         Setting `stopped` to false has an effect even if it was not set: the new version of the
@@ -173,7 +201,10 @@ class Subscriptions(Part):
             config = c.changed_subscription(config, key, value)
         config = replace(config, memo=config.memo if item.memo is None else item.memo)
         c.check_size(config, self.settings)
-        resumes = any(keys.canonical(key) == keys.STOPPED for key, _ in m.changes(item.config)) and not config.stopped
+        resumes = (
+            any(keys.canonical(key) == keys.STOPPED for key, _ in m.changes(item.config))
+            and not config.stopped
+        )
         if config == subscription.config and not resumes:
             return ok(True)
         subscription.config = config
@@ -184,9 +215,15 @@ class Subscriptions(Part):
 
     def _matched(self, subscription: SubscriptionRecord) -> list[Publication]:
         who = subscription.subscriber
-        return [each for each in self.state.publications.values() if subscription.id in each.subscribers.get(who, ())]
+        return [
+            each
+            for each in self.state.publications.values()
+            if subscription.id in each.subscribers.get(who, ())
+        ]
 
-    def delete(self, ctx: Context, item: m.SubscriptionDelete, _silent: set[Question]) -> m.Result[bool]:
+    def delete(
+        self, ctx: Context, item: m.SubscriptionDelete, _silent: set[Question]
+    ) -> m.Result[bool]:
         """Delete a subscription.
 
         Replays of publications to which the subscriber has no other subscription are canceled.

@@ -19,7 +19,13 @@ from pubsub_emulator.icrc72.ic.canister import SECOND, Answer
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, NotAdmitted
 from pubsub_emulator.icrc72.ic.principal import Principal, self_authenticating
 from pubsub_emulator.icrc72.port.authority import BLS_DER, cbor, hash_of, point_of
-from pubsub_emulator.icrc72.port.envelope import LONGEST_STAY, BadRequest, Fields, check_signature, read_cbor
+from pubsub_emulator.icrc72.port.envelope import (
+    LONGEST_STAY,
+    BadRequest,
+    Fields,
+    check_signature,
+    read_cbor,
+)
 from pubsub_emulator.icrc72.port.hash_tree import Path, digest, leaf, leaves, separated, shown
 from pubsub_emulator.icrc72.port.proxy import AFTER, FORWARD, FORWARDED, RECEIVED
 
@@ -69,14 +75,20 @@ def read_certificate(data: bytes, root_key: bytes, canister: Principal, now: int
     if certificate.has("delegation"):
         given = certificate.map("delegation")
         subnet = given.principal("subnet_id")
-        above = Fields(read_cbor(given.blob("certificate"), MOST_DEPTH), "the delegation's certificate")
+        above = Fields(
+            read_cbor(given.blob("certificate"), MOST_DEPTH), "the delegation's certificate"
+        )
         if above.has("delegation"):
             raise BadRequest("the certificate of a delegation is delegated itself")
         tree = _signed_tree(above, root_key)
         key = leaf(tree, b"subnet", subnet, b"public_key") or b""
         shards = shown(tree, b"canister_ranges", subnet)
-        if not _in_ranges([*leaves(shown(tree, b"subnet", subnet, b"canister_ranges")), *leaves(shards)], canister):
-            raise BadRequest(f"the certificate is of subnet {subnet.text}, which does not have {canister.text}")
+        if not _in_ranges(
+            [*leaves(shown(tree, b"subnet", subnet, b"canister_ranges")), *leaves(shards)], canister
+        ):
+            raise BadRequest(
+                f"the certificate is of subnet {subnet.text}, which does not have {canister.text}"
+            )
     found = Certified(subnet, _signed_tree(certificate, key))
     check_time(number(found.value(b"time") or b""), now)
     return found
@@ -96,7 +108,9 @@ def number(leb128: bytes) -> int:
 def _in_ranges(ranges: list[bytes], canister: Principal) -> bool:
     """Return whether a canister is in ranges of ids, which are CBOR lists of pairs of ends."""
     for raw in ranges:
-        for each in Fields({"ranges": read_cbor(raw, MOST_DEPTH)}, "a subnet").list("ranges", MOST_RANGES):
+        for each in Fields({"ranges": read_cbor(raw, MOST_DEPTH)}, "a subnet").list(
+            "ranges", MOST_RANGES
+        ):
             match each:
                 case [bytes(low), bytes(high)] if low <= canister <= high:
                     return True
@@ -112,11 +126,16 @@ def _signed_tree(certificate: Fields, key: bytes) -> object:
         signature = G1Point.from_compressed_bytes(certificate.blob("signature"))
         # If nothing was removed, the key does not have the form of a BLS key.
         signer = G2Point.from_compressed_bytes(raw) if raw != key else None
-        holds = signer is not None and GT.pairing(signature, G2Point()) == GT.pairing(message, signer)
+        holds = signer is not None and GT.pairing(signature, G2Point()) == GT.pairing(
+            message, signer
+        )
     except ValueError as error:
         raise BadRequest(f"the certificate does not verify: {error}") from error
     if not holds:
-        raise BadRequest("the certificate does not verify: neither the root key nor a key it delegates to signed it")
+        raise BadRequest(
+            "the certificate does not verify: neither the root key nor a key it delegates to"
+            " signed it"
+        )
     return tree
 
 
@@ -127,7 +146,9 @@ class Agent:
     calls of users (IC-10). All methods raise `AgentError`.
     """
 
-    def __init__(self, url: str, canister: Principal, proxy: Principal | None = None, *, pause: float = 3.0) -> None:
+    def __init__(
+        self, url: str, canister: Principal, proxy: Principal | None = None, *, pause: float = 3.0
+    ) -> None:
         """Connect to a replica, and check that the canister and the proxy exist.
 
         `pause` is how many seconds `wait` takes. Raises `AgentError`.
@@ -139,9 +160,13 @@ class Agent:
         except ValueError:
             port = 0
         if port == 0 or self._parts.scheme not in {"http", "https"} or not self._parts.hostname:
-            raise AgentError(f"{url}: the URL of a replica is http:// or https://, a host, and a port")
+            raise AgentError(
+                f"{url}: the URL of a replica is http:// or https://, a host, and a port"
+            )
         self._key = Ed25519PrivateKey.generate()
-        self._der = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        self._der = self._key.public_key().public_bytes(
+            Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+        )
         self._user = self_authenticating(self._der)
         self.canister, self._proxy, self._pause = canister, proxy, pause
         self.caller = self._user if proxy is None else proxy
@@ -207,7 +232,11 @@ class Agent:
         if self._proxy is None:
             return None
         kept = RECEIVED.decode(self._query(self._proxy, "received", AFTER.encode(0)).data)[0]
-        return [method for by, method, _ in cast("tuple[tuple[bytes, str, bytes], ...]", kept) if by == self.canister]
+        return [
+            method
+            for by, method, _ in cast("tuple[tuple[bytes, str, bytes], ...]", kept)
+            if by == self.canister
+        ]
 
     def _query(self, canister: Principal, method: str, arg: bytes) -> Answer:
         """Query a canister, and check the signature of the node."""
@@ -220,9 +249,13 @@ class Agent:
             names = ("reply",) if replied else ("reject_code", "reject_message", "error_code")
             said = {name: answer.values[name] for name in ("status", *names) if answer.has(name)}
             signature = Fields(answer.list("signatures", 100)[0], "the signature")
-            key = met.value(b"subnet", met.subnet, b"node", signature.blob("identity"), b"public_key")
+            key = met.value(
+                b"subnet", met.subnet, b"node", signature.blob("identity"), b"public_key"
+            )
             said |= {"request_id": hash_of(content), "timestamp": signature.nat("timestamp")}
-            check_signature(key or b"", signature.blob("signature"), separated("ic-response") + hash_of(said))
+            check_signature(
+                key or b"", signature.blob("signature"), separated("ic-response") + hash_of(said)
+            )
             check_time(signature.nat("timestamp"), time.time_ns())
             if replied:
                 return Answer(answer.map("reply").blob("arg"))
@@ -233,7 +266,12 @@ class Agent:
     def _call(self, canister: Principal, method: str, arg: bytes) -> Answer:
         """Call a canister, and ask for the status of the call until it has ended."""
         self._meet(canister)
-        more = {"canister_id": bytes(canister), "method_name": method, "arg": arg, "nonce": os.urandom(16)}
+        more = {
+            "canister_id": bytes(canister),
+            "method_name": method,
+            "arg": arg,
+            "nonce": os.urandom(16),
+        }
         content = self._content("call", **more)
         # Version 3 waits for the answer. Older replicas only have version 2, which does not.
         status, body = self._post(canister, "v3", "call", content)
@@ -247,7 +285,9 @@ class Agent:
             if found is not None and state == b"replied":
                 return Answer(found.value(*path, b"reply") or b"")
             if found is not None and state == b"rejected":
-                code, words = (found.value(*path, each) or b"" for each in (b"reject_code", b"reject_message"))
+                code, words = (
+                    found.value(*path, each) or b"" for each in (b"reject_code", b"reject_message")
+                )
                 return Answer(b"", number(code), words.decode(errors="backslashreplace"))
             if time.monotonic() > ends:
                 raise AgentError(f"{self.url}: {method} has not ended in {PATIENCE:g} s")
@@ -259,13 +299,19 @@ class Agent:
         try:
             answer = Fields(read_cbor(body, _ANSWER_DEPTH), "the answer")
             if answer.has("reject_code"):
-                raise NotAdmitted(f"{canister.text} refused the call: {answer.text('reject_message')}")
-            return read_certificate(answer.blob("certificate"), self.root_key, canister, time.time_ns())
+                raise NotAdmitted(
+                    f"{canister.text} refused the call: {answer.text('reject_message')}"
+                )
+            return read_certificate(
+                answer.blob("certificate"), self.root_key, canister, time.time_ns()
+            )
         except BadRequest as error:
             raise AgentError(f"{self.url}: {error}") from error
 
     def _read_state(self, canister: Principal, paths: tuple[Path, ...]) -> Certified:
-        content = self._content("read_state", paths=[[bytes(label) for label in path] for path in paths])
+        content = self._content(
+            "read_state", paths=[[bytes(label) for label in path] for path in paths]
+        )
         return self._told(canister, self._post(canister, "v2", "read_state", content)[1])
 
     def _content(self, kind: str, **more: object) -> dict[str, object]:
@@ -273,7 +319,9 @@ class Agent:
         expiry = time.time_ns() + LONGEST_STAY * 2 // 3
         return {"request_type": kind, "sender": bytes(self._user), "ingress_expiry": expiry, **more}
 
-    def _post(self, canister: Principal, version: str, kind: str, content: dict[str, object]) -> tuple[int, bytes]:
+    def _post(
+        self, canister: Principal, version: str, kind: str, content: dict[str, object]
+    ) -> tuple[int, bytes]:
         """Sign and send a request. Return the HTTP status and the body of the answer."""
         signature = self._key.sign(separated("ic-request") + hash_of(content))
         envelope = {"content": content, "sender_pubkey": self._der, "sender_sig": signature}
@@ -289,7 +337,9 @@ class Agent:
             answer = line.getresponse()
             data = answer.read(MOST_ANSWER + 1)
         except (OSError, HTTPException) as error:
-            raise AgentError(f"no replica answers at {self.url}: {str(error) or type(error).__name__}") from error
+            raise AgentError(
+                f"no replica answers at {self.url}: {str(error) or type(error).__name__}"
+            ) from error
         finally:
             line.close()
         if len(data) > MOST_ANSWER:

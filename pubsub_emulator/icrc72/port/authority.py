@@ -15,11 +15,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from pubsub_emulator.icrc72.ic.candid.encode import leb128
-from pubsub_emulator.icrc72.ic.principal import CANISTERS_OF_A_SUBNET, Principal, canister_id, self_authenticating
+from pubsub_emulator.icrc72.ic.principal import (
+    CANISTERS_OF_A_SUBNET,
+    Principal,
+    canister_id,
+    self_authenticating,
+)
 from pubsub_emulator.icrc72.port.hash_tree import Path, State, separated, witness
 from pubsub_emulator.primitives.hashing import blake2_256
 
-BLS_DER: Final = bytes.fromhex("308182301d060d2b0601040182dc7c0503010201060c2b0601040182dc7c05030201036100")
+BLS_DER: Final = bytes.fromhex(
+    "308182301d060d2b0601040182dc7c0503010201060c2b0601040182dc7c05030201036100"
+)
 """The bytes that precede the 96 bytes of a BLS public key in DER."""
 _ORDER: Final = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
 """The order of the groups of BLS12-381."""
@@ -45,7 +52,9 @@ def hash_of(value: object) -> bytes:
     Raises `TypeError` if it contains other values than maps, lists, texts, bytes and naturals.
     """
     if isinstance(value, Mapping):
-        return sha256(b"".join(sorted(hash_of(key) + hash_of(each) for key, each in value.items()))).digest()
+        return sha256(
+            b"".join(sorted(hash_of(key) + hash_of(each) for key, each in value.items()))
+        ).digest()
     # The library reads lists in self-described CBOR as tuples.
     if isinstance(value, (list, tuple)):
         return sha256(b"".join(map(hash_of, value))).digest()
@@ -60,7 +69,9 @@ def hash_of(value: object) -> bytes:
 
 def point_of(root: bytes) -> G1Point:
     """Return the curve point that a subnet signs for the root hash of its state."""
-    return G1Point.hash_to_curve(separated("ic-state-root") + root, b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_")
+    return G1Point.hash_to_curve(
+        separated("ic-state-root") + root, b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+    )
 
 
 class SubnetKeys:
@@ -73,7 +84,9 @@ class SubnetKeys:
         self.key = BLS_DER + (G2Point() * self._bls).to_compressed_bytes()
         """The BLS public key in DER."""
         self.id = self_authenticating(self.key)
-        self.node_key = self._node.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        self.node_key = self._node.public_key().public_bytes(
+            Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+        )
         self.node = self_authenticating(self.node_key)
         ends = canister_id(number, 0), canister_id(number, CANISTERS_OF_A_SUBNET - 1)
         self.first, self.ranges = ends[0], cbor([list(ends)])
@@ -104,7 +117,9 @@ class Authority:
         """Return the number of the subnet with this id, or `None`."""
         return next((number for number, each in enumerate(self.subnets) if each.id == subnet), None)
 
-    def certify(self, subnet: int, time: int, parts: Mapping[bytes, State], paths: Sequence[Path]) -> bytes:
+    def certify(
+        self, subnet: int, time: int, parts: Mapping[bytes, State], paths: Sequence[Path]
+    ) -> bytes:
         """Return a certificate of a subnet at a time (ns), which shows `paths` of its state.
 
         `parts` are the parts of the state that only this subnet has. All subnets but the root
@@ -113,11 +128,20 @@ class Authority:
         certificate = self._signed(subnet, time, parts, paths)
         if subnet:
             who = self.subnets[subnet].id
-            shown = ((b"subnet", who, b"public_key"), (b"subnet", who, b"canister_ranges"), (b"canister_ranges", who))
-            certificate["delegation"] = {"subnet_id": who, "certificate": cbor(self._signed(0, time, {}, shown))}
+            shown = (
+                (b"subnet", who, b"public_key"),
+                (b"subnet", who, b"canister_ranges"),
+                (b"canister_ranges", who),
+            )
+            certificate["delegation"] = {
+                "subnet_id": who,
+                "certificate": cbor(self._signed(0, time, {}, shown)),
+            }
         return cbor(certificate)
 
-    def _signed(self, subnet: int, time: int, parts: Mapping[bytes, State], paths: Sequence[Path]) -> dict[str, object]:
+    def _signed(
+        self, subnet: int, time: int, parts: Mapping[bytes, State], paths: Sequence[Path]
+    ) -> dict[str, object]:
         """Return a signed tree without a delegation. It always shows the time."""
         of_all: dict[bytes, State] = {each.id: _about(each) for each in self.subnets}
         ranges: dict[bytes, State] = {each.id: {each.first: each.ranges} for each in self.subnets}

@@ -67,7 +67,9 @@ def read_request(body: bytes, kind: str, now: int) -> Request:
     last = now + LONGEST_STAY
     # Agents look for the first words of this error, and then adjust their clock.
     if not now < expiry <= last:
-        raise BadRequest(f"Invalid request expiry: ingress_expiry {expiry} is not between {now} and {last}")
+        raise BadRequest(
+            f"Invalid request expiry: ingress_expiry {expiry} is not between {now} and {last}"
+        )
     try:
         identity = hash_of(content.values)
     except (TypeError, RecursionError) as error:
@@ -116,13 +118,21 @@ class Fields:
         """Return a natural number of at most 64 bits."""
         value = self.values.get(name)
         natural = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
-        return value if natural and isinstance(value, int) else self._wrong(name, "a natural of 64 bits")
+        return (
+            value
+            if natural and isinstance(value, int)
+            else self._wrong(name, "a natural of 64 bits")
+        )
 
     def list(self, name: str, most: int) -> tuple[object, ...]:
         """Return a list of at most `most` values."""
         value = self.values.get(name)
         found = tuple(value) if isinstance(value, (list, tuple)) else None
-        return self._wrong(name, f"a list of up to {most}") if found is None or len(found) > most else found
+        return (
+            self._wrong(name, f"a list of up to {most}")
+            if found is None or len(found) > most
+            else found
+        )
 
     def map(self, name: str) -> "Fields":
         """Return the fields of an inner map."""
@@ -139,7 +149,11 @@ def read_cbor(body: bytes, depth: int) -> object:
     try:
         given = dict.fromkeys(_TAGS, _no_tag)
         found: object = cbor2.loads(
-            body, semantic_decoders=given, tag_hook=_no_tag, max_depth=depth, allow_duplicate_keys=False
+            body,
+            semantic_decoders=given,
+            tag_hook=_no_tag,
+            max_depth=depth,
+            allow_duplicate_keys=False,
         )
     except (cbor2.CBORDecodeError, TypeError) as error:
         raise BadRequest(f"the body is no CBOR: {error}") from None
@@ -157,12 +171,16 @@ def _paths(content: Fields) -> tuple[Path, ...]:
         each = path if isinstance(path, (list, tuple)) else (None,)
         labels = tuple(label for label in each if isinstance(label, bytes))
         if len(labels) != len(each) or len(labels) > MOST_LABELS:
-            raise BadRequest(f"content: a path is a list of up to {MOST_LABELS} labels, which are bytes")
+            raise BadRequest(
+                f"content: a path is a list of up to {MOST_LABELS} labels, which are bytes"
+            )
         found.append(labels)
     return tuple(found)
 
 
-def _check_sender(envelope: Fields, sender: Principal, canister: Principal | None, message: bytes, now: int) -> None:
+def _check_sender(
+    envelope: Fields, sender: Principal, canister: Principal | None, message: bytes, now: int
+) -> None:
     """Check the sender's signature, and the chain of delegations from its key to the signing key.
 
     A delegation may be restricted to canisters (`targets`). Raises `BadRequest`.
@@ -180,14 +198,18 @@ def _check_sender(envelope: Fields, sender: Principal, canister: Principal | Non
             delegation = signed.map("delegation")
             if delegation.nat("expiration") < now:
                 raise BadRequest(f"sender_delegation[{at}] has ended")
-            targets = delegation.list("targets", MOST_PATHS) if delegation.has("targets") else (canister,)
+            targets = (
+                delegation.list("targets", MOST_PATHS) if delegation.has("targets") else (canister,)
+            )
             if canister is not None and canister not in targets:
                 raise BadRequest(f"sender_delegation[{at}] is not for {canister.text}")
             try:
                 digest = hash_of(delegation.values)
             except TypeError as error:
                 raise BadRequest(f"sender_delegation[{at}]: {error}") from None
-            check_signature(key, signed.blob("signature"), separated("ic-request-auth-delegation") + digest)
+            check_signature(
+                key, signed.blob("signature"), separated("ic-request-auth-delegation") + digest
+            )
             key = delegation.blob("pubkey")
     check_signature(key, envelope.blob("sender_sig"), message)
 
@@ -205,7 +227,10 @@ def check_signature(key: bytes, signature: bytes, message: bytes) -> None:
         if isinstance(found, Ed25519PublicKey):
             found.verify(signature, message)
             return
-        if isinstance(found, EllipticCurvePublicKey) and found.curve.name in {"secp256k1", "secp256r1"}:
+        if isinstance(found, EllipticCurvePublicKey) and found.curve.name in {
+            "secp256k1",
+            "secp256r1",
+        }:
             halves = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
             found.verify(encode_dss_signature(*halves), message, ECDSA(SHA256()))
             return

@@ -55,7 +55,9 @@ def _joined(parts: list[tuple[Form, bytes]]) -> tuple[Form, bytes]:
         return parts[0]
     half = len(parts) // 2
     (left, first), (right, second) = _joined(parts[:half]), _joined(parts[half:])
-    return _kept([1, left, right], _hash("fork", first + second), shown=(left[0], right[0]) != (4, 4))
+    return _kept(
+        [1, left, right], _hash("fork", first + second), shown=(left[0], right[0]) != (4, 4)
+    )
 
 
 def _kept(form: Form, digest: bytes, *, shown: bool) -> tuple[Form, bytes]:

@@ -24,9 +24,13 @@ INTERFACE: Final = """service : {
 MOST_KEPT: Final = 1000
 """How many of the last messages it keeps."""
 FORWARD: Final = Codec(parse_types("(principal, text, blob)"))
-FORWARDED: Final = Codec(parse_types("(variant { Ok : blob; Err : record { code : nat; message : text } })"))
+FORWARDED: Final = Codec(
+    parse_types("(variant { Ok : blob; Err : record { code : nat; message : text } })")
+)
 AFTER: Final = Codec(parse_types("(nat)"))
-RECEIVED: Final = Codec(parse_types("(vec record { caller : principal; method : text; arg : blob })"))
+RECEIVED: Final = Codec(
+    parse_types("(vec record { caller : principal; method : text; arg : blob })")
+)
 
 
 class Received(NamedTuple):
@@ -66,7 +70,11 @@ class Proxy(Canister):
     def _back(ctx: Context, answer: Answer) -> None:
         """Reply to the user with the answer of the forwarded call."""
         result: Variant[str, object]
-        result = Variant("Ok", answer.data) if answer.ok else Variant("Err", (answer.code, answer.message))
+        result = (
+            Variant("Ok", answer.data)
+            if answer.ok
+            else Variant("Err", (answer.code, answer.message))
+        )
         ctx.reply(FORWARDED.encode(result))
 
     def query(self, _caller: Principal, _time: int, method: str, arg: bytes) -> bytes:

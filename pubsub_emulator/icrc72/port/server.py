@@ -73,13 +73,17 @@ class Port:
 
     def application(self) -> web.Application:
         """Return the aiohttp application."""
-        app = web.Application(client_max_size=MOST_BODY, middlewares=[_told, guard(self._names, CBOR)])
+        app = web.Application(
+            client_max_size=MOST_BODY, middlewares=[_told, guard(self._names, CBOR)]
+        )
         app.router.add_get("/api/v2/status", self._status)
         app.router.add_route("OPTIONS", "/api/{rest:.*}", self._options)
         canister = "/api/{version:v[234]}/canister/{id}"
         app.router.add_post(f"{canister}/call", self._call)
         app.router.add_post(f"{canister}/query", self._query)
-        app.router.add_post("/api/{version:v[234]}/{place:canister|subnet}/{id}/read_state", self._read_state)
+        app.router.add_post(
+            "/api/{version:v[234]}/{place:canister|subnet}/{id}/read_state", self._read_state
+        )
         return app
 
     async def tick(self, ended: asyncio.Event) -> None:
@@ -107,9 +111,13 @@ class Port:
         subnet = self._subnet(http, request)
         known = self._requests.get(request.id)
         if known is None:
-            ticket = self.network.submit(request.sender, request.canister, request.method, request.arg)
+            ticket = self.network.submit(
+                request.sender, request.canister, request.method, request.arg
+            )
             if ticket.answer is not None:
-                return _answered({"status": "non_replicated_rejection", **_rejection(ticket.answer)})
+                return _answered(
+                    {"status": "non_replicated_rejection", **_rejection(ticket.answer)}
+                )
             known = self._requests[request.id] = _Ingress(request, subnet, ticket)
             if len(self._requests) > MOST_REQUESTS:
                 del self._requests[next(iter(self._requests))]
@@ -118,7 +126,9 @@ class Port:
         for _ in range(MOST_ROUNDS):
             if known.ticket.answer is not None:
                 paths = [(b"request_status", request.id)]
-                certificate = self.authority.certify(subnet, self._clock(), self._state(subnet), paths)
+                certificate = self.authority.certify(
+                    subnet, self._clock(), self._state(subnet), paths
+                )
                 return _answered({"status": "replied", "certificate": certificate})
             self.run.step()
             # Let other requests be served.
@@ -140,12 +150,16 @@ class Port:
         request = await self._read(http, "read_state")
         named = _principal(http)
         canister = named if http.match_info["place"] == "canister" else None
-        subnet = self.authority.numbered(named) if canister is None else self.network.host(named).subnet
+        subnet = (
+            self.authority.numbered(named) if canister is None else self.network.host(named).subnet
+        )
         if subnet is None:
             raise BadRequest(f"there is no subnet {named.text}")
         for path in request.paths:
             self._check_path(path, canister, request.sender)
-        certificate = self.authority.certify(subnet, self._clock(), self._state(subnet), request.paths)
+        certificate = self.authority.certify(
+            subnet, self._clock(), self._state(subnet), request.paths
+        )
         return _answered({"certificate": certificate})
 
     async def _read(self, http: web.Request, kind: str) -> Request:
@@ -158,10 +172,14 @@ class Port:
         """
         named = _principal(http)
         if request.canister not in {named, MANAGEMENT}:
-            raise BadRequest(f"the request is for {request.canister.text}, the address for {named.text}")
+            raise BadRequest(
+                f"the request is for {request.canister.text}, the address for {named.text}"
+            )
         return self.network.host(named).subnet
 
-    def _check_path(self, path: tuple[bytes, ...], canister: Principal | None, sender: Principal) -> None:
+    def _check_path(
+        self, path: tuple[bytes, ...], canister: Principal | None, sender: Principal
+    ) -> None:
         """Check that the sender may read a path. Raises `BadRequest`.
 
         The status of a call is only for its sender.
@@ -175,7 +193,9 @@ class Port:
                 return
         if head == b"canister" and len(path) > 2 and canister == path[1] and path[2] in _PROVED:
             return
-        raise BadRequest(f"the path {[each.decode(errors='backslashreplace') for each in path]} is not read here")
+        raise BadRequest(
+            f"the path {[each.decode(errors='backslashreplace') for each in path]} is not read here"
+        )
 
     def _state(self, subnet: int) -> dict[bytes, State]:
         """Return the state of a subnet that certificates can show: canisters and calls of users."""
@@ -191,7 +211,9 @@ class Port:
             }
             canisters[host.id] = {name: each for name, each in about.items() if each}
         mine = [each for each in self._requests.values() if each.subnet == subnet]
-        requests: dict[bytes, State] = {each.request.id: _told_of(each.ticket.answer) for each in mine}
+        requests: dict[bytes, State] = {
+            each.request.id: _told_of(each.ticket.answer) for each in mine
+        }
         return {b"canister": canisters, b"request_status": requests}
 
 

@@ -22,7 +22,14 @@ from pubsub_emulator.icrc72.inbox import Inbox, Registering, renew
 from pubsub_emulator.icrc72.methods import GET_PUBLICATIONS, PUBLISH, REGISTER_PUBLICATION, words_of
 from pubsub_emulator.icrc72.namespaces import OWN, first_id, to_text
 from pubsub_emulator.icrc72.publisher.replays import Archiving, Replays
-from pubsub_emulator.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
+from pubsub_emulator.icrc72.publisher.state import (
+    LogBlock,
+    Logged,
+    Mine,
+    PublisherState,
+    Replaying,
+    Sender,
+)
 from pubsub_emulator.icrc72.role import Core, restored
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import fitting
@@ -47,8 +54,12 @@ class Publisher(Core):
     name = "publisher"
     state: PublisherState
 
-    def __init__(self, inbox: Inbox, publications: Mapping[str, Pairs], archive: Principal | None, keep: int) -> None:
-        self.state = PublisherState({name: Mine(name, tuple(config)) for name, config in publications.items()})
+    def __init__(
+        self, inbox: Inbox, publications: Mapping[str, Pairs], archive: Principal | None, keep: int
+    ) -> None:
+        self.state = PublisherState(
+            {name: Mine(name, tuple(config)) for name, config in publications.items()}
+        )
         self.orchestrator, self.inbox, self.settings = inbox.orchestrator, inbox, inbox.settings
         inbox.on_alert["publisher"] = self._told
         self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
@@ -76,7 +87,13 @@ class Publisher(Core):
                 sender.busy = 0
 
     def emit(
-        self, ctx: Context, namespace: str, data: Value, headers: Pairs = (), *, number: int | None = None
+        self,
+        ctx: Context,
+        namespace: str,
+        data: Value,
+        headers: Pairs = (),
+        *,
+        number: int | None = None,
     ) -> None:
         """Add an event to the log, to be published.
 
@@ -122,7 +139,9 @@ class Publisher(Core):
         mine = self.state.mine.get(namespace)
         return 0 if mine is None else sum(sender.next for sender in mine.senders.values())
 
-    def _log(self, mine: Mine, me: Principal, made: tuple[Value, Pairs, int | None, int, int]) -> None:
+    def _log(
+        self, mine: Mine, me: Principal, made: tuple[Value, Pairs, int | None, int, int]
+    ) -> None:
         """Give an event its id and predecessor, and add it to the log and to its sender.
 
         `made` has data, headers, the chosen id or `None`, time (ns) and round.
@@ -140,8 +159,12 @@ class Publisher(Core):
             head.append((keys.PARTITION, array([nat(partition), nat(mine.partitions)])))
         event = m.Event(identifier, prev, time, mine.namespace, data, me, tuple(head))
         index = state.log[-1].index + 1 if state.log and state.log[-1].round == at else 0
-        mine.senders.setdefault(partition, Sender(self._entry(mine, partition))).events.append(len(state.log))
-        state.log.append(Logged(event, hashed, at, index, type_codec("broadcaster", "Event").size(event)))
+        mine.senders.setdefault(partition, Sender(self._entry(mine, partition))).events.append(
+            len(state.log)
+        )
+        state.log.append(
+            Logged(event, hashed, at, index, type_codec("broadcaster", "Event").size(event))
+        )
 
     @staticmethod
     def _entry(mine: Mine, partition: int) -> Principal | None:
@@ -171,7 +194,11 @@ class Publisher(Core):
             if unknown and not mine.error and mine.namespace not in self._asking.under_way:
                 found.append(now + 5)
             for sender in mine.senders.values():
-                waits = sender.entry is not None and not sender.busy and sender.next < len(sender.events)
+                waits = (
+                    sender.entry is not None
+                    and not sender.busy
+                    and sender.next < len(sender.events)
+                )
                 found += [max(sender.wait, now + 1)] if waits else []
         return min((each for each in found if each is not None), default=None)
 
@@ -179,7 +206,11 @@ class Publisher(Core):
         """Register new publications, and ask for the configuration of registered ones."""
         self._asking.register(ctx, self.inbox, REGISTER_PUBLICATION, self.state.mine, self.wake)
         for each in self.state.mine.values():
-            if each.id is not None and each.creator is None and each.namespace not in self._asking.under_way:
+            if (
+                each.id is not None
+                and each.creator is None
+                and each.namespace not in self._asking.under_way
+            ):
                 self._look_up(ctx, each)
 
     def _look_up(self, ctx: Context, mine: Mine) -> None:
@@ -189,14 +220,20 @@ class Publisher(Core):
         decides about the first id, its mode and partitions about predecessors.
         """
         self._asking.under_way[mine.namespace] = None
-        page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(mine.namespace),)))
+        page = m.ByText(
+            None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(mine.namespace),))
+        )
 
         def got(ctx: Context, infos: tuple[m.PublicationInfo, ...] | None) -> None:
             self._asking.under_way.pop(mine.namespace, None)
             for info in infos or ():
                 if info.namespace == mine.namespace:
                     config = read_publication(info.config)
-                    mine.creator, mine.mode, mine.partitions = config.creator or ctx.me, config.mode, config.partitions
+                    mine.creator, mine.mode, mine.partitions = (
+                        config.creator or ctx.me,
+                        config.mode,
+                        config.partitions,
+                    )
                     waiting, mine.waiting = mine.waiting, []
                     for made in waiting:
                         self._log(mine, ctx.me, (*made[:4], ctx.now))
@@ -227,7 +264,9 @@ class Publisher(Core):
         """
         if sender.entry is None or sender.busy or ctx.now < sender.wait:
             return
-        batch = self._batch(sender.events[sender.next : sender.next + self.settings.batch_notifications])
+        batch = self._batch(
+            sender.events[sender.next : sender.next + self.settings.batch_notifications]
+        )
         if not batch:
             return
         self.state.batches += 1
@@ -239,7 +278,12 @@ class Publisher(Core):
                 return
             sender.busy = 0
             for event, result in zip(batch, results or (), strict=False):
-                if result is not None and result.tag == "Err" and sender.tries >= _PATIENCE and _is_final(result.value):
+                if (
+                    result is not None
+                    and result.tag == "Err"
+                    and sender.tries >= _PATIENCE
+                    and _is_final(result.value)
+                ):
                     self._give_up(ctx, sender, event, result.value)
                     sender.tries = 0
                     return
@@ -274,7 +318,9 @@ class Publisher(Core):
         else:
             mine = state.mine[event.namespace]
             last = state.log[sender.events[-1]].event.eventId if sender.events else None
-            mine.lasts = {at: last if each == event.eventId else each for at, each in mine.lasts.items()}
+            mine.lasts = {
+                at: last if each == event.eventId else each for at, each in mine.lasts.items()
+            }
         self.on_refused(ctx, event, why)
 
     def _batch(self, rows: list[int]) -> list[m.Event]:
@@ -296,7 +342,9 @@ class Publisher(Core):
                 self.state.canceled[number] = ended.count
         for number, namespace, start, end, entry in alert.replays:
             if number not in self.state.replays:
-                self.state.replays[number] = Replaying(namespace, start, end, entry, start, since=ctx.now)
+                self.state.replays[number] = Replaying(
+                    namespace, start, end, entry, start, since=ctx.now
+                )
         self.wake(ctx)
 
     def _assign(self, mine: Mine, entries: tuple[Principal, ...]) -> None:

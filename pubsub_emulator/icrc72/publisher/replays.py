@@ -16,7 +16,13 @@ from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import ArchivePart, Event, ReplayStatusUpdate, Results, state_of
+from pubsub_emulator.icrc72.messages import (
+    ArchivePart,
+    Event,
+    ReplayStatusUpdate,
+    Results,
+    state_of,
+)
 from pubsub_emulator.icrc72.methods import ARCHIVE_APPEND, ARCHIVE_PAGE, PUBLISH, REPLAY_STATUS
 from pubsub_emulator.icrc72.publisher.state import Logged, PublisherState, Replaying
 from pubsub_emulator.icrc72.role import RoleCanister
@@ -70,15 +76,28 @@ class Replays:
         for number, count in list(self.publisher.state.canceled.items()):
             del self.publisher.state.canceled[number]
             update = ReplayStatusUpdate(number, state_of("canceled", count, ""))
-            self.publisher.role.ask(ctx, self.orchestrator, REPLAY_STATUS, (update,), kind=GUARANTEED)
+            self.publisher.role.ask(
+                ctx, self.orchestrator, REPLAY_STATUS, (update,), kind=GUARANTEED
+            )
 
     def _rows(self, each: Replaying) -> list[int]:
         """Return the rows of the log that are left to replay, in the order of ids."""
         state, end = self.publisher.state, each.end if each.last is None else each.last + 1
-        senders = state.mine[each.namespace].senders.values() if each.namespace in state.mine else ()
+        senders = (
+            state.mine[each.namespace].senders.values() if each.namespace in state.mine else ()
+        )
         appended = state.appended()
-        ids = [(state.log[row].event.eventId, row) for one in senders for row in one.events if row < appended]
-        return [row for number, row in sorted(ids) if each.place <= number and (end is None or number < end)]
+        ids = [
+            (state.log[row].event.eventId, row)
+            for one in senders
+            for row in one.events
+            if row < appended
+        ]
+        return [
+            row
+            for number, row in sorted(ids)
+            if each.place <= number and (end is None or number < end)
+        ]
 
     def _fix_end(self, each: Replaying) -> None:
         """Choose the last event of a replay when it begins (RP-2).
@@ -97,7 +116,11 @@ class Replays:
         state. A report that fails is repeated in the next round.
         """
         due = each.reported != each.state or ctx.now >= each.report
-        if each.reporting or not due or (each.reported != each.state and ctx.now < each.report and each.reported):
+        if (
+            each.reporting
+            or not due
+            or (each.reported != each.state and ctx.now < each.report and each.reported)
+        ):
             return
         state = each.state if each.reported else "running"
         each.reporting = True
@@ -164,13 +187,18 @@ class Replays:
         if not logged.archived:
             return logged.event
         found = each.page.get(logged.event.eventId)
-        return None if found is None else logged.event._replace(data=found.data, headers=found.headers)
+        return (
+            None if found is None else logged.event._replace(data=found.data, headers=found.headers)
+        )
 
     def _fetch(self, ctx: Context, number: int, each: Replaying, start: int) -> None:
         """Ask the archive for the page of events from `start`."""
         archive = self.publisher.archive
         if archive is None or each.last is None:
-            each.state, each.text = "errored", f"event {shown(start)} is in an archive that is not known"
+            each.state, each.text = (
+                "errored",
+                f"event {shown(start)} is in an archive that is not known",
+            )
             self._report(ctx, number, each)
             return
         each.busy = True
@@ -195,7 +223,10 @@ class Replays:
         Each event names the last one of the replay, since a filter may hold back any event, also
         the last.
         """
-        marks: list[tuple[str, Value]] = [(keys.REPLAYED, boolean(True)), (keys.REPLAY_ID, nat(number))]
+        marks: list[tuple[str, Value]] = [
+            (keys.REPLAYED, boolean(True)),
+            (keys.REPLAY_ID, nat(number)),
+        ]
         if each.last is not None:
             marks.append((keys.REPLAY_END, nat(each.last)))
         return event._replace(headers=(*(event.headers or ()), *marks))
@@ -238,7 +269,9 @@ class Archiving:
         offset = state.archived_events
         rows = state.log[block.first + offset : block.first + block.count]
         events = tuple(row.event for row in fitting(rows, lambda row: row.size, self.settings))
-        part = ArchivePart(state.archived + 1, block.round, parent, block.hash, offset, block.count, events)
+        part = ArchivePart(
+            state.archived + 1, block.round, parent, block.hash, offset, block.count, events
+        )
         self._busy = True
 
         def got(ctx: Context, place: tuple[int, int] | None) -> None:
@@ -261,7 +294,9 @@ class Archiving:
         block = state.blocks[state.archived]
         end = block.first + block.count
         senders = [sender for mine in state.mine.values() for sender in mine.senders.values()]
-        unsent = [sender.events[sender.next] for sender in senders if sender.next < len(sender.events)]
+        unsent = [
+            sender.events[sender.next] for sender in senders if sender.next < len(sender.events)
+        ]
         return end + self.keep <= state.appended() and end <= min(unsent, default=end)
 
     def _forget(self, number: int) -> None:

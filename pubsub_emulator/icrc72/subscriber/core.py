@@ -50,7 +50,9 @@ class Subscriber(Core):
     state: SubscriberState
 
     def __init__(self, inbox: Inbox, handler: _Handler, subscriptions: Mapping[str, Pairs]) -> None:
-        self.state = SubscriberState({name: Wanted(name, tuple(config)) for name, config in subscriptions.items()})
+        self.state = SubscriberState(
+            {name: Wanted(name, tuple(config)) for name, config in subscriptions.items()}
+        )
         self.inbox, self.handler = inbox, handler
         self.orchestrator, self.settings = inbox.orchestrator, inbox.settings
         self.repairs = Repairs(self.orchestrator, self.settings, self)
@@ -78,7 +80,9 @@ class Subscriber(Core):
     def wake(self, ctx: Context) -> None:
         """Do the due work: register, find gaps, run the handler, and ask for replays."""
         if self.inbox.ready("subscriber"):
-            self._asking.register(ctx, self.inbox, REGISTER_SUBSCRIPTION, self.state.wanted, lambda _ctx: None)
+            self._asking.register(
+                ctx, self.inbox, REGISTER_SUBSCRIPTION, self.state.wanted, lambda _ctx: None
+            )
         self._notice(ctx)
         self._hand_over(ctx)
         self.repairs.wake(ctx)
@@ -86,7 +90,9 @@ class Subscriber(Core):
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
         state, found = self.state, [self.repairs.due(now)]
-        if self.inbox.ready("subscriber") and any(self._asking.lacks(*each) for each in state.wanted.items()):
+        if self.inbox.ready("subscriber") and any(
+            self._asking.lacks(*each) for each in state.wanted.items()
+        ):
             found.append(now + 5)
         if len(state.waiting) > len(state.called):
             found.append(now + 1)
@@ -150,7 +156,9 @@ class Subscriber(Core):
     def _held(self) -> int:
         return sum(len(each.held) for each in self.state.chains.values())
 
-    def _take_replayed(self, ctx: Context, notification: EventNotification, chain: Followed, replay: int) -> bool:
+    def _take_replayed(
+        self, ctx: Context, notification: EventNotification, chain: Followed, replay: int
+    ) -> bool:
         """Take a replayed event, which is handled at once, whatever events are missing before it.
 
         Events of a replay that this subscriber never asked for are confirmed and dropped. Its own
@@ -175,12 +183,18 @@ class Subscriber(Core):
     def _chain(self, notification: EventNotification, headers: Headers) -> Followed:
         """Return the chain of an event, which is made when it is first needed."""
         parts = headers.partition or ()
-        key = (notification.namespace, notification.source, (parts[0] or 0) if len(parts) == 2 else 0)
+        key = (
+            notification.namespace,
+            notification.source,
+            (parts[0] or 0) if len(parts) == 2 else 0,
+        )
         if key not in self.state.chains:
             self.state.chains[key] = Followed(moved=self.state.moved)
         return self.state.chains[key]
 
-    def _in_order(self, notification: EventNotification, former: int | None, chain: Followed) -> bool:
+    def _in_order(
+        self, notification: EventNotification, former: int | None, chain: Followed
+    ) -> bool:
         """Return whether an event may be handled now.
 
         Its predecessor must have been handled, except for the first event of a chain. With a filter
@@ -192,7 +206,11 @@ class Subscriber(Core):
             return True
         if not chain.handled:
             return not chain.moved
-        return former is not None and former in chain.handled and not self.state.plain(notification.namespace)
+        return (
+            former is not None
+            and former in chain.handled
+            and not self.state.plain(notification.namespace)
+        )
 
     def _handle(self, notification: EventNotification, chain: Followed) -> None:
         """Count an event as handled, and queue it for the handler."""
@@ -229,7 +247,11 @@ class Subscriber(Core):
                 if low is not None:
                     self._gap(Gap(*key[:2], low, high, low + 1))
             while chain.held:
-                due = [at for at, each in chain.held.items() if ctx.now - each.since >= self.settings.gap_wait]
+                due = [
+                    at
+                    for at, each in chain.held.items()
+                    if ctx.now - each.since >= self.settings.gap_wait
+                ]
                 if not due:
                     break
                 identifier = min(due)
@@ -255,7 +277,12 @@ class Subscriber(Core):
                 if len(self.state.called) >= self.settings.confirmations:
                     break
                 self.state.called[number] = None
-                ctx.call(ctx.me, RUN, number.to_bytes(8, "big"), lambda c, a, n=number: self._answered(c, a, n))  # type: ignore[misc]
+                ctx.call(
+                    ctx.me,
+                    RUN,
+                    number.to_bytes(8, "big"),
+                    lambda c, a, n=number: self._answered(c, a, n),
+                )  # type: ignore[misc]
 
     def run(self, ctx: Context, number: int) -> None:
         """Run the handler for an event, in the call of the canister to itself.
@@ -265,7 +292,10 @@ class Subscriber(Core):
         """
         state = self.state
         notification = state.waiting.get(number)
-        if notification is None or next((each for each in state.waiting if each not in state.run), None) != number:
+        if (
+            notification is None
+            or next((each for each in state.waiting if each not in state.run), None) != number
+        ):
             ctx.reply(b"\0")
             return
         before = self.handler.keep_data()
@@ -325,7 +355,9 @@ class Subscriber(Core):
         state = self.state
         for each in alert.left:
             state.served.pop(each, None)
-        restarted = not state.served or any(each in state.served or each[1] != state.exit for each in alert.exits)
+        restarted = not state.served or any(
+            each in state.served or each[1] != state.exit for each in alert.exits
+        )
         for number, who in alert.exits:
             state.served = {each: None for each in state.served if each[1] == who}
             state.served[number, who] = None

@@ -54,7 +54,11 @@ class Repairs:
         state, current = self.subscriber.state, self.subscriber.state.current
         found: list[int] = []
         if current is not None and current.id is not None:
-            found.append(max(current.check, now + 1) if current.over else current.sign + self.settings.replay_sign)
+            found.append(
+                max(current.check, now + 1)
+                if current.over
+                else current.sign + self.settings.replay_sign
+            )
         asks = current is None and state.gaps and not state.resuming
         if asks or any(f"resume {number}" not in self._asking for number in state.resuming):
             found.append(max(state.wait, now + 1))
@@ -85,7 +89,9 @@ class Repairs:
 
         which: Variant[Literal["id"], int] = Variant("id", number)
         update = m.SubscriptionUpdate(which, (keys.STOPPED, boolean(False)))
-        self.subscriber.role.ask(ctx, self.orchestrator, UPDATE_SUBSCRIPTION, (update,), got, kind=GUARANTEED)
+        self.subscriber.role.ask(
+            ctx, self.orchestrator, UPDATE_SUBSCRIPTION, (update,), got, kind=GUARANTEED
+        )
 
     def _closed(self, gap: Gap) -> bool:
         """Return whether the events around a gap are now joined by predecessors.
@@ -110,7 +116,11 @@ class Repairs:
             state.gaps.pop(0)
             self.wake(ctx)
             return
-        narrow = gap.high is not None and gap.high - gap.start <= self.settings.max_range and not gap.wide
+        narrow = (
+            gap.high is not None
+            and gap.high - gap.start <= self.settings.max_range
+            and not gap.wide
+        )
         end = gap.high if narrow else None
         current = state.current = GapReplay(gap, gap.start, end, gap.start - 1, ctx.now)
         state.ever_asked = True
@@ -137,7 +147,11 @@ class Repairs:
                 return
             state.wait = ctx.now + 20
             error = None if result is None else result.value
-            quota = error is not None and error.tag == "GenericError" and error.value.error_code == keys.QUOTA
+            quota = (
+                error is not None
+                and error.tag == "GenericError"
+                and error.value.error_code == keys.QUOTA
+            )
             # A quota is only temporary, so it does not count as a failed attempt.
             gap.tries += error is not None and not quota
             if gap.tries >= self.settings.replay_tries and gap in state.gaps:
@@ -145,7 +159,9 @@ class Repairs:
 
         item = m.ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
         cycles, role = min(self.settings.replay_cycles, ctx.balance), self.subscriber.role
-        role.ask(ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles)
+        role.ask(
+            ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles
+        )
 
     def _watch(self, ctx: Context, current: GapReplay) -> None:
         """Ask for the state of the current replay if it is over or was silent for too long.
@@ -203,6 +219,12 @@ class Repairs:
             gap.start, gap.tries = current.top + 1, 0
             return
         gap.tries += 1
-        plain = self.subscriber.state.plain(gap.namespace) and gap.high is not None and gap.low is not None
-        if (not plain or self._closed(gap) or gap.tries > self.settings.replay_tries) and gap in state.gaps:
+        plain = (
+            self.subscriber.state.plain(gap.namespace)
+            and gap.high is not None
+            and gap.low is not None
+        )
+        if (
+            not plain or self._closed(gap) or gap.tries > self.settings.replay_tries
+        ) and gap in state.gaps:
             state.gaps.remove(gap)

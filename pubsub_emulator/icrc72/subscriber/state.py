@@ -106,7 +106,9 @@ class Wanted:
     def replay_config(self) -> Pairs:
         """Return the configuration of a replay with the filter and skip of this subscription."""
         chosen: dict[str, Value] = {keys.FILTER: option(None), keys.SKIP: option(None)}
-        chosen |= {name: value for key, value in self.config if (name := keys.canonical(key)) in chosen}
+        chosen |= {
+            name: value for key, value in self.config if (name := keys.canonical(key)) in chosen
+        }
         return ((keys.REPLAY_FILTER, chosen[keys.FILTER]), (keys.REPLAY_SKIP, chosen[keys.SKIP]))
 
 
@@ -222,7 +224,9 @@ class SubscriberState:
 
     def plain(self, namespace: str) -> bool:
         """Return whether no subscription that matches the namespace has a filter or skip."""
-        return all(each.plain() for each in self.wanted.values() if matches(each.pattern, namespace))
+        return all(
+            each.plain() for each in self.wanted.values() if matches(each.pattern, namespace)
+        )
 
     def asks_for(self, namespace: str) -> list[Pairs]:
         """Return the configurations with which to ask for a namespace's missing events (RP-10c).
@@ -230,7 +234,13 @@ class SubscriberState:
         A replay has one filter and skip. There is one replay for each subscription that matches, or
         a single one if a subscription without filter and skip gets all events anyway.
         """
-        mine = [each for each in self.wanted.values() if not each.error and matches(each.pattern, namespace)]
+        mine = [
+            each
+            for each in self.wanted.values()
+            if not each.error and matches(each.pattern, namespace)
+        ]
         if len(mine) < 2:
             return [()] * len(mine)
-        return [each.replay_config() for each in mine if each.plain()][:1] or [each.replay_config() for each in mine]
+        return [each.replay_config() for each in mine if each.plain()][:1] or [
+            each.replay_config() for each in mine
+        ]

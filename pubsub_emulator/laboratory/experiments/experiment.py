@@ -129,7 +129,11 @@ class Measurement:
     def row(self) -> dict[str, int | float | str]:
         """Return workload and figures as a row of a table."""
         fixed = {field.name: self.workload.value_of(field.name) for field in fields(Workload)}
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "workload"}
+        found = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "workload"
+        }
         return {**fixed, "cache": self.workload.cache.value, **found}
 
 
@@ -240,7 +244,9 @@ class _World:
         self.dmq_head = message_chains.ZERO_HEAD
         paras = [ParaId(FIRST_PUBLISHER + i) for i in range(workload.publishers)]
         self.subscribed = {para: self._keys(para, 0, workload.keys) for para in paras}
-        self.unsubscribed = {para: self._keys(para, workload.keys, workload.others) for para in paras}
+        self.unsubscribed = {
+            para: self._keys(para, workload.keys, workload.others) for para in paras
+        }
         children: dict[bytes, list[tuple[bytes, bytes]]] = {}
         for para in paras:
             keys = self.subscribed[para] + self.unsubscribed[para]
@@ -248,7 +254,9 @@ class _World:
             entries = (self._entry(para, key, 0) for key in keys)
             children.setdefault(child, []).extend(zip(placed, entries, strict=True))
         # The other entries give the top trie some depth.
-        self.relay = State.from_entries(((f"filler {i}".encode(), bytes(40)) for i in range(2000)), children)
+        self.relay = State.from_entries(
+            ((f"filler {i}".encode(), bytes(40)) for i in range(2000)), children
+        )
         self.seed = secret(workload.seed.encode(), "collator")
         spec = RuntimeSpec(
             SUBSCRIBER,
@@ -264,7 +272,9 @@ class _World:
         # Values differ, because equal values would share nodes in the proof and in the parachain's
         # own state.
         size = self.workload.value_size
-        pattern = blake2_256(b"%d" % version if self.workload.equal_values else b"%d/%s/%d" % (para, key, version))
+        pattern = blake2_256(
+            b"%d" % version if self.workload.equal_values else b"%d/%s/%d" % (para, key, version)
+        )
         value = (pattern * (size // len(pattern) + 1))[:size]
         return chosen().to_stored(PublishedEntry(value, 0, RelayBlockNumber(self.number)).encode())
 
@@ -287,7 +297,10 @@ class _World:
         if not options or not rate:
             return []
         count = max(1, len(options) * rate // MILLION)
-        return [options[at] for at in Draws(self.workload.seed.encode(), label).places(len(options), count)]
+        return [
+            options[at]
+            for at in Draws(self.workload.seed.encode(), label).places(len(options), count)
+        ]
 
     def block(self, version: int | None = None) -> BlockOutcome:
         """Build a relay block and the subscriber's block on it.
@@ -295,12 +308,18 @@ class _World:
         With a version, the relay block changes some entries.
         """
         self.number += 1
-        number, storage, size = RelayBlockNumber(self.number), Storage(self.relay), self.workload.message_bytes
+        number, storage, size = (
+            RelayBlockNumber(self.number),
+            Storage(self.relay),
+            self.workload.message_bytes,
+        )
         if version is not None:
             self._update(storage, version)
         messages = (message_chains.InboundDownwardMessage(number, bytes(size)),) if size else ()
         for message in messages:
-            self.dmq_head = message_chains.message_chain(self.dmq_head, ((message.sent_at, message.msg),))
+            self.dmq_head = message_chains.message_chain(
+                self.dmq_head, ((message.sent_at, message.msg),)
+            )
             storage.put(dmq_mqc_head(SUBSCRIBER), self.dmq_head)
         storage.commit()
         relay, slot = RelayBlock(number, self.relay.fork()), Slot(self.head.header.number + 1)

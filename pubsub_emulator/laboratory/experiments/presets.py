@@ -15,7 +15,12 @@ from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.laboratory.attacker import cheat_gains, delays
 from pubsub_emulator.laboratory.experiments.experiment import Measurement, Workload, measure
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, ROW_COST, CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    MIN_BUDGET,
+    ROW_COST,
+    CachePolicy,
+    RuntimeSpec,
+)
 
 Row = Mapping[str, int | float | str]
 """A row of a table by column."""
@@ -66,7 +71,12 @@ def _measured(
     out = []
     for workload in workloads:
         more = label(workload)
-        on_step(", ".join(str(value) for value in (*more.values(), f"{workload.keys} keys", workload.cache.value)))
+        on_step(
+            ", ".join(
+                str(value)
+                for value in (*more.values(), f"{workload.keys} keys", workload.cache.value)
+            )
+        )
         out.append({**more, **measure(workload).row()})
     return out
 
@@ -91,7 +101,15 @@ def cache_policies(on_step: OnStep) -> tuple[Figure, ...]:
             "changing",
             log_x=True,
             log_y=True,
-            columns=("changing", "keys", "cache", "pov", "relay_bytes", "own_state_bytes", "cache_state_bytes"),
+            columns=(
+                "changing",
+                "keys",
+                "cache",
+                "pov",
+                "relay_bytes",
+                "own_state_bytes",
+                "cache_state_bytes",
+            ),
         ),
         _policies_by_workload(on_step),
     )
@@ -104,20 +122,39 @@ def _keys(count: int, shape: str = "") -> str:
 def _others() -> Iterator[tuple[str, Workload]]:
     """Yield other workloads with their names."""
     for size, rate in product((1, 32, 1000), (ONE, ALL)):
-        yield f"{size:,}-byte values, {_RATES[rate]}", Workload(keys=64, value_size=size, update_rate=rate)
+        yield (
+            f"{size:,}-byte values, {_RATES[rate]}",
+            Workload(keys=64, value_size=size, update_rate=rate),
+        )
     for what, rate in (("one", ONE), ("10 %", TENTH), ("all", ALL)):
         workload = Workload(keys=410, others=3686, update_rate=0, other_update_rate=rate)
         yield f"only unsubscribed keys change: {what}", workload
     many = Workload(publishers=200, update_rate=ONE)
-    for keys, (what, rate) in product((1, 2, 5, 6), (("a tenth of them change one", TENTH), ("each changes one", ALL))):
-        yield f"200 publishers, {_keys(keys)} of each, {what}", replace(many, keys=keys, active_rate=rate)
+    for keys, (what, rate) in product(
+        (1, 2, 5, 6), (("a tenth of them change one", TENTH), ("each changes one", ALL))
+    ):
+        yield (
+            f"200 publishers, {_keys(keys)} of each, {what}",
+            replace(many, keys=keys, active_rate=rate),
+        )
     for keys in (1, 5, 6):
-        yield f"200 publishers, {_keys(keys)} of each, all keys change", replace(many, keys=keys, update_rate=ALL)
+        yield (
+            f"200 publishers, {_keys(keys)} of each, all keys change",
+            replace(many, keys=keys, update_rate=ALL),
+        )
     for shape, rate in product(("binary", "chain"), (ONE, ALL)):
-        yield f"{shape} keys, {_RATES[rate]}", Workload(publishers=20, keys=14, key_shape=shape, update_rate=rate)
+        yield (
+            f"{shape} keys, {_RATES[rate]}",
+            Workload(publishers=20, keys=14, key_shape=shape, update_rate=rate),
+        )
     for count, keys, shape in ((200, 1, "random"), (50, 14, "random"), (50, 14, "chain")):
-        workload = Workload(publishers=count, keys=keys, key_shape=shape, update_rate=ALL, equal_values=True)
-        yield f"equal entries: {count} publishers, {_keys(keys, shape)} of each, all keys change", workload
+        workload = Workload(
+            publishers=count, keys=keys, key_shape=shape, update_rate=ALL, equal_values=True
+        )
+        yield (
+            f"equal entries: {count} publishers, {_keys(keys, shape)} of each, all keys change",
+            workload,
+        )
 
 
 def _policies_by_workload(on_step: OnStep) -> Figure:
@@ -149,7 +186,14 @@ def latency(on_step: OnStep) -> tuple[Figure, ...]:
     With messages, the budget is reduced to its minimum.
     """
     workloads = [
-        Workload(publishers=publishers, keys=1024, value_size=512, update_rate=rate, message_bytes=messages, spread=10)
+        Workload(
+            publishers=publishers,
+            keys=1024,
+            value_size=512,
+            update_rate=rate,
+            message_bytes=messages,
+            spread=10,
+        )
         for messages in (0, 8_000_000)
         for publishers in (1, 2, 5, 10)
         for rate in (MILLION // 100, TENTH, ALL)
@@ -196,7 +240,15 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
         for policy in _POLICIES
     ]
     bound = RuntimeSpec(ParaId(0), {}).max_item_cost + ROW_COST
-    columns = ("value_size", "cache", "stops", "budget", "unused_at_stop", "unused_at_stop_max", "catch_up_blocks")
+    columns = (
+        "value_size",
+        "cache",
+        "stops",
+        "budget",
+        "unused_at_stop",
+        "unused_at_stop_max",
+        "catch_up_blocks",
+    )
     return (
         Figure(
             "unused-at-stop",
@@ -222,8 +274,12 @@ def attacker(on_step: OnStep) -> tuple[Figure, ...]:
     title = "Relay blocks from publish to delivery by share of collators who withhold, the longest"
     delayed = tuple(each.row() for each in delays(on_step=on_step))
     return (
-        Figure("cheats", "What each cheat would have won, had it been believed", gains, columns=columns),
-        Figure("delay-by-cheating-share", title, delayed, "cheating %", "longest delay", "placement"),
+        Figure(
+            "cheats", "What each cheat would have won, had it been believed", gains, columns=columns
+        ),
+        Figure(
+            "delay-by-cheating-share", title, delayed, "cheating %", "longest delay", "placement"
+        ),
     )
 
 

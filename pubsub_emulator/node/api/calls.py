@@ -16,7 +16,12 @@ from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compac
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, encode_weight, read_weight
 from pubsub_emulator.runtime.accounts.chain import NextBlock, begin
-from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, UndecodableExtrinsic, decode
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    BareExtrinsic,
+    SignedExtrinsic,
+    UndecodableExtrinsic,
+    decode,
+)
 from pubsub_emulator.runtime.accounts.publisher import Published, sent_upward
 from pubsub_emulator.runtime.accounts.transaction_payment import LENGTH_FEE, fee_of, weight_fee
 from pubsub_emulator.runtime.framework import events, system
@@ -65,7 +70,9 @@ def call(at: At, name: str, data: bytes) -> bytes:
 
 def _metadata_at_version(at: At, reader: Reader) -> bytes:
     version = reader.uint(4)
-    return b"\x01" + encode_bytes(metadata(at, version)) if version in METADATA_VERSIONS else b"\x00"
+    return (
+        b"\x01" + encode_bytes(metadata(at, version)) if version in METADATA_VERSIONS else b"\x00"
+    )
 
 
 def _validate_transaction(at: At, reader: Reader) -> bytes:
@@ -113,7 +120,11 @@ def _query_info(at: At, reader: Reader) -> bytes:
         # A bare extrinsic is an inherent: `DispatchClass::Mandatory` (2) and without a fee.
         return encode_weight(WEIGHT_ZERO) + b"\x02" + scale.u128.encode(0)
     weight = at.runtime.calls.weight(extrinsic.call)
-    return encode_weight(system.BASE_WEIGHT + weight) + b"\x00" + scale.u128.encode(fee_of(length, weight).total)
+    return (
+        encode_weight(system.BASE_WEIGHT + weight)
+        + b"\x00"
+        + scale.u128.encode(fee_of(length, weight).total)
+    )
 
 
 def _query_fee_details(at: At, reader: Reader) -> bytes:
@@ -178,7 +189,9 @@ def _destination(location: Location, messages: list[bytes]) -> bytes:
     return bytes((XCM_VERSION,)) + Location.codec.encode(location) + _vec(messages)
 
 
-def _downward(storage: Storage, before: Mapping[ParaId, list[InboundDownwardMessage]]) -> Iterator[bytes]:
+def _downward(
+    storage: Storage, before: Mapping[ParaId, list[InboundDownwardMessage]]
+) -> Iterator[bytes]:
     """Yield the messages that were added to the queues of parachains since `before`."""
     for para, queue in QUEUES.items(storage):
         new = [message.msg for message in queue[len(before.get(para, ())) :]]
@@ -193,11 +206,21 @@ def _upward(storage: Storage) -> list[bytes]:
     only has room for XCM, so that other messages are left out.
     """
     messages: list[bytes] = []
-    for published, sent in groupby(sent_upward(storage), lambda entry: isinstance(entry, Published)):
+    for published, sent in groupby(
+        sent_upward(storage), lambda entry: isinstance(entry, Published)
+    ):
         if published:
-            messages += pack(Publish(each.key, each.value, each.ttl) for each in sent if isinstance(each, Published))
+            messages += pack(
+                Publish(each.key, each.value, each.ttl)
+                for each in sent
+                if isinstance(each, Published)
+            )
         else:
-            messages += (each.message for each in sent if not isinstance(each, Published) and _is_xcm(each.message))
+            messages += (
+                each.message
+                for each in sent
+                if not isinstance(each, Published) and _is_xcm(each.message)
+            )
     return [_destination(PARENT, messages)] if messages else []
 
 
@@ -210,7 +233,9 @@ def _is_xcm(message: bytes) -> bool:
     return True
 
 
-_VERSIONS: Final = encode_compact(len(METADATA_VERSIONS)) + b"".join(map(scale.u32.encode, METADATA_VERSIONS))
+_VERSIONS: Final = encode_compact(len(METADATA_VERSIONS)) + b"".join(
+    map(scale.u32.encode, METADATA_VERSIONS)
+)
 """The answer of `Metadata_metadata_versions`."""
 _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {
     "Core_version": lambda at, _: runtime_version(at).encode(),
@@ -221,8 +246,12 @@ _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {
     "AccountNonceApi_account_nonce": _account_nonce,
     "TransactionPaymentApi_query_info": _query_info,
     "TransactionPaymentApi_query_fee_details": _query_fee_details,
-    "TransactionPaymentApi_query_weight_to_fee": lambda _, reader: scale.u128.encode(weight_fee(read_weight(reader))),
-    "TransactionPaymentApi_query_length_to_fee": lambda _, reader: scale.u128.encode(LENGTH_FEE * reader.uint(4)),
+    "TransactionPaymentApi_query_weight_to_fee": lambda _, reader: scale.u128.encode(
+        weight_fee(read_weight(reader))
+    ),
+    "TransactionPaymentApi_query_length_to_fee": lambda _, reader: scale.u128.encode(
+        LENGTH_FEE * reader.uint(4)
+    ),
     "DryRunApi_dry_run_call": _dry_run_call,
 }
 """The functions by name. Each gets the block and a reader of its arguments."""

@@ -80,7 +80,9 @@ class _Phases:
         """
         get = self.state.top.get
         before = {key: self.known[key] if key in self.known else get(key) for key in written}
-        self.ended.append(Phase(phase, {key: value for key, value in written.items() if before[key] != value}))
+        self.ended.append(
+            Phase(phase, {key: value for key, value in written.items() if before[key] != value})
+        )
         self.known.update(written)
 
     def finish(self, after: State) -> None:
@@ -92,7 +94,9 @@ class _Phases:
         changed = {key: old for key, old, _ in self.state.top.differences(after.top)}
         last = {**changed, **self.known}
         get = after.top.get
-        self.ended.append(Phase(FINALIZATION, {key: get(key) for key, value in last.items() if get(key) != value}))
+        self.ended.append(
+            Phase(FINALIZATION, {key: get(key) for key, value in last.items() if get(key) != value})
+        )
 
 
 def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
@@ -108,7 +112,14 @@ def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
         if parent.relay is not None:
             return _run_relay(parent, parent.relay, header, extrinsics)
         return _run_parachain(parent, header, extrinsics)
-    except (ScaleError, UndecodableExtrinsic, InvalidTransaction, ExhaustsResources, InherentFailed, BadBody) as error:
+    except (
+        ScaleError,
+        UndecodableExtrinsic,
+        InvalidTransaction,
+        ExhaustsResources,
+        InherentFailed,
+        BadBody,
+    ) as error:
         raise CannotRun(f"{type(error).__name__}: {error}") from error
 
 
@@ -177,7 +188,9 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     node is missing from it.
     """
     # The inherent can only be decoded as part of a candidate, here with a body of one extrinsic.
-    inherent = Candidate.decode(header.encode() + bytes((len(body[:1]) << 2,)) + b"".join(body[:1])).inherent
+    inherent = Candidate.decode(
+        header.encode() + bytes((len(body[:1]) << 2,)) + b"".join(body[:1])
+    ).inherent
     digest = header.unsealed()
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
@@ -187,11 +200,17 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     weight = inherent.messages.weight
     calls = root_calls(spec, inherent.messages)
     view = SubscriberView(storage, spec)
-    walked, offences = judge_proof(view, inherent.relay_parent_storage_root, inherent.proof, spec.budget(weight), calls)
+    walked, offences = judge_proof(
+        view, inherent.relay_parent_storage_root, inherent.proof, spec.budget(weight), calls
+    )
     if walked.missing is not None:
         raise CannotRun(f"the proof does not hold: {offences[0].detail}")
     number = ParaBlockNumber(header.number)
     watched = _WatchedBody(body[1:], phases)
-    outcome = execute_block(storage, spec, parent.header, number, digest, inherent, walked, extrinsics=watched)
+    outcome = execute_block(
+        storage, spec, parent.header, number, digest, inherent, walked, extrinsics=watched
+    )
     phases.finish(outcome.state)
-    return Run(tuple(phases.ended), outcome.state, (True, *(each.ok for each in outcome.extrinsics)))
+    return Run(
+        tuple(phases.ended), outcome.state, (True, *(each.ok for each in outcome.extrinsics))
+    )

@@ -45,7 +45,10 @@ class Block:
         return self.header.number
 
     def __repr__(self) -> str:
-        return f"<Block: {'relay' if self.chain is None else self.chain} {self.number}, 0x{self.hash.hex()[:8]}>"
+        return (
+            f"<Block: {'relay' if self.chain is None else self.chain} {self.number},"
+            f" 0x{self.hash.hex()[:8]}>"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,7 +46,11 @@ class Head:
 
     def line(self) -> str:
         """Return the line without its line feed."""
-        head = {"format": FORMAT, "scenario": self.scenario.document(), "options": {"genesisSlot": self.genesis_slot}}
+        head = {
+            "format": FORMAT,
+            "scenario": self.scenario.document(),
+            "options": {"genesisSlot": self.genesis_slot},
+        }
         return json.dumps(head, separators=(",", ":"))
 
 
@@ -79,12 +83,16 @@ class Journal:
 
 def action_line(action: Action) -> str:
     """Return the line of an action, without its line feed."""
-    return json.dumps({"action": action.model_dump(mode="json", exclude_defaults=True)}, separators=(",", ":"))
+    return json.dumps(
+        {"action": action.model_dump(mode="json", exclude_defaults=True)}, separators=(",", ":")
+    )
 
 
 def step_line(moment: Moment) -> str:
     """Return the line of a step, without its line feed."""
-    return json.dumps({"step": moment.number, "relay": hexed(moment.relay.hash)}, separators=(",", ":"))
+    return json.dumps(
+        {"step": moment.number, "relay": hexed(moment.relay.hash)}, separators=(",", ":")
+    )
 
 
 def read_journal(data: bytes, name: str) -> Journal:
@@ -102,9 +110,13 @@ def read_journal(data: bytes, name: str) -> Journal:
                 try:
                     waiting.append(action_adapter.validate_python(action))
                 except ValidationError as error:
-                    raise BadJournal(f"{name}:{line}: no action: {error.errors()[0]['msg']}") from None
+                    raise BadJournal(
+                        f"{name}:{line}: no action: {error.errors()[0]['msg']}"
+                    ) from None
             case {"step": int(number), "relay": str(relay)} if not isinstance(number, bool):
-                entries.append(Stepped(line, number, _hash(relay, f"{name}:{line}"), tuple(waiting)))
+                entries.append(
+                    Stepped(line, number, _hash(relay, f"{name}:{line}"), tuple(waiting))
+                )
                 waiting = []
             case _:
                 raise BadJournal(f"{name}:{line}: neither an action nor a step")
@@ -128,9 +140,13 @@ def _head(lines: Sequence[bytes], name: str) -> Head:
         scenario = Scenario.model_validate_json(json.dumps(document["scenario"]))
         slot = document["options"]["genesisSlot"]
     except (KeyError, TypeError, ValidationError) as error:
-        raise BadJournal(f"{name}:1: no scenario and options: {str(error).splitlines()[0]}") from None
+        raise BadJournal(
+            f"{name}:1: no scenario and options: {str(error).splitlines()[0]}"
+        ) from None
     if not isinstance(slot, int) or isinstance(slot, bool) or not 0 <= slot <= LAST_SLOT:
-        raise BadJournal(f"{name}:1: options.genesisSlot: {str(slot)[:40]!r} is no slot up to {LAST_SLOT}")
+        raise BadJournal(
+            f"{name}:1: options.genesisSlot: {str(slot)[:40]!r} is no slot up to {LAST_SLOT}"
+        )
     return Head(scenario, slot)
 
 

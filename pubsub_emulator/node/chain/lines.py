@@ -53,7 +53,12 @@ def line(action: actions.Action) -> str:
         case actions.Offline():
             words = ["offline" if action.offline else "online", action.para]
         case _:
-            words = ["act", json.dumps(action.model_dump(mode="json", exclude_defaults=True), separators=(",", ":"))]
+            words = [
+                "act",
+                json.dumps(
+                    action.model_dump(mode="json", exclude_defaults=True), separators=(",", ":")
+                ),
+            ]
     return shlex.join(map(str, words))
 
 
@@ -64,11 +69,18 @@ def session_document(live: LiveNetwork, moment: Moment) -> dict[str, object]:
     """
     simulation, relay = live.simulation, live.network.config.relay
     if relay.genesis_slot != GENESIS_SLOT or relay.dome_events or relay.prism:
-        raise NoSession("a session file records neither another genesis time nor the pallets DomeEvents and Prism")
-    return document(simulation, _commands(moment, live.network.relay.first), moment.number, moment.relay.hash)
+        raise NoSession(
+            "a session file records neither another genesis time nor the pallets DomeEvents and"
+            " Prism"
+        )
+    return document(
+        simulation, _commands(moment, live.network.relay.first), moment.number, moment.relay.hash
+    )
 
 
-def document(simulation: Simulation, commands: list[str], number: int, name: bytes) -> dict[str, object]:
+def document(
+    simulation: Simulation, commands: list[str], number: int, name: bytes
+) -> dict[str, object]:
     """Return a session file with these commands.
 
     `number` and `name` are the height and hash of the relay block that the commands lead to. They
@@ -92,7 +104,11 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     The remarks are lines of text: the expected relay block, and settings that a scenario has no
     field for. Raises `NoSession`.
     """
-    session, own, first = session_document(live, moment), live.simulation.scenario, live.network.relay.first
+    session, own, first = (
+        session_document(live, moment),
+        live.simulation.scenario,
+        live.network.relay.first,
+    )
     acts = (
         ScenarioActs(
             at_block=RelayBlockNumber(each.after + 1 - first),
@@ -101,7 +117,11 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
         for each in _past(moment)
     )
     length = max(moment.number - first, 1)
-    update = {"acts": (*acts, *own.acts), "accounts": live.simulation.accounts, "relay_blocks": length}
+    update = {
+        "acts": (*acts, *own.acts),
+        "accounts": live.simulation.accounts,
+        "relay_blocks": length,
+    }
     found = own.model_copy(update=update)
     # The scenario's own acts can lie after the moment. They are invalid beyond the last block.
     if check(found):
@@ -109,7 +129,10 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     left = [f"{name}: {json.dumps(session[name])}" for name in ("fork", "rules") if name in session]
     at, name = session["block"], session["hash"]
     if left:
-        return found.document(), [f"relay block {at} of the session is {name}; this scenario has no field for:", *left]
+        return found.document(), [
+            f"relay block {at} of the session is {name}; this scenario has no field for:",
+            *left,
+        ]
     return found.document(), [f"relay block {at} of this scenario is {name}"]
 
 

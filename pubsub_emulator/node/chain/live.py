@@ -27,7 +27,11 @@ class LiveNetwork:
     """A scenario's network that builds blocks on request."""
 
     def __init__(
-        self, simulation: Simulation, observers: Observers | None = None, *, keep_snapshots: bool = True
+        self,
+        simulation: Simulation,
+        observers: Observers | None = None,
+        *,
+        keep_snapshots: bool = True,
     ) -> None:
         """Start from a simulation's present block.
 
@@ -166,10 +170,18 @@ class LiveNetwork:
         kept = self.network.relay.blocks[-1]
         relay = Block(RELAY, kept.header, step.block.extrinsics, kept.state, step.number)
         blocks = tuple(
-            Block(each.chain, each.candidate.header, each.candidate.body(), each.outcome.state, step.number)
+            Block(
+                each.chain,
+                each.candidate.header,
+                each.candidate.body(),
+                each.outcome.state,
+                step.number,
+            )
             for each in step.records
             if each.outcome is not None
         )
         heads = {**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}}
         saved = self._clean if self._keep_snapshots else None
-        return Moment(relay, blocks, step.records, heads, saved, kept.executions, step.idle, self._acts)
+        return Moment(
+            relay, blocks, step.records, heads, saved, kept.executions, step.idle, self._acts
+        )

@@ -107,7 +107,10 @@ class Timeline:
         to the final relay block. Raises `ImpossibleTimeline` unless 0 <= finality < history.
         """
         if not 0 <= finality < history:
-            why = f"{history} relay blocks of history do not hold a final block {finality} behind the best"
+            why = (
+                f"{history} relay blocks of history do not hold a final block {finality} behind the"
+                " best"
+            )
             raise ImpossibleTimeline(why)
         self.history = history
         self.finality = finality
@@ -183,7 +186,9 @@ class Timeline:
         self._hold((moment.relay, *moment.blocks), moment.records)
         self.newest = moment
         self.views = self._views({chain: view.since for chain, view in before.items()})
-        advance = Advance(moment, {chain: self._advanced(chain, before[chain]) for chain in self.views})
+        advance = Advance(
+            moment, {chain: self._advanced(chain, before[chain]) for chain in self.views}
+        )
         self._prune(number - self.history)
         return advance
 
@@ -206,7 +211,9 @@ class Timeline:
         self._path = {number: each for number, each in self._path.items() if number <= shared}
         # New mappings replace the old ones, which the views of readers still refer to.
         self._heights = {
-            chain: {number: block for number, block in heights.items() if number <= heads[chain].number}
+            chain: {
+                number: block for number, block in heights.items() if number <= heads[chain].number
+            }
             for chain, heights in self._heights.items()
         }
         if not joins:
@@ -220,8 +227,13 @@ class Timeline:
             for block in (each.relay, *each.blocks):
                 self._heights[block.chain][block.number] = block
         self.newest = moment
-        self.views = self._views({chain: block.number for chain, block in self._final().heads.items()})
-        changed = {chain: ChainAdvance(view, (), (), before[chain].best) for chain, view in self.views.items()}
+        self.views = self._views(
+            {chain: block.number for chain, block in self._final().heads.items()}
+        )
+        changed = {
+            chain: ChainAdvance(view, (), (), before[chain].best)
+            for chain, view in self.views.items()
+        }
         return Advance(moment, changed, rewound=True, left=left)
 
     def _hold(self, blocks: Iterable[Block], records: Iterable[BlockRecord] = ()) -> None:
@@ -268,14 +280,20 @@ class Timeline:
         """Return the views of all chains at the newest moment. `since` is a field of each view."""
         best, final = self.newest.heads, self._final().heads
         return {
-            chain: ChainView(chain, genesis, best[chain], final[chain], since[chain], self._heights[chain])
+            chain: ChainView(
+                chain, genesis, best[chain], final[chain], since[chain], self._heights[chain]
+            )
             for chain, genesis in self.genesis.heads.items()
         }
 
     def _advanced(self, chain: Chain, before: ChainView) -> ChainAdvance:
         view = self.views[chain]
-        finalized = tuple(view.heights[at] for at in range(before.final.number + 1, view.final.number + 1))
-        new = tuple(block for block in (self.newest.relay, *self.newest.blocks) if block.chain == chain)
+        finalized = tuple(
+            view.heights[at] for at in range(before.final.number + 1, view.final.number + 1)
+        )
+        new = tuple(
+            block for block in (self.newest.relay, *self.newest.blocks) if block.chain == chain
+        )
         return ChainAdvance(view, new, finalized, before.best)
 
     def _prune(self, last: int) -> None:

@@ -9,7 +9,16 @@ from pubsub_emulator.node.rpc.call import Call, Stream
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import run
 from pubsub_emulator.node.rpc.method import Json, method
-from pubsub_emulator.node.rpc.params import Param, block_hash, fields, hexadecimal, list_of, one_of, text, u64
+from pubsub_emulator.node.rpc.params import (
+    Param,
+    block_hash,
+    fields,
+    hexadecimal,
+    list_of,
+    one_of,
+    text,
+    u64,
+)
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import CHILD_TRIE, ITEMS, Query, find, trie_of
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -49,7 +58,13 @@ def body(call: Call, name: bytes) -> Json:
     return None if block is None else [hexed(extrinsic) for extrinsic in block.body]
 
 
-@method("archive_v1_call", HASH, Param("function", text), Param("callParameters", hexadecimal), executing=True)
+@method(
+    "archive_v1_call",
+    HASH,
+    Param("function", text),
+    Param("callParameters", hexadecimal),
+    executing=True,
+)
 def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
     """Call a runtime function and return its result or its error."""
     block = call.find(name)
@@ -116,12 +131,26 @@ class DiffItem:
     """The storage key of a child trie, or `None` for the top trie."""
 
 
-_DIFF_FIELDS: Final = {"returnType": one_of(("value", "hash")), "key": hexadecimal, "childTrieKey": hexadecimal}
-_DIFF_ITEMS: Final = Param("items", list_of(fields(DiffItem, _DIFF_FIELDS, ("returnType",))), optional=True)
+_DIFF_FIELDS: Final = {
+    "returnType": one_of(("value", "hash")),
+    "key": hexadecimal,
+    "childTrieKey": hexadecimal,
+}
+_DIFF_ITEMS: Final = Param(
+    "items", list_of(fields(DiffItem, _DIFF_FIELDS, ("returnType",))), optional=True
+)
 
 
-@method("archive_v1_storageDiff", HASH, _DIFF_ITEMS, Param("previousHash", block_hash, optional=True), live=True)
-def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None) -> Json:
+@method(
+    "archive_v1_storageDiff",
+    HASH,
+    _DIFF_ITEMS,
+    Param("previousHash", block_hash, optional=True),
+    live=True,
+)
+def storage_diff(
+    call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None
+) -> Json:
     """Send the differences of storage between two blocks as events.
 
     The previous block is the parent by default. It must be an ancestor of the block.
@@ -133,7 +162,11 @@ def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous
 def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes | None) -> Events:
     """Yield the events of a storage difference, after checking that the blocks are comparable."""
     block = call.find(name)
-    before = None if block is None else call.find(block.header.parent_hash if previous is None else previous)
+    before = (
+        None
+        if block is None
+        else call.find(block.header.parent_hash if previous is None else previous)
+    )
     if block is None or before is None:
         why = f"the block{'' if block is None else ' to compare with'} is not kept"
         yield {"event": "storageDiffError", "error": why}
@@ -142,7 +175,10 @@ def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes |
     while above is not None and above.number > before.number:
         above = call.find(above.header.parent_hash)
     if above is not before:
-        yield {"event": "storageDiffError", "error": "the block to compare with is no ancestor of the block"}
+        yield {
+            "event": "storageDiffError",
+            "error": "the block to compare with is no ancestor of the block",
+        }
         return
     for item in items:
         yield None

@@ -98,7 +98,9 @@ class Updates(Watcher):
 
     def pooled(self, change: PoolChange) -> None:
         """Send a change of status in the pool."""
-        status: object = {"usurped": hexed(change.by)} if change.kind == "usurped" and change.by else change.kind
+        status: object = (
+            {"usurped": hexed(change.by)} if change.kind == "usurped" and change.by else change.kind
+        )
         if change.kind != "retracted":
             self.notify(compact(status))
         if change.kind in {"usurped", "dropped", "invalid"}:

@@ -83,7 +83,9 @@ class Call:
 class Stream(RpcSubscription):
     """A subscription whose events are computed from each step and rewind."""
 
-    def __init__(self, chain: Chain, event: str, tell: Callable[[Advance], Iterable[str]] = lambda _: ()) -> None:
+    def __init__(
+        self, chain: Chain, event: str, tell: Callable[[Advance], Iterable[str]] = lambda _: ()
+    ) -> None:
         super().__init__(chain)
         self.method = self.group = event
         self._tell = tell
@@ -105,7 +107,9 @@ def streams(name: str, event: str, *params: Param) -> Callable[[Tells], Tells]:
         @method(name, *params, live=True)
         @wraps(tell)
         def subscribe(call: Call, *wanted: object) -> Json:
-            return call.open(Stream(call.chain, event, lambda advance: tell(call, advance, *wanted)))
+            return call.open(
+                Stream(call.chain, event, lambda advance: tell(call, advance, *wanted))
+            )
 
         unsubscribes(name.replace("subscribe", "unsubscribe"), event)
         return tell

@@ -48,7 +48,10 @@ def runtime_json(version: RuntimeVersion) -> dict[str, object]:
     """Return a runtime version in the form of the events."""
     names = ("spec_name", "impl_name", "spec_version", "impl_version", "transaction_version")
     spec = {camel(name): getattr(version, name) for name in names}
-    return {"type": "valid", "spec": {**spec, "apis": {hexed(name): number for name, number in version.apis}}}
+    return {
+        "type": "valid",
+        "spec": {**spec, "apis": {hexed(name): number for name, number in version.apis}},
+    }
 
 
 class Follow(RpcSubscription):
@@ -76,9 +79,14 @@ class Follow(RpcSubscription):
         final = [block for block in known if block is not None]
         for block in final:
             self._pin(block)
-        event: Event = {"event": "initialized", "finalizedBlockHashes": [hexed(block.hash) for block in final]}
+        event: Event = {
+            "event": "initialized",
+            "finalizedBlockHashes": [hexed(block.hash) for block in final],
+        }
         if self.with_runtime:
-            event["finalizedBlockRuntime"] = runtime_json(runtime_version(self._node.at(view.final)))
+            event["finalizedBlockRuntime"] = runtime_json(
+                runtime_version(self._node.at(view.final))
+            )
         self.notify(compact(event))
         for number in range(view.final.number + 1, view.best.number + 1):
             self._report(view.heights[number])
@@ -99,7 +107,11 @@ class Follow(RpcSubscription):
             self._report_best(change.view.best)
         if change.finalized:
             hashes = [hexed(block.hash) for block in change.finalized]
-            self.notify(compact({"event": "finalized", "finalizedBlockHashes": hashes, "prunedBlockHashes": []}))
+            self.notify(
+                compact(
+                    {"event": "finalized", "finalizedBlockHashes": hashes, "prunedBlockHashes": []}
+                )
+            )
         if len(self.pinned) > MOST_PINS:
             self.stop()
 
@@ -127,11 +139,17 @@ class Follow(RpcSubscription):
         """Report a new block, with its runtime if the code differs from that of its parent."""
         self._pin(block)
         above = block.header.parent_hash
-        event: Event = {"event": "newBlock", "blockHash": hexed(block.hash), "parentBlockHash": hexed(above)}
+        event: Event = {
+            "event": "newBlock",
+            "blockHash": hexed(block.hash),
+            "parentBlockHash": hexed(above),
+        }
         if self.with_runtime:
             parent = self._node.timeline.block(self.chain, above)
             changed = parent is not None and parent.state.top.get(CODE) != block.state.top.get(CODE)
-            event["newRuntime"] = runtime_json(runtime_version(self._node.at(block))) if changed else None
+            event["newRuntime"] = (
+                runtime_json(runtime_version(self._node.at(block))) if changed else None
+            )
         self.notify(compact(event))
 
     def _report_best(self, block: Block) -> None:
@@ -186,7 +204,9 @@ class Operation:
     Its `size` counts towards `MOST_OPERATIONS`: a storage operation counts once per item.
     """
 
-    def __init__(self, follow: Follow, events: Iterator[Event] | Callable[[], Event], size: int = 1) -> None:
+    def __init__(
+        self, follow: Follow, events: Iterator[Event] | Callable[[], Event], size: int = 1
+    ) -> None:
         """Prepare an operation.
 
         `events` are its events in order, or a function that computes the only one.
@@ -214,7 +234,9 @@ class Operation:
                 return
             if event["event"] == "operationWaitingForContinue":
                 self.waiting = True
-            self._follow.notify(compact({"event": event.pop("event"), "operationId": self.id, **event}))
+            self._follow.notify(
+                compact({"event": event.pop("event"), "operationId": self.id, **event})
+            )
             if self.waiting:
                 return
             await self._follow.room()
@@ -249,7 +271,9 @@ def of_follow(name: str, *params: Param, without: Json = None) -> Callable[[Hand
 def begin_follow(call: Call, with_runtime: bool) -> Json:
     """Open a follow and return its id. Its events report the blocks of the chain."""
     if call.session is not None:
-        open_follows = [each for each in call.session.subscriptions.values() if isinstance(each, Follow)]
+        open_follows = [
+            each for each in call.session.subscriptions.values() if isinstance(each, Follow)
+        ]
         if len(open_follows) >= MOST_FOLLOWS:
             raise RpcError(-32800, "Maximum number of chainHead_follow has been reached")
     subscription = Follow(call, with_runtime=with_runtime)
@@ -277,7 +301,9 @@ def body(call: Call, follow: Follow, block: bytes) -> Json:
     pinned = follow.pinned_block(block)
     if follow.room_for_operations() < 1:
         return LIMIT_REACHED
-    done: list[Event] = [{"event": "operationBodyDone", "value": [hexed(extrinsic) for extrinsic in pinned.body]}]
+    done: list[Event] = [
+        {"event": "operationBodyDone", "value": [hexed(extrinsic) for extrinsic in pinned.body]}
+    ]
     return _started(call, follow, Operation(follow, iter(done)))
 
 
@@ -308,7 +334,9 @@ def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
 
 
 @of_follow("chainHead_v1_storage", HASH, ITEMS, CHILD_TRIE, without=LIMIT_REACHED)
-def storage(call: Call, follow: Follow, block: bytes, items: list[Query], child: bytes | None) -> Json:
+def storage(
+    call: Call, follow: Follow, block: bytes, items: list[Query], child: bytes | None
+) -> Json:
     """Start an operation that sends storage entries of a pinned block.
 
     Items beyond the limit of operations are discarded; the answer says how many.
@@ -352,7 +380,9 @@ def go_on(_call: Call, follow: Follow, name: str) -> None:
     operation = follow.operations.get(name)
     if operation is not None:
         if not operation.waiting:
-            raise RpcError(-32803, "Invalid continue call", "the operation does not wait to be continued")
+            raise RpcError(
+                -32803, "Invalid continue call", "the operation does not wait to be continued"
+            )
         operation.go()
 
 

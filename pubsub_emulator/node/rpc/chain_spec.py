@@ -11,7 +11,11 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 @method("rpc_methods")
 def rpc_methods(call: Call) -> Json:
     """Return the names of all methods that can be called over this kind of connection."""
-    allowed = (name for name, found in call.node.methods.items() if call.session is not None or not found.live)
+    allowed = (
+        name
+        for name, found in call.node.methods.items()
+        if call.session is not None or not found.live
+    )
     return {"methods": sorted(allowed)}
 
 

@@ -88,7 +88,11 @@ def _messages_of(field: str) -> Read[tuple[bytes, ...]]:
     """
 
     def read(value: object) -> bytes:
-        if not isinstance(value, dict) or not value.keys() <= {"sentAt", field} or field not in value:
+        if (
+            not isinstance(value, dict)
+            or not value.keys() <= {"sentAt", field}
+            or field not in value
+        ):
             raise ValueError(f"an object with {field} is wanted")
         return hexadecimal(value[field])
 
@@ -119,7 +123,9 @@ MESSAGES: Final[Mapping[str, Read[object]]] = {
     "hrmp": _by_para(_messages_of("data")),
 }
 """Readers for the fields of `Messages`."""
-_NEW_BLOCK: Final = fields(NewBlock, {"count": u32, "to": u32, "transactions": _byte_strings, **MESSAGES})
+_NEW_BLOCK: Final = fields(
+    NewBlock, {"count": u32, "to": u32, "transactions": _byte_strings, **MESSAGES}
+)
 
 
 @method("dev_newBlock", Param("config", _NEW_BLOCK, optional=True), unsafe=True)
@@ -132,13 +138,19 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     best = call.view.best.number
     if wanted.count is not None and wanted.to is not None:
         raise refused("count and to exclude each other")
-    count = wanted.to - best if wanted.to is not None else 1 if wanted.count is None else wanted.count
+    count = (
+        wanted.to - best if wanted.to is not None else 1 if wanted.count is None else wanted.count
+    )
     if not 1 <= count <= MOST_BLOCKS:
         raise refused(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
     todo = list(inputs(call, wanted))
     submit_all(call, wanted.transactions)
     for _ in range(count):
-        await (attempt(call.node.control.build(todo)) if call.chain is RELAY else build_on(call, call.chain, todo))
+        await (
+            attempt(call.node.control.build(todo))
+            if call.chain is RELAY
+            else build_on(call, call.chain, todo)
+        )
         todo = []
     return hexed(call.view.best.hash)
 
@@ -171,7 +183,9 @@ async def build_on(call: Call, chain: ParaId, todo: Iterable[actions.Action] = (
     await _until(call, chain, lambda block: block.number > before, todo)
 
 
-async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo: Iterable[actions.Action] = ()) -> None:
+async def _until(
+    call: Call, chain: ParaId, done: Callable[[Block], bool], todo: Iterable[actions.Action] = ()
+) -> None:
     """Build relay blocks until a parachain's best block satisfies `done`.
 
     The parachain has a turn in each relay block.
@@ -200,7 +214,10 @@ def inputs(call: Call, wanted: Messages) -> Iterable[actions.Action]:
         raise refused("ump goes to the relay chain: call its path")
     yield from (actions.Downward(para=chain, message=message) for message in wanted.dmp or ())
     for sender, messages in wanted.hrmp or ():
-        yield from (actions.Horizontal(sender=sender, recipient=chain, message=message) for message in messages)
+        yield from (
+            actions.Horizontal(sender=sender, recipient=chain, message=message)
+            for message in messages
+        )
 
 
 @method("dev_setBlockBuildMode", Param("mode", text), unsafe=True)
@@ -219,7 +236,9 @@ def _entries(value: object) -> list[Pair] | dict[str, object]:
     return value if isinstance(value, dict) else pairs_of(value)
 
 
-@method("dev_setStorage", Param("values", _entries), Param("at", block_hash, optional=True), unsafe=True)
+@method(
+    "dev_setStorage", Param("values", _entries), Param("at", block_hash, optional=True), unsafe=True
+)
 async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: bytes | None) -> Json:
     """Write storage with the root origin and return the hash of the block that contains it.
 
@@ -230,7 +249,11 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: by
     if at is not None and at != call.view.best.hash:
         raise refused("storage is written on the best block only")
     try:
-        pairs = values if isinstance(values, list) else storage_pairs(call.node.at(call.view.best), values)
+        pairs = (
+            values
+            if isinstance(values, list)
+            else storage_pairs(call.node.at(call.view.best), values)
+        )
     except PubsubError as error:
         raise refused(error) from error
     if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in pairs):
@@ -240,7 +263,9 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: by
     if call.chain is not RELAY:
         # The message arrives with the first block whose relay parent contains it.
         parent = LAST_RELAY_PARENT
-        await _until(call, call.chain, lambda block: (parent.get(Storage(block.state)) or 0) >= sent.number)
+        await _until(
+            call, call.chain, lambda block: (parent.get(Storage(block.state)) or 0) >= sent.number
+        )
     get = call.view.best.state.top.get
     unwritten = next((key for key, value in dict(pairs).items() if get(key) != value), None)
     if unwritten is not None:

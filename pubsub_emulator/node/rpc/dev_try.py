@@ -19,7 +19,16 @@ from pubsub_emulator.node.rpc.dev import MESSAGES, Messages, inputs
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.method import Json, method
-from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, fields, height, hexadecimal, list_of, text
+from pubsub_emulator.node.rpc.params import (
+    Param,
+    block_hash,
+    boolean,
+    fields,
+    height,
+    hexadecimal,
+    list_of,
+    text,
+)
 from pubsub_emulator.node.types.bodies import decode_events, decode_extrinsic
 from pubsub_emulator.node.types.delta import delta
 from pubsub_emulator.node.types.rows import parse_row
@@ -31,7 +40,12 @@ from pubsub_emulator.primitives.signatures import LENGTH, Scheme
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
 from pubsub_emulator.runtime.accounts.chain import NextBlock
-from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, SignedExtrinsic, UndecodableExtrinsic
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    Era,
+    Extra,
+    SignedExtrinsic,
+    UndecodableExtrinsic,
+)
 from pubsub_emulator.runtime.accounts.timestamp import NOW
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
@@ -84,7 +98,9 @@ def _extrinsic(value: object) -> bytes | _Unsigned:
     return _UNSIGNED(value) if isinstance(value, dict) else hexadecimal(value)
 
 
-_UNSIGNED: Final = fields(_Unsigned, {"call": hexadecimal, "address": _account}, ("call", "address"))
+_UNSIGNED: Final = fields(
+    _Unsigned, {"call": hexadecimal, "address": _account}, ("call", "address")
+)
 _DRY_RUN: Final = fields(
     DryRun, {**MESSAGES, "extrinsic": _extrinsic, "raw": boolean, "html": boolean, "at": block_hash}
 )
@@ -96,9 +112,14 @@ async def dry_run(call: Call, config: DryRun) -> Json:
 
     The default answer has old and new values and their difference in the form of jsondiffpatch.
     """
-    wanted = [name for name in ("extrinsic", "ump", "dmp", "hrmp") if getattr(config, name) is not None]
+    wanted = [
+        name for name in ("extrinsic", "ump", "dmp", "hrmp") if getattr(config, name) is not None
+    ]
     if len(wanted) != 1:
-        raise refused(f"one of extrinsic, ump, dmp and hrmp is tried at a time, not {' and '.join(wanted) or 'none'}")
+        raise refused(
+            "one of extrinsic, ump, dmp and hrmp is tried at a time, not"
+            f" {' and '.join(wanted) or 'none'}"
+        )
     block = call.block(config.at)
     at = call.node.at(block)
     if config.extrinsic is not None:
@@ -133,9 +154,14 @@ async def _sent(call: Call, block: Block, todo: list[actions.Action]) -> Changes
     """
     moment = call.node.timeline.moment_of(block)
     if moment is None or moment.heads[call.chain] is not block:
-        raise refused(f"messages are tried on the newest block of a relay block, which {hexed(block.hash)} is not")
+        raise refused(
+            f"messages are tried on the newest block of a relay block, which {hexed(block.hash)}"
+            " is not"
+        )
     chain = call.chain
-    return await attempt(call.node.control.aside(lambda live: try_messages(live, moment, chain, todo)))
+    return await attempt(
+        call.node.control.aside(lambda live: try_messages(live, moment, chain, todo))
+    )
 
 
 def differences(old: State, new: State) -> Changes:
@@ -165,11 +191,15 @@ def try_call(at: At, call: bytes, who: AccountId) -> Changes:
         raise UndecodableExtrinsic(str(error)) from error
     nonce = NextBlock(at.runtime, at.state, at.header).nonce(who)
     scheme = Scheme.SR25519
-    extrinsic = SignedExtrinsic(who, scheme, bytes(LENGTH[scheme]), Extra(Era(), nonce, 0), found, 0)
+    extrinsic = SignedExtrinsic(
+        who, scheme, bytes(LENGTH[scheme]), Extra(Era(), nonce, 0), found, 0
+    )
     return try_extrinsic(at, extrinsic.encode(), signatures=False)
 
 
-def try_messages(live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable[actions.Action]) -> Changes:
+def try_messages(
+    live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable[actions.Action]
+) -> Changes:
     """Return the changes of a chain after messages were sent to it by the normal route.
 
     A branch of the network builds blocks until the messages have arrived. Raises `PubsubError` if
@@ -186,7 +216,9 @@ def try_messages(live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable
     if chain is RELAY:
         after = branch.step().relay.state
     else:
-        arrived = _until(branch, (chain,), lambda each: _has_seen(each, chain, left), f"reach parachain {chain}")
+        arrived = _until(
+            branch, (chain,), lambda each: _has_seen(each, chain, left), f"reach parachain {chain}"
+        )
         after = arrived.heads[chain].state
     return differences(moment.heads[chain].state, after)
 
@@ -199,7 +231,10 @@ def _wait(branch: LiveNetwork, sent: Iterable[actions.Action]) -> bool:
                 return True
             case actions.Horizontal():
                 waiting = branch.network.parachain(action.sender).horizontal
-                if any((each.recipient, each.data) == (action.recipient, action.message) for each in waiting):
+                if any(
+                    (each.recipient, each.data) == (action.recipient, action.message)
+                    for each in waiting
+                ):
                     return True
     return False
 
@@ -210,7 +245,9 @@ def _has_seen(moment: Moment, chain: ParaId, sent: Moment) -> bool:
     return parent is not None and parent >= sent.number
 
 
-def _until(branch: LiveNetwork, turns: Iterable[ParaId], done: Callable[[Moment], bool], what: str) -> Moment:
+def _until(
+    branch: LiveNetwork, turns: Iterable[ParaId], done: Callable[[Moment], bool], what: str
+) -> Moment:
     """Build relay blocks until `done` holds, with a turn for some parachains in each.
 
     Returns the last moment. Raises `BadRequest` if `done` does not hold after `MOST_STEPS` blocks.
@@ -247,7 +284,11 @@ def _put(into: dict[str, Any], at: At, key: bytes, value: bytes) -> None:
     if row is None:
         into[hexed(key)] = hexed(value)
         return
-    way = [row["section"], row["method"], *(each if isinstance(each, str) else f"{each}" for each in row["key"])]
+    way = [
+        row["section"],
+        row["method"],
+        *(each if isinstance(each, str) else f"{each}" for each in row["key"]),
+    ]
     for name in way[:-1]:
         into = into.setdefault(name, {})
     into[way[-1]] = row["value"]
@@ -298,7 +339,9 @@ class RunBlock:
 
 _OPTIONS: Final = dict.fromkeys(("includeRaw", "includeParsed", "includeBlockDetails"), boolean)
 _BLOCK_OF: Final = fields(lambda header, extrinsics: (header, extrinsics), _BLOCK, _BLOCK)
-_RUN_BLOCK: Final = fields(RunBlock, {"parent": block_hash, "block": _BLOCK_OF, **_OPTIONS}, ("block",))
+_RUN_BLOCK: Final = fields(
+    RunBlock, {"parent": block_hash, "block": _BLOCK_OF, **_OPTIONS}, ("block",)
+)
 
 
 @method("dev_runBlock", Param("config", _RUN_BLOCK), unsafe=True)
@@ -316,14 +359,21 @@ async def run(call: Call, config: RunBlock) -> Json:
         raise refused(error) from error
     after = At(at.relay, header, done.state, at.genesis)
     out: dict[str, object] = {
-        "phases": [_phase(after, each, raw=config.include_raw, parsed=config.include_parsed) for each in done.phases],
+        "phases": [
+            _phase(after, each, raw=config.include_raw, parsed=config.include_parsed)
+            for each in done.phases
+        ],
         "stateRoot": hexed(done.state.root()),
     }
     if config.include_block_details:
         pairs = zip(body, done.successes, strict=True)
         extrinsics = [{**decode_extrinsic(at, raw), "success": success} for raw, success in pairs]
         time = str(NOW.get(Storage(after.state)))
-        out["blockDetails"] = {"timestamp": time, "events": decode_events(after), "extrinsics": extrinsics}
+        out["blockDetails"] = {
+            "timestamp": time,
+            "events": decode_events(after),
+            "extrinsics": extrinsics,
+        }
     return out
 
 

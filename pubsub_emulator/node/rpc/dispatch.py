@@ -117,7 +117,9 @@ class Dispatcher:
     An unexpected exception in a method is logged, and the client receives the error -32603 (ND-31).
     """
 
-    def __init__(self, node: Node, limits: RequestLimits | None = None, observed: Observed | None = None) -> None:
+    def __init__(
+        self, node: Node, limits: RequestLimits | None = None, observed: Observed | None = None
+    ) -> None:
         self._node = node
         self._limits = limits or REQUEST
         self._observed = observed
@@ -153,7 +155,9 @@ class Dispatcher:
             raise errors.request_too_big(f"{self._limits.values} values")
         found = self._read(text)
         if brackets > self._limits.depth and not _is_shallow(found, self._limits.depth):
-            raise RpcError(errors.PARSE_ERROR, "Parse error", f"nested deeper than {self._limits.depth}")
+            raise RpcError(
+                errors.PARSE_ERROR, "Parse error", f"nested deeper than {self._limits.depth}"
+            )
         return found
 
     def _read(self, text: str) -> object:
@@ -184,7 +188,11 @@ class Dispatcher:
         if "id" not in request and isinstance(name, str):
             # A notification expects no answer, and is not executed.
             return NOTHING
-        if "id" not in request or not isinstance(marker, str | int | None) or isinstance(marker, bool):
+        if (
+            "id" not in request
+            or not isinstance(marker, str | int | None)
+            or isinstance(marker, bool)
+        ):
             return Answer(_failure("null", _INVALID))
         shown = str(marker) if type(marker) is int else compact(marker)
         if not isinstance(name, str) or request.get("jsonrpc") != "2.0":
@@ -204,7 +212,9 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001  # a handler's defect ends nothing but its call (ND-31)
             return self._failed(name, shown, error, call, began)
         if type(found) is CoroutineType:
-            return Later(self._later(found, name, shown, call, began), method is not None and method.heavy)
+            return Later(
+                self._later(found, name, shown, call, began), method is not None and method.heavy
+            )
         if self._observed is not None:
             self._observed.ended(name, began, failed=False)
         return self._answer(shown, found, call)
@@ -219,10 +229,14 @@ class Dispatcher:
             raise method_not_found()
         arguments = bind(method.params, params) if method.params or params else ()
         if method.is_long(arguments) and not iscoroutinefunction(method.run):
-            return call.node.control.beside(partial(method.run, call, *arguments), executing=method.executing)
+            return call.node.control.beside(
+                partial(method.run, call, *arguments), executing=method.executing
+            )
         return method.run(call, *arguments)
 
-    async def _later(self, found: Awaitable[object], name: str, shown: str, call: Call, began: float) -> Answer:
+    async def _later(
+        self, found: Awaitable[object], name: str, shown: str, call: Call, began: float
+    ) -> Answer:
         """Await the result of a method and return the answer."""
         try:
             result = await found
@@ -248,10 +262,14 @@ class Dispatcher:
             return Answer(_failure(shown, error), call.opened)
         # The state of a forked chain is read over the network, which can fail at any time.
         if isinstance(error, PubsubError) and error.is_infrastructure:
-            return Answer(_failure(shown, RpcError(errors.CLIENT, f"Client error: {error}")), call.opened)
+            return Answer(
+                _failure(shown, RpcError(errors.CLIENT, f"Client error: {error}")), call.opened
+            )
         log.error("%s failed", name, exc_info=error)
         why = str(error) if isinstance(error, PubsubError) else type(error).__name__
-        return Answer(_failure(shown, RpcError(errors.INTERNAL_ERROR, "Internal error", why)), call.opened)
+        return Answer(
+            _failure(shown, RpcError(errors.INTERNAL_ERROR, "Internal error", why)), call.opened
+        )
 
     async def _batch(self, requests: list[object], chain: Chain, session: Session | None) -> Answer:
         """Answer the requests of a batch one after another.
@@ -262,7 +280,11 @@ class Dispatcher:
             return Answer(_failure("null", _INVALID))
         if len(requests) > self._limits.batch:
             why = f"Exceeded max limit of {self._limits.batch}"
-            return Answer(_failure("null", RpcError(errors.BATCH_TOO_LONG, "The batch request was too large", why)))
+            return Answer(
+                _failure(
+                    "null", RpcError(errors.BATCH_TOO_LONG, "The batch request was too large", why)
+                )
+            )
         texts: list[str] = []
         opened: list[RpcSubscription] = []
         size = 2
@@ -275,7 +297,9 @@ class Dispatcher:
                 size += len(answer.text) + 1
             if size > self._limits.bytes:
                 why = f"Exceeded max limit of {self._limits.bytes}"
-                error = RpcError(errors.BATCH_ANSWER_TOO_BIG, "The batch response was too large", why)
+                error = RpcError(
+                    errors.BATCH_ANSWER_TOO_BIG, "The batch response was too large", why
+                )
                 return Answer(_failure("null", error), opened)
             await self._node.control.breathe()
         return Answer(f"[{','.join(texts)}]" if texts else None, opened)

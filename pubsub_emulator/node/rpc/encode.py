@@ -58,7 +58,10 @@ def header_json(header: Header) -> dict[str, object]:
 def block_json(block: Block) -> dict[str, object]:
     """Return a block in the form of `chain_getBlock`."""
     extrinsics = [hexed(extrinsic) for extrinsic in block.body]
-    return {"block": {"header": header_json(block.header), "extrinsics": extrinsics}, "justifications": None}
+    return {
+        "block": {"header": header_json(block.header), "extrinsics": extrinsics},
+        "justifications": None,
+    }
 
 
 class Written(str):
@@ -71,7 +74,9 @@ class Written(str):
     __slots__ = ()
 
 
-def proof_text(block: Block, keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]]) -> Written:
+def proof_text(
+    block: Block, keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]]
+) -> Written:
     """Return a read proof: all trie nodes that are visited when these keys are read.
 
     `child_keys` contains the keys in child tries, by the trie's storage key.

@@ -14,7 +14,11 @@ def _heights(value: object) -> int | list[int]:
     return [height(item) for item in value] if isinstance(value, list) else height(value)
 
 
-@method("chain_getBlockHash", Param("number", _heights, optional=True, aliases=("hash",)), aliases=("chain_getHead",))
+@method(
+    "chain_getBlockHash",
+    Param("number", _heights, optional=True, aliases=("hash",)),
+    aliases=("chain_getHead",),
+)
 def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
     """Return the hashes of blocks of the best chain by their heights.
 
@@ -23,7 +27,9 @@ def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
     view = call.view
     if numbers is None:
         return hexed(view.best.hash)
-    blocks = [view.at_height(number) for number in ([numbers] if isinstance(numbers, int) else numbers)]
+    blocks = [
+        view.at_height(number) for number in ([numbers] if isinstance(numbers, int) else numbers)
+    ]
     hashes = [None if block is None else hexed(block.hash) for block in blocks]
     return hashes[0] if isinstance(numbers, int) else hashes
 

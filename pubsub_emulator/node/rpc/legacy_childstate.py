@@ -64,9 +64,23 @@ def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -
     return list(fitting(map(hexed, () if trie is None else trie.keys(prefix or b"")), len))
 
 
-@method("childstate_getKeysPaged", CHILD, PREFIX, COUNT, START, AT, aliases=("childstate_getKeysPagedAt",), heavy=True)
+@method(
+    "childstate_getKeysPaged",
+    CHILD,
+    PREFIX,
+    COUNT,
+    START,
+    AT,
+    aliases=("childstate_getKeysPagedAt",),
+    heavy=True,
+)
 def get_keys_paged(
-    call: Call, child: bytes, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None
+    call: Call,
+    child: bytes,
+    prefix: bytes | None,
+    count: int,
+    start: bytes | None,
+    at: bytes | None,
 ) -> Json:
     """Return at most `count` keys after `start`."""
     trie = _trie(call.block(at), child)

@@ -14,7 +14,15 @@ from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Json, method
-from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, hexadecimals, text, u64
+from pubsub_emulator.node.rpc.params import (
+    AT,
+    Param,
+    block_hash,
+    hexadecimal,
+    hexadecimals,
+    text,
+    u64,
+)
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -59,8 +67,12 @@ def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
     return sum(len(each) for _, each in top.items(key)) or None
 
 
-@method("state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",), heavy=True)
-def get_keys_paged(call: Call, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None) -> Json:
+@method(
+    "state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",), heavy=True
+)
+def get_keys_paged(
+    call: Call, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None
+) -> Json:
     """Return at most `count` keys after `start`."""
     return page(call.block(at).state.top.keys(prefix or b"", start or None), count)
 
@@ -113,9 +125,18 @@ def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | Non
     """
     start, end = call.block(first), call.block(last)
     view = call.view
-    if start.number > end.number or any(view.at_height(each.number) is not each for each in (start, end)):
-        details = "from number > to number" if start.number > end.number else "from and to should be on one chain"
-        raise RpcError(4001, f"Cannot resolve a block range ['{hexed(first)}' ... '{hexed(end.hash)}]. {details}")
+    if start.number > end.number or any(
+        view.at_height(each.number) is not each for each in (start, end)
+    ):
+        details = (
+            "from number > to number"
+            if start.number > end.number
+            else "from and to should be on one chain"
+        )
+        raise RpcError(
+            4001,
+            f"Cannot resolve a block range ['{hexed(first)}' ... '{hexed(end.hash)}]. {details}",
+        )
     places = {key: at for at, key in enumerate(dict.fromkeys(keys))}
     blocks = chained(((start, keys),), _changed_in(view, start, end.number, places))
     changes = (_changes(block, found) for block, found in blocks)
@@ -152,7 +173,9 @@ def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
 def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
     """Call a runtime function at a block. Raises `RpcError` 4003."""
     if len(data) > MOST_ARGUMENTS:
-        raise execution_failed(f"Other: the arguments have {len(data)} bytes, and at most {MOST_ARGUMENTS}")
+        raise execution_failed(
+            f"Other: the arguments have {len(data)} bytes, and at most {MOST_ARGUMENTS}"
+        )
     try:
         return api.call(call.node.at(block), name, data)
     except api.UnknownFunction:
@@ -203,7 +226,9 @@ def get_runtime_version(call: Call, at: bytes | None) -> Json:
 # Subscriptions
 
 
-def changed_entries(timeline: Timeline, advance: Advance, block: Block) -> Mapping[bytes, bytes | None]:
+def changed_entries(
+    timeline: Timeline, advance: Advance, block: Block
+) -> Mapping[bytes, bytes | None]:
     """Return the keys of the top trie that a block changed, with their new values.
 
     The result is computed once for all subscribers of a step.
@@ -211,7 +236,11 @@ def changed_entries(timeline: Timeline, advance: Advance, block: Block) -> Mappi
     known = advance.changes.get(block.hash)
     if known is None:
         parent = timeline.block(block.chain, block.header.parent_hash)
-        known = {} if parent is None else {key: new for key, _, new in parent.state.top.differences(block.state.top)}
+        known = (
+            {}
+            if parent is None
+            else {key: new for key, _, new in parent.state.top.differences(block.state.top)}
+        )
         advance.changes[block.hash] = known
     return known
 
@@ -296,4 +325,6 @@ def subscribe_runtime_version(call: Call) -> Json:
     return call.begin(RuntimeVersions(call))
 
 
-unsubscribes("state_unsubscribeRuntimeVersion", RuntimeVersions.group, "chain_unsubscribeRuntimeVersion")
+unsubscribes(
+    "state_unsubscribeRuntimeVersion", RuntimeVersions.group, "chain_unsubscribeRuntimeVersion"
+)

@@ -42,7 +42,9 @@ class Method:
 
     def is_long(self, arguments: Iterable[object]) -> bool:
         """Return whether a call with these arguments must run in another thread."""
-        return self.heavy and not any(isinstance(each, list) and 0 < len(each) <= self.few_keys for each in arguments)
+        return self.heavy and not any(
+            isinstance(each, list) and 0 < len(each) <= self.few_keys for each in arguments
+        )
 
 
 DECLARED: Final[list[Method]] = []
@@ -66,7 +68,11 @@ def method(
     """
 
     def add(run: H) -> H:
-        DECLARED.append(Method(name, run, params, aliases, unsafe, live, heavy or executing, executing, few_keys))
+        DECLARED.append(
+            Method(
+                name, run, params, aliases, unsafe, live, heavy or executing, executing, few_keys
+            )
+        )
         return run
 
     return add

@@ -72,7 +72,9 @@ def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object
 
     Raises `RpcError` if a name is unknown.
     """
-    listed = ((at, name) for at, param in enumerate(params) for name in (param.name, *param.aliases))
+    listed = (
+        (at, name) for at, param in enumerate(params) for name in (param.name, *param.aliases)
+    )
     names = {each: at for at, name in listed for each in (name, _snake(name))}
     out: list[object] = [None] * len(params)
     for name, value in given.items():
@@ -186,7 +188,9 @@ def list_of(read: Read[T], most: int | None = None) -> Read[list[T]]:
     return read_list
 
 
-def fields(make: Callable[..., T], known: Mapping[str, Read[object]], needed: Collection[str] = ()) -> Read[T]:
+def fields(
+    make: Callable[..., T], known: Mapping[str, Read[object]], needed: Collection[str] = ()
+) -> Read[T]:
     """Return a reader for objects with the fields `known`.
 
     The reader calls `make` with all fields that are not null, as keyword arguments in snake case.

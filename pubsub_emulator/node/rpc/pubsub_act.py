@@ -10,7 +10,17 @@ from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.node.rpc.call import Call, attempt
 from pubsub_emulator.node.rpc.errors import invalid_params
 from pubsub_emulator.node.rpc.method import Json, method
-from pubsub_emulator.node.rpc.params import Pair, Param, hexadecimal, list_of, pairs_of, para, pubsub_key, text, u32
+from pubsub_emulator.node.rpc.params import (
+    Pair,
+    Param,
+    hexadecimal,
+    list_of,
+    pairs_of,
+    para,
+    pubsub_key,
+    text,
+    u32,
+)
 from pubsub_emulator.node.rpc.pubsub_read import KEY, PARA
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
@@ -32,7 +42,14 @@ async def act(call: Call, action: actions.Action) -> int | None:
     return done
 
 
-@method("pubsub_publish", PARA, KEY, Param("value", hexadecimal), Param("ttl", u32, optional=True), unsafe=True)
+@method(
+    "pubsub_publish",
+    PARA,
+    KEY,
+    Param("value", hexadecimal),
+    Param("ttl", u32, optional=True),
+    unsafe=True,
+)
 async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> None:
     """Let a parachain publish a value under a key with its next block."""
     await act(call, actions.Publish(para=chain, key=key, value=value, ttl=ttl or 0))
@@ -52,7 +69,9 @@ async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> None
     """Let governance send a subscriber a call about a publisher with the next relay block."""
     if name not in SUBSCRIBER_CALLS:
         raise invalid_params(f"call: one of {', '.join(SUBSCRIBER_CALLS)} is wanted")
-    await act(call, actions.Downward(para=chain, message=transact(subscriber_call(name, publisher))))
+    await act(
+        call, actions.Downward(para=chain, message=transact(subscriber_call(name, publisher)))
+    )
 
 
 def _item(value: object) -> Item:
@@ -75,7 +94,9 @@ async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
     return {"specVersion": version}
 
 
-@method("pubsub_setStorage", Param("chain", para, optional=True), Param("values", pairs_of), unsafe=True)
+@method(
+    "pubsub_setStorage", Param("chain", para, optional=True), Param("values", pairs_of), unsafe=True
+)
 async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> None:
     """Write storage of a parachain or of the relay chain with the root origin.
 
@@ -95,14 +116,20 @@ _STRATEGIES: Final = Param("strategies", list_of(text))
 _COLLATOR: Final = Param("collator", u32, optional=True)
 
 
-@method("pubsub_cheat", PARA, _STRATEGIES, _COLLATOR, Param("rate", _share, optional=True), unsafe=True)
-async def cheat(call: Call, chain: ParaId, strategies: list[str], collator: int | None, rate: int | None) -> Json:
+@method(
+    "pubsub_cheat", PARA, _STRATEGIES, _COLLATOR, Param("rate", _share, optional=True), unsafe=True
+)
+async def cheat(
+    call: Call, chain: ParaId, strategies: list[str], collator: int | None, rate: int | None
+) -> Json:
     """Replace an honest collator by a cheating one.
 
     `rate` is the share of its turns in which it cheats. Returns the collator that was chosen.
     """
     share = MILLION if rate is None else rate
-    chosen = await act(call, actions.Cheat(para=chain, strategies=tuple(strategies), collator=collator, rate=share))
+    chosen = await act(
+        call, actions.Cheat(para=chain, strategies=tuple(strategies), collator=collator, rate=share)
+    )
     return {"collator": chosen, "collators": len(call.node.network.parachain(chain).collators)}
 
 

@@ -62,7 +62,10 @@ def column_json(call: Call, moment: Moment) -> dict[str, object]:
         "number": moment.number,
         "hash": hexed(moment.relay.hash),
         "parent": hexed(moment.relay.header.parent_hash),
-        "published": [[each.publisher, hexed(each.key), each.value_size, names.get(each.key)] for each in named],
+        "published": [
+            [each.publisher, hexed(each.key), each.value_size, names.get(each.key)]
+            for each in named
+        ],
         "publishedCount": len(published),
         "expired": [[each.publisher, hexed(each.key)] for each in expired[:MOST_NAMED]],
         "expiredCount": len(expired),
@@ -102,21 +105,31 @@ def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
 def _delivery(document: dict[str, object]) -> dict[str, object]:
     """Return a delivery with its value shortened."""
     value = document["value"]
-    return {**document, "value": f"{value[:128]}…" if isinstance(value, str) and len(value) > 130 else value}
+    return {
+        **document,
+        "value": f"{value[:128]}…" if isinstance(value, str) and len(value) > 130 else value,
+    }
 
 
 def _failures(moment: Moment) -> Iterator[str]:
     """Yield the failed messages and calls of a relay block as sentences."""
     for each in failures(moment):
         place, message = each["instruction"], f"the message of {each['para']}"
-        what = f"{message} was not executed" if place is None else f"instruction {place} of {message}"
+        what = (
+            f"{message} was not executed" if place is None else f"instruction {place} of {message}"
+        )
         yield f"{what}: {each['why']}"
     for record in EVERY.stored_events(Storage(moment.relay.state)):
         if isinstance(record.event, system.ExtrinsicFailed):
             yield f"a call on the relay chain: {record.event.dispatch_error}"
 
 
-@method("pubsub_columns", RELAY_BLOCK, Param("count", integer(MOST_COLUMNS, 1), optional=True), heavy=True)
+@method(
+    "pubsub_columns",
+    RELAY_BLOCK,
+    Param("count", integer(MOST_COLUMNS, 1), optional=True),
+    heavy=True,
+)
 async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
     """Return a relay block and the blocks before it on its branch, the newest first.
 
@@ -173,7 +186,9 @@ def _action(value: object) -> tuple[Action, dict[PubsubKey, str]]:
         raise ValueError(first_fault(error, "action")) from None
     given = (value.get("key"), *(value.get("keys") or ())) if isinstance(value, dict) else ()
     named = (each for each in given if isinstance(each, str) and len(each) <= MOST_LETTERS)
-    return action, {key_from_data(each.encode()): each for each in named if not each.startswith("0x")}
+    return action, {
+        key_from_data(each.encode()): each for each in named if not each.startswith("0x")
+    }
 
 
 ACTION: Final = Param("action", _action)
@@ -193,7 +208,10 @@ def key_names(call: Call) -> Json:
         for para in group.paras
         for at in range(group.keys)
     )
-    return [*islice(every, MOST_NAMES), *([None, hexed(key), name] for key, name in call.node.names.items())]
+    return [
+        *islice(every, MOST_NAMES),
+        *([None, hexed(key), name] for key, name in call.node.names.items()),
+    ]
 
 
 @method("pubsub_strategies")
@@ -215,8 +233,12 @@ async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
     return {"line": line(action), "result": result, "action": action.model_dump(mode="json")}
 
 
-@method("pubsub_tryAct", ACTION, Param("blocks", integer(MOST_TRIED, 1), optional=True), unsafe=True)
-async def try_act(call: Call, given: tuple[Action, dict[PubsubKey, str]], count: int | None) -> Json:
+@method(
+    "pubsub_tryAct", ACTION, Param("blocks", integer(MOST_TRIED, 1), optional=True), unsafe=True
+)
+async def try_act(
+    call: Call, given: tuple[Action, dict[PubsubKey, str]], count: int | None
+) -> Json:
     """Try an action on a copy of the network and return failures and verdicts that it causes.
 
     The copy builds `blocks` relay blocks (4). Failures and verdicts that also occur without the
@@ -228,7 +250,11 @@ async def try_act(call: Call, given: tuple[Action, dict[PubsubKey, str]], count:
     def work(live: LiveNetwork) -> dict[str, object]:
         without = set(_tried(live, newest, (*live.pending,), blocks))
         try:
-            found = [each for each in _tried(live, newest, (*live.pending, action), blocks) if each not in without]
+            found = [
+                each
+                for each in _tried(live, newest, (*live.pending, action), blocks)
+                if each not in without
+            ]
         except PubsubError as error:
             return {"line": line(action), "refused": str(error), "verdicts": []}
         refused = [words for kind, words in found if kind == "failed"]
@@ -238,7 +264,9 @@ async def try_act(call: Call, given: tuple[Action, dict[PubsubKey, str]], count:
     return await call.node.control.aside(work)
 
 
-def _tried(live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: int) -> Iterator[tuple[str, str]]:
+def _tried(
+    live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: int
+) -> Iterator[tuple[str, str]]:
     """Yield the failures and verdicts on a branch that applies these actions.
 
     Raises `PubsubError` if one of the actions is refused.
@@ -249,7 +277,9 @@ def _tried(live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: 
     for _ in range(blocks):
         moment = branch.step()
         yield from (("failed", words) for words in _failures(moment))
-        yield from (("failed", f"{para} could not build: {why}") for para, why in moment.idle.items())
+        yield from (
+            ("failed", f"{para} could not build: {why}") for para, why in moment.idle.items()
+        )
         for record in moment.records:
             if record.refusal is not None:
                 yield "verdict", f"{record.chain}: {record.refusal.verdict.value}"

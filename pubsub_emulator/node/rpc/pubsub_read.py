@@ -13,7 +13,16 @@ from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call, streams
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.method import Json, method
-from pubsub_emulator.node.rpc.params import AT, Param, Read, block_hash, fields, height, para, pubsub_key
+from pubsub_emulator.node.rpc.params import (
+    AT,
+    Param,
+    Read,
+    block_hash,
+    fields,
+    height,
+    para,
+    pubsub_key,
+)
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.types.values import camel
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -21,7 +30,11 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor, node_cost, ttl_state
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, RegisteredPublishers, TotalStorageSize
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    PublishedKeys,
+    RegisteredPublishers,
+    TotalStorageSize,
+)
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
@@ -96,7 +109,9 @@ def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Js
         "ttl": found.ttl,
         "whenInserted": found.when_inserted,
         "entryHash": hexed(blake2_256(raw)),
-        "ttlState": ttl_json(ttl_state(found.ttl, found.when_inserted, RelayBlockNumber(block.number))),
+        "ttlState": ttl_json(
+            ttl_state(found.ttl, found.when_inserted, RelayBlockNumber(block.number))
+        ),
     }
 
 
@@ -133,12 +148,25 @@ def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
         rows = []
         for key in keys:
             row = delivered.get(storage, spec, publisher, key)
-            fresh = None if row is None or parent is None else ttl_state(row.ttl, row.when_inserted, parent)
-            name, ttl, inserted = (row.entry_hash, row.ttl, row.when_inserted) if row is not None else (None,) * 3
-            shown = {"key": hexed(key), "entryHash": maybe_hexed(name), "ttl": ttl, "whenInserted": inserted}
+            fresh = (
+                None
+                if row is None or parent is None
+                else ttl_state(row.ttl, row.when_inserted, parent)
+            )
+            name, ttl, inserted = (
+                (row.entry_hash, row.ttl, row.when_inserted) if row is not None else (None,) * 3
+            )
+            shown = {
+                "key": hexed(key),
+                "entryHash": maybe_hexed(name),
+                "ttl": ttl,
+                "whenInserted": inserted,
+            }
             rows.append({**shown, "ttlState": ttl_json(fresh)})
         root, disabled = maybe_hexed(roots.get(publisher)), None if reason is None else reason.value
-        found.append({"publisher": publisher, "processedRoot": root, "disabled": disabled, "keys": rows})
+        found.append(
+            {"publisher": publisher, "processedRoot": root, "disabled": disabled, "keys": rows}
+        )
     return {
         "at": hexed(block.hash),
         "number": block.number,
@@ -166,15 +194,33 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
         **{camel(name): getattr(held, name) for name in _BLOCK},
         "proofSize": held.weight.proof_size,
         "publishers": [
-            {**{camel(name): getattr(each, name) for name in _PUBLISHER}, "unprunedBytes": unpruned.get(each.para, 0)}
+            {
+                **{camel(name): getattr(each, name) for name in _PUBLISHER},
+                "unprunedBytes": unpruned.get(each.para, 0),
+            }
             for each in held.publishers
         ],
     }
 
 
 _BLOCK: Final = (
-    *("budget", "used", "unused", "messages_bytes", "static_bytes", "map_charges", "proof_bytes", "proof_nodes"),
-    *("own_state_bytes", "cache_state_bytes", "extrinsics_bytes", "extrinsics_state_bytes", "ref_time"),
+    *(
+        "budget",
+        "used",
+        "unused",
+        "messages_bytes",
+        "static_bytes",
+        "map_charges",
+        "proof_bytes",
+        "proof_nodes",
+    ),
+    *(
+        "own_state_bytes",
+        "cache_state_bytes",
+        "extrinsics_bytes",
+        "extrinsics_state_bytes",
+        "ref_time",
+    ),
 )
 _PUBLISHER: Final = (
     *("para", "unchanged", "complete", "top_path_bytes", "child_node_bytes", "value_bytes"),
@@ -254,7 +300,12 @@ def collators(call: Call, chain: ParaId) -> Json:
     if found is None:
         return None
     return [
-        {"collator": at, "key": hexed(each.key), "strategies": list(each.strategies), "rate": each.rate / MILLION}
+        {
+            "collator": at,
+            "key": hexed(each.key),
+            "strategies": list(each.strategies),
+            "rate": each.rate / MILLION,
+        }
         for at, each in enumerate(found.collators, start=1)
     ]
 
@@ -269,7 +320,11 @@ def candidate(call: Call, name: bytes) -> Json:
     return {
         **candidate_json(call, record),
         "evidence": [
-            {"verdict": each.verdict.value, "detail": each.detail, "subject": [hexed(part) for part in each.subject]}
+            {
+                "verdict": each.verdict.value,
+                "detail": each.detail,
+                "subject": [hexed(part) for part in each.subject],
+            }
             for each in evidence
         ],
         "relayRoot": maybe_hexed(record.relay_storage_root),
@@ -298,7 +353,9 @@ def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str
         spec = runtime_spec(after)
         name = hexed(record.candidate.hash())
         for each in record.outcome.deliveries:
-            row = None if each.value is None else delivered.get(after, spec, each.publisher, each.key)
+            row = (
+                None if each.value is None else delivered.get(after, spec, each.publisher, each.key)
+            )
             document = {
                 "para": record.chain,
                 "block": name,
@@ -309,17 +366,23 @@ def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str
                 "kind": each.kind,
                 "value": maybe_hexed(each.value),
                 "ttlState": ttl_json(each.ttl_state),
-                "blocksSincePublished": None if row is None else record.included_at - row.when_inserted,
+                "blocksSincePublished": None
+                if row is None
+                else record.included_at - row.when_inserted,
                 "failed": each.failed,
             }
             yield record, each, document
 
 
-_FILTER: Final[Read[dict[str, object]]] = fields(dict, {"para": para, "publisher": para, "key": pubsub_key})
+_FILTER: Final[Read[dict[str, object]]] = fields(
+    dict, {"para": para, "publisher": para, "key": pubsub_key}
+)
 
 
 @streams("pubsub_subscribeDeliveries", "pubsub_delivery", Param("filter", _FILTER, optional=True))
-def deliveries_made(_call: Call, advance: Advance, wanted: dict[str, object] | None) -> Iterator[str]:
+def deliveries_made(
+    _call: Call, advance: Advance, wanted: dict[str, object] | None
+) -> Iterator[str]:
     """Subscribe to deliveries, optionally of one parachain, publisher or key."""
     for record, each, document in () if advance.rewound else deliveries(advance.moment):
         about = {"para": record.chain, "publisher": each.publisher, "key": each.key}

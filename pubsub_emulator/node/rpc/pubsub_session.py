@@ -19,7 +19,9 @@ def scenario(call: Call) -> Json:
     simulation, network = call.node.live.simulation, call.node.network
     known = simulation.scenario
     keys = {para: group.keys for group in known.publishers for para in group.paras}
-    absent = (each.missing_keys for subscriber in known.subscribers for each in subscriber.subscribe)
+    absent = (
+        each.missing_keys for subscriber in known.subscribers for each in subscriber.subscribe
+    )
     return {
         "name": known.name,
         "relayBlocks": known.relay_blocks,
@@ -28,9 +30,16 @@ def scenario(call: Call) -> Json:
         "accounts": simulation.accounts,
         "first": network.relay.first,
         "maxValueLength": network.config.relay.pubsub.max_value_length,
-        "parachains": [{"para": para, "onDemand": chain.pace.on_demand} for para, chain in network.parachains.items()],
+        "parachains": [
+            {"para": para, "onDemand": chain.pace.on_demand}
+            for para, chain in network.parachains.items()
+        ],
         "forks": [
-            {"chain": chain, "root": hexed(fork.root), "source": fork.source if call.node.dev else None}
+            {
+                "chain": chain,
+                "root": hexed(fork.root),
+                "source": fork.source if call.node.dev else None,
+            }
             for chain, fork in simulation.forks.by_chain().items()
         ],
     }
@@ -70,7 +79,10 @@ async def runtime(call: Call, chain: ParaId) -> Json:
 
     def read(live: LiveNetwork) -> dict[str, object]:
         newest = newest_runtime(live.network, chain)
-        return {"code": hexed(newest.encode()), "inForce": newest == live.network.parachain(chain).spec()}
+        return {
+            "code": hexed(newest.encode()),
+            "inForce": newest == live.network.parachain(chain).spec(),
+        }
 
     return await call.node.control.aside(read)
 
@@ -90,7 +102,9 @@ def block(call: Call, at: int | bytes) -> Json:
                 "number": record.candidate.header.number,
                 "hash": hexed(record.candidate.hash()),
                 "verdict": None if record.refusal is None else record.refusal.verdict.value,
-                "evidence": [] if record.refusal is None else [each.detail for each in record.refusal.evidence],
+                "evidence": []
+                if record.refusal is None
+                else [each.detail for each in record.refusal.evidence],
                 "strategy": record.strategy,
                 "delivered": len(deliveries),
                 "removed": sum(each.value is None for each in deliveries),
@@ -113,9 +127,15 @@ def failures(moment: Moment) -> list[dict[str, object]]:
     for message in moment.executions:
         execution = message.execution
         if execution.rejected is not None:
-            found.append({"para": message.para, "instruction": None, "why": str(execution.rejected)})
+            found.append(
+                {"para": message.para, "instruction": None, "why": str(execution.rejected)}
+            )
         found += [
-            {"para": message.para, "instruction": each.index + 1, "why": str(each.cause or each.error)}
+            {
+                "para": message.para,
+                "instruction": each.index + 1,
+                "why": str(each.cause or each.error),
+            }
             for each in execution.failures
         ]
     return found

@@ -110,9 +110,7 @@ class RpcSubscription:
         session = self.session
         if session is None:
             return
-        message = (
-            f'{{"jsonrpc":"2.0","method":"{self.method}","params":{{"subscription":"{self.id}","result":{result}}}}}'
-        )
+        message = f'{{"jsonrpc":"2.0","method":"{self.method}","params":{{"subscription":"{self.id}","result":{result}}}}}'
         if self.holds:
             self.held.append(message)
         else:
@@ -150,7 +148,10 @@ class Session:
         """
         if len(self.subscriptions) >= self._most:
             raise _too_many(f"{self._most}")
-        if sum(each.weight for each in self.subscriptions.values()) + subscription.weight > MOST_KEYS:
+        if (
+            sum(each.weight for each in self.subscriptions.values()) + subscription.weight
+            > MOST_KEYS
+        ):
             raise _too_many(f"{MOST_KEYS} keys")
         self._count += 1
         subscription.id = f"{self._name}s{self._count}"

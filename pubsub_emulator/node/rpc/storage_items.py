@@ -11,7 +11,13 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.trie import StateTrie
 
-TYPES: Final = ("value", "hash", "closestDescendantMerkleValue", "descendantsValues", "descendantsHashes")
+TYPES: Final = (
+    "value",
+    "hash",
+    "closestDescendantMerkleValue",
+    "descendantsValues",
+    "descendantsHashes",
+)
 """The kinds of queries."""
 DESCENDANTS: Final = ("descendantsValues", "descendantsHashes")
 """The queries that find all entries below a key."""

@@ -40,7 +40,11 @@ class TransactionWatch(Watcher):
                 self.notify(compact({"event": "dropped", "error": "the pool has no room for it"}))
                 self.end()
             case "usurped" | "invalid":
-                why = "another extrinsic took its place" if change.kind == "usurped" else "it became invalid"
+                why = (
+                    "another extrinsic took its place"
+                    if change.kind == "usurped"
+                    else "it became invalid"
+                )
                 self.notify(compact({"event": "invalid", "error": why}))
                 self.end()
 

@@ -77,7 +77,11 @@ class Watches:
         """
         left = {id(block) for block in advance.left}
         return {
-            chain: [each.extrinsic for each in watched.values() if each.place is not None and id(each.place[0]) in left]
+            chain: [
+                each.extrinsic
+                for each in watched.values()
+                if each.place is not None and id(each.place[0]) in left
+            ]
             for chain, watched in self._watched.items()
         }
 

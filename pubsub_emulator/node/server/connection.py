@@ -191,7 +191,9 @@ class Connection:
         if self._closing is not None:
             return
         if len(text) > self.serving.queued_bytes:
-            log.warning("a subscription's event is too long for any queue: its connection is closed")
+            log.warning(
+                "a subscription's event is too long for any queue: its connection is closed"
+            )
             self.close(WSCloseCode.MESSAGE_TOO_BIG)
             return
         if self._is_full(len(text)) and not self._forced:
@@ -203,14 +205,18 @@ class Connection:
     async def room(self) -> None:
         """Wait until the outbox is at most half full."""
         while self._closing is None and (
-            2 * len(self._queue) > self.serving.queued or 2 * self._bytes > self.serving.queued_bytes
+            2 * len(self._queue) > self.serving.queued
+            or 2 * self._bytes > self.serving.queued_bytes
         ):
             self._room.clear()
             await self._room.wait()
         await self.node.control.breathe()
 
     def _is_full(self, more: int) -> bool:
-        return len(self._queue) >= self.serving.queued or self._bytes + more > self.serving.queued_bytes
+        return (
+            len(self._queue) >= self.serving.queued
+            or self._bytes + more > self.serving.queued_bytes
+        )
 
     def _overflow(self, subscription: RpcSubscription) -> None:
         """Handle an event for which there is no room, as its subscription requires."""
@@ -262,7 +268,10 @@ class Connection:
                 except (ConnectionError, RuntimeError):
                     # The reader notices the closed connection as well and ends it.
                     return
-                if 2 * len(queue) <= self.serving.queued and 2 * self._bytes <= self.serving.queued_bytes:
+                if (
+                    2 * len(queue) <= self.serving.queued
+                    and 2 * self._bytes <= self.serving.queued_bytes
+                ):
                     self._room.set()
                     self._catch_up()
             # The last message can be megabytes long and would stay referenced until the next one.

@@ -49,7 +49,9 @@ class NodeMetrics:
     """Counters of a node since its start."""
 
     def __init__(self) -> None:
-        self._counted: dict[str, Counter[tuple[object, ...]]] = {name: Counter() for name in _COUNTED}
+        self._counted: dict[str, Counter[tuple[object, ...]]] = {
+            name: Counter() for name in _COUNTED
+        }
         self._came_round: dict[ParaId, int] = {}
         """The relay block in which each chain last completed a walk over its subscriptions."""
         self._latency: dict[int, Histogram] = {}
@@ -151,18 +153,27 @@ class NodeMetrics:
         yield from self._ages(node)
         views = node.timeline.views
         heights = [
-            sample("substrate_block_height", block.number, (("chain", _name(chain)), ("status", status)))
+            sample(
+                "substrate_block_height",
+                block.number,
+                (("chain", _name(chain)), ("status", status)),
+            )
             for chain, view in views.items()
             for status, block in (("best", view.best), ("finalized", view.final))
         ]
         yield "substrate_block_height", "gauge", heights
         ready = [
-            sample("substrate_ready_transactions_number", pool.ready_count, (("chain", _name(chain)),))
+            sample(
+                "substrate_ready_transactions_number", pool.ready_count, (("chain", _name(chain)),)
+            )
             for chain, pool in node.pools.items()
         ]
         yield "substrate_ready_transactions_number", "gauge", ready
         yield _histograms("substrate_rpc_calls_time", "method", self._calls)
-        finished = {(each, "false"): sum(found.counts) - self._failed[each] for each, found in self._calls.items()}
+        finished = {
+            (each, "false"): sum(found.counts) - self._failed[each]
+            for each, found in self._calls.items()
+        }
         finished |= {(each, "true"): self._failed[each] for each in self._calls}
         yield _figures("substrate_rpc_calls_finished", ("method", "is_error"), finished, "counter")
 
@@ -201,13 +212,23 @@ def _states(node: Node) -> Iterator[Series]:
     yield _figures("pubsub_stored_bytes", ("publisher",), sizes)
     limits = node.network.config.relay.pubsub
     used = {(each, "keys"): count / limits.max_stored_keys for (each,), count in keys.items()}
-    used |= {(each, "bytes"): size / limits.max_total_storage_size for (each,), size in sizes.items()}
+    used |= {
+        (each, "bytes"): size / limits.max_total_storage_size for (each,), size in sizes.items()
+    }
     yield _figures("pubsub_limit_ratio", ("publisher", "reason"), used)
-    queues = {chain: node.network.relay.runtime.message_queue.footprint(storage, chain) for chain in views if chain}
+    queues = {
+        chain: node.network.relay.runtime.message_queue.footprint(storage, chain)
+        for chain in views
+        if chain
+    }
     counts = {(chain,): count for chain, (count, _) in queues.items()}
     yield _figures("pubsub_queued_messages_total", ("chain",), counts)
-    yield _figures("pubsub_queued_bytes", ("chain",), {(chain,): size for chain, (_, size) in queues.items()})
-    overdue = [best.number - ttl - inserted for _, _, (ttl, inserted) in TtlData.rows(storage) if ttl]
+    yield _figures(
+        "pubsub_queued_bytes", ("chain",), {(chain,): size for chain, (_, size) in queues.items()}
+    )
+    overdue = [
+        best.number - ttl - inserted for _, _, (ttl, inserted) in TtlData.rows(storage) if ttl
+    ]
     late = [lag for lag in overdue if lag >= 0]
     yield _figures("pubsub_overdue_total", (), {(): len(late)})
     yield _figures("pubsub_overdue_oldest_blocks", (), {(): max(late, default=0)})
@@ -224,22 +245,36 @@ def _states(node: Node) -> Iterator[Series]:
             current = best.state.child_root(chosen().placed(publisher, ())[0])
             behind = current is not None and roots.get(publisher) != current
             pending[chain,] = pending.get((chain,), 0) + (len(wanted) if behind else 0)
-            disabled[chain,] = disabled.get((chain,), 0) + items.DISABLED_PUBLISHERS.contains(para, publisher)
+            disabled[chain,] = disabled.get((chain,), 0) + items.DISABLED_PUBLISHERS.contains(
+                para, publisher
+            )
             rows = sum(len(row) for _, row in items.CACHE_SLOTS.items(para, publisher))
-            cached[chain,] = cached.get((chain,), 0) + rows + items.CACHE_INFO.get(para, publisher).bytes
+            cached[chain,] = (
+                cached.get((chain,), 0) + rows + items.CACHE_INFO.get(para, publisher).bytes
+            )
     yield _figures("pubsub_pending_items_total", ("chain",), pending)
     yield _figures("pubsub_disabled_publishers_total", ("chain",), disabled)
     yield _figures("pubsub_cache_bytes", ("chain",), cached)
 
 
-def _figures(name: str, labels: tuple[str, ...], values: Mapping[Key, float], kind: str = "gauge") -> Series:
+def _figures(
+    name: str, labels: tuple[str, ...], values: Mapping[Key, float], kind: str = "gauge"
+) -> Series:
     rows = sorted((tuple(map(str, key)), value) for key, value in values.items())
-    return name, kind, [sample(name, value, tuple(zip(labels, key, strict=True))) for key, value in rows]
+    return (
+        name,
+        kind,
+        [sample(name, value, tuple(zip(labels, key, strict=True))) for key, value in rows],
+    )
 
 
 def _histograms(name: str, label: str, found: Mapping[K, Histogram]) -> Series:
     rows = sorted(found.items())
-    return name, "histogram", [line for key, each in rows for line in each.lines(name, ((label, str(key)),))]
+    return (
+        name,
+        "histogram",
+        [line for key, each in rows for line in each.lines(name, ((label, str(key)),))],
+    )
 
 
 def _name(chain: Chain) -> str:

@@ -105,7 +105,10 @@ class Options:
     def check(self) -> None:
         """Check the combination of options. Raises `BadOption`."""
         if self.external and self.dev and not self.unsafe_external:
-            raise BadOption(f"--dev on {self.host} lets everybody rewrite the chains: add --unsafe-external to mean it")
+            raise BadOption(
+                f"--dev on {self.host} lets everybody rewrite the chains: add --unsafe-external to"
+                " mean it"
+            )
         if self.build is Build.INTERVAL and self.interval < 1:
             raise BadOption(f"an interval is at least 1 ms, not {self.interval}")
 

@@ -127,15 +127,24 @@ class Producer:
         async with self._lock:
             missing = list(self.timeline.views)
             for _ in range(_FIRST_BLOCKS + self.options.finality):
-                missing = [chain for chain, view in self.timeline.views.items() if view.final is view.genesis]
+                missing = [
+                    chain
+                    for chain, view in self.timeline.views.items()
+                    if view.final is view.genesis
+                ]
                 if not missing:
                     break
                 for chain in missing:
-                    if chain is not RELAY and self.timeline.views[chain].best is self.timeline.views[chain].genesis:
+                    if (
+                        chain is not RELAY
+                        and self.timeline.views[chain].best is self.timeline.views[chain].genesis
+                    ):
                         self.live.apply(actions.Turn(para=chain))
                 await self._step()
             else:
-                raise BadOption(f"no block of parachain {missing[0]} became final: its collators build none")
+                raise BadOption(
+                    f"no block of parachain {missing[0]} became final: its collators build none"
+                )
         self.floor = self.timeline.newest.number
 
     async def replay(self, journal: Journal, name: str) -> None:
@@ -149,7 +158,9 @@ class Producer:
             try:
                 moment = await self.build()
             except PubsubError as error:
-                raise BadJournal(f"{name}:{entry.line}: relay block {entry.number} cannot be built: {error}") from error
+                raise BadJournal(
+                    f"{name}:{entry.line}: relay block {entry.number} cannot be built: {error}"
+                ) from error
             if moment.number != entry.number or moment.relay.hash != entry.relay:
                 raise BadJournal(
                     f"{name}:{entry.line}: relay block {entry.number} was {hexed(entry.relay)}, "
@@ -359,7 +370,9 @@ class Producer:
     def _offers(self) -> list[actions.Offer]:
         """Return the ready extrinsics of all pools as actions."""
         most = 1 if self.mode is Build.SINGLE else None
-        ready = ((chain, pool.ready()[:most]) for chain, pool in self.pools.items() if pool.ready_count)
+        ready = (
+            (chain, pool.ready()[:most]) for chain, pool in self.pools.items() if pool.ready_count
+        )
         return [actions.Offer(chain=chain, extrinsics=extrinsics) for chain, extrinsics in ready]
 
     def _stepped(self, offers: Iterable[Action]) -> Moment:
@@ -377,7 +390,9 @@ class Producer:
             raise self._refused() from error
 
     def _refused(self) -> RpcError:
-        return RpcError(INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}")
+        return RpcError(
+            INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}"
+        )
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Call `work` in the thread that steps. Raises `RpcError` if the node has stopped."""

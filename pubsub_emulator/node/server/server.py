@@ -45,8 +45,10 @@ _CORS: Final = {
 }
 
 _OF_PAGE: Final = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
@@ -66,7 +68,9 @@ class Pages(Protocol):
         The page itself is at `/`.
         """
 
-    def explain(self, node: Node, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
+    def explain(
+        self, node: Node, before: Moment, moment: Moment, record: BlockRecord
+    ) -> dict[str, object]:
         """Return a candidate in the form of `pubsub_explained`.
 
         `moment` is the candidate's moment, and `before` is the one before it.
@@ -95,7 +99,11 @@ class Server:
     """A node that serves a network."""
 
     def __init__(
-        self, live: LiveNetwork, options: Options, journal: Writer | None = None, pages: Pages | None = None
+        self,
+        live: LiveNetwork,
+        options: Options,
+        journal: Writer | None = None,
+        pages: Pages | None = None,
     ) -> None:
         """Connect the parts of the node.
 
@@ -106,7 +114,9 @@ class Server:
         self.live = live
         self.timeline = Timeline(live.genesis, options.history, options.finality)
         pools: dict[Chain, Pool] = {chain: Pool() for chain in live.genesis.heads}
-        self.producer = Producer(live, self.timeline, options, self._announce, pools, self._reject, journal)
+        self.producer = Producer(
+            live, self.timeline, options, self._announce, pools, self._reject, journal
+        )
         self.node = Node(
             live.simulation.scenario.name,
             self.timeline,
@@ -174,20 +184,26 @@ class Server:
         places: list[Place] = []
         main = await self._site(runners, self._chains, self.options.port)
         shown = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
-        places += [Place(chain, f"ws://{shown}:{main}{path}") for path, chain in self._chains.items()]
+        places += [
+            Place(chain, f"ws://{shown}:{main}{path}") for path, chain in self._chains.items()
+        ]
         if self.options.port_per_chain:
             for at, para in enumerate(sorted(self.live.network.parachains), 1):
                 port = await self._site(runners, {"/": para}, main + at if self.options.port else 0)
                 places.append(Place(para, f"ws://{shown}:{port}/"))
         return tuple(places)
 
-    async def _site(self, runners: list[web.AppRunner], chains: Mapping[str, Chain], port: int) -> int:
+    async def _site(
+        self, runners: list[web.AppRunner], chains: Mapping[str, Chain], port: int
+    ) -> int:
         """Listen on one port and return its number.
 
         `chains` are the chains by path. Only the relay chain's site has metrics and pages.
         """
         names = guard(self.options.names)
-        app = web.Application(client_max_size=self.options.serving.request.bytes, middlewares=[names])
+        app = web.Application(
+            client_max_size=self.options.serving.request.bytes, middlewares=[names]
+        )
         for path, chain in chains.items():
             app.router.add_route("*", path, self._handler(chain))
         if chains.get("/", 0) is RELAY:
@@ -246,12 +262,17 @@ class Server:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             origin = request.headers.get("Origin")
-            cors = {} if origin is None else {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+            cors = (
+                {} if origin is None else {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+            )
             if request.method == "OPTIONS":
                 return web.Response(status=204, headers={**cors, **_CORS})
             if request.method == "POST":
                 response = await self._post(request, chain)
-            elif request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
+            elif (
+                request.method == "GET"
+                and request.headers.get("Upgrade", "").lower() == "websocket"
+            ):
                 return await self._socket(request, chain)
             elif request.method == "GET":
                 response = await self._page(request, chain)
@@ -263,7 +284,9 @@ class Server:
         return handle
 
     def _is_full(self) -> bool:
-        return len(self.connections) + self._joining + self._posts >= self.options.serving.connections
+        return (
+            len(self.connections) + self._joining + self._posts >= self.options.serving.connections
+        )
 
     async def _post(self, request: web.Request, chain: Chain) -> web.Response:
         """Answer a JSON-RPC request over POST."""
@@ -291,7 +314,9 @@ class Server:
             return web.Response(status=503, text="too many connections\n")
         # With twice the limit, a message that is slightly too big is answered with an error. Beyond
         # that, the connection is closed.
-        socket = web.WebSocketResponse(compress=False, max_msg_size=2 * self.options.serving.request.bytes)
+        socket = web.WebSocketResponse(
+            compress=False, max_msg_size=2 * self.options.serving.request.bytes
+        )
         self._joining += 1
         try:
             await socket.prepare(request)
@@ -309,7 +334,9 @@ class Server:
 
     async def _page(self, request: web.Request, chain: Chain) -> web.Response:
         if chain is not RELAY or not self._files:
-            return web.Response(text=f"{self.node.chain_name(chain)}: connect by WebSocket or POST\n")
+            return web.Response(
+                text=f"{self.node.chain_name(chain)}: connect by WebSocket or POST\n"
+            )
         return await self._file(request)
 
     async def _file(self, request: web.Request) -> web.Response:
@@ -325,7 +352,9 @@ class Server:
         if pages is None:
             return web.Response(status=404)
         if self._drawing is None or (self._drawing[0] is not newest and self._drawing[1].done()):
-            drawn = asyncio.ensure_future(asyncio.to_thread(pages.explore, self.node, self.timeline.moments()))
+            drawn = asyncio.ensure_future(
+                asyncio.to_thread(pages.explore, self.node, self.timeline.moments())
+            )
             self._drawing = newest, drawn
         try:
             text = await asyncio.shield(self._drawing[1])
@@ -335,7 +364,9 @@ class Server:
         return web.Response(text=text, content_type="text/html", charset="utf-8")
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(text=self.metrics.text(self.node), content_type="text/plain", charset="utf-8")
+        return web.Response(
+            text=self.metrics.text(self.node), content_type="text/plain", charset="utf-8"
+        )
 
 
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

@@ -11,7 +11,13 @@ from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import encode_address
 from pubsub_emulator.primitives.type_info import Variant, Variants
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, decode
-from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord, Finalization, Initialization, Phase
+from pubsub_emulator.runtime.framework.events import (
+    ApplyExtrinsic,
+    EventRecord,
+    Finalization,
+    Initialization,
+    Phase,
+)
 from pubsub_emulator.runtime.framework.origin import OtherAddress
 from pubsub_emulator.runtime.framework.storage import Storage
 
@@ -40,9 +46,17 @@ def _outer(at: At, name: str, data: bytes) -> dict[str, Any]:
         raise ScaleError(f"{pallet.name} is no enum")
     variant = _found(inner, reader.u8())
     fields = enumerate(variant.fields)
-    args = {values.camel(field.name or str(place)): values.read(field.info, reader, names) for place, field in fields}
+    args = {
+        values.camel(field.name or str(place)): values.read(field.info, reader, names)
+        for place, field in fields
+    }
     reader.end()
-    return {"section": values.camel(pallet.name), "method": variant.name, "args": list(args.values()), "argObj": args}
+    return {
+        "section": values.camel(pallet.name),
+        "method": variant.name,
+        "args": list(args.values()),
+        "argObj": args,
+    }
 
 
 def _phase(phase: Phase) -> object:

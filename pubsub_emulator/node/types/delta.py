@@ -43,7 +43,10 @@ def _arrays(old: list[object], new: list[object]) -> dict[str, object] | None:
     """
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if delta(old[at], new[at]) is not None), shorter)
-    tail = next((at for at in range(shorter - head) if delta(old[-1 - at], new[-1 - at]) is not None), shorter - head)
+    tail = next(
+        (at for at in range(shorter - head) if delta(old[-1 - at], new[-1 - at]) is not None),
+        shorter - head,
+    )
     before, after = old[head : len(old) - tail], new[head : len(new) - tail]
     out: dict[str, object] = {"_t": "a"}
     for at in range(head, head + max(len(before), len(after))):
@@ -62,4 +65,6 @@ def _arrays(old: list[object], new: list[object]) -> dict[str, object] | None:
 
 def _nests(old: object, new: object) -> bool:
     both = (old, new)
-    return all(isinstance(each, Mapping) for each in both) or all(isinstance(each, list) for each in both)
+    return all(isinstance(each, Mapping) for each in both) or all(
+        isinstance(each, list) for each in both
+    )

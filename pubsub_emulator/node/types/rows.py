@@ -55,7 +55,9 @@ class StorageEntry:
             raise BadValue(f"{self.item.name} takes {len(self.keys)} keys, not {len(keys)}")
         out = self.prefix
         for at, ((hasher, info), key) in enumerate(zip(self.keys, keys, strict=False)):
-            out += hasher.hash(values.from_json(info, key, self.names, f"{self.item.name} key {at}"))
+            out += hasher.hash(
+                values.from_json(info, key, self.names, f"{self.item.name} key {at}")
+            )
         return out
 
     def encode(self, value: object) -> bytes:
@@ -101,7 +103,12 @@ def _names(runtime: RuntimeDefinition) -> Names:
 @lru_cache(maxsize=32)
 def _storage(runtime: RuntimeDefinition) -> Mapping[tuple[str, str] | bytes, StorageEntry]:
     """Return all items of a runtime by their folded names and by their prefixes."""
-    items = (item for each in runtime.pallets for item in each.pallet.items.values() if item.codec.info is not None)
+    items = (
+        item
+        for each in runtime.pallets
+        for item in each.pallet.items.values()
+        if item.codec.info is not None
+    )
     entries = [StorageEntry(item, _names(runtime)) for item in items]
     found: dict[tuple[str, str] | bytes, StorageEntry] = {entry.prefix: entry for entry in entries}
     return found | {(folded(entry.pallet), folded(entry.name)): entry for entry in entries}
@@ -171,4 +178,9 @@ def parse_row(at: At, key: bytes, value: bytes | None) -> Row | None:
         decoded = None if value is None else entry.decode(value)
     except ScaleError:
         return None
-    return {"section": camel(entry.pallet), "method": camel(entry.name), "key": keys, "value": decoded}
+    return {
+        "section": camel(entry.pallet),
+        "method": camel(entry.name),
+        "key": keys,
+        "value": decoded,
+    }

@@ -111,7 +111,9 @@ def _read_primitive(name: str, reader: Reader) -> object:
     raise ScaleError(f"no values of type {name} are read")
 
 
-def _read_fields(fields: tuple[kinds.Field, ...], reader: Reader, names: Names, depth: int) -> object:
+def _read_fields(
+    fields: tuple[kinds.Field, ...], reader: Reader, names: Names, depth: int
+) -> object:
     if fields and fields[0].name is not None:
         return {camel(field.name or ""): read(field.info, reader, names, depth) for field in fields}
     values = [read(field.info, reader, names, depth) for field in fields]
@@ -135,7 +137,9 @@ def _read_variant(info: kinds.Variants, reader: Reader, names: Names, depth: int
 # JSON to bytes
 
 
-def from_json(info: kinds.TypeInfo, value: object, names: Names, place: str = "value", depth: int = 0) -> bytes:
+def from_json(
+    info: kinds.TypeInfo, value: object, names: Names, place: str = "value", depth: int = 0
+) -> bytes:
     """Encode a value. Raises `BadValue`, which names the `place`."""
     if depth > MAX_DEPTH:
         raise BadValue(f"{place}: nested deeper than {MAX_DEPTH}")
@@ -152,7 +156,9 @@ def from_json(info: kinds.TypeInfo, value: object, names: Names, place: str = "v
             return encode_compact(len(data)) + data
         case kinds.SequenceOf(item):
             rows = _rows(value, place)
-            parts = (from_json(item, row, names, f"{place}[{at}]", below) for at, row in enumerate(rows))
+            parts = (
+                from_json(item, row, names, f"{place}[{at}]", below) for at, row in enumerate(rows)
+            )
             return encode_compact(len(rows)) + b"".join(parts)
         case kinds.ArrayOf():
             return _write_array(info, value, names, place, below)
@@ -232,19 +238,27 @@ def _write_array(info: kinds.ArrayOf, value: object, names: Names, place: str, d
     return _write_each([item] * length, value, names, place, depth)
 
 
-def _write_each(infos: Sequence[kinds.TypeInfo], value: object, names: Names, place: str, depth: int) -> bytes:
+def _write_each(
+    infos: Sequence[kinds.TypeInfo], value: object, names: Names, place: str, depth: int
+) -> bytes:
     """Encode a list with one value of each type. A missing list means the zeros of all types."""
     rows = [None] * len(infos) if value is None else _rows(value, place)
     if len(rows) != len(infos):
         raise BadValue(f"{place}: {len(infos)} values wanted, not {len(rows)}")
     listed = enumerate(zip(infos, rows, strict=True))
-    return b"".join(from_json(info, row, names, f"{place}[{at}]", depth) for at, (info, row) in listed)
+    return b"".join(
+        from_json(info, row, names, f"{place}[{at}]", depth) for at, (info, row) in listed
+    )
 
 
 def _write_bits(value: object, place: str) -> bytes:
     """Encode a `BitVec` with words of 8 bits and the least significant bit first."""
     text = "0b" if value is None else value
-    if not isinstance(text, str) or not text.startswith("0b") or any(bit not in "01" for bit in text[2:]):
+    if (
+        not isinstance(text, str)
+        or not text.startswith("0b")
+        or any(bit not in "01" for bit in text[2:])
+    ):
         raise BadValue(f"{place}: 0b and bits wanted")
     bits = text[2:]
     data = bytearray((len(bits) + 7) // 8)
@@ -253,7 +267,9 @@ def _write_bits(value: object, place: str) -> bytes:
     return encode_compact(len(bits)) + bytes(data)
 
 
-def _write_composite(info: kinds.Composite, value: object, names: Names, place: str, depth: int) -> bytes:
+def _write_composite(
+    info: kinds.Composite, value: object, names: Names, place: str, depth: int
+) -> bytes:
     """Encode a struct. Accounts can be SS58 addresses."""
     if info == kinds.ACCOUNT_ID and isinstance(value, str) and not value.startswith("0x"):
         try:
@@ -263,7 +279,9 @@ def _write_composite(info: kinds.Composite, value: object, names: Names, place: 
     return _write_fields(info.fields, value, names, place, depth)
 
 
-def _write_fields(fields: tuple[kinds.Field, ...], value: object, names: Names, place: str, depth: int) -> bytes:
+def _write_fields(
+    fields: tuple[kinds.Field, ...], value: object, names: Names, place: str, depth: int
+) -> bytes:
     """Encode the fields of a struct or variant, by name, as a list, or as the only value."""
     if fields and fields[0].name is not None:
         if value is not None and not isinstance(value, Mapping):
@@ -272,15 +290,22 @@ def _write_fields(fields: tuple[kinds.Field, ...], value: object, names: Names, 
         known = {field.name or "": field.info for field in fields}
         unknown = given.keys() - set(map(folded, known))
         if unknown:
-            raise BadValue(f"{place}: no field is called {next(key for key in given if key in unknown)}")
-        parts = ((info, given.get(folded(name)), f"{place}.{camel(name)}") for name, info in known.items())
+            raise BadValue(
+                f"{place}: no field is called {next(key for key in given if key in unknown)}"
+            )
+        parts = (
+            (info, given.get(folded(name)), f"{place}.{camel(name)}")
+            for name, info in known.items()
+        )
         return b"".join(from_json(info, inner, names, where, depth) for info, inner, where in parts)
     if len(fields) == 1:
         return from_json(fields[0].info, value, names, place, depth)
     return _write_each([field.info for field in fields], value, names, place, depth)
 
 
-def _write_variant(info: kinds.Variants, value: object, names: Names, place: str, depth: int) -> bytes:
+def _write_variant(
+    info: kinds.Variants, value: object, names: Names, place: str, depth: int
+) -> bytes:
     """Encode a variant of an enum from `"Name"` or `{"Name": value}`.
 
     `null` means `None` of an `Option`, and the first variant of any other enum.
@@ -297,7 +322,11 @@ def _write_variant(info: kinds.Variants, value: object, names: Names, place: str
         ((name, inner),) = value.items()
     else:
         raise BadValue(f"{place}: a name, or an object with one name, wanted")
-    found = next((variant for variant in info.variants if folded(variant.name) == folded(str(name))), None)
+    found = next(
+        (variant for variant in info.variants if folded(variant.name) == folded(str(name))), None
+    )
     if found is None:
         raise BadValue(f"{place}: {'::'.join(info.path)} has no variant {name}"[:200])
-    return bytes((found.index,)) + _write_fields(found.fields, inner, names, f"{place}.{found.name}", depth)
+    return bytes((found.index,)) + _write_fields(
+        found.fields, inner, names, f"{place}.{found.name}", depth
+    )

@@ -59,7 +59,10 @@ def matches(each: Filter, row: Outcome) -> bool:
     if each.type in OWNERS:
         return each.did_suffix in {row.did_suffix, row.created_did_suffix}
     if each.type is FilterType.REVOKE_CREDENTIAL_FILTER:
-        if each.credential_batch_id is not None and row.credential_batch_id != each.credential_batch_id:
+        if (
+            each.credential_batch_id is not None
+            and row.credential_batch_id != each.credential_batch_id
+        ):
             return False
         # A revocation without hashes concerns the whole batch.
         return not row.revoked_hashes or each.credential_hash in row.revoked_hashes
@@ -77,7 +80,9 @@ def normal_form(filters: Iterable[Filter]) -> tuple[Filter, ...]:
         for each in filters
         for status in ((Status.APPLIED, Status.REJECTED) if each.status is None else (each.status,))
     }
-    kept = {each for each in split if not any(_covers(other, each) for other in split if other != each)}
+    kept = {
+        each for each in split if not any(_covers(other, each) for other in split if other != each)
+    }
     joined: set[Filter] = set()
     for each in kept:
         both = {each._replace(status=status) for status in (Status.APPLIED, Status.REJECTED)}
@@ -93,7 +98,10 @@ def _covers(wide: Filter, narrow: Filter) -> bool:
         return True
     if wide.type is FilterType.DID_OWNER_ANY_FILTER:
         return narrow.type in OWNERS and narrow.did_suffix == wide.did_suffix
-    return wide == narrow._replace(credential_batch_id=None) and wide.type is FilterType.REVOKE_CREDENTIAL_FILTER
+    return (
+        wide == narrow._replace(credential_batch_id=None)
+        and wide.type is FilterType.REVOKE_CREDENTIAL_FILTER
+    )
 
 
 def _order(each: Filter) -> tuple[int, str, bytes, str, str]:

@@ -40,7 +40,9 @@ def read_long_form(did: str) -> tuple[str, AtalaOperation]:
     """
     suffix, _, state = did.removeprefix(METHOD).partition(":")
     try:
-        raw = base64.b64decode(state.encode("ascii") + b"=" * (-len(state) % 4), altchars=b"-_", validate=True)
+        raw = base64.b64decode(
+            state.encode("ascii") + b"=" * (-len(state) % 4), altchars=b"-_", validate=True
+        )
     except (UnicodeEncodeError, binascii.Error):
         raise Undecodable("the state of a long-form DID is not base64url") from None
     if not did.startswith(METHOD) or sha256(raw).hex() != suffix:

@@ -165,7 +165,9 @@ class DeactivateDID(NamedTuple):
     """The DID's suffix."""
 
 
-Operation: TypeAlias = CreateDID | UpdateDID | IssueCredentialBatch | RevokeCredentials | DeactivateDID
+Operation: TypeAlias = (
+    CreateDID | UpdateDID | IssueCredentialBatch | RevokeCredentials | DeactivateDID
+)
 """An operation of a kind that is processed."""
 
 
@@ -247,7 +249,11 @@ _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
     RemoveKey: {1: _Field("key_id", "text")},
     AddService: {1: _Field("service", Service)},
     RemoveService: {1: _Field("service_id", "text")},
-    UpdateService: {1: _Field("service_id", "text"), 2: _Field("type", "text"), 3: _Field("service_endpoints", "text")},
+    UpdateService: {
+        1: _Field("service_id", "text"),
+        2: _Field("type", "text"),
+        3: _Field("service_endpoints", "text"),
+    },
     PatchContext: {1: _Field("context", "text", repeated=True)},
     IssueCredentialBatch: {1: _Field("credential_batch_data", CredentialBatchData)},
     CredentialBatchData: {1: _Field("issuer_did", "text"), 2: _Field("merkle_root", "bytes")},
@@ -265,7 +271,11 @@ _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
     },
     ECKeyData: {1: _Field("curve", "text"), 2: _Field("x", "bytes"), 3: _Field("y", "bytes")},
     CompressedECKeyData: {1: _Field("curve", "text"), 2: _Field("data", "bytes")},
-    Service: {1: _Field("id", "text"), 2: _Field("type", "text"), 3: _Field("service_endpoint", "text")},
+    Service: {
+        1: _Field("id", "text"),
+        2: _Field("type", "text"),
+        3: _Field("service_endpoint", "text"),
+    },
 }
 """The fields of each message by their numbers. Other fields are skipped."""
 
@@ -285,7 +295,8 @@ def encode(message: tuple[object, ...]) -> bytes:
     The attribute `raw` is ignored.
     """
     return b"".join(
-        _encoded_field(number, field, getattr(message, field.name)) for number, field in _SCHEMA[type(message)].items()
+        _encoded_field(number, field, getattr(message, field.name))
+        for number, field in _SCHEMA[type(message)].items()
     )
 
 
@@ -324,7 +335,11 @@ def _encoded(value: Any) -> bytes:
     return value if isinstance(value, bytes) else encode(value)
 
 
-_CONVERTERS: Final[dict[str, Callable[[bytes], Any] | None]] = {"text": bytes.decode, "bytes": None, "enum": None}
+_CONVERTERS: Final[dict[str, Callable[[bytes], Any] | None]] = {
+    "text": bytes.decode,
+    "bytes": None,
+    "enum": None,
+}
 """The function that makes a value from bytes, for fields that are not messages."""
 _READERS: Final[dict[Any, Callable[[bytes], Any]]] = {}
 """The reader of each message."""

@@ -15,7 +15,16 @@ from pubsub_emulator.prism.core import signatures
 from pubsub_emulator.prism.core.errors import Reason, Rejected, Undecodable
 from pubsub_emulator.prism.core.identifiers import is_hex_hash, sha256
 from pubsub_emulator.prism.core.ledger import MemoryLedger
-from pubsub_emulator.prism.core.state import USAGES, Batch, Did, Key, created, deactivated, revoked, updated
+from pubsub_emulator.prism.core.state import (
+    USAGES,
+    Batch,
+    Did,
+    Key,
+    created,
+    deactivated,
+    revoked,
+    updated,
+)
 from pubsub_emulator.prism.core.well_formed import SECP256K1, check, key_point
 
 
@@ -124,7 +133,13 @@ def examine(signed: m.SignedAtalaOperation) -> Examined:
     kind, batch_id = _UNKNOWN, None
     if operation is not None and operation.operation is not None and m.is_canonical(signed):
         kind, batch_id = _TYPES[type(operation.operation)], _named_batch(operation.operation)
-    return Examined(signed, sha256(signed.raw), None if operation is None else sha256(operation.raw), kind, batch_id)
+    return Examined(
+        signed,
+        sha256(signed.raw),
+        None if operation is None else sha256(operation.raw),
+        kind,
+        batch_id,
+    )
 
 
 def process(ledger: MemoryLedger, signed: m.SignedAtalaOperation) -> Outcome | None:
@@ -165,7 +180,9 @@ def check_shape(examined: Examined) -> m.Operation:
     if signed.operation is None or signed.operation.operation is None:
         raise Rejected(Reason.UNSUPPORTED_OPERATION)
     if not _is_shaped(signed.operation.operation):
-        raise Rejected(Reason.MALFORMED_OPERATION, "a DID suffix, a batch id or data is missing or malformed")
+        raise Rejected(
+            Reason.MALFORMED_OPERATION, "a DID suffix, a batch id or data is missing or malformed"
+        )
     return signed.operation.operation
 
 
@@ -257,7 +274,9 @@ class _Judged:
         _check_previous(operation, did, batch)  # 11
         self._effect(ledger, operation, did, batch, operation_hash)  # 12
 
-    def _subject(self, ledger: MemoryLedger, operation: m.Operation) -> tuple[str, Did | None, Batch | None]:
+    def _subject(
+        self, ledger: MemoryLedger, operation: m.Operation
+    ) -> tuple[str, Did | None, Batch | None]:
         """Return the DID whose key must have signed: its suffix and state, and the batch to revoke.
 
         A CREATE_DID has neither.
@@ -300,12 +319,20 @@ class _Judged:
         return found
 
     def _effect(
-        self, ledger: MemoryLedger, operation: m.Operation, did: Did | None, batch: Batch | None, operation_hash: bytes
+        self,
+        ledger: MemoryLedger,
+        operation: m.Operation,
+        did: Did | None,
+        batch: Batch | None,
+        operation_hash: bytes,
     ) -> None:
         """Change the ledger. Raises `Rejected` if the state does not allow the operation."""
         if isinstance(operation, m.RevokeCredentials) and batch is not None:
             ledger.batches[operation.credential_batch_id] = revoked(batch, operation)
-        elif isinstance(operation, m.IssueCredentialBatch) and operation.credential_batch_data is not None:
+        elif (
+            isinstance(operation, m.IssueCredentialBatch)
+            and operation.credential_batch_data is not None
+        ):
             data, batch_id = operation.credential_batch_data, self._examined.batch_id or ""
             if ledger.batch(batch_id) is not None:
                 raise Rejected(Reason.BATCH_EXISTS)
@@ -317,7 +344,11 @@ class _Judged:
 def revoked_hashes(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
     """Return the hashes that a REVOKE_CREDENTIALS lists, each once and sorted."""
     member = None if signed.operation is None else signed.operation.operation
-    return tuple(sorted({*member.credentials_to_revoke})) if isinstance(member, m.RevokeCredentials) else ()
+    return (
+        tuple(sorted({*member.credentials_to_revoke}))
+        if isinstance(member, m.RevokeCredentials)
+        else ()
+    )
 
 
 def _check_previous(operation: m.Operation, did: Did | None, batch: Batch | None) -> None:

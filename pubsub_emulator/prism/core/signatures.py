@@ -53,7 +53,11 @@ def compressed(x: bytes, y: bytes) -> bytes | None:
 
 def on_curve(point: bytes) -> bytes | None:
     """Return a compressed point unchanged, `None` if it is not on the curve."""
-    return point if len(point) == _COORDINATE + 1 and point[0] in {2, 3} and _key(point) is not None else None
+    return (
+        point
+        if len(point) == _COORDINATE + 1 and point[0] in {2, 3} and _key(point) is not None
+        else None
+    )
 
 
 def sign(secret: bytes, message: bytes) -> bytes:
@@ -101,7 +105,12 @@ def _integer(raw: bytes, at: int) -> tuple[int | None, int]:
         return None, at
     start, end = at + 2, at + 2 + raw[at + 1]
     body = raw[start:end]
-    if end > len(raw) or not body or body[0] & 0x80 or (len(body) > 1 and body[0] == 0 and not body[1] & 0x80):
+    if (
+        end > len(raw)
+        or not body
+        or body[0] & 0x80
+        or (len(body) > 1 and body[0] == 0 and not body[1] & 0x80)
+    ):
         return None, at
     return int.from_bytes(body, "big"), end
 

@@ -86,7 +86,10 @@ def updated(did: Did, operation: m.UpdateDID, operation_hash: bytes) -> Did:
     if len(active) > MOST_ACTIVE:
         raise Rejected(Reason.TOO_MANY_KEYS)
     # Active services are counted only if there can be too many.
-    if len(draft.services) > MOST_ACTIVE and sum(each.active for each in draft.services.values()) > MOST_ACTIVE:
+    if (
+        len(draft.services) > MOST_ACTIVE
+        and sum(each.active for each in draft.services.values()) > MOST_ACTIVE
+    ):
         raise Rejected(Reason.TOO_MANY_SERVICES)
     return Did(operation_hash, draft.keys, draft.services, draft.context)
 

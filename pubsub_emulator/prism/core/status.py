@@ -95,7 +95,9 @@ class Branch:
         """Return the hash of one of these blocks, `None` if it is not here."""
         return next((each.hash for each in self.blocks if each.number == number), None)
 
-    def go_to(self, kept: int, added: Iterable[BestBlock], number: int, processed: int) -> set[bytes]:
+    def go_to(
+        self, kept: int, added: Iterable[BestBlock], number: int, processed: int
+    ) -> set[bytes]:
         """Move to another best block. Returns the operations that have left the branch.
 
         Blocks up to number `kept` remain, `added` are new, and blocks up to `processed` are
@@ -103,7 +105,10 @@ class Branch:
         """
         self.version += 1
         gone = {name for each in self.blocks if each.number > kept for name in each.operations}
-        branch = sorted((*(each for each in self.blocks if each.number <= kept), *added), key=lambda each: each.number)
+        branch = sorted(
+            (*(each for each in self.blocks if each.number <= kept), *added),
+            key=lambda each: each.number,
+        )
         # Computed before processed blocks are dropped: their operations have not left the branch
         # either.
         inside = {name for each in branch for name in each.operations}
@@ -116,12 +121,21 @@ class Branch:
     def give_up(self, most: int) -> None:
         """Drop operations that have been out of blocks for `most` best blocks."""
         self.version += 1
-        kept = {name: since for name, since in self.out_of_blocks.items() if since > self.number - most}
+        kept = {
+            name: since for name, since in self.out_of_blocks.items() if since > self.number - most
+        }
         self.out_of_blocks = kept
 
     def place(self, operation_id: bytes) -> Place | None:
         """Return the first place of an operation in an unprocessed block, `None` without one."""
-        return next((each.operations[operation_id] for each in self.blocks if operation_id in each.operations), None)
+        return next(
+            (
+                each.operations[operation_id]
+                for each in self.blocks
+                if operation_id in each.operations
+            ),
+            None,
+        )
 
     def status(self, operation_id: bytes, known: Known) -> Update | None:
         """Return the first status of PR-60 that holds, `None` for an unknown operation."""
@@ -135,5 +149,7 @@ class Branch:
         if known.is_received or operation_id in self.out_of_blocks:
             return Update(OperationStatus.PENDING)
         if known.rejected is not None:
-            return Update(OperationStatus.REJECTED, reason=known.rejected[1], place=known.rejected[0])
+            return Update(
+                OperationStatus.REJECTED, reason=known.rejected[1], place=known.rejected[0]
+            )
         return Update(OperationStatus.CANCELLED) if known.is_cancelled else None

@@ -33,7 +33,9 @@ _MASTER, _LAST = int(m.Usage.MASTER_KEY), int(m.Usage.VDR_KEY)
 # backtracking would find nothing.
 _ID: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]++|%[0-9A-Fa-f]{2})++")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_-]+( +[A-Za-z0-9_-]+)*")
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++")
+_URI: Final = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++"
+)
 
 
 def check(operation: m.Operation) -> None:
@@ -71,7 +73,9 @@ def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:
         return None
     if data.curve == SECP256K1:
         found = (
-            signatures.compressed(data.x, data.y) if isinstance(data, m.ECKeyData) else signatures.on_curve(data.data)
+            signatures.compressed(data.x, data.y)
+            if isinstance(data, m.ECKeyData)
+            else signatures.on_curve(data.data)
         )
         return None if found is None else (SECP256K1, found)
     raw = data.data if isinstance(data, m.CompressedECKeyData) else data.x
@@ -155,7 +159,11 @@ def _service_type(text: str) -> None:
         _malformed("a service type of more than 100 characters")
     if not _TYPE.fullmatch(text):
         listed = _json(text)
-        if not isinstance(listed, list) or not listed or not all(_is(_TYPE, each) for each in listed):
+        if (
+            not isinstance(listed, list)
+            or not listed
+            or not all(_is(_TYPE, each) for each in listed)
+        ):
             _malformed(f"service type {text!r}")
 
 

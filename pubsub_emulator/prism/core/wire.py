@@ -35,7 +35,11 @@ the value themselves."""
 
 
 def reader(
-    steps: Mapping[int, Step], empty: Sequence[object], make: Callable[[list[object]], M], *, is_hashed: bool
+    steps: Mapping[int, Step],
+    empty: Sequence[object],
+    make: Callable[[list[object]], M],
+    *,
+    is_hashed: bool,
 ) -> Callable[[bytes], M]:
     """Return a function that reads a message. It raises `Undecodable`.
 

@@ -99,7 +99,9 @@ class NodeChain(AnchoringChain):
 
     async def block(self, number: int) -> BestBlock:
         found = await self._rpc_source.block(number)
-        wanted = [row for row in found.rows(0) if row.chain is None and row.kind == self._source.kind]
+        wanted = [
+            row for row in found.rows(0) if row.chain is None and row.kind == self._source.kind
+        ]
         time = wanted[0].time if wanted else 0
         return best_block(number, found.hash, time, map(self._source.bytes_of, wanted))
 
@@ -114,7 +116,9 @@ class NodeChain(AnchoringChain):
             return
         try:
             async with asyncio.timeout(POLL_SECONDS):
-                updates = self._node.rpc.subscribe("chain_subscribeNewHeads", "chain_unsubscribeNewHeads")
+                updates = self._node.rpc.subscribe(
+                    "chain_subscribeNewHeads", "chain_unsubscribeNewHeads"
+                )
                 async with updates as heads:
                     if await self._node.best_head() == known:
                         # The first notification is the present head, and the second one is a new

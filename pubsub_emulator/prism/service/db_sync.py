@@ -53,19 +53,22 @@ fewer."""
 _PAGE: Final = 500
 """The number of rows in one read of the log."""
 
-_BEST: Final = "SELECT block_no, hash FROM block WHERE block_no IS NOT NULL ORDER BY block_no DESC LIMIT 1"
+_BEST: Final = (
+    "SELECT block_no, hash FROM block WHERE block_no IS NOT NULL ORDER BY block_no DESC LIMIT 1"
+)
 _BLOCK: Final = "SELECT block_no, hash, (extract(epoch FROM time) * 1000)::bigint FROM block"
 _FIRST: Final = f"{_BLOCK} WHERE block_no >= ?::bigint ORDER BY block_no LIMIT 1"
 _AT: Final = f"{_BLOCK} WHERE block_no = ?::bigint LIMIT 1"
 _OBJECTS: Final = (
-    "SELECT b.block_no, b.hash, (extract(epoch FROM b.time) * 1000)::bigint, "
-    f"left(m.json::text, {MOST_BYTES + 1}), substring(m.bytes FROM 1 FOR {MOST_BYTES + 1}) "
-    "FROM block AS b JOIN tx AS t ON t.block_id = b.id JOIN tx_metadata AS m ON m.tx_id = t.id "
-    f"WHERE m.key = {LABEL} AND t.valid_contract AND b.block_no > ?::bigint AND b.block_no <= ?::bigint "
-    f"ORDER BY b.block_no, t.block_index LIMIT {_MOST_OBJECTS}"
+    "SELECT b.block_no, b.hash, (extract(epoch FROM b.time) * 1000)::bigint, left(m.json::text,"
+    f" {MOST_BYTES + 1}), substring(m.bytes FROM 1 FOR {MOST_BYTES + 1}) FROM block AS b JOIN tx AS"
+    f" t ON t.block_id = b.id JOIN tx_metadata AS m ON m.tx_id = t.id WHERE m.key = {LABEL} AND"
+    " t.valid_contract AND b.block_no > ?::bigint AND b.block_no <= ?::bigint ORDER BY b.block_no,"
+    f" t.block_index LIMIT {_MOST_OBJECTS}"
 )
 _THERE: Final = (
-    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ANY (current_schemas(false))"
+    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ANY"
+    " (current_schemas(false))"
 )
 
 
@@ -79,7 +82,9 @@ class DbSyncChain(AnchoringChain):
     not the log's chain.
     """
 
-    def __init__(self, url: str, depth: int = DEPTH, first: int = 0, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self, url: str, depth: int = DEPTH, first: int = 0, poll_seconds: float = POLL_SECONDS
+    ) -> None:
         self._url = url
         self._depth = depth
         self._first = first
@@ -162,16 +167,28 @@ class DbSyncChain(AnchoringChain):
             if len(found) == _MOST_OBJECTS:
                 last = found[-1][0] - 1
                 if last <= after.number:
-                    raise SourceError(f"{self._opened().place}: block {last + 1} has {_MOST_OBJECTS} objects or more")
+                    raise SourceError(
+                        f"{self._opened().place}: block {last + 1} has {_MOST_OBJECTS} objects or"
+                        " more"
+                    )
             for *block, text, cbor in found:
                 if block[0] <= last:
-                    events.setdefault(tuple(block), []).append((SOURCE.kind, {"object": object_of(text, cbor)}))
+                    events.setdefault(tuple(block), []).append(
+                        (SOURCE.kind, {"object": object_of(text, cbor)})
+                    )
             end = _hash_at(session, last)
         if end is None:
             raise UnknownBlock(f"{self._opened().place}: there is no block {last} now")
         made, parent = list[Block](), log.head().hash or bytes(32)
         for (number, block_hash, time), listed in events.items():
-            made.append(assemble(ChainBlock(None, number, block_hash, time, listed), (), parent=parent, after_gap=True))
+            made.append(
+                assemble(
+                    ChainBlock(None, number, block_hash, time, listed),
+                    (),
+                    parent=parent,
+                    after_gap=True,
+                )
+            )
             parent = block_hash
         try:
             log.append(made)
@@ -202,8 +219,12 @@ class DbSyncChain(AnchoringChain):
             return None
         place, best = self._opened().place, _best(session).number
         if best < begins:
-            raise UnknownBlock(f"{place}: its newest block is {best}, and the log begins with block {begins}")
-        raise AnotherChain(f"{place} shares no block with the log, which begins with block {begins}")
+            raise UnknownBlock(
+                f"{place}: its newest block is {best}, and the log begins with block {begins}"
+            )
+        raise AnotherChain(
+            f"{place} shares no block with the log, which begins with block {begins}"
+        )
 
 
 def _best(session: Session) -> Head:
@@ -225,7 +246,9 @@ def _block(session: Session, number: int) -> BestBlock:
     found = session.run(_AT, (number,))
     if not found:
         raise UnknownBlock(f"db-sync has no block {number} now")
-    objects = [object_of(text, cbor) for *_, text, cbor in session.run(_OBJECTS, (number - 1, number))]
+    objects = [
+        object_of(text, cbor) for *_, text, cbor in session.run(_OBJECTS, (number - 1, number))
+    ]
     _, block_hash, time = found[0]
     return best_block(number, block_hash, time, objects)
 
@@ -236,7 +259,10 @@ def _check_schema(database: Database) -> None:
     for table, columns in _COLUMNS.items():
         for column in columns:
             if (table, column) not in there:
-                raise SourceError(f"{database.place}: there is no column {column} of db-sync's table {table} to read")
+                raise SourceError(
+                    f"{database.place}: there is no column {column} of db-sync's table {table} to"
+                    " read"
+                )
     found = database.select("SELECT stage_two FROM schema_version")
     version = found[0][0] if found else "not given"
     if version not in SCHEMAS:

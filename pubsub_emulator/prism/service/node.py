@@ -110,7 +110,9 @@ class PrismNode:
         # A block that the log took back may still be on the chain. It is then missing before the
         # known ones.
         settled = self._chain.settled(best.number)
-        unprocessed = max(min(kept, self._service.processor.processed), await self._looked_into(settled)) + 1
+        unprocessed = (
+            max(min(kept, self._service.processor.processed), await self._looked_into(settled)) + 1
+        )
         first = max(unprocessed, best.number - _MOST_UNPROCESSED, 1)
         missing = [number for number in range(first, best.number + 1) if number not in known]
         added = [await self._chain.block(number) for number in missing]
@@ -169,7 +171,9 @@ class PrismNode:
             self._to_anchor.clear()
             try:
                 waiting = await asyncio.to_thread(self._service.scheduled.waiting)
-                self._anchored = {name: number for name, number in self._anchored.items() if name in waiting}
+                self._anchored = {
+                    name: number for name, number in self._anchored.items() if name in waiting
+                }
                 for name, content in waiting.items():
                     if self._is_to_anchor(name, content):
                         await self._chain.anchor(content)

@@ -17,7 +17,13 @@ from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.grpc_server import CODES, Methods, Refused, Tls, serving
 from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.service import START
-from pubsub_emulator.prism.core.errors import AlreadyThere, BadRequest, NotCancellable, NothingAnchors, UnknownOperation
+from pubsub_emulator.prism.core.errors import (
+    AlreadyThere,
+    BadRequest,
+    NotCancellable,
+    NothingAnchors,
+    UnknownOperation,
+)
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import is_hex_hash
 from pubsub_emulator.prism.core.process import Status
@@ -60,16 +66,24 @@ class _Front:
         found.unary("CancelSubscription", pb.CancelSubscriptionRequest, self.cancel)
         found.unary("ScheduleOperations", pb.ScheduleOperationsRequest, self.schedule)
         found.unary("CancelOperation", pb.CancelOperationRequest, self.cancel_operation)
-        found.stream("GetSubscriptionEventsStream", pb.GetSubscriptionEventsStreamRequest, self.stream)
+        found.stream(
+            "GetSubscriptionEventsStream", pb.GetSubscriptionEventsStreamRequest, self.stream
+        )
         found.stream("GetOperationStatusStream", pb.GetOperationStatusStreamRequest, self.statuses)
         return found
 
-    async def subscribe(self, request: pb.NewSubscriptionRequest, client: str) -> pb.NewSubscriptionResponse:
+    async def subscribe(
+        self, request: pb.NewSubscriptionRequest, client: str
+    ) -> pb.NewSubscriptionResponse:
         """Make a subscription (PR-50)."""
         filters = read_filters(request.filters)
-        token, cursor = await self._events.subscribe(filters, client, batches=request.allow_operations_batches)
+        token, cursor = await self._events.subscribe(
+            filters, client, batches=request.allow_operations_batches
+        )
         last = await asyncio.to_thread(self._events.subscriptions.after_operation, token)
-        return pb.NewSubscriptionResponse(subscription_token=token, events_after=last, cursor=cursor)
+        return pb.NewSubscriptionResponse(
+            subscription_token=token, events_after=last, cursor=cursor
+        )
 
     async def stream(
         self, request: pb.GetSubscriptionEventsStreamRequest, client: str
@@ -79,16 +93,23 @@ class _Front:
         before: Message | None = None
         try:
             after = await self._after(request)
-            async with self._events.stream(request.subscription_token, client, after, seam=True) as messages:
+            async with self._events.stream(
+                request.subscription_token, client, after, seam=True
+            ) as messages:
                 code = grpc.StatusCode.ABORTED
                 async for message in messages:
                     # A heartbeat that moves nothing is not sent.
                     if message.rows or before is None or message[1:] != before[1:]:
-                        events, cursor = map(encode_row, message.rows), self._events.text(message.cursor)
+                        events, cursor = (
+                            map(encode_row, message.rows),
+                            self._events.text(message.cursor),
+                        )
                         yield pb.SubscriptionEvents(events=events, cursor=cursor, live=message.live)
                     before = message
         except CursorAbandoned as error:
-            last, name = await asyncio.to_thread(self._events.log.last_common, Cursor(error.epoch, error.common))
+            last, name = await asyncio.to_thread(
+                self._events.log.last_common, Cursor(error.epoch, error.common)
+            )
             trailer = (
                 ("last-common-operation", name.hex()),
                 ("last-common-seq-no", str(last.seq)),
@@ -96,17 +117,23 @@ class _Front:
             )
             raise Refused(code, str(error), trailer) from None
 
-    async def cancel(self, request: pb.CancelSubscriptionRequest, _client: str) -> pb.CancelSubscriptionResponse:
+    async def cancel(
+        self, request: pb.CancelSubscriptionRequest, _client: str
+    ) -> pb.CancelSubscriptionResponse:
         """Delete a subscription."""
         await self._events.cancel(request.subscription_token)
         return pb.CancelSubscriptionResponse()
 
-    async def schedule(self, request: pb.ScheduleOperationsRequest, client: str) -> pb.ScheduleOperationsResponse:
+    async def schedule(
+        self, request: pb.ScheduleOperationsRequest, client: str
+    ) -> pb.ScheduleOperationsResponse:
         """Store operations to be anchored (PR-63)."""
         ids, token = await self._service.schedule(request.signed_operations, client)
         return pb.ScheduleOperationsResponse(operation_ids=ids, cancel_token=token)
 
-    async def cancel_operation(self, request: pb.CancelOperationRequest, _client: str) -> pb.CancelOperationResponse:
+    async def cancel_operation(
+        self, request: pb.CancelOperationRequest, _client: str
+    ) -> pb.CancelOperationResponse:
         """Cancel a scheduled operation."""
         _check_hash(request.operation_id, "operation_id")
         await self._service.cancel_operation(request.operation_id, request.cancel_token)
@@ -141,7 +168,11 @@ class _Front:
 
 
 def serve_prism(
-    service: PrismService, host: str, port: int, callers: Callers = EVERYBODY, tls: Tls | None = None
+    service: PrismService,
+    host: str,
+    port: int,
+    callers: Callers = EVERYBODY,
+    tls: Tls | None = None,
 ) -> AbstractAsyncContextManager[int]:
     """Serve the methods at a port, 0 for any free one. The context yields the port.
 
@@ -159,7 +190,11 @@ def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
         raise BadRequest("filters: there is none")
     if len(given) > MOST_FILTERS:
         raise BadRequest(f"filters: {len(given)}, {MOST_FILTERS} is the most")
-    return [each for index, filter_ in enumerate(given) for each in _read_filter(filter_, f"filters[{index}]")]
+    return [
+        each
+        for index, filter_ in enumerate(given)
+        for each in _read_filter(filter_, f"filters[{index}]")
+    ]
 
 
 def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
@@ -171,14 +206,23 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
     if (kind in OWNERS) != bool(given.did_suffix):
         raise BadRequest(f"{where}.did_suffix: {'missing' if kind in OWNERS else 'superfluous'}")
     if given.did_suffix and not is_hex_hash(given.did_suffix):
-        raise BadRequest(f"{where}.did_suffix: 64 lower-case hex digits, not {given.did_suffix[:80]!r}")
+        raise BadRequest(
+            f"{where}.did_suffix: 64 lower-case hex digits, not {given.did_suffix[:80]!r}"
+        )
     if kind is FilterType.REVOKE_CREDENTIAL_FILTER:
         _check_hash(given.credential_hash, f"{where}.credential_hash")
     elif given.credential_hash or given.credential_batch_id:
-        raise BadRequest(f"{where}: credential_hash and credential_batch_id are for REVOKE_CREDENTIAL_FILTER")
+        raise BadRequest(
+            f"{where}: credential_hash and credential_batch_id are for REVOKE_CREDENTIAL_FILTER"
+        )
     if given.credential_batch_id and not is_hex_hash(given.credential_batch_id):
         raise BadRequest(f"{where}.credential_batch_id: 64 lower-case hex digits")
-    one = Filter(kind, given.did_suffix or None, given.credential_hash or None, given.credential_batch_id or None)
+    one = Filter(
+        kind,
+        given.did_suffix or None,
+        given.credential_hash or None,
+        given.credential_batch_id or None,
+    )
     if len(given.statuses) > MOST_FILTERS:
         raise BadRequest(f"{where}.statuses: {len(given.statuses)}, {MOST_FILTERS} is the most")
     statuses = sorted({*given.statuses})

@@ -59,7 +59,9 @@ class OperationService(EventService[Filter]):
     within `_LOOK_SECONDS`.
     """
 
-    def __init__(self, log: OperationLog, registry: PrismRegistry, limits: Limits, recorder: Recorder | None) -> None:
+    def __init__(
+        self, log: OperationLog, registry: PrismRegistry, limits: Limits, recorder: Recorder | None
+    ) -> None:
         super().__init__(log, registry, limits, recorder)
         self.log = log
         self.subscriptions = registry
@@ -158,7 +160,9 @@ class PrismService:
         """
         self.events.check_stopping()
         if not self._anchors:
-            raise NothingAnchors("this node only reads its chain; submit to a node that anchors, or with a wallet")
+            raise NothingAnchors(
+                "this node only reads its chain; submit to a node that anchors, or with a wallet"
+            )
         self._check_schedule(client, len(signed))
         stored = await asyncio.to_thread(self.scheduled.add, signed, self.branch.number)
         self.handed_over()
@@ -189,7 +193,12 @@ class PrismService:
 
         Raises `UnknownOperation` and `Ended`.
         """
-        name, how, last, recorder = secrets.token_hex(8), "disconnected", None, self._status_recorder
+        name, how, last, recorder = (
+            secrets.token_hex(8),
+            "disconnected",
+            None,
+            self._status_recorder,
+        )
         with self.events.held(client) as mine:
             self._status_streams[mine] = operation_id
             self._told.setdefault(operation_id, None)

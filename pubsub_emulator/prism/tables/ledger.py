@@ -72,14 +72,17 @@ class SqlLedger(MemoryLedger):
         Only these operations may then be asked about.
         """
         applied = self._chosen(
-            f"SELECT signed_atala_operation_id, operation_hash FROM {_APPLIED} operation_hash IN ({{}})",
+            f"SELECT signed_atala_operation_id, operation_hash FROM {_APPLIED} operation_hash IN"
+            " ({})",
             [each.hash for each in operations if each.hash is not None],
         )
         for operation_id, operation_hash in applied:
             self.note(bytes(operation_id), bytes(operation_hash), applied=True)
         named = {each.batch_id for each in operations if each.batch_id is not None}
         unknown = [each for each in sorted(named) if each not in self._kept.batches]
-        batches = f"SELECT DISTINCT credential_batch_id FROM {_APPLIED} credential_batch_id IN ({{}})"
+        batches = (
+            f"SELECT DISTINCT credential_batch_id FROM {_APPLIED} credential_batch_id IN ({{}})"
+        )
         issued = self._chosen(batches, unknown)
         self._no_batches |= {*unknown} - {each for (each,) in issued}
 
@@ -94,9 +97,15 @@ class SqlLedger(MemoryLedger):
 
     def batch(self, batch_id: str) -> Batch | None:
         found = self.batches.get(batch_id)
-        return found if found or batch_id in self._no_batches else self._load(self._kept.batches, load_batch, batch_id)
+        return (
+            found
+            if found or batch_id in self._no_batches
+            else self._load(self._kept.batches, load_batch, batch_id)
+        )
 
-    def _load(self, kept: OrderedDict[str, T], load: Callable[[Session, str], T | None], name: str) -> T | None:
+    def _load(
+        self, kept: OrderedDict[str, T], load: Callable[[Session, str], T | None], name: str
+    ) -> T | None:
         """Return a value from the cache or from the rows, `None` if there is none."""
         if name not in kept:
             found = load(self._session, name)
@@ -111,18 +120,26 @@ class SqlLedger(MemoryLedger):
 
         This asks the tables, which is rare: only an operation that is rejected now needs it.
         """
-        row = "atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status = 'REJECTED'"
-        return operation_id in self.rejected or bool(self._session.run(f"SELECT 1 FROM {row}", (operation_id,)))
+        row = (
+            "atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status ="
+            " 'REJECTED'"
+        )
+        return operation_id in self.rejected or bool(
+            self._session.run(f"SELECT 1 FROM {row}", (operation_id,))
+        )
 
 
 def load_did(session: Session, suffix: str) -> Did | None:
     """Return a DID from its applied operations, `None` if it was never created."""
-    rows = session.run(f"SELECT atala_operation_content FROM {_APPLIED} created_did_suffix = ?", (suffix,))
+    rows = session.run(
+        f"SELECT atala_operation_content FROM {_APPLIED} created_did_suffix = ?", (suffix,)
+    )
     if not rows:
         return None
     rows += session.run(
-        f"SELECT atala_operation_content FROM {_APPLIED} atala_operation_did_suffix = ? "
-        "AND atala_operation_type IN ('UPDATE_DID', 'DEACTIVATE_DID') ORDER BY atala_operation_seq_no",
+        f"SELECT atala_operation_content FROM {_APPLIED} atala_operation_did_suffix = ? AND"
+        " atala_operation_type IN ('UPDATE_DID', 'DEACTIVATE_DID') ORDER BY"
+        " atala_operation_seq_no",
         (suffix,),
     )
     did: Did | None = None

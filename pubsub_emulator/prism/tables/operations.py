@@ -17,7 +17,16 @@ from typing import Any, Final, NamedTuple
 
 from pubsub_emulator.database.database import Database, Session
 from pubsub_emulator.events.errors import BadCursor, BadFilter
-from pubsub_emulator.events.filters.algebra import ANY, All, Field, Filter, Kind, OneOf, Scalar, Step
+from pubsub_emulator.events.filters.algebra import (
+    ANY,
+    All,
+    Field,
+    Filter,
+    Kind,
+    OneOf,
+    Scalar,
+    Step,
+)
 from pubsub_emulator.events.filters.sql import Clause, Columns, where
 from pubsub_emulator.events.log.store import SPAN, Head, LogReader, Page
 from pubsub_emulator.events.rows import Row
@@ -35,11 +44,14 @@ NETWORK: Final = "prism"
 """The name of the log in cursors and in the tables of deliveries."""
 
 _COLUMNS: Final = (
-    "atala_operation_seq_no, signed_atala_operation_id, atala_operation_type, atala_operation_status, "
-    "status_details, coalesce(atala_operation_did_suffix, created_did_suffix), credential_batch_id, "
-    "atala_operation_content, block_number, block_hash, object_index, operation_index, block_time"
+    "atala_operation_seq_no, signed_atala_operation_id, atala_operation_type,"
+    " atala_operation_status, status_details, coalesce(atala_operation_did_suffix,"
+    " created_did_suffix), credential_batch_id, atala_operation_content, block_number, block_hash,"
+    " object_index, operation_index, block_time"
 )
-_REVOKED: Final = "EXISTS (SELECT 1 FROM revoked_credentials AS r WHERE r.seq_no = o.atala_operation_seq_no"
+_REVOKED: Final = (
+    "EXISTS (SELECT 1 FROM revoked_credentials AS r WHERE r.seq_no = o.atala_operation_seq_no"
+)
 
 _TYPES: Final = {each: each.name for each in OperationType}
 _BY_TYPE: Final = OperationType.__members__
@@ -86,17 +98,24 @@ class OperationLog(LogReader):
         return Head(at.epoch, at.seq_no)
 
     def common(self, epoch: int) -> int | None:
-        found = self._database.select("SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (epoch,))
+        found = self._database.select(
+            "SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (epoch,)
+        )
         least: int | None = found[0][0]
         return least
 
     def epochs(self) -> list[tuple[int, int]]:
-        return [(epoch, last) for epoch, last in self._database.select("SELECT * FROM epochs ORDER BY epoch")]
+        return [
+            (epoch, last)
+            for epoch, last in self._database.select("SELECT * FROM epochs ORDER BY epoch")
+        ]
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         with self._database.transaction() as session:
             at = position(session)
-            rows: list[Row] = [row_of(each) for each in read_events(session, after, limit, where, span)]
+            rows: list[Row] = [
+                row_of(each) for each in read_events(session, after, limit, where, span)
+            ]
         through = rows[-1].seq if len(rows) == limit else max(min(after + span, at.seq_no), after)
         return Page(rows, through, Head(at.epoch, at.seq_no))
 
@@ -124,7 +143,9 @@ class OperationLog(LogReader):
         """
         with self._database.transaction() as session:
             epoch = position(session).epoch
-            least = session.run("SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (cut.epoch,))[0][0]
+            least = session.run(
+                "SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (cut.epoch,)
+            )[0][0]
             seq_no = cut.seq if least is None else min(cut.seq, least)
             return Cursor(epoch, seq_no), id_at(session, seq_no)
 
@@ -150,23 +171,29 @@ class _Columns(Columns):
         match (path, op, value):
             case (("did",), "=", str()):
                 sql = (
-                    "((o.atala_operation_did_suffix IS NOT NULL AND o.atala_operation_did_suffix = ?) OR "
-                    "(o.created_did_suffix IS NOT NULL AND o.created_did_suffix = ?))"
+                    "((o.atala_operation_did_suffix IS NOT NULL AND o.atala_operation_did_suffix ="
+                    " ?) OR (o.created_did_suffix IS NOT NULL AND o.created_did_suffix = ?))"
                 )
                 return Clause(sql, (value, value))
             case (("batch",), "=", str()):
-                return Clause("(o.credential_batch_id IS NOT NULL AND o.credential_batch_id = ?)", (value,))
+                return Clause(
+                    "(o.credential_batch_id IS NOT NULL AND o.credential_batch_id = ?)", (value,)
+                )
             case (("reason",), "=" | "!=", None):
                 return Clause(f"(status_details IS {'' if op == '=' else 'NOT '}NULL)")
             case (("whole",), "=", True):
                 return Clause(f"(atala_operation_type = 'REVOKE_CREDENTIALS' AND NOT {_REVOKED}))")
             case ((str(name),), "=", True) if name.startswith("c"):
-                return Clause(f"({_REVOKED} AND r.credential_hash = ?))", (bytes.fromhex(name[1:]),))
+                return Clause(
+                    f"({_REVOKED} AND r.credential_hash = ?))", (bytes.fromhex(name[1:]),)
+                )
             case _:
                 raise BadFilter(f"operations have no index by {path} {op}")
 
 
-def read_events(session: Session, after: int, limit: int, wanted: Filter = ANY, span: int = SPAN) -> list[Event]:
+def read_events(
+    session: Session, after: int, limit: int, wanted: Filter = ANY, span: int = SPAN
+) -> list[Event]:
     """Return matching operations with `seq_no > after`.
 
     At most `limit` operations are returned, and at most `span` are looked at.
@@ -188,7 +215,12 @@ def row_of(event: Event) -> OperationRow:
     body += f',"signed":"{sha256(event.content).hex()}"'
     if event.type is OperationType.REVOKE_CREDENTIALS:
         listed = revoked_hashes(decode(SignedAtalaOperation, event.content))
-        body += "".join((f',"whole":{"false" if listed else "true"}', *(f',"c{each.hex()}":true' for each in listed)))
+        body += "".join(
+            (
+                f',"whole":{"false" if listed else "true"}',
+                *(f',"c{each.hex()}":true' for each in listed),
+            )
+        )
     place = event.place
     row = OperationRow(
         event.seq_no,
@@ -213,7 +245,12 @@ def log_filter(each: PrismFilter) -> Filter:
     if each.type in OWNERS and each.did_suffix is not None:
         parts.append(Field("did", "=", each.did_suffix))
     if each.type is FilterType.REVOKE_CREDENTIAL_FILTER and each.credential_hash is not None:
-        parts.append(OneOf(Field("whole", "=", value=True), Field(f"c{each.credential_hash.hex()}", "=", value=True)))
+        parts.append(
+            OneOf(
+                Field("whole", "=", value=True),
+                Field(f"c{each.credential_hash.hex()}", "=", value=True),
+            )
+        )
         if each.credential_batch_id is not None:
             parts.append(Field("batch", "=", each.credential_batch_id))
     if each.status is not None:
@@ -230,7 +267,21 @@ def id_at(session: Session, seq_no: int) -> bytes:
 
 def _event(row: Sequence[Any]) -> Event:
     """Return the operation in a row of the table."""
-    number, operation_id, kind, status, details, suffix, batch, content, block, block_hash, at, place, time = row
+    (
+        number,
+        operation_id,
+        kind,
+        status,
+        details,
+        suffix,
+        batch,
+        content,
+        block,
+        block_hash,
+        at,
+        place,
+        time,
+    ) = row
     return Event(
         number,
         bytes(operation_id),

@@ -20,7 +20,15 @@ from pubsub_emulator.events.log.store import SPAN, Page, Store
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import Value
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.process import Examined, OperationType, Outcome, Status, examine, judge, read_object
+from pubsub_emulator.prism.core.process import (
+    Examined,
+    OperationType,
+    Outcome,
+    Status,
+    examine,
+    judge,
+    read_object,
+)
 from pubsub_emulator.prism.tables.ledger import Kept, SqlLedger
 from pubsub_emulator.prism.tables.schema import prepare
 
@@ -62,7 +70,11 @@ class Source:
         for step in self.path:
             found = _inner(found, step)
         try:
-            return bytes.fromhex(found[2:]) if isinstance(found, str) and found.startswith("0x") else b""
+            return (
+                bytes.fromhex(found[2:])
+                if isinstance(found, str) and found.startswith("0x")
+                else b""
+            )
         except ValueError:
             return b""
 
@@ -128,9 +140,13 @@ class Processor:
             found = session.run("SELECT id, source, log_id FROM prism_meta")
             if not found:
                 found = [(secrets.token_bytes(16), self.source.text(), log.id)]
-                session.run("INSERT INTO prism_meta VALUES (1, ?, ?, ?, 0, 0, 0, 0, NULL)", found[0])
+                session.run(
+                    "INSERT INTO prism_meta VALUES (1, ?, ?, ?, 0, 0, 0, 0, NULL)", found[0]
+                )
         if bytes(found[0][2]) != log.id or found[0][1] != self.source.text():
-            raise AnotherChain(f"{database.place} holds what was processed of another log, or of other events")
+            raise AnotherChain(
+                f"{database.place} holds what was processed of another log, or of other events"
+            )
         self.id = bytes(found[0][0])
         self.processed = -1
         """The last processed block on the branch that the log has."""
@@ -181,20 +197,27 @@ class Processor:
 
         After a rewind, only blocks that the log still has count.
         """
-        while self._deep_blocks and self.log.hash_at(self._deep_blocks[-1][0]) != self._deep_blocks[-1][1]:
+        while (
+            self._deep_blocks
+            and self.log.hash_at(self._deep_blocks[-1][0]) != self._deep_blocks[-1][1]
+        ):
             self._deep_blocks.pop()
         known = self._deep_blocks[-1][0] if self._deep_blocks else -1
         block_hash = self.log.hash_at(last) if last > known else None
         if block_hash is not None:
             self._deep_blocks.append((last, block_hash))
-        self.processed = max(self._last_block, self._deep_blocks[-1][0] if self._deep_blocks else -1)
+        self.processed = max(
+            self._last_block, self._deep_blocks[-1][0] if self._deep_blocks else -1
+        )
 
     def _deep(self, page: Page, last: int) -> list[tuple[int, list[Row]]] | None:
         """Return the page's blocks up to number `last`, each complete.
 
         Returns `None` if the log was rewound meanwhile.
         """
-        blocks = [(number, list(rows)) for number, rows in groupby(page.rows, key=lambda row: row.block)]
+        blocks = [
+            (number, list(rows)) for number, rows in groupby(page.rows, key=lambda row: row.block)
+        ]
         deep = [(number, rows) for number, rows in blocks if number <= last]
         if not deep or len(page.rows) < _PAGE:
             return deep
@@ -287,7 +310,9 @@ def _inner(value: Value, step: str | int) -> Value:
 def position(session: Session, lock: Dialect | None = None) -> Position:
     """Return the position of the tables. With a dialect, lock it until the transaction ends."""
     locking = " FOR UPDATE" if lock is Dialect.POSTGRESQL else ""
-    found = session.run(f"SELECT epoch, seq_no, log_epoch, log_seq, block_number FROM prism_meta{locking}")
+    found = session.run(
+        f"SELECT epoch, seq_no, log_epoch, log_seq, block_number FROM prism_meta{locking}"
+    )
     return Position(*found[0])
 
 
@@ -304,7 +329,10 @@ def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
     last = session.run("SELECT max(atala_operation_seq_no) FROM atala_operations")[0][0] or 0
     session.run("DELETE FROM revoked_credentials WHERE seq_no > ?", (last,))
     session.run("DELETE FROM processed_blocks WHERE block_number > ?", beyond)
-    names_it = "EXISTS (SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"
+    names_it = (
+        "EXISTS (SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id ="
+        " atala_objects.atala_object_id)"
+    )
     session.run(f"DELETE FROM atala_objects WHERE block_number > ? AND NOT {names_it}", beyond)
     pending = "atala_object_status = 'PENDING', block_number = NULL"
     session.run(f"UPDATE atala_objects SET {pending} WHERE block_number > ?", beyond)
@@ -323,8 +351,9 @@ def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> 
     processed.
     """
     session.run_many(
-        "INSERT INTO atala_objects VALUES (?, ?, 'PROCESSED', ?) ON CONFLICT (atala_object_id) DO UPDATE "
-        "SET atala_object_status = 'PROCESSED', block_number = coalesce(atala_objects.block_number, ?)",
+        "INSERT INTO atala_objects VALUES (?, ?, 'PROCESSED', ?) ON CONFLICT (atala_object_id) DO"
+        " UPDATE SET atala_object_status = 'PROCESSED', block_number ="
+        " coalesce(atala_objects.block_number, ?)",
         [(each.id, each.raw, number, number) for each in objects],
     )
     session.run_many(
@@ -347,7 +376,9 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
     shared = {anchored.place: bytearray(anchored.id) for anchored, _, _ in outcomes}
     block = None if block_hash is None else bytearray(block_hash)
     for seq_no, (anchored, place, outcome) in enumerate(outcomes, after + 1):
-        operation_id, operation_hash, kind, reason, did_suffix, created, batch_id, _, content = outcome
+        operation_id, operation_hash, kind, reason, did_suffix, created, batch_id, _, content = (
+            outcome
+        )
         status, details = (_APPLIED, None) if reason is None else (_REJECTED, reason.name)
         # sqlite3 looks for an adapter of each `bytes`, which costs more than binding a `bytearray`.
         rows.append((

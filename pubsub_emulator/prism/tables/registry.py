@@ -9,7 +9,12 @@ from typing import Final
 from pubsub_emulator.database.database import Database
 from pubsub_emulator.events.errors import LimitReached, UnknownToken
 from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.registry import TOKEN_BYTES, Registry, Subscription, TokenAndBound
+from pubsub_emulator.events.subscriptions.registry import (
+    TOKEN_BYTES,
+    Registry,
+    Subscription,
+    TokenAndBound,
+)
 from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.prism.core.filters import Filter, FilterType, normal_form
 from pubsub_emulator.prism.core.process import Status
@@ -36,7 +41,9 @@ class PrismRegistry(Registry[Filter]):
         self._holders: dict[str, str] = {}
         """The client of each subscription, by its name."""
 
-    def add(self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False) -> TokenAndBound:
+    def add(
+        self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False
+    ) -> TokenAndBound:
         """Make a subscription after the last operation, in one transaction (PR-50).
 
         Raises `LimitReached`. `after` is ignored: the bound is the end of the operations at the
@@ -58,27 +65,45 @@ class PrismRegistry(Registry[Filter]):
         key = token_hash(token)
         with self._database.transaction() as session:
             columns = "operations_batching_allowed, epoch, after_seq_no"
-            found = session.run(f"SELECT {columns} FROM subscriptions WHERE subscription_token = ?", (key,))
+            found = session.run(
+                f"SELECT {columns} FROM subscriptions WHERE subscription_token = ?", (key,)
+            )
             if not found:
                 raise UnknownToken("no subscription has this token")
             rows = session.run(
-                "SELECT filter_type, did_suffix, revoked_credential_hash, credential_batch_id, statuses "
-                "FROM subscription_filters WHERE subscription_token = ? ORDER BY filter_no",
+                "SELECT filter_type, did_suffix, revoked_credential_hash, credential_batch_id,"
+                " statuses FROM subscription_filters WHERE subscription_token = ? ORDER BY"
+                " filter_no",
                 (key,),
             )
         filters = [
-            Filter(FilterType[kind], suffix, credential and bytes(credential), batch, status and Status(status))
+            Filter(
+                FilterType[kind],
+                suffix,
+                credential and bytes(credential),
+                batch,
+                status and Status(status),
+            )
             for kind, suffix, credential, batch, status in rows
         ]
         batches, epoch, after = found[0]
         reads_all = any(each.type is FilterType.ANONYMOUS_ANY_FILTER for each in filters)
-        return Subscription(key.hex(), tuple(map(log_filter, filters)), Cursor(epoch, after), bool(batches), reads_all)
+        return Subscription(
+            key.hex(),
+            tuple(map(log_filter, filters)),
+            Cursor(epoch, after),
+            bool(batches),
+            reads_all,
+        )
 
     def cancel(self, token: str) -> str:
         key = token_hash(token)
         with self._database.transaction(write=True) as session:
             session.run("DELETE FROM subscription_filters WHERE subscription_token = ?", (key,))
-            gone = "DELETE FROM subscriptions WHERE subscription_token = ? RETURNING subscription_token"
+            gone = (
+                "DELETE FROM subscriptions WHERE subscription_token = ? RETURNING"
+                " subscription_token"
+            )
             if not session.run(gone, (key,)):
                 raise UnknownToken("no subscription has this token")
         with self._lock:

@@ -56,7 +56,9 @@ def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
             raise BadRequest(f"signed_operations[{index}]: {error}") from None
     content = atala_object(signed)
     if len(content) > MOST_OBJECT:
-        raise BadRequest(f"signed_operations: an object of {len(content)} bytes, {MOST_OBJECT} is the most")
+        raise BadRequest(
+            f"signed_operations: an object of {len(content)} bytes, {MOST_OBJECT} is the most"
+        )
     decode(AtalaObject, content)
     return ids, content
 
@@ -82,17 +84,24 @@ class Scheduled:
                 there = session.run(f"SELECT atala_operation_status FROM {_OF_ID}", (operation_id,))
                 for each in (Status.RECEIVED, Status.APPLIED):
                     if (each,) in there:
-                        raise AlreadyThere(f"signed_operations[{index}]: the operation is {each.value} here")
-                session.run(f"DELETE FROM {_OF_ID} AND atala_operation_status = 'CANCELLED'", (operation_id,))
+                        raise AlreadyThere(
+                            f"signed_operations[{index}]: the operation is {each.value} here"
+                        )
+                session.run(
+                    f"DELETE FROM {_OF_ID} AND atala_operation_status = 'CANCELLED'",
+                    (operation_id,),
+                )
                 insert_scheduled(session, object_id, raw, Status.RECEIVED, token_hash(token), best)
             session.run(
-                "INSERT INTO atala_objects VALUES (?, ?, 'PENDING', NULL) ON CONFLICT (atala_object_id) DO NOTHING",
+                "INSERT INTO atala_objects VALUES (?, ?, 'PENDING', NULL) ON CONFLICT"
+                " (atala_object_id) DO NOTHING",
                 (object_id, content),
             )
             # An object is not needed any more if all its operations are in another object now.
             session.run(
-                "DELETE FROM atala_objects WHERE atala_object_status = 'PENDING' AND NOT EXISTS "
-                "(SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"
+                "DELETE FROM atala_objects WHERE atala_object_status = 'PENDING' AND NOT EXISTS"
+                " (SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id ="
+                " atala_objects.atala_object_id)"
             )
         return ids, token
 
@@ -104,7 +113,9 @@ class Scheduled:
         """
         with self._database.transaction(write=True) as session:
             position(session, lock=self._database.dialect)
-            found = session.run(f"SELECT atala_operation_status, cancel_token FROM {_OF_ID}", (operation_id,))
+            found = session.run(
+                f"SELECT atala_operation_status, cancel_token FROM {_OF_ID}", (operation_id,)
+            )
             if not found:
                 raise UnknownOperation("no operation of this id was scheduled here")
             received = next((each for each in found if each[0] == Status.RECEIVED), None)
@@ -121,8 +132,8 @@ class Scheduled:
         """Return the objects with an operation that is RECEIVED, by their ids."""
         with self._database.transaction() as session:
             found = session.run(
-                "SELECT atala_object_id, object_content FROM atala_objects WHERE atala_object_id IN "
-                f"(SELECT atala_object_id FROM atala_operations WHERE {_IS_RECEIVED})"
+                "SELECT atala_object_id, object_content FROM atala_objects WHERE atala_object_id"
+                f" IN (SELECT atala_object_id FROM atala_operations WHERE {_IS_RECEIVED})"
             )
         return {bytes(object_id): bytes(content) for object_id, content in found}
 
@@ -130,9 +141,13 @@ class Scheduled:
         """Restart the time of operations whose blocks have left the best branch."""
         with self._database.transaction(write=True) as session:
             since = f"pending_since = ? WHERE signed_atala_operation_id = ? AND {_IS_RECEIVED}"
-            session.run_many(f"UPDATE atala_operations SET {since}", [(best, each) for each in operations])
+            session.run_many(
+                f"UPDATE atala_operations SET {since}", [(best, each) for each in operations]
+            )
 
-    def expire(self, best: int, in_blocks: Iterable[bytes], most: int = PENDING_BLOCKS) -> list[bytes]:
+    def expire(
+        self, best: int, in_blocks: Iterable[bytes], most: int = PENDING_BLOCKS
+    ) -> list[bytes]:
         """Cancel operations that have been in no block for `most` best blocks. Returns their ids.
 
         `in_blocks` are the operations in blocks of the best branch.
@@ -147,7 +162,9 @@ class Scheduled:
             new = f"WHERE {_IS_RECEIVED} AND pending_since IS NULL"
             session.run(f"UPDATE atala_operations SET pending_since = ? {new}", (best,))
             old = f"WHERE {_IS_RECEIVED} AND pending_since <= ?"
-            found = session.run(f"SELECT signed_atala_operation_id FROM atala_operations {old}", (best - most,))
+            found = session.run(
+                f"SELECT signed_atala_operation_id FROM atala_operations {old}", (best - most,)
+            )
             gone = [bytes(each) for (each,) in found if bytes(each) not in inside]
             for each in gone:
                 _mark_cancelled(session, each)
@@ -157,8 +174,8 @@ class Scheduled:
         """Return the state of an operation according to its rows."""
         with self._database.transaction() as session:
             rows = session.run(
-                "SELECT atala_operation_status, status_details, block_number, block_hash, object_index, "
-                f"operation_index, block_time FROM {_OF_ID}",
+                "SELECT atala_operation_status, status_details, block_number, block_hash,"
+                f" object_index, operation_index, block_time FROM {_OF_ID}",
                 (operation_id,),
             )
         by_status: dict[str, Sequence[Any]] = {row[0]: row for row in rows}

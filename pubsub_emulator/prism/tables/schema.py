@@ -114,7 +114,10 @@ THIRD: Final = _statements("""
 two."""
 
 FOURTH: Final = (
-    "CREATE INDEX operations_received ON atala_operations (atala_object_id) WHERE atala_operation_status = 'RECEIVED'",
+    (
+        "CREATE INDEX operations_received ON atala_operations (atala_object_id) WHERE"
+        " atala_operation_status = 'RECEIVED'"
+    ),
 )
 """The statement of migration 4. Operations that wait to be anchored are looked for at each block,
 and an index finds them."""
@@ -135,7 +138,10 @@ def prepare(database: Database) -> None:
     Raises `StoreError` if another program's tables have the same names.
     """
     if _has_foreign_tables(database):
-        raise StoreError(f"{database.place}: it has a table `subscriptions` of something else; name another place")
+        raise StoreError(
+            f"{database.place}: it has a table `subscriptions` of something else; name another"
+            " place"
+        )
     second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_CARRIED]
     migrate(database, COMPONENT, [FIRST, second, THIRD, FOURTH])
 
@@ -162,9 +168,9 @@ def _carry_over(session: Session) -> None:
     Their content is in their objects.
     """
     found = session.run(
-        "SELECT o.signed_atala_operation_id, o.atala_operation_status, o.atala_object_id, b.object_content "
-        "FROM old_operations AS o JOIN atala_objects AS b ON b.atala_object_id = o.atala_object_id "
-        f"WHERE {_IS_SCHEDULED}"
+        "SELECT o.signed_atala_operation_id, o.atala_operation_status, o.atala_object_id,"
+        " b.object_content FROM old_operations AS o JOIN atala_objects AS b ON b.atala_object_id ="
+        f" o.atala_object_id WHERE {_IS_SCHEDULED}"
     )
     for operation_id, status, object_id, content in found:
         for signed in read_object(bytes(content)) or ():
@@ -184,8 +190,18 @@ def insert_scheduled(  # noqa: PLR0917  # the columns of one row
     """Store an operation that this node was asked to anchor."""
     _, name, operation_hash, kind, batch_id = examine(decode(SignedAtalaOperation, content))
     session.run(
-        "INSERT INTO atala_operations (signed_atala_operation_id, atala_operation_status, atala_object_id, "
-        "atala_operation_type, atala_operation_content, operation_hash, credential_batch_id, cancel_token, "
-        "pending_since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (name, status.value, object_id, kind.name, content, operation_hash, batch_id, cancel_token, pending_since),
+        "INSERT INTO atala_operations (signed_atala_operation_id, atala_operation_status,"
+        " atala_object_id, atala_operation_type, atala_operation_content, operation_hash,"
+        " credential_batch_id, cancel_token, pending_since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            name,
+            status.value,
+            object_id,
+            kind.name,
+            content,
+            operation_hash,
+            batch_id,
+            cancel_token,
+            pending_since,
+        ),
     )

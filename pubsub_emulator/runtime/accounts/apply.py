@@ -34,7 +34,12 @@ from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.origin import OtherAddress, Signed
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import BASE_WEIGHT, AccountInfo
-from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction, Room, ValidTransaction
+from pubsub_emulator.runtime.framework.validity import (
+    Invalidity,
+    InvalidTransaction,
+    Room,
+    ValidTransaction,
+)
 from pubsub_emulator.trie import TrieError
 
 TRANSACTION_VERSION: Final = 1
@@ -94,30 +99,42 @@ def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked
         raise InvalidTransaction(Invalidity.NO_UNSIGNED_VALIDATOR, detail)
     who = extrinsic.address
     if isinstance(who, OtherAddress):
-        raise InvalidTransaction(Invalidity.CANNOT_LOOKUP, "only MultiAddress::Id names an account here")
+        raise InvalidTransaction(
+            Invalidity.CANNOT_LOOKUP, "only MultiAddress::Id names an account here"
+        )
     _check_signature(signing, storage, extrinsic, who)
     if who == _NOBODY:
         raise InvalidTransaction(Invalidity.BAD_SIGNER)
     nonce = system.account(storage, who).nonce
     if extrinsic.extra.nonce < nonce:
-        raise InvalidTransaction(Invalidity.STALE, f"nonce {extrinsic.extra.nonce}, the account's is {nonce}")
+        raise InvalidTransaction(
+            Invalidity.STALE, f"nonce {extrinsic.extra.nonce}, the account's is {nonce}"
+        )
     weight = signing.calls.weight(extrinsic.call)
     if not room.fits(BASE_WEIGHT + weight, extrinsic.length):
         raise InvalidTransaction(Invalidity.EXHAUSTS_RESOURCES)
     fee = fee_of(extrinsic.length, weight, extrinsic.extra.tip).total
-    if fee > signing.balances.reducible_balance(storage, who, Preservation.PRESERVE, Fortitude.POLITE):
+    if fee > signing.balances.reducible_balance(
+        storage, who, Preservation.PRESERVE, Fortitude.POLITE
+    ):
         raise InvalidTransaction(Invalidity.PAYMENT, f"the account cannot pay {fee}")
     return Checked(extrinsic, who, nonce, weight, fee)
 
 
-def _check_signature(signing: Signing, storage: Storage, extrinsic: SignedExtrinsic, who: AccountId) -> None:
+def _check_signature(
+    signing: Signing, storage: Storage, extrinsic: SignedExtrinsic, who: AccountId
+) -> None:
     now = system.block_number(storage)
     birth_number = extrinsic.extra.era.birth(now)
     birth, genesis = system.BLOCK_HASH.get(storage, birth_number), system.BLOCK_HASH.get(storage, 0)
     if birth is None or genesis is None:
-        raise InvalidTransaction(Invalidity.ANCIENT_BIRTH_BLOCK, f"the hash of block {birth_number} is not kept")
+        raise InvalidTransaction(
+            Invalidity.ANCIENT_BIRTH_BLOCK, f"the hash of block {birth_number} is not kept"
+        )
     if extrinsic.extra.mode:
-        raise InvalidTransaction(Invalidity.CANNOT_LOOKUP, "this runtime was built without its metadata's hash")
+        raise InvalidTransaction(
+            Invalidity.CANNOT_LOOKUP, "this runtime was built without its metadata's hash"
+        )
     implicit = Implicit(signing.spec_version, signing.transaction_version, genesis, birth)
     message = payload(extrinsic.call.encoded, extrinsic.extra, implicit)
     if signing.signatures and not verify(extrinsic.scheme, extrinsic.signature, message, who):
@@ -149,7 +166,9 @@ def _tag(who: AccountId, nonce: int) -> bytes:
     return who + nonce.to_bytes(4, "little")
 
 
-def apply_signed(signing: Signing, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
+def apply_signed(
+    signing: Signing, storage: Storage, index: int, raw: bytes, room: Room
+) -> DispatchOutcome:
     """Run an extrinsic as number `index` of the block that has begun in `storage`.
 
     Raises `InvalidTransaction`, also for bytes that do not decode, and then changes nothing. Raises
@@ -161,7 +180,9 @@ def apply_signed(signing: Signing, storage: Storage, index: int, raw: bytes, roo
     except UndecodableExtrinsic as error:
         raise InvalidTransaction(Invalidity.CALL, str(error)) from error
     if checked.extrinsic.extra.nonce > checked.account_nonce:
-        raise InvalidTransaction(Invalidity.FUTURE, f"the account's nonce is {checked.account_nonce}")
+        raise InvalidTransaction(
+            Invalidity.FUTURE, f"the account's nonce is {checked.account_nonce}"
+        )
     system.note_extrinsic(storage, index)
     with storage.transaction():
         return _run(signing, storage, checked, room)

@@ -54,8 +54,12 @@ def begin(state: State, header: Header, digest: Sequence[DigestItem] = ()) -> St
 class NextBlock:
     """The next block after `header`, whose state is `state`, for trying out extrinsics."""
 
-    def __init__(self, runtime: ChainRuntime, state: State, header: Header, *, signatures: bool = True) -> None:
-        self._signing = runtime.signing if signatures else replace(runtime.signing, signatures=False)
+    def __init__(
+        self, runtime: ChainRuntime, state: State, header: Header, *, signatures: bool = True
+    ) -> None:
+        self._signing = (
+            runtime.signing if signatures else replace(runtime.signing, signatures=False)
+        )
         self._storage = begin(state, header)
         self._room = runtime.room(self._storage)
         self._accounts: dict[AccountId, AccountInfo] = {}
@@ -74,7 +78,9 @@ class NextBlock:
         If it is equal for two blocks, so is the result of the check.
         """
         birth = era.birth(system.block_number(self._storage))
-        return Circumstances(self._signing, self._hash(0), self._hash(birth), birth, self._account(who))
+        return Circumstances(
+            self._signing, self._hash(0), self._hash(birth), birth, self._account(who)
+        )
 
     def validate(self, raw: bytes) -> ValidTransaction:
         """Return the validity of a length-prefixed extrinsic for a pool.

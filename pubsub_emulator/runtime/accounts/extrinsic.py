@@ -101,7 +101,12 @@ class Extra:
 
     def encode(self) -> bytes:
         """Return the SCALE bytes."""
-        return self.era.encode() + encode_compact(self.nonce) + encode_compact(self.tip) + bytes((self.mode,))
+        return (
+            self.era.encode()
+            + encode_compact(self.nonce)
+            + encode_compact(self.tip)
+            + bytes((self.mode,))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,12 @@ class SignedExtrinsic:
 
     def encode(self) -> bytes:
         """Return the SCALE bytes with their length."""
-        signed = bytes((SIGNED,)) + multi_address.encode(self.address) + bytes((self.scheme,)) + self.signature
+        signed = (
+            bytes((SIGNED,))
+            + multi_address.encode(self.address)
+            + bytes((self.scheme,))
+            + self.signature
+        )
         return encode_bytes(signed + self.extra.encode() + self.call.encoded)
 
 
@@ -143,7 +153,9 @@ class Implicit:
 
     def encode(self) -> bytes:
         """Return the SCALE bytes, without a metadata hash."""
-        versions = self.spec_version.to_bytes(4, "little") + self.transaction_version.to_bytes(4, "little")
+        versions = self.spec_version.to_bytes(4, "little") + self.transaction_version.to_bytes(
+            4, "little"
+        )
         return versions + self.genesis + self.birth + b"\x00"
 
 
@@ -192,4 +204,6 @@ def _read_signed(reader: CallReader, length: int) -> SignedExtrinsic:
     mode = reader.u8()
     if mode > 1:
         raise ScaleError(f"no metadata mode {mode} at offset {at}")
-    return SignedExtrinsic(address, scheme, signature, Extra(era, nonce, tip, mode), reader.calls.read(reader), length)
+    return SignedExtrinsic(
+        address, scheme, signature, Extra(era, nonce, tip, mode), reader.calls.read(reader), length
+    )

@@ -14,13 +14,21 @@ from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import dispatchable, ensure
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed_or_root
-from pubsub_emulator.runtime.framework.pallet import Constant, Pallet, PalletError, constant, pallet_errors
+from pubsub_emulator.runtime.framework.pallet import (
+    Constant,
+    Pallet,
+    PalletError,
+    constant,
+    pallet_errors,
+)
 from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("Publisher", 103, "pallet_publisher")
 MAX_ENTRIES: Final = 64
 """The maximum number of entries of one call; one upward message can have as many."""
-Entry = Annotated[tuple[bytes, bytes, int], scale.triple(scale.fixed(KEY_LENGTH), scale.bytes_, scale.u32)]
+Entry = Annotated[
+    tuple[bytes, bytes, int], scale.triple(scale.fixed(KEY_LENGTH), scale.bytes_, scale.u32)
+]
 """Key, value, lifetime in relay blocks."""
 _BASE: Final = Weight(20_000_000, 0)
 _PER_ENTRY: Final = Weight(5_000_000, 0)
@@ -66,7 +74,10 @@ class Publisher(Hooks):
         """
         ensure_signed_or_root(origin)
         ensure(1 <= len(entries) <= MAX_ENTRIES, Error.WrongCount)
-        ensure(not any(len(value) > self.max_value_length for _, value, _ in entries), Error.ValueTooLong)
+        ensure(
+            not any(len(value) > self.max_value_length for _, value, _ in entries),
+            Error.ValueTooLong,
+        )
         storage.log.extend(Published(PubsubKey(key), value, ttl) for key, value, ttl in entries)
 
     def constants(self) -> tuple[Constant, ...]:

@@ -18,9 +18,20 @@ from pubsub_emulator.runtime.framework.dispatch import ModuleError, Other, dispa
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root, ensure_signed
-from pubsub_emulator.runtime.framework.pallet import Constant, Event, PalletError, constant, pallet_errors
+from pubsub_emulator.runtime.framework.pallet import (
+    Constant,
+    Event,
+    PalletError,
+    constant,
+    pallet_errors,
+)
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import BASE_WEIGHT, BLOCK_HASH_COUNT, PALLET, per_class
+from pubsub_emulator.runtime.framework.system import (
+    BASE_WEIGHT,
+    BLOCK_HASH_COUNT,
+    PALLET,
+    per_class,
+)
 
 Row = Annotated[tuple[bytes, bytes], scale.pair(scale.bytes_, scale.bytes_)]
 """A storage key and its value."""
@@ -31,7 +42,9 @@ _PER_BYTE: Final = 500
 SS58_PREFIX: Final = 42
 _LIMITS: Final = "frame_system::limits"
 _MOST: Final = dict.fromkeys(("max_extrinsic", "max_total", "reserved"), option(weight_info))
-_CLASSES: Final = per_class(type_info.struct(f"{_LIMITS}::WeightsPerClass", base_extrinsic=weight_info, **_MOST))
+_CLASSES: Final = per_class(
+    type_info.struct(f"{_LIMITS}::WeightsPerClass", base_extrinsic=weight_info, **_MOST)
+)
 _BLOCK_WEIGHTS: Final = type_info.struct(
     f"{_LIMITS}::BlockWeights", base_block=weight_info, max_block=weight_info, per_class=_CLASSES
 )
@@ -76,7 +89,9 @@ def _encode_block_weights(max_block: Weight, normal: Weight) -> bytes:
     some, none = b"\x01", b"\x00"
     of_normal = base + some + encode_weight(normal) + some + encode_weight(normal) + none
     of_others = base + none + some + encode_weight(max_block) + none
-    return encode_weight(Weight(0, 0)) + encode_weight(max_block) + of_normal + of_others + of_others
+    return (
+        encode_weight(Weight(0, 0)) + encode_weight(max_block) + of_normal + of_others + of_others
+    )
 
 
 class SystemCalls(Hooks):
@@ -88,7 +103,9 @@ class SystemCalls(Hooks):
 
     pallet = PALLET
 
-    def __init__(self, version: RuntimeVersion, weights: tuple[Weight, Weight], lengths: tuple[int, int, int]) -> None:
+    def __init__(
+        self, version: RuntimeVersion, weights: tuple[Weight, Weight], lengths: tuple[int, int, int]
+    ) -> None:
         self._version = version
         self._weights = weights
         self._lengths = lengths
@@ -101,7 +118,8 @@ class SystemCalls(Hooks):
     def set_storage(self, storage: Storage, origin: Origin, items: Sequence[Row], /) -> None:
         """Root sets some items of storage.
 
-        Errors: `Other` for the root of a child trie and for the relay chain's `:code`; as `set_code` for a parachain's.
+        Errors: `Other` for the root of a child trie and for the relay chain's `:code`; as
+        `set_code` for a parachain's.
         """
         ensure_root(origin)
         for key, value in items:
@@ -113,7 +131,10 @@ class SystemCalls(Hooks):
 
     @dispatchable(5, weight=_writes_weight)
     def kill_storage(self, storage: Storage, origin: Origin, keys: Sequence[bytes], /) -> None:
-        """Root removes some items of storage. Errors: `Other` for roots of child tries and for `:code`."""
+        """Root removes some items of storage.
+
+        Errors: `Other` for roots of child tries and for `:code`.
+        """
         ensure_root(origin)
         for key in keys:
             if key == CODE:
@@ -132,10 +153,18 @@ class SystemCalls(Hooks):
         lengths = b"".join(map(scale.u32.encode, self._lengths))
         return (
             Constant("BlockWeights", _BLOCK_WEIGHTS, _encode_block_weights(*self._weights), limits),
-            Constant("BlockLength", _BLOCK_LENGTH, lengths, "The maximum length of a block in bytes."),
-            constant("BlockHashCount", scale.u32, BLOCK_HASH_COUNT, "How many block hashes are kept."),
-            Constant("Version", RUNTIME_VERSION, self._version.encode(), "The version of this runtime."),
-            constant("SS58Prefix", scale.u16, SS58_PREFIX, "The prefix of addresses of this chain."),
+            Constant(
+                "BlockLength", _BLOCK_LENGTH, lengths, "The maximum length of a block in bytes."
+            ),
+            constant(
+                "BlockHashCount", scale.u32, BLOCK_HASH_COUNT, "How many block hashes are kept."
+            ),
+            Constant(
+                "Version", RUNTIME_VERSION, self._version.encode(), "The version of this runtime."
+            ),
+            constant(
+                "SS58Prefix", scale.u16, SS58_PREFIX, "The prefix of addresses of this chain."
+            ),
         )
 
     def _update_code(self, _storage: Storage, _code: bytes, /) -> None:
@@ -162,8 +191,8 @@ class UpgradableSystem(SystemCalls):
     def set_code(self, storage: Storage, origin: Origin, code: bytes, /) -> None:
         """Root sets another runtime, which holds from the next block on.
 
-        Errors: `FailedToExtractRuntimeVersion` for bytes that are no runtime, `Other` for one that cannot work.
-        Emits `CodeUpdated`.
+        Errors: `FailedToExtractRuntimeVersion` for bytes that are no runtime, `Other` for one that
+        cannot work. Emits `CodeUpdated`.
         """
         ensure_root(origin)
         self._update_code(storage, code)

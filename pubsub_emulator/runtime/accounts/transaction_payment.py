@@ -26,8 +26,12 @@ MULTIPLIER_ONE: Final = 10**18
 """A `FixedU128` of one."""
 
 _about: Final = "Fees by weight are multiplied by it, which is always one."
-_fixed: Final = scale.u128.described(type_info.wrapper("sp_arithmetic::fixed_point::FixedU128", type_info.U128, "u128"))
-NEXT_FEE_MULTIPLIER: Final = StorageValue(PALLET, "NextFeeMultiplier", _about, _fixed, MULTIPLIER_ONE)
+_fixed: Final = scale.u128.described(
+    type_info.wrapper("sp_arithmetic::fixed_point::FixedU128", type_info.U128, "u128")
+)
+NEXT_FEE_MULTIPLIER: Final = StorageValue(
+    PALLET, "NextFeeMultiplier", _about, _fixed, MULTIPLIER_ONE
+)
 
 
 @event(PALLET, 0)
@@ -77,4 +81,8 @@ class TransactionPayment(Hooks):
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the constants by which clients compute fees."""
-        return (constant("OperationalFeeMultiplier", scale.u8, 5, "Not used: no extrinsic is operational."),)
+        return (
+            constant(
+                "OperationalFeeMultiplier", scale.u8, 5, "Not used: no extrinsic is operational."
+            ),
+        )

@@ -10,8 +10,20 @@ from pubsub_emulator.runtime.framework.codecs import U32
 from pubsub_emulator.runtime.framework.dispatch import Call, Failure, Result, dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
-from pubsub_emulator.runtime.framework.origin import Origin, OriginCaller, ensure_root, ensure_signed_or_root
-from pubsub_emulator.runtime.framework.pallet import Constant, Event, Pallet, PalletError, constant, pallet_errors
+from pubsub_emulator.runtime.framework.origin import (
+    Origin,
+    OriginCaller,
+    ensure_root,
+    ensure_signed_or_root,
+)
+from pubsub_emulator.runtime.framework.pallet import (
+    Constant,
+    Event,
+    Pallet,
+    PalletError,
+    constant,
+    pallet_errors,
+)
 from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("Utility", 26, "pallet_utility")
@@ -97,10 +109,13 @@ class Utility(Hooks):
         return used
 
     @dispatchable(2, weight=_batch_weight)
-    def batch_all(self, storage: Storage, origin: Origin, calls: Sequence[RuntimeCall], /) -> Weight:
+    def batch_all(
+        self, storage: Storage, origin: Origin, calls: Sequence[RuntimeCall], /
+    ) -> Weight:
         """Run calls one after the other; if one fails, all of them do.
 
-        Errors: `BadOrigin`, `TooManyCalls`, that of the first call that fails. Emits `BatchCompleted`.
+        Errors: `BadOrigin`, `TooManyCalls`, that of the first call that fails. Emits
+        `BatchCompleted`.
         """
         ensure_signed_or_root(origin)
         used = _begin(calls)
@@ -114,7 +129,9 @@ class Utility(Hooks):
         return used
 
     @dispatchable(3, weight=lambda pallet, _origin, call: _BASE + pallet.calls.weight(call))
-    def dispatch_as(self, storage: Storage, origin: Origin, as_origin: OriginCaller, call: RuntimeCall, /) -> Weight:
+    def dispatch_as(
+        self, storage: Storage, origin: Origin, as_origin: OriginCaller, call: RuntimeCall, /
+    ) -> Weight:
         """Root runs a call in the name of another origin.
 
         Errors: `BadOrigin`. Emits `DispatchedAs` with what became of it.
@@ -125,11 +142,13 @@ class Utility(Hooks):
         return _BASE + outcome.weight
 
     @dispatchable(4, weight=_batch_weight)
-    def force_batch(self, storage: Storage, origin: Origin, calls: Sequence[RuntimeCall], /) -> Weight:
+    def force_batch(
+        self, storage: Storage, origin: Origin, calls: Sequence[RuntimeCall], /
+    ) -> Weight:
         """Run calls one after the other, whichever of them fail.
 
-        Errors: `BadOrigin`, `TooManyCalls`. Emits `ItemCompleted` or `ItemFailed` for each, and `BatchCompleted` or
-        `BatchCompletedWithErrors`.
+        Errors: `BadOrigin`, `TooManyCalls`. Emits `ItemCompleted` or `ItemFailed` for each, and
+        `BatchCompleted` or `BatchCompletedWithErrors`.
         """
         ensure_signed_or_root(origin)
         used = _begin(calls)

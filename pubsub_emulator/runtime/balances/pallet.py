@@ -12,15 +12,34 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import U128_MAX, AccountId, Balance
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.balances import types
-from pubsub_emulator.runtime.balances.types import PALLET, Fortitude, HoldReason, IdAmount, Precision, Preservation
+from pubsub_emulator.runtime.balances.types import (
+    PALLET,
+    Fortitude,
+    HoldReason,
+    IdAmount,
+    Precision,
+    Preservation,
+)
 from pubsub_emulator.runtime.framework import dispatch, system
 from pubsub_emulator.runtime.framework.codecs import CompactU128, account_id
-from pubsub_emulator.runtime.framework.dispatch import Arithmetic, Token, TokenError, dispatchable, ensure
+from pubsub_emulator.runtime.framework.dispatch import (
+    Arithmetic,
+    Token,
+    TokenError,
+    dispatchable,
+    ensure,
+)
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
-from pubsub_emulator.runtime.framework.origin import MultiAddress, Origin, ensure_root, ensure_signed, lookup
+from pubsub_emulator.runtime.framework.origin import (
+    MultiAddress,
+    Origin,
+    ensure_root,
+    ensure_signed,
+    lookup,
+)
 from pubsub_emulator.runtime.framework.pallet import Constant, constant
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import AccountData
@@ -31,8 +50,12 @@ TRANSFER_WEIGHT: Final = Weight(60_000_000, 3593)
 ref_time is in picoseconds, proof_size in bytes.
 """
 
-TOTAL_ISSUANCE: Final = StorageValue(PALLET, "TotalIssuance", "The total units issued in the system.", scale.u128, 0)
-HOLDS: Final = StorageMap(PALLET, "Holds", "Holds on account balances.", Blake2_128Concat, account_id, types.holds, [])
+TOTAL_ISSUANCE: Final = StorageValue(
+    PALLET, "TotalIssuance", "The total units issued in the system.", scale.u128, 0
+)
+HOLDS: Final = StorageMap(
+    PALLET, "Holds", "Holds on account balances.", Blake2_128Concat, account_id, types.holds, []
+)
 
 
 class Balances(Hooks):
@@ -59,22 +82,34 @@ class Balances(Hooks):
             if not system.account(storage, who).providers:
                 system.inc_providers(storage, who)
             info = system.account(storage, who)
-            system.ACCOUNT.insert(storage, who, replace(info, data=replace(info.data, free=info.data.free + free)))
+            system.ACCOUNT.insert(
+                storage, who, replace(info, data=replace(info.data, free=info.data.free + free))
+            )
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + sum(balances.values()))
 
     @dispatchable(0, weight=TRANSFER_WEIGHT)
-    def transfer_allow_death(self, storage: Storage, origin: Origin, dest: MultiAddress, value: CompactU128) -> None:
+    def transfer_allow_death(
+        self, storage: Storage, origin: Origin, dest: MultiAddress, value: CompactU128
+    ) -> None:
         """Transfer free balance; the sender's account may end. Errors and events as `transfer`."""
         self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.EXPENDABLE)
 
     @dispatchable(3, weight=TRANSFER_WEIGHT)
-    def transfer_keep_alive(self, storage: Storage, origin: Origin, dest: MultiAddress, value: CompactU128) -> None:
-        """Transfer free balance that the sender's account outlives. Errors and events as `transfer`."""
+    def transfer_keep_alive(
+        self, storage: Storage, origin: Origin, dest: MultiAddress, value: CompactU128
+    ) -> None:
+        """Transfer free balance that the sender's account outlives.
+
+        Errors and events as `transfer`.
+        """
         self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.PRESERVE)
 
     @dispatchable(4, weight=TRANSFER_WEIGHT)
-    def transfer_all(self, storage: Storage, origin: Origin, dest: MultiAddress, keep_alive: bool) -> None:
-        """Transfer all free balance that can be; what keeps the account alive stays if `keep_alive`.
+    def transfer_all(
+        self, storage: Storage, origin: Origin, dest: MultiAddress, keep_alive: bool
+    ) -> None:
+        """Transfer all free balance that can be; what keeps the account alive stays if
+        `keep_alive`.
 
         Errors and events as `transfer`.
         """
@@ -84,11 +119,13 @@ class Balances(Hooks):
         self.transfer(storage, who, lookup(dest), amount, preservation)
 
     @dispatchable(8, weight=TRANSFER_WEIGHT)
-    def force_set_balance(self, storage: Storage, origin: Origin, who: MultiAddress, new_free: CompactU128) -> None:
+    def force_set_balance(
+        self, storage: Storage, origin: Origin, who: MultiAddress, new_free: CompactU128
+    ) -> None:
         """Root sets a free balance; below the existential deposit it becomes zero.
 
-        Raises `Arithmetic(Overflow)` when the total issuance would not fit: Rust's saturates, and no longer is the sum
-        of all balances. Emits `BalanceSet`.
+        Raises `Arithmetic(Overflow)` when the total issuance would not fit: Rust's saturates, and
+        no longer is the sum of all balances. Emits `BalanceSet`.
         """
         ensure_root(origin)
         account = lookup(who)
@@ -101,7 +138,9 @@ class Balances(Hooks):
 
     def balance_on_hold(self, storage: Storage, reason: HoldReason, who: AccountId) -> Balance:
         """Return the amount on hold for this reason."""
-        return Balance(next((hold.amount for hold in HOLDS.get(storage, who) if hold.id == reason), 0))
+        return Balance(
+            next((hold.amount for hold in HOLDS.get(storage, who) if hold.id == reason), 0)
+        )
 
     def reducible_balance(
         self, storage: Storage, who: AccountId, preservation: Preservation, force: Fortitude
@@ -113,14 +152,23 @@ class Balances(Hooks):
         needed = (
             preservation is Preservation.PRESERVE
             or (preservation is Preservation.PROTECT and data.free and info.providers == 1)
-            or (preservation is Preservation.EXPENDABLE and data.free and not system.can_dec_provider(storage, who))
+            or (
+                preservation is Preservation.EXPENDABLE
+                and data.free
+                and not system.can_dec_provider(storage, who)
+            )
         )
         if needed:
             untouchable = max(untouchable, self.existential_deposit)
         return Balance(max(data.free - untouchable, 0))
 
     def transfer(
-        self, storage: Storage, source: AccountId, dest: AccountId, amount: int, preservation: Preservation
+        self,
+        storage: Storage,
+        source: AccountId,
+        dest: AccountId,
+        amount: int,
+        preservation: Preservation,
     ) -> None:
         """Move free balance.
 
@@ -128,10 +176,14 @@ class Balances(Hooks):
         `Token(NotExpendable)`, `Token(BelowMinimum)` and `Arithmetic(Overflow)`. Emits `Transfer`,
         and events of created or removed accounts.
         """
-        self._check_withdraw(storage, source, amount, keep=preservation is not Preservation.EXPENDABLE)
+        self._check_withdraw(
+            storage, source, amount, keep=preservation is not Preservation.EXPENDABLE
+        )
         self._check_deposit(storage, dest, amount)
         if source != dest:
-            self._decrease(storage, source, amount, Precision.BEST_EFFORT, preservation, Fortitude.POLITE)
+            self._decrease(
+                storage, source, amount, Precision.BEST_EFFORT, preservation, Fortitude.POLITE
+            )
             self._increase(storage, dest, amount)
         deposit(storage, types.Transfer(source, dest, amount))
 
@@ -140,7 +192,9 @@ class Balances(Hooks):
 
         Raises `Token(FundsUnavailable)`. Emits `Withdraw`.
         """
-        self._decrease(storage, who, amount, Precision.EXACT, Preservation.PRESERVE, Fortitude.POLITE)
+        self._decrease(
+            storage, who, amount, Precision.EXACT, Preservation.PRESERVE, Fortitude.POLITE
+        )
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - amount)
         deposit(storage, types.Withdraw(who, amount))
 
@@ -167,13 +221,20 @@ class Balances(Hooks):
             return
         holds = HOLDS.get(storage, who)
         full = len(holds) >= self.max_holds and all(hold.id != reason for hold in holds)
-        ensure(not full and system.account(storage, who).providers, Token(TokenError.CannotCreateHold))
+        ensure(
+            not full and system.account(storage, who).providers, Token(TokenError.CannotCreateHold)
+        )
         self._decrease(storage, who, amount, Precision.EXACT, Preservation.PROTECT, Fortitude.FORCE)
         self._set_on_hold(storage, reason, who, self.balance_on_hold(storage, reason, who) + amount)
         deposit(storage, types.Held(reason, who, amount))
 
     def release(
-        self, storage: Storage, reason: HoldReason, who: AccountId, amount: int, precision: Precision = Precision.EXACT
+        self,
+        storage: Storage,
+        reason: HoldReason,
+        who: AccountId,
+        amount: int,
+        precision: Precision = Precision.EXACT,
     ) -> Balance:
         """Release an amount on hold, and return the released amount.
 
@@ -192,7 +253,9 @@ class Balances(Hooks):
         deposit(storage, types.Released(reason, who, taken))
         return Balance(taken)
 
-    def slash_held(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> Balance:
+    def slash_held(
+        self, storage: Storage, reason: HoldReason, who: AccountId, amount: int
+    ) -> Balance:
         """Burn up to `amount` of an amount on hold, and return the burnt amount.
 
         Emits `Slashed`.
@@ -208,7 +271,10 @@ class Balances(Hooks):
 
         Raises `IntegrityError` otherwise.
         """
-        ensure(self.existential_deposit > 0, IntegrityError("the existential deposit must be greater than zero"))
+        ensure(
+            self.existential_deposit > 0,
+            IntegrityError("the existential deposit must be greater than zero"),
+        )
 
     def try_state(self, storage: Storage) -> None:
         """Check holds, balances and reference counters.
@@ -221,8 +287,12 @@ class Balances(Hooks):
             data = info.data
             held = HOLDS.get(storage, who)
             issuance += data.free + data.reserved
-            if sum(hold.amount for hold in held) != data.reserved or any(hold.amount == 0 for hold in held):
-                raise StateError(f"Balances: holds of {who.hex()} do not sum up to what is reserved")
+            if sum(hold.amount for hold in held) != data.reserved or any(
+                hold.amount == 0 for hold in held
+            ):
+                raise StateError(
+                    f"Balances: holds of {who.hex()} do not sum up to what is reserved"
+                )
             if data.reserved and not (info.consumers and info.providers):
                 raise StateError(f"Balances: {who.hex()} holds without a consumer or a provider")
             if data.free < self.existential_deposit and (data.free or not data.reserved):
@@ -235,7 +305,9 @@ class Balances(Hooks):
         least = "The minimum amount required to keep an account open."
         return (constant("ExistentialDeposit", scale.u128, self.existential_deposit, least),)
 
-    def _mutate(self, storage: Storage, who: AccountId, change: Callable[[AccountData], AccountData]) -> None:
+    def _mutate(
+        self, storage: Storage, who: AccountId, change: Callable[[AccountData], AccountData]
+    ) -> None:
         """Change an account's data, update its reference counters and burn dust."""
         info = system.account(storage, who)
         before = info.data
@@ -293,7 +365,12 @@ class Balances(Hooks):
         self._write_free(storage, who, system.account(storage, who).data.free - amount)
 
     def _decrease_on_hold(
-        self, storage: Storage, reason: HoldReason, who: AccountId, amount: int, precision: Precision
+        self,
+        storage: Storage,
+        reason: HoldReason,
+        who: AccountId,
+        amount: int,
+        precision: Precision,
     ) -> int:
         held = self.balance_on_hold(storage, reason, who)
         if precision is Precision.BEST_EFFORT:
@@ -303,7 +380,9 @@ class Balances(Hooks):
         self._set_on_hold(storage, reason, who, held - amount)
         return amount
 
-    def _set_on_hold(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> None:
+    def _set_on_hold(
+        self, storage: Storage, reason: HoldReason, who: AccountId, amount: int
+    ) -> None:
         holds = HOLDS.get(storage, who)
         at = next((i for i, hold in enumerate(holds) if hold.id == reason), None)
         before = 0 if at is None else holds[at].amount
@@ -315,7 +394,9 @@ class Balances(Hooks):
         else:
             del holds[at]
         ensure(len(holds) <= self.max_holds, types.Error.TooManyHolds)
-        self._mutate(storage, who, lambda data: replace(data, reserved=data.reserved + amount - before))
+        self._mutate(
+            storage, who, lambda data: replace(data, reserved=data.reserved + amount - before)
+        )
         HOLDS.insert(storage, who, holds)
 
     def _check_withdraw(self, storage: Storage, who: AccountId, amount: int, *, keep: bool) -> None:
@@ -334,5 +415,8 @@ class Balances(Hooks):
         if amount == 0:
             return
         data = system.account(storage, who).data
-        ensure(data.free + amount + data.reserved <= U128_MAX, Arithmetic(dispatch.ArithmeticError.Overflow))
+        ensure(
+            data.free + amount + data.reserved <= U128_MAX,
+            Arithmetic(dispatch.ArithmeticError.Overflow),
+        )
         ensure(data.free + amount >= self.existential_deposit, Token(TokenError.BelowMinimum))

@@ -70,13 +70,18 @@ class Fortitude(Enum):
 
 _REASON: Final = type_info.Named("RuntimeHoldReason")
 reason_codec: Final[Codec[HoldReason]] = Codec(
-    "RuntimeHoldReason", HoldReason.encode, lambda reader: HoldReason(reader.u8(), reader.u8()), _REASON
+    "RuntimeHoldReason",
+    HoldReason.encode,
+    lambda reader: HoldReason(reader.u8(), reader.u8()),
+    _REASON,
 )
 Reason = Annotated[HoldReason, reason_codec]
 """A hold reason as a field of an event."""
 _OF: Final = (type_info.Parameter("Id", _REASON), type_info.Parameter("Balance", type_info.U128))
 _HOLD: Final = "frame_support::traits::tokens::misc::IdAmount"
-holds: Final[Codec[list[IdAmount]]] = scale.vec(struct(IdAmount, reason_codec, scale.u128, rust=_HOLD, params=_OF))
+holds: Final[Codec[list[IdAmount]]] = scale.vec(
+    struct(IdAmount, reason_codec, scale.u128, rust=_HOLD, params=_OF)
+)
 
 
 @pallet_errors(PALLET)

@@ -13,7 +13,14 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.type_info import Named
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo, DispatchOutcome, call_info, calls_of, dispatch
+from pubsub_emulator.runtime.framework.dispatch import (
+    Call,
+    CallInfo,
+    DispatchOutcome,
+    call_info,
+    calls_of,
+    dispatch,
+)
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -55,7 +62,9 @@ def _read_call(reader: Reader) -> Call:
     return call
 
 
-runtime_call: Final[Codec[Call]] = Codec("RuntimeCall", _encode_call, _read_call, Named("RuntimeCall"))
+runtime_call: Final[Codec[Call]] = Codec(
+    "RuntimeCall", _encode_call, _read_call, Named("RuntimeCall")
+)
 RuntimeCall = Annotated[Call, runtime_call]
 """A call as an argument of a call."""
 
@@ -64,7 +73,9 @@ def encode_call(pallet: Hooks, call: Call) -> bytes:
     """Return the SCALE bytes of a call: pallet index, call index, arguments."""
     info = call_info(pallet, call.name)
     if len(info.codecs) != len(call.args):
-        raise DefensiveFailure(f"{call.pallet}::{call.name} takes {len(info.codecs)} arguments, not {len(call.args)}")
+        raise DefensiveFailure(
+            f"{call.pallet}::{call.name} takes {len(info.codecs)} arguments, not {len(call.args)}"
+        )
     args = b"".join(codec.encode(arg) for codec, arg in zip(info.codecs, call.args, strict=True))
     return bytes((pallet.pallet.index, info.index)) + args
 

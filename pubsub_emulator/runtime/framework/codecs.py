@@ -11,10 +11,19 @@ from typing import Annotated, Final, get_args, get_origin
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import AnyCodec, Codec
-from pubsub_emulator.primitives.types import AccountId, Balance, Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import (
+    AccountId,
+    Balance,
+    Hash,
+    ParaId,
+    PubsubKey,
+    RelayBlockNumber,
+)
 from pubsub_emulator.primitives.weights import Weight, weight_codec
 
-account_id: Final[Codec[AccountId]] = scale.fixed(32).named("AccountId", AccountId, type_info.ACCOUNT_ID)
+account_id: Final[Codec[AccountId]] = scale.fixed(32).named(
+    "AccountId", AccountId, type_info.ACCOUNT_ID
+)
 hash_codec: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash, type_info.H256)
 para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA_ID)
 relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
@@ -26,7 +35,9 @@ def _read_only(found: dict[ParaId, Hash]) -> Mapping[ParaId, Hash]:
     return MappingProxyType(found)
 
 
-hash_by_para: Final = scale.sorted_map(para_id, hash_codec).map("BTreeMap<ParaId, H256>", _read_only, dict).kept()
+hash_by_para: Final = (
+    scale.sorted_map(para_id, hash_codec).map("BTreeMap<ParaId, H256>", _read_only, dict).kept()
+)
 
 U32 = Annotated[int, scale.u32]
 U64 = Annotated[int, scale.u64]

@@ -43,14 +43,20 @@ class RuntimeVersion:
 
     def encode(self) -> bytes:
         """Return the SCALE bytes, the result of `Core_version`."""
-        names = scale.encode_bytes(self.spec_name.encode()) + scale.encode_bytes(self.impl_name.encode())
-        versions = map(scale.u32.encode, (self.authoring_version, self.spec_version, self.impl_version))
+        names = scale.encode_bytes(self.spec_name.encode()) + scale.encode_bytes(
+            self.impl_name.encode()
+        )
+        versions = map(
+            scale.u32.encode, (self.authoring_version, self.spec_version, self.impl_version)
+        )
         apis = (name + scale.u32.encode(version) for name, version in self.apis)
         last = scale.u32.encode(self.transaction_version) + bytes((self.system_version,))
         return b"".join((names, *versions, scale.encode_compact(len(self.apis)), *apis, last))
 
 
-_APIS: Final = type_info.SequenceOf(type_info.TupleOf((type_info.ArrayOf(8, type_info.U8), type_info.U32)))
+_APIS: Final = type_info.SequenceOf(
+    type_info.TupleOf((type_info.ArrayOf(8, type_info.U8), type_info.U32))
+)
 RUNTIME_VERSION: Final = type_info.struct(
     "sp_version::RuntimeVersion",
     spec_name=type_info.STR,
@@ -58,7 +64,9 @@ RUNTIME_VERSION: Final = type_info.struct(
     authoring_version=type_info.U32,
     spec_version=type_info.U32,
     impl_version=type_info.U32,
-    apis=type_info.Composite(("Cow",), (type_info.Field(_APIS),), (type_info.Parameter("T", _APIS),)),
+    apis=type_info.Composite(
+        ("Cow",), (type_info.Field(_APIS),), (type_info.Parameter("T", _APIS),)
+    ),
     transaction_version=type_info.U32,
     system_version=type_info.U8,
 )

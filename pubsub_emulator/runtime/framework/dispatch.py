@@ -188,7 +188,9 @@ def ensure(holds: object, failure: PalletError | PubsubError) -> None:
 
 
 _PLAIN: Final[dict[int, type[DispatchError]]] = {
-    kind.DISCRIMINANT: kind for kind in DispatchError.__subclasses__() if kind not in {_Detailed, ModuleError}
+    kind.DISCRIMINANT: kind
+    for kind in DispatchError.__subclasses__()
+    if kind not in {_Detailed, ModuleError}
 }
 _DETAILED: Final[dict[int, tuple[type[_Detailed], type[IntEnum]]]] = {
     7: (Token, TokenError),
@@ -228,16 +230,25 @@ def read_dispatch_error(reader: Reader) -> DispatchError:
 
 def _described_failures() -> type_info.TypeInfo:
     """Describe `sp_runtime::DispatchError` by the classes above."""
-    module = type_info.struct("sp_runtime::ModuleError", index=type_info.U8, error=type_info.ArrayOf(4, type_info.U8))
-    variants = {kind.DISCRIMINANT: type_info.Variant(kind.__name__, kind.DISCRIMINANT) for kind in _PLAIN.values()}
+    module = type_info.struct(
+        "sp_runtime::ModuleError", index=type_info.U8, error=type_info.ArrayOf(4, type_info.U8)
+    )
+    variants = {
+        kind.DISCRIMINANT: type_info.Variant(kind.__name__, kind.DISCRIMINANT)
+        for kind in _PLAIN.values()
+    }
     variants[ModuleError.DISCRIMINANT] = type_info.Variant(
         "Module", ModuleError.DISCRIMINANT, (type_info.Field(module, type_name="ModuleError"),)
     )
     for index, (kind, reasons) in _DETAILED.items():
         crate = "sp_arithmetic" if reasons is ArithmeticError else "sp_runtime"
-        reason = type_info.enum(f"{crate}::{reasons.__name__}", *(member.name for member in reasons))
+        reason = type_info.enum(
+            f"{crate}::{reasons.__name__}", *(member.name for member in reasons)
+        )
         variants[index] = type_info.Variant(kind.__name__, index, (type_info.Field(reason),))
-    return type_info.Variants(("sp_runtime", "DispatchError"), tuple(variants[index] for index in sorted(variants)))
+    return type_info.Variants(
+        ("sp_runtime", "DispatchError"), tuple(variants[index] for index in sorted(variants))
+    )
 
 
 dispatch_error: Codec[DispatchError] = Codec(
@@ -302,7 +313,9 @@ def dispatchable(
     """
 
     def make(call: Dispatchable[S, O, P]) -> Dispatchable[S, O, P]:
-        def run(self: S, storage: Storage, origin: O, /, *args: P.args, **kwargs: P.kwargs) -> Weight | None:
+        def run(
+            self: S, storage: Storage, origin: O, /, *args: P.args, **kwargs: P.kwargs
+        ) -> Weight | None:
             if storage.depth >= MAX_LAYERS:
                 raise Transactional(TransactionalError.LimitReached)
             with storage.transaction():
@@ -359,7 +372,9 @@ class DispatchOutcome:
 def calls_of(kind: type) -> tuple[CallInfo, ...]:
     """Return the calls of a pallet's class, ascending by index."""
     found = (getattr(getattr(kind, name), "call_info", None) for name in dir(kind))
-    return tuple(sorted((info for info in found if isinstance(info, CallInfo)), key=lambda info: info.index))
+    return tuple(
+        sorted((info for info in found if isinstance(info, CallInfo)), key=lambda info: info.index)
+    )
 
 
 def call_info(pallet: object, name: str) -> CallInfo:
@@ -386,4 +401,6 @@ def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> Di
         return DispatchOutcome(charged, error)
     if actual is None:
         return DispatchOutcome(charged)
-    return DispatchOutcome(Weight(min(actual.ref_time, charged.ref_time), min(actual.proof_size, charged.proof_size)))
+    return DispatchOutcome(
+        Weight(min(actual.ref_time, charged.ref_time), min(actual.proof_size, charged.proof_size))
+    )

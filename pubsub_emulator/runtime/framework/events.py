@@ -95,7 +95,10 @@ def read_phase(reader: Reader) -> Phase:
 
 
 _PHASE: Final = type_info.variants(
-    "frame_system::Phase", ("ApplyExtrinsic", 0, type_info.U32), ("Finalization", 1), ("Initialization", 2)
+    "frame_system::Phase",
+    ("ApplyExtrinsic", 0, type_info.U32),
+    ("Finalization", 1),
+    ("Initialization", 2),
 )
 phase_codec: Codec[Phase] = Codec("Phase", encode_phase, read_phase, _PHASE)
 
@@ -130,7 +133,11 @@ def encode_records(records: Iterable[EventRecord]) -> bytes:
         if record.phase is not phase:
             phase = record.phase
             encoded = encode_phase(phase)
-        parts += (encoded, record.event.encode(), _encode_topics(record.topics) if record.topics else b"\x00")
+        parts += (
+            encoded,
+            record.event.encode(),
+            _encode_topics(record.topics) if record.topics else b"\x00",
+        )
         count += 1
     return encode_compact(count) + b"".join(parts)
 
@@ -138,9 +145,14 @@ def encode_records(records: Iterable[EventRecord]) -> bytes:
 _EVENT: Final = type_info.Named("RuntimeEvent")
 _OF: Final = (type_info.Parameter("E", _EVENT), type_info.Parameter("T", type_info.H256))
 _TOPICS: Final = type_info.SequenceOf(type_info.H256)
-_RECORD: Final = type_info.struct("frame_system::EventRecord", *_OF, phase=_PHASE, event=_EVENT, topics=_TOPICS)
+_RECORD: Final = type_info.struct(
+    "frame_system::EventRecord", *_OF, phase=_PHASE, event=_EVENT, topics=_TOPICS
+)
 encoded_records: Final[Codec[bytes]] = Codec(
-    "Vec<EventRecord>", bytes, lambda reader: reader.take(reader.remaining()), type_info.SequenceOf(_RECORD)
+    "Vec<EventRecord>",
+    bytes,
+    lambda reader: reader.take(reader.remaining()),
+    type_info.SequenceOf(_RECORD),
 )
 """Records that are not decoded, because only a `Runtime` knows the events."""
 

@@ -110,7 +110,9 @@ class NormalRoom:
     def fits(self, weight: Weight, length: int) -> bool:
         """Return whether an extrinsic of this weight and this many bytes fits."""
         used, most = system.BLOCK_WEIGHT.get(self._storage), self._weights
-        fits = (used.normal + weight).all_lte(most.normal) and (used.total() + weight).all_lte(most.max_block)
+        fits = (used.normal + weight).all_lte(most.normal) and (used.total() + weight).all_lte(
+            most.max_block
+        )
         return fits and length <= self._length
 
     def use(self, storage: Storage, weight: Weight, length: int) -> None:
@@ -214,10 +216,14 @@ class Executive:
         self._use(storage, mandatory=outcome.weight)
         if not outcome.ok:
             raise InherentFailed(call, outcome)
-        events.deposit(storage, system.ExtrinsicSuccess(system.DispatchEventInfo(outcome.weight, class_=2)))
+        events.deposit(
+            storage, system.ExtrinsicSuccess(system.DispatchEventInfo(outcome.weight, class_=2))
+        )
         return outcome
 
-    def apply_extrinsic(self, storage: Storage, index: int, extrinsic: Extrinsic) -> DispatchOutcome:
+    def apply_extrinsic(
+        self, storage: Storage, index: int, extrinsic: Extrinsic
+    ) -> DispatchOutcome:
         """Run a call as extrinsic `index`.
 
         A call that fails is part of the block. Raises `ExhaustsResources` if its weight does not
@@ -306,9 +312,13 @@ class Executive:
             self._use(storage, mandatory=used)
 
     @staticmethod
-    def _use(storage: Storage, *, normal: Weight = WEIGHT_ZERO, mandatory: Weight = WEIGHT_ZERO) -> None:
+    def _use(
+        storage: Storage, *, normal: Weight = WEIGHT_ZERO, mandatory: Weight = WEIGHT_ZERO
+    ) -> None:
         if normal == WEIGHT_ZERO and mandatory == WEIGHT_ZERO:
             return
         used = system.BLOCK_WEIGHT.get(storage)
-        now = system.ConsumedWeight(used.normal + normal, used.operational, used.mandatory + mandatory)
+        now = system.ConsumedWeight(
+            used.normal + normal, used.operational, used.mandatory + mandatory
+        )
         system.BLOCK_WEIGHT.put(storage, now)

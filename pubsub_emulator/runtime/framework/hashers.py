@@ -4,7 +4,13 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.hashing import blake2_128_concat, blake2_256, identity, twox64_concat, twox_64
+from pubsub_emulator.primitives.hashing import (
+    blake2_128_concat,
+    blake2_256,
+    identity,
+    twox64_concat,
+    twox_64,
+)
 from pubsub_emulator.primitives.scale import Codec, Reader
 
 K = TypeVar("K")

@@ -38,12 +38,21 @@ class StorageValue(StorageItem[T, D]):
     """One value."""
 
     @overload
-    def __init__(self: "StorageValue[T, None]", pallet: Pallet, item: str, docs: str, codec: Codec[T]) -> None: ...
+    def __init__(
+        self: "StorageValue[T, None]", pallet: Pallet, item: str, docs: str, codec: Codec[T]
+    ) -> None: ...
     @overload
     def __init__(
-        self: "StorageValue[T, T]", pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T
+        self: "StorageValue[T, T]",
+        pallet: Pallet,
+        item: str,
+        docs: str,
+        codec: Codec[T],
+        default: T,
     ) -> None: ...
-    def __init__(self, pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T | _Unset = _UNSET) -> None:
+    def __init__(
+        self, pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T | _Unset = _UNSET
+    ) -> None:
         super().__init__(pallet, item, docs, codec, _encoded(codec, default))
         self.key = self.prefix
 
@@ -173,9 +182,13 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
 
 
 @overload
-def para_map(pallet: Pallet, item: str, docs: str, codec: Codec[T]) -> StorageMap[ParaId, T, None]: ...
+def para_map(
+    pallet: Pallet, item: str, docs: str, codec: Codec[T]
+) -> StorageMap[ParaId, T, None]: ...
 @overload
-def para_map(pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T) -> StorageMap[ParaId, T, T]: ...
+def para_map(
+    pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T
+) -> StorageMap[ParaId, T, T]: ...
 def para_map(
     pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T | _Unset = _UNSET
 ) -> StorageMap[ParaId, T, None] | StorageMap[ParaId, T, T]:
@@ -263,12 +276,17 @@ class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
         """Return whether a value is stored under both keys."""
         return storage.exists(self.key_for(key1, key2))
 
-    def items(self, storage: Storage, key1: K1, after: bytes | None = None) -> Iterator[tuple[K2, T]]:
+    def items(
+        self, storage: Storage, key1: K1, after: bytes | None = None
+    ) -> Iterator[tuple[K2, T]]:
         """Return second keys and values under `key1` in storage-key order.
 
         They begin strictly after the full storage key `after`.
         """
-        return ((key2, value) for (_, key2), value in self.entries(storage, self.prefix_for(key1), after))
+        return (
+            (key2, value)
+            for (_, key2), value in self.entries(storage, self.prefix_for(key1), after)
+        )
 
     def rows(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K1, K2, T]]:
         """Return all keys and values in storage-key order.

@@ -65,7 +65,9 @@ class _Children(MutableMapping[bytes, StateTrie]):
             if root is None:
                 raise KeyError(key)
             if len(root) != 32:
-                raise StateUnavailable(f"the fetched state has a child root of {len(root)} bytes, at {key.hex()}")
+                raise StateUnavailable(
+                    f"the fetched state has a child root of {len(root)} bytes, at {key.hex()}"
+                )
             found = self._here[key] = LazyTrie(Hash(root), self._source.trie(key))
         return found
 
@@ -80,7 +82,9 @@ class _Children(MutableMapping[bytes, StateTrie]):
         self._here.pop(key, None)
 
     def __iter__(self) -> Iterator[bytes]:
-        fetched = (key[len(CHILD_STORAGE_PREFIX) :] for key in self._base.keys(CHILD_STORAGE_PREFIX))
+        fetched = (
+            key[len(CHILD_STORAGE_PREFIX) :] for key in self._base.keys(CHILD_STORAGE_PREFIX)
+        )
         return iter(sorted({*(key for key in fetched if key not in self._gone), *self._here}))
 
     def __len__(self) -> int:

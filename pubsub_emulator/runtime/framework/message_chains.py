@@ -44,10 +44,16 @@ HorizontalMessages = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
 """Messages by sender, senders ascending."""
 
 downward_message: Final[Codec[InboundDownwardMessage]] = struct(
-    InboundDownwardMessage, relay_number, scale.bytes_, rust="polkadot_core_primitives::InboundDownwardMessage"
+    InboundDownwardMessage,
+    relay_number,
+    scale.bytes_,
+    rust="polkadot_core_primitives::InboundDownwardMessage",
 )
 hrmp_message: Final[Codec[InboundHrmpMessage]] = struct(
-    InboundHrmpMessage, relay_number, scale.bytes_, rust="polkadot_core_primitives::InboundHrmpMessage"
+    InboundHrmpMessage,
+    relay_number,
+    scale.bytes_,
+    rust="polkadot_core_primitives::InboundHrmpMessage",
 )
 _downward: Final = scale.vec(downward_message)
 _horizontal: Final = scale.sorted_map(para_id, scale.vec(hrmp_message))
@@ -101,7 +107,9 @@ class InboundMessages:
         downward = tuple(_downward.read(reader))
         _ensure_few(reader)
         by_sender = _horizontal.read(reader)
-        out = InboundMessages(downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items()))
+        out = InboundMessages(
+            downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items())
+        )
         # The encoding is canonical, so the bytes that were read are the encoding.
         out.__dict__["encoded"] = reader.data[start : reader.pos]
         return out
@@ -112,7 +120,10 @@ class InboundMessages:
         The downward queue comes first, then those of the senders.
         """
         downward = tuple((m.sent_at, m.msg) for m in self.downward)
-        sent = ((sender, tuple((m.sent_at, m.data) for m in messages)) for sender, messages in self.horizontal)
+        sent = (
+            (sender, tuple((m.sent_at, m.data) for m in messages))
+            for sender, messages in self.horizontal
+        )
         return ((None, downward), *sent)
 
     def tidy(self) -> "InboundMessages":
@@ -120,12 +131,19 @@ class InboundMessages:
 
         Senders ascend, and those without messages are left out.
         """
-        return InboundMessages(self.downward, tuple(sorted((e for e in self.horizontal if e[1]), key=itemgetter(0))))
+        return InboundMessages(
+            self.downward, tuple(sorted((e for e in self.horizontal if e[1]), key=itemgetter(0)))
+        )
 
     def until(self, number: int) -> "InboundMessages":
         """Return the messages that the relay chain sent up to its block `number`."""
-        horizontal = ((sender, tuple(m for m in sent if m.sent_at <= number)) for sender, sent in self.horizontal)
-        return InboundMessages(tuple(m for m in self.downward if m.sent_at <= number), tuple(horizontal)).tidy()
+        horizontal = (
+            (sender, tuple(m for m in sent if m.sent_at <= number))
+            for sender, sent in self.horizontal
+        )
+        return InboundMessages(
+            tuple(m for m in self.downward if m.sent_at <= number), tuple(horizontal)
+        ).tidy()
 
 
 def _ensure_few(reader: Reader) -> None:

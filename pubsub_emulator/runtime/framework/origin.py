@@ -12,7 +12,17 @@ from typing import Annotated, Final
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_bytes
-from pubsub_emulator.primitives.type_info import ACCOUNT_ID, BYTES, U8, UNIT, ArrayOf, CompactOf, Field, Named, Variant
+from pubsub_emulator.primitives.type_info import (
+    ACCOUNT_ID,
+    BYTES,
+    U8,
+    UNIT,
+    ArrayOf,
+    CompactOf,
+    Field,
+    Named,
+    Variant,
+)
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, CannotLookup
 
@@ -111,7 +121,9 @@ def _read_origin(reader: Reader) -> Origin:
     raise ScaleError(f"no origin at offset {at}")
 
 
-origin_caller: Final[Codec[Origin]] = Codec("OriginCaller", encode_origin, _read_origin, Named("OriginCaller"))
+origin_caller: Final[Codec[Origin]] = Codec(
+    "OriginCaller", encode_origin, _read_origin, Named("OriginCaller")
+)
 OriginCaller = Annotated[Origin, origin_caller]
 """An origin as an argument of a call."""
 

@@ -29,7 +29,9 @@ class Pallet:
     there. `hold_reasons` are the reasons for which the pallet holds balances, by variant.
     """
 
-    def __init__(self, name: str, index: int, crate: str, docs: str = "", hold_reasons: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, name: str, index: int, crate: str, docs: str = "", hold_reasons: tuple[str, ...] = ()
+    ) -> None:
         self.name = name
         self.index = index
         self.crate = crate
@@ -49,7 +51,9 @@ class StorageItem(Generic[T, D]):
     It has the prefix and reads stored values. `docs` is the item's description in metadata.
     """
 
-    def __init__(self, pallet: Pallet, item: str, docs: str, codec: Codec[T], default: bytes | None) -> None:
+    def __init__(
+        self, pallet: Pallet, item: str, docs: str, codec: Codec[T], default: bytes | None
+    ) -> None:
         """Declare an item of `pallet`; `default` is encoded.
 
         Raises `DefensiveFailure` if the pallet has an item of this name.

@@ -10,7 +10,11 @@ from typing import Final
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.framework.dispatch import DispatchError, ErrorReader, read_dispatch_error
+from pubsub_emulator.runtime.framework.dispatch import (
+    DispatchError,
+    ErrorReader,
+    read_dispatch_error,
+)
 from pubsub_emulator.runtime.framework.events import EventRecord, read_phase
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.pallet import AnyItem, Event, Pallet, PalletError
@@ -30,18 +34,26 @@ class Runtime:
         Raises `DefensiveFailure` if two pallets have one index or one name.
         """
         self.kinds: Final = tuple(sorted(kinds, key=lambda kind: kind.pallet.index))
-        self.pallets: Final[Mapping[int, Pallet]] = {kind.pallet.index: kind.pallet for kind in self.kinds}
+        self.pallets: Final[Mapping[int, Pallet]] = {
+            kind.pallet.index: kind.pallet for kind in self.kinds
+        }
         if len({pallet.name for pallet in self.pallets.values()}) != len(self.kinds):
             raise DefensiveFailure("two pallets have one index or one name")
         self._errors: Final[Mapping[int, type[PalletError]]] = {
-            index: pallet.errors for index, pallet in self.pallets.items() if pallet.errors is not None
+            index: pallet.errors
+            for index, pallet in self.pallets.items()
+            if pallet.errors is not None
         }
-        found = {item.name: item for pallet in self.pallets.values() for item in pallet.items.values()}
+        found = {
+            item.name: item for pallet in self.pallets.values() for item in pallet.items.values()
+        }
         self.items: Final[Mapping[str, AnyItem]] = {name: found[name] for name in sorted(found)}
         """The storage items by `Pallet.Item`, in the order of their names."""
         self._by_prefix: Final = {item.prefix: item for item in self.items.values()}
 
-    def objects(self, made: Iterable[Hooks], left_out: Container[type[Hooks]] = ()) -> tuple[Hooks, ...]:
+    def objects(
+        self, made: Iterable[Hooks], left_out: Container[type[Hooks]] = ()
+    ) -> tuple[Hooks, ...]:
         """Return one object for each pallet except those in `left_out`, in order.
 
         It is the object in `made`, or a new one made without arguments.
@@ -89,7 +101,11 @@ class Runtime:
         out = []
         for _ in range(reader.length()):
             phase, found = read_phase(reader), self.read_event(reader)
-            out.append(EventRecord(phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32)))))
+            out.append(
+                EventRecord(
+                    phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32)))
+                )
+            )
         reader.end()
         return out
 

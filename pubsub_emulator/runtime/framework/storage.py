@@ -109,7 +109,9 @@ class State:
         trie = self.children.get(child_key)
         return iter(()) if trie is None else trie.items()
 
-    def prove(self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]) -> None:
+    def prove(
+        self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]
+    ) -> None:
         """Add to `into` every node that reading these keys touches.
 
         This includes nodes that prove absences, and the paths to child roots.
@@ -120,7 +122,11 @@ class State:
             if trie is not None:
                 trie.prove(keys, into)
 
-    def apply(self, top: Mapping[bytes, bytes | None], children: Mapping[bytes, Mapping[bytes, bytes | None]]) -> None:
+    def apply(
+        self,
+        top: Mapping[bytes, bytes | None],
+        children: Mapping[bytes, Mapping[bytes, bytes | None]],
+    ) -> None:
         """Apply changes (`None` deletes a key) to the tries.
 
         The roots of the changed child tries are set in the top trie (PS-5).
@@ -217,7 +223,11 @@ class _Changes:
         order = self.order
         if order is None:
             return None
-        at = order.bisect_left(prefix) if after is None or after < prefix else order.bisect_right(after)
+        at = (
+            order.bisect_left(prefix)
+            if after is None or after < prefix
+            else order.bisect_right(after)
+        )
         if at == len(order):
             return None
         key: bytes = order[at]
@@ -311,7 +321,9 @@ class Storage:
             raise ProtectedKey(f"a child root cannot be removed: {key.hex()}")
         self._set(self._top, key, None)
 
-    def iter_prefix(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    def iter_prefix(
+        self, prefix: bytes = b"", after: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Return the entries whose key starts with `prefix` and is greater than `after`.
 
         They ascend bytewise. Each step finds the key that is the next one at that moment, so
@@ -417,7 +429,9 @@ class Storage:
         """
         if self.depth:
             raise DefensiveFailure("a layer is still open")
-        self.state.apply(self._top.values, {child_key: c.values for child_key, c in self._children.items()})
+        self.state.apply(
+            self._top.values, {child_key: c.values for child_key, c in self._children.items()}
+        )
         self._top = _Changes()
         self._children = {}
         if self.recorded is not None:
@@ -450,7 +464,13 @@ class Storage:
         values[key] = value
 
     def _merge(
-        self, trie: StateTrie | None, changes: _Changes, prefix: bytes, after: bytes | None, *, top: bool
+        self,
+        trie: StateTrie | None,
+        changes: _Changes,
+        prefix: bytes,
+        after: bytes | None,
+        *,
+        top: bool,
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the entries of a trie and of the changes to it, in one order.
 
@@ -480,7 +500,15 @@ class Storage:
             else:
                 return
 
-    def _clear(self, trie: StateTrie | None, changes: _Changes, prefix: bytes, limit: int | None, *, top: bool) -> int:
+    def _clear(
+        self,
+        trie: StateTrie | None,
+        changes: _Changes,
+        prefix: bytes,
+        limit: int | None,
+        *,
+        top: bool,
+    ) -> int:
         removed = 0
         if limit == 0:
             return 0

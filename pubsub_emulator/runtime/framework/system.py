@@ -72,7 +72,9 @@ def _encode_account(info: AccountInfo) -> bytes:
 
 def _read_account(reader: Reader) -> AccountInfo:
     nonce, consumers, providers, sufficients = (reader.uint(4) for _ in range(4))
-    return AccountInfo(nonce, consumers, providers, sufficients, AccountData(*(reader.uint(16) for _ in range(4))))
+    return AccountInfo(
+        nonce, consumers, providers, sufficients, AccountData(*(reader.uint(16) for _ in range(4)))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +104,27 @@ class DispatchEventInfo:
 _FLAGS: Final = type_info.wrapper("pallet_balances::types::ExtraFlags", type_info.U128, "u128")
 _BALANCES: Final = dict.fromkeys(("free", "reserved", "frozen"), type_info.U128)
 _ACCOUNT_DATA: Final = type_info.struct(
-    "pallet_balances::types::AccountData", type_info.Parameter("Balance", type_info.U128), **_BALANCES, flags=_FLAGS
+    "pallet_balances::types::AccountData",
+    type_info.Parameter("Balance", type_info.U128),
+    **_BALANCES,
+    flags=_FLAGS,
 )
 _COUNTERS: Final = dict.fromkeys(("nonce", "consumers", "providers", "sufficients"), type_info.U32)
-_OF: Final = (type_info.Parameter("Nonce", type_info.U32), type_info.Parameter("AccountData", _ACCOUNT_DATA))
-_ACCOUNT: Final = type_info.struct("frame_system::AccountInfo", *_OF, **_COUNTERS, data=_ACCOUNT_DATA)
+_OF: Final = (
+    type_info.Parameter("Nonce", type_info.U32),
+    type_info.Parameter("AccountData", _ACCOUNT_DATA),
+)
+_ACCOUNT: Final = type_info.struct(
+    "frame_system::AccountInfo", *_OF, **_COUNTERS, data=_ACCOUNT_DATA
+)
 
 
 def per_class(info: type_info.TypeInfo) -> type_info.TypeInfo:
     """Describe `PerDispatchClass<T>`."""
     classes = dict.fromkeys(("normal", "operational", "mandatory"), info)
-    return type_info.struct("frame_support::dispatch::PerDispatchClass", type_info.Parameter("T", info), **classes)
+    return type_info.struct(
+        "frame_support::dispatch::PerDispatchClass", type_info.Parameter("T", info), **classes
+    )
 
 
 _ENGINE: Final = (
@@ -128,30 +140,58 @@ _DIGEST_ITEM: Final = type_info.Variants(
         type_info.Variant("PreRuntime", DigestKind.PRE_RUNTIME, _ENGINE),
     ),
 )
-_DIGEST: Final = type_info.struct("sp_runtime::generic::digest::Digest", logs=type_info.SequenceOf(_DIGEST_ITEM))
+_DIGEST: Final = type_info.struct(
+    "sp_runtime::generic::digest::Digest", logs=type_info.SequenceOf(_DIGEST_ITEM)
+)
 _DISPATCH_INFO: Final = type_info.struct(
     "frame_system::DispatchEventInfo",
     weight=weight_info,
-    class_=type_info.enum("frame_support::dispatch::DispatchClass", "Normal", "Operational", "Mandatory"),
+    class_=type_info.enum(
+        "frame_support::dispatch::DispatchClass", "Normal", "Operational", "Mandatory"
+    ),
     pays_fee=type_info.enum("frame_support::dispatch::Pays", "Yes", "No"),
 )
-account_info: Final[Codec[AccountInfo]] = Codec("AccountInfo", _encode_account, _read_account, _ACCOUNT)
-_digest_item: Final[Codec[DigestItem]] = Codec("DigestItem", DigestItem.encode, read_digest_item, _DIGEST_ITEM)
+account_info: Final[Codec[AccountInfo]] = Codec(
+    "AccountInfo", _encode_account, _read_account, _ACCOUNT
+)
+_digest_item: Final[Codec[DigestItem]] = Codec(
+    "DigestItem", DigestItem.encode, read_digest_item, _DIGEST_ITEM
+)
 _digest: Final = scale.vec(_digest_item).described(_DIGEST)
-_used: Final = struct(ConsumedWeight, weight_codec, weight_codec, weight_codec).described(per_class(weight_info))
-_dispatch_info: Final = struct(DispatchEventInfo, weight_codec, scale.u8, scale.u8).described(_DISPATCH_INFO)
+_used: Final = struct(ConsumedWeight, weight_codec, weight_codec, weight_codec).described(
+    per_class(weight_info)
+)
+_dispatch_info: Final = struct(DispatchEventInfo, weight_codec, scale.u8, scale.u8).described(
+    _DISPATCH_INFO
+)
 
 _about: Final = "The full account information for a particular account ID."
-ACCOUNT: Final = StorageMap(PALLET, "Account", _about, Blake2_128Concat, account_id, account_info, AccountInfo())
-EXTRINSIC_COUNT: Final = StorageValue(PALLET, "ExtrinsicCount", "Extrinsics count of the current block.", scale.u32)
-BLOCK_WEIGHT: Final = StorageValue(PALLET, "BlockWeight", "The current weight of the block.", _used, ConsumedWeight())
-BLOCK_HASH: Final = StorageMap(PALLET, "BlockHash", "Block hashes by number.", Twox64Concat, scale.u32, hash_codec)
+ACCOUNT: Final = StorageMap(
+    PALLET, "Account", _about, Blake2_128Concat, account_id, account_info, AccountInfo()
+)
+EXTRINSIC_COUNT: Final = StorageValue(
+    PALLET, "ExtrinsicCount", "Extrinsics count of the current block.", scale.u32
+)
+BLOCK_WEIGHT: Final = StorageValue(
+    PALLET, "BlockWeight", "The current weight of the block.", _used, ConsumedWeight()
+)
+BLOCK_HASH: Final = StorageMap(
+    PALLET, "BlockHash", "Block hashes by number.", Twox64Concat, scale.u32, hash_codec
+)
 NUMBER: Final = StorageValue(PALLET, "Number", "The current block number.", scale.u32, 0)
-PARENT_HASH: Final = StorageValue(PALLET, "ParentHash", "Hash of the previous block.", hash_codec, Hash(bytes(32)))
+PARENT_HASH: Final = StorageValue(
+    PALLET, "ParentHash", "Hash of the previous block.", hash_codec, Hash(bytes(32))
+)
 DIGEST: Final = StorageValue(PALLET, "Digest", "Digest of the current block.", _digest, [])
-EVENTS: Final = StorageValue(PALLET, "Events", "Events of the current block.", events.encoded_records, bytes(1)).key
-EVENT_COUNT: Final = StorageValue(PALLET, "EventCount", "The number of events of the current block.", scale.u32, 0)
-EXECUTION_PHASE: Final = StorageValue(PALLET, "ExecutionPhase", "The execution phase of the block.", events.phase_codec)
+EVENTS: Final = StorageValue(
+    PALLET, "Events", "Events of the current block.", events.encoded_records, bytes(1)
+).key
+EVENT_COUNT: Final = StorageValue(
+    PALLET, "EventCount", "The number of events of the current block.", scale.u32, 0
+)
+EXECUTION_PHASE: Final = StorageValue(
+    PALLET, "ExecutionPhase", "The execution phase of the block.", events.phase_codec
+)
 """This item is stored while a block runs and removed at its end."""
 
 
@@ -184,7 +224,9 @@ class KilledAccount(Event):
     account: AccountId
 
 
-def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()) -> None:
+def initialize(
+    storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()
+) -> None:
     """Begin block `number`: replace events, weight and digest of the last block."""
     storage.log.clear()
     _begin_phase(storage, events.INITIALIZATION)
@@ -231,7 +273,9 @@ def note_outcome(storage: Storage, error: DispatchError | None, weight: Weight) 
     Emits `ExtrinsicSuccess`, or `ExtrinsicFailed` with the error.
     """
     info = DispatchEventInfo(weight)
-    events.deposit(storage, ExtrinsicSuccess(info) if error is None else ExtrinsicFailed(error, info))
+    events.deposit(
+        storage, ExtrinsicSuccess(info) if error is None else ExtrinsicFailed(error, info)
+    )
 
 
 def finalize(storage: Storage) -> None:

@@ -79,7 +79,13 @@ class ValidTransaction:
 
 _tags: Final[Codec[tuple[bytes, ...]]] = scale.vec(scale.bytes_).map("Vec<Vec<u8>>", tuple, list)
 valid_transaction: Final[Codec[ValidTransaction]] = struct(
-    ValidTransaction, scale.u64, _tags, _tags, scale.u64, scale.boolean, rust=f"{VALIDITY}::ValidTransaction"
+    ValidTransaction,
+    scale.u64,
+    _tags,
+    _tags,
+    scale.u64,
+    scale.boolean,
+    rust=f"{VALIDITY}::ValidTransaction",
 )
 
 

@@ -34,12 +34,17 @@ def call_enum(pallet: Hooks) -> TypeInfo | None:
         Variant(
             info.name,
             info.index,
-            tuple(_field(described(codec), name) for name, codec in zip(info.arguments, info.codecs, strict=True)),
+            tuple(
+                _field(described(codec), name)
+                for name, codec in zip(info.arguments, info.codecs, strict=True)
+            ),
             type_info.docs(info.docs),
         )
         for info in infos
     )
-    return type_info.Variants(path(f"{pallet.pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER)
+    return type_info.Variants(
+        path(f"{pallet.pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER
+    )
 
 
 def _field(info: TypeInfo, name: str) -> Field:
@@ -71,12 +76,18 @@ def error_enum(pallet: Pallet) -> TypeInfo | None:
     """Return `pallet::Error`, or `None` for a pallet without errors."""
     if pallet.errors is None:
         return None
-    variants = tuple(Variant(error.name, int(error), docs=type_info.docs(error.doc)) for error in pallet.errors)
+    variants = tuple(
+        Variant(error.name, int(error), docs=type_info.docs(error.doc)) for error in pallet.errors
+    )
     return type_info.Variants(path(f"{pallet.crate}::pallet::Error"), variants, _CALL_PARAMETER)
 
 
 def _outer(rust: str, inner: Iterable[tuple[Pallet, TypeInfo | None]]) -> type_info.Variants:
-    found = tuple(Variant(pallet.name, pallet.index, (Field(info),)) for pallet, info in inner if info is not None)
+    found = tuple(
+        Variant(pallet.name, pallet.index, (Field(info),))
+        for pallet, info in inner
+        if info is not None
+    )
     return type_info.Variants(path(rust), found)
 
 
@@ -84,16 +95,28 @@ def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
     """Return the types behind the `Named` types on this chain, except those of XCM."""
     crate, pallets = runtime.crate, tuple(each.pallet for each in runtime.pallets)
     return {
-        "RuntimeCall": _outer(f"{crate}::RuntimeCall", ((each.pallet, call_enum(each)) for each in runtime.pallets)),
-        "RuntimeEvent": _outer(f"{crate}::RuntimeEvent", ((each, event_enum(each)) for each in pallets)),
-        "RuntimeError": _outer(f"{crate}::RuntimeError", ((each, error_enum(each)) for each in pallets)),
+        "RuntimeCall": _outer(
+            f"{crate}::RuntimeCall", ((each.pallet, call_enum(each)) for each in runtime.pallets)
+        ),
+        "RuntimeEvent": _outer(
+            f"{crate}::RuntimeEvent", ((each, event_enum(each)) for each in pallets)
+        ),
+        "RuntimeError": _outer(
+            f"{crate}::RuntimeError", ((each, error_enum(each)) for each in pallets)
+        ),
         "OriginCaller": _origin_caller(crate, parachains=runtime.parachain_origins),
-        "RuntimeHoldReason": _outer(f"{crate}::RuntimeHoldReason", ((each, _hold_reasons(each)) for each in pallets)),
+        "RuntimeHoldReason": _outer(
+            f"{crate}::RuntimeHoldReason", ((each, _hold_reasons(each)) for each in pallets)
+        ),
     }
 
 
 def _hold_reasons(pallet: Pallet) -> TypeInfo | None:
-    return type_info.enum(f"{pallet.crate}::pallet::HoldReason", *pallet.hold_reasons) if pallet.hold_reasons else None
+    return (
+        type_info.enum(f"{pallet.crate}::pallet::HoldReason", *pallet.hold_reasons)
+        if pallet.hold_reasons
+        else None
+    )
 
 
 def _origin_caller(crate: str, *, parachains: bool) -> TypeInfo:
@@ -114,14 +137,27 @@ def _origin_caller(crate: str, *, parachains: bool) -> TypeInfo:
 SIGNATURE: Final = type_info.Variants(
     path("sp_runtime::MultiSignature"),
     (
-        Variant("Ed25519", 0, (Field(type_info.ArrayOf(64, type_info.U8), type_name="ed25519::Signature"),)),
-        Variant("Sr25519", 1, (Field(type_info.ArrayOf(64, type_info.U8), type_name="sr25519::Signature"),)),
-        Variant("Ecdsa", 2, (Field(type_info.ArrayOf(65, type_info.U8), type_name="ecdsa::Signature"),)),
+        Variant(
+            "Ed25519",
+            0,
+            (Field(type_info.ArrayOf(64, type_info.U8), type_name="ed25519::Signature"),),
+        ),
+        Variant(
+            "Sr25519",
+            1,
+            (Field(type_info.ArrayOf(64, type_info.U8), type_name="sr25519::Signature"),),
+        ),
+        Variant(
+            "Ecdsa", 2, (Field(type_info.ArrayOf(65, type_info.U8), type_name="ecdsa::Signature"),)
+        ),
     ),
 )
 ERA: Final = type_info.Variants(
     path("sp_runtime::generic::era::Era"),
-    (Variant("Immortal", 0), *(Variant(f"Mortal{first}", first, (Field(type_info.U8),)) for first in range(1, 256))),
+    (
+        Variant("Immortal", 0),
+        *(Variant(f"Mortal{first}", first, (Field(type_info.U8),)) for first in range(1, 256)),
+    ),
 )
 _MODE: Final = type_info.enum("frame_metadata_hash_extension::Mode", "Disabled", "Enabled")
 
@@ -132,7 +168,11 @@ _METADATA_HASH: Final = type_info.option(type_info.ArrayOf(32, type_info.U8))
 
 
 def _extension(rust: str, signed: TypeInfo, *fields: Field) -> tuple[str, TypeInfo, TypeInfo]:
-    return rust.rpartition("::")[2], type_info.Composite(path(rust), fields, (Parameter("T"),)), signed
+    return (
+        rust.rpartition("::")[2],
+        type_info.Composite(path(rust), fields, (Parameter("T"),)),
+        signed,
+    )
 
 
 _SYSTEM: Final = "frame_system::extensions"
@@ -141,11 +181,17 @@ EXTENSIONS: Final = (
     _extension(f"{_SYSTEM}::check_spec_version::CheckSpecVersion", type_info.U32),
     _extension(f"{_SYSTEM}::check_tx_version::CheckTxVersion", type_info.U32),
     _extension(f"{_SYSTEM}::check_genesis::CheckGenesis", type_info.H256),
-    _extension(f"{_SYSTEM}::check_mortality::CheckMortality", type_info.H256, Field(ERA, type_name="Era")),
+    _extension(
+        f"{_SYSTEM}::check_mortality::CheckMortality", type_info.H256, Field(ERA, type_name="Era")
+    ),
     _extension(f"{_SYSTEM}::check_nonce::CheckNonce", type_info.UNIT, _NONCE),
     _extension(f"{_SYSTEM}::check_weight::CheckWeight", type_info.UNIT),
     _extension("pallet_transaction_payment::ChargeTransactionPayment", type_info.UNIT, _TIP),
-    _extension("frame_metadata_hash_extension::CheckMetadataHash", _METADATA_HASH, Field(_MODE, "mode", "Mode")),
+    _extension(
+        "frame_metadata_hash_extension::CheckMetadataHash",
+        _METADATA_HASH,
+        Field(_MODE, "mode", "Mode"),
+    ),
 )
 """The extensions of an extrinsic in order.
 
@@ -154,7 +200,12 @@ signed.
 """
 
 EXTRA: Final = type_info.TupleOf(tuple(info for _, info, _ in EXTENSIONS))
-_PARTS: Final[dict[str, TypeInfo]] = {"Address": MULTI_ADDRESS, "Call": CALL, "Signature": SIGNATURE, "Extra": EXTRA}
+_PARTS: Final[dict[str, TypeInfo]] = {
+    "Address": MULTI_ADDRESS,
+    "Call": CALL,
+    "Signature": SIGNATURE,
+    "Extra": EXTRA,
+}
 UNCHECKED_EXTRINSIC: Final = type_info.Composite(
     path("sp_runtime::generic::unchecked_extrinsic::UncheckedExtrinsic"),
     (Field(type_info.BYTES),),

@@ -56,14 +56,21 @@ class _Structures:
             case type_info.Composite(path, fields, params, docs):
                 return type_info.Composite, path, self._fields(fields), self._params(params), docs
             case type_info.Variants(path, variants, params, docs):
-                listed = tuple((each.name, each.index, self._fields(each.fields), each.docs) for each in variants)
+                listed = tuple(
+                    (each.name, each.index, self._fields(each.fields), each.docs)
+                    for each in variants
+                )
                 return type_info.Variants, path, listed, self._params(params), docs
 
     def _fields(self, fields: tuple[Field, ...]) -> tuple[object, ...]:
-        return tuple((self.of(field.info), field.name, field.type_name, field.docs) for field in fields)
+        return tuple(
+            (self.of(field.info), field.name, field.type_name, field.docs) for field in fields
+        )
 
     def _params(self, params: tuple[Parameter, ...]) -> tuple[object, ...]:
-        return tuple((param.name, None if param.info is None else self.of(param.info)) for param in params)
+        return tuple(
+            (param.name, None if param.info is None else self.of(param.info)) for param in params
+        )
 
 
 class Registry:
@@ -122,11 +129,15 @@ class Registry:
             case type_info.SequenceOf(item):
                 return _type((), b"\x00", b"\x02" + self.compact(item))
             case type_info.ArrayOf(length, item):
-                return _type((), b"\x00", b"\x03" + length.to_bytes(4, "little") + self.compact(item))
+                return _type(
+                    (), b"\x00", b"\x03" + length.to_bytes(4, "little") + self.compact(item)
+                )
             case type_info.TupleOf(parts):
                 return _type((), b"\x00", b"\x04" + vector(self.compact(part) for part in parts))
             case type_info.BitSequence():
-                return _type((), b"\x00", b"\x07" + self.compact(type_info.U8) + self.compact(_BIT_ORDER))
+                return _type(
+                    (), b"\x00", b"\x07" + self.compact(type_info.U8) + self.compact(_BIT_ORDER)
+                )
             case type_info.Composite(path, fields, params, docs):
                 return _type(path, self._params(params), b"\x00" + self._fields(fields), docs)
             case type_info.Variants(path, variants, params, docs):
@@ -137,21 +148,32 @@ class Registry:
 
     def _params(self, params: tuple[Parameter, ...]) -> bytes:
         return vector(
-            text(param.name) + (b"\x00" if param.info is None else b"\x01" + self.compact(param.info))
+            text(param.name)
+            + (b"\x00" if param.info is None else b"\x01" + self.compact(param.info))
             for param in params
         )
 
     def _fields(self, fields: tuple[Field, ...]) -> bytes:
         return vector(
-            maybe_text(field.name) + self.compact(field.info) + maybe_text(field.type_name) + texts(field.docs)
+            maybe_text(field.name)
+            + self.compact(field.info)
+            + maybe_text(field.type_name)
+            + texts(field.docs)
             for field in fields
         )
 
     def _variant(self, variant: Variant) -> bytes:
-        return text(variant.name) + self._fields(variant.fields) + bytes((variant.index,)) + texts(variant.docs)
+        return (
+            text(variant.name)
+            + self._fields(variant.fields)
+            + bytes((variant.index,))
+            + texts(variant.docs)
+        )
 
 
-def _type(path: tuple[str, ...], params: bytes, definition: bytes, docs: tuple[str, ...] = ()) -> bytes:
+def _type(
+    path: tuple[str, ...], params: bytes, definition: bytes, docs: tuple[str, ...] = ()
+) -> bytes:
     return texts(path) + params + definition + texts(docs)
 
 

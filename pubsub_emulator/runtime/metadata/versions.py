@@ -34,27 +34,39 @@ Some clients build extrinsics of the first version in this list.
 """
 
 _MAGIC: Final = b"meta"
-_HASHERS: Final = {"Blake2_128Concat": 2, "Twox64Concat": 5, "Identity": 6, "Blake2_256": 1, "Twox64": None}
+_HASHERS: Final = {
+    "Blake2_128Concat": 2,
+    "Twox64Concat": 5,
+    "Identity": 6,
+    "Blake2_256": 1,
+    "Twox64": None,
+}
 _NOT_DEPRECATED: Final = b"\x00"
 _NOTHING: Final = b"\x00"
 """An empty `Vec` or map, or an `Option` that is `None`."""
 
 
 @lru_cache(maxsize=32)
-def metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapping[str, TypeInfo]]) -> bytes:
+def metadata(
+    version: int, runtime: RuntimeDefinition, names: Callable[[], Mapping[str, TypeInfo]]
+) -> bytes:
     """Return a runtime's metadata with its prefix.
 
     Raises `ValueError` for an unknown version.
     """
     if version not in VERSIONS:
-        raise ValueError(f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}")
+        raise ValueError(
+            f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}"
+        )
     return _Writer(runtime, version, names()).whole()
 
 
 class _Writer:
     """A writer of one version of one runtime's metadata."""
 
-    def __init__(self, runtime: RuntimeDefinition, version: int, names: Mapping[str, TypeInfo]) -> None:
+    def __init__(
+        self, runtime: RuntimeDefinition, version: int, names: Mapping[str, TypeInfo]
+    ) -> None:
         self.runtime = runtime
         self.version = version
         self.registry = Registry({**names, **outer.type_names(runtime)})
@@ -80,9 +92,14 @@ class _Writer:
         The parts are encoded first and in order, because types are numbered at their first use.
         """
         types = self.id(MULTI_ADDRESS) + self.id(outer.CALL) + self.id(outer.SIGNATURE)
-        extensions = vector(text(name) + self.id(info) + self.id(implicit) for name, info, implicit in outer.EXTENSIONS)
+        extensions = vector(
+            text(name) + self.id(info) + self.id(implicit)
+            for name, info, implicit in outer.EXTENSIONS
+        )
         if self.version == 14:
-            extrinsic = self.id(outer.UNCHECKED_EXTRINSIC) + bytes(EXTRINSIC_VERSIONS[:1]) + extensions
+            extrinsic = (
+                self.id(outer.UNCHECKED_EXTRINSIC) + bytes(EXTRINSIC_VERSIONS[:1]) + extensions
+            )
         elif self.version == 15:
             extrinsic = bytes(EXTRINSIC_VERSIONS[:1]) + types + self.id(outer.EXTRA) + extensions
         else:
@@ -96,7 +113,11 @@ class _Writer:
             parts.append(self.id(Composite((self.runtime.crate, "Runtime"))))
         if self.version >= 15:
             apis = vector(map(self.api, self.runtime.apis))
-            parts += (apis, self.id(outer.CALL) + self.id(outer.EVENT) + self.id(outer.ERROR), _NOTHING)
+            parts += (
+                apis,
+                self.id(outer.CALL) + self.id(outer.EVENT) + self.id(outer.ERROR),
+                _NOTHING,
+            )
         return _MAGIC + bytes((self.version,)) + self.registry.encode() + b"".join(parts)
 
     def pallet(self, one: Hooks) -> bytes:
@@ -124,7 +145,13 @@ class _Writer:
         """Return the associated types of `System`: the chain's hasher."""
         if pallet.name != "System":
             return _NOTHING
-        return vector((text("Hashing") + self.id(outer.HASHING) + texts(("The hashing of blocks and extrinsics.",)),))
+        return vector(
+            (
+                text("Hashing")
+                + self.id(outer.HASHING)
+                + texts(("The hashing of blocks and extrinsics.",)),
+            )
+        )
 
     def storage(self, pallet: Pallet) -> bytes:
         """Return the storage items of a pallet, if it has any.
@@ -159,7 +186,13 @@ class _Writer:
         """Return one runtime API: its methods, docs, and from V16 on its version."""
         version = encode_compact(api.version) if self.version >= 16 else b""
         methods = vector(map(self.method, api.methods))
-        return text(api.name) + methods + texts(type_info.docs(api.docs)) + version + self.deprecation()
+        return (
+            text(api.name)
+            + methods
+            + texts(type_info.docs(api.docs))
+            + version
+            + self.deprecation()
+        )
 
     def method(self, one: ApiMethod) -> bytes:
         """Return one method of a runtime API: name, inputs, output, docs."""

@@ -11,7 +11,9 @@ MOST_URL: Final = 2048
 MOST_ID: Final = 256
 MOST_PORT: Final = 65535
 
-_URL: Final = re.compile(r"(?ai)https?://([a-z0-9._~-]+|\[[0-9a-f:.]+\])(:\d{1,5})?([/?#][!-\[\]-~]*)?")
+_URL: Final = re.compile(
+    r"(?ai)https?://([a-z0-9._~-]+|\[[0-9a-f:.]+\])(:\d{1,5})?([/?#][!-\[\]-~]*)?"
+)
 _ESCAPES: Final = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
 _VALUE: Final = re.compile(r"[A-Za-z0-9._~:/+=,@-]+")
 

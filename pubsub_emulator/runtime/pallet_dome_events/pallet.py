@@ -14,7 +14,11 @@ from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
 from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_dome_events.global_id import MOST_URL, NoGlobalIdError, global_id
+from pubsub_emulator.runtime.pallet_dome_events.global_id import (
+    MOST_URL,
+    NoGlobalIdError,
+    global_id,
+)
 
 PALLET: Final = Pallet("DomeEvents", 106, "pallet_dome_events")
 MOST_NAME: Final = 32
@@ -24,10 +28,17 @@ MOST_METADATA: Final = 32
 MOST_METADATUM: Final = 256 * 4
 
 NETWORK: Final = StorageValue(PALLET, "Network", "The network's name.", scale.bytes_, b"")
-UNIQUE: Final = StorageValue(PALLET, "Unique", "Whether an id is taken only once.", scale.boolean, True)
+UNIQUE: Final = StorageValue(
+    PALLET, "Unique", "Whether an id is taken only once.", scale.boolean, True
+)
 COUNT: Final = StorageValue(PALLET, "Count", "How many events there are.", scale.u64, 0)
 PUBLISHED: Final = StorageMap(
-    PALLET, "Published", "The index of the first event of an id.", Blake2_128Concat, scale.bytes_, scale.u64
+    PALLET,
+    "Published",
+    "The index of the first event of an id.",
+    Blake2_128Concat,
+    scale.bytes_,
+    scale.u64,
 )
 
 _HASH: Final = scale.fixed(32)
@@ -104,7 +115,8 @@ class DomeEvents(Hooks):
     ) -> None:
         """Publish an event.
 
-        Errors: `BadOrigin`, `WrongNetwork`, `TooLong`, `BadGlobalId`, `AlreadyPublished`. Emits `EventDOMEv1`.
+        Errors: `BadOrigin`, `WrongNetwork`, `TooLong`, `BadGlobalId`, `AlreadyPublished`. Emits
+        `EventDOMEv1`.
         """
         author = ensure_signed(origin)
         ensure(network == NETWORK.get(storage), Error.WrongNetwork)
@@ -119,7 +131,15 @@ class DomeEvents(Hooks):
         else:
             PUBLISHED.insert(storage, name, index)
         COUNT.put(storage, min(index + 1, U64_MAX))
-        fields = (event_type, data_location, relevant_metadata, entity_id, previous_entity_hash, iss, network)
+        fields = (
+            event_type,
+            data_location,
+            relevant_metadata,
+            entity_id,
+            previous_entity_hash,
+            iss,
+            network,
+        )
         deposit(storage, EventDOMEv1(*fields, author, index))
 
     def integrity_test(self) -> None:

@@ -17,6 +17,8 @@ def _check(case: Document) -> None:
 
 FORMATS: Final = (
     Format(
-        "global ids of events", has("data_location", of="cases"), lambda document: cases_of(document["cases"], _check)
+        "global ids of events",
+        has("data_location", of="cases"),
+        lambda document: cases_of(document["cases"], _check),
     ),
 )

@@ -12,7 +12,14 @@ from pubsub_emulator.runtime.framework.dispatch import dispatchable, ensure
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
-from pubsub_emulator.runtime.framework.pallet import Constant, Event, Pallet, PalletError, constant, pallet_errors
+from pubsub_emulator.runtime.framework.pallet import (
+    Constant,
+    Event,
+    Pallet,
+    PalletError,
+    constant,
+    pallet_errors,
+)
 from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("Prism", 107, "pallet_prism")

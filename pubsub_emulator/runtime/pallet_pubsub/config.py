@@ -78,13 +78,17 @@ class Config:
             return self
         found = self.rules.constants(self)
         if not isinstance(found, Config):
-            raise RuleFailed(f"{self.rules.path}: rule 'constants' returned {found!r:.60}, not the configuration")
+            raise RuleFailed(
+                f"{self.rules.path}: rule 'constants' returned {found!r:.60}, not the configuration"
+            )
         return found
 
     def deposit_of(self, para: ParaId) -> Balance:
         """Return the deposit that a registration of `para` holds."""
         rule = self.rules.deposit
-        return self.publisher_deposit if rule is None else Balance(rule(para, self.publisher_deposit))
+        return (
+            self.publisher_deposit if rule is None else Balance(rule(para, self.publisher_deposit))
+        )
 
     def is_system(self, para: ParaId) -> bool:
         """Return whether a para publishes without registration (PS-7)."""

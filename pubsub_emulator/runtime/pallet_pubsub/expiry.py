@@ -53,7 +53,9 @@ class Due:
         expiry = int.from_bytes(full[_SKIP : _SKIP + 8], "big")
         if expiry > self._now:
             return None
-        return TtlRow(ParaId(int.from_bytes(full[-36:-32], "little")), PubsubKey(full[-32:]), expiry)
+        return TtlRow(
+            ParaId(int.from_bytes(full[-36:-32], "little")), PubsubKey(full[-32:]), expiry
+        )
 
     def cost(self) -> Weight:
         """Return the weight of finding the rows so far."""
@@ -158,7 +160,10 @@ class _Ordered:
     """
 
     def __init__(
-        self, order: Callable[[Iterable[Row], int], Iterable[Row]], storage: Storage, now: RelayBlockNumber
+        self,
+        order: Callable[[Iterable[Row], int], Iterable[Row]],
+        storage: Storage,
+        now: RelayBlockNumber,
     ) -> None:
         rows = (Row(para, key, sum(lifetime)) for para, key, lifetime in TtlData.rows(storage))
         self._rows = iter(order(rows, now))
@@ -199,7 +204,9 @@ def _costs(config: Config) -> tuple[Weight, Weight, Weight]:
     They are the weight of a sweep that examines nothing, that of expiring a key, and the maximum
     that one more row can cost.
     """
-    found = weights.examine_row() if config.ttl_policy is TtlPolicy.EXPIRY_INDEX else scan.worst_step()
+    found = (
+        weights.examine_row() if config.ttl_policy is TtlPolicy.EXPIRY_INDEX else scan.worst_step()
+    )
     expire = weights.expire_key(config)
     return weights.on_idle_base(), expire, found + expire
 

@@ -11,7 +11,12 @@ from pubsub_emulator.primitives.types import AccountId, Balance, ParaId, PubsubK
 from pubsub_emulator.runtime.framework.hooks import IntegrityError
 from pubsub_emulator.runtime.pallet_pubsub import storage as items
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
-from pubsub_emulator.runtime.pallet_pubsub.storage import ExpiryIndex, PublisherInfo, ensure_key, rows_of
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    ExpiryIndex,
+    PublisherInfo,
+    ensure_key,
+    rows_of,
+)
 
 Rows = list[tuple[bytes, bytes]]
 
@@ -27,7 +32,9 @@ class GenesisPublisher:
     manager: AccountId | None = None
 
 
-def genesis_rows(config: Config, publishers: Mapping[ParaId, GenesisPublisher]) -> tuple[Rows, dict[bytes, Rows]]:
+def genesis_rows(
+    config: Config, publishers: Mapping[ParaId, GenesisPublisher]
+) -> tuple[Rows, dict[bytes, Rows]]:
     """Return the top entries, and the child entries by child storage key, of a genesis state.
 
     Raises `IntegrityError` for a state that calls could not write: an exceeded limit, a key twice,
@@ -74,7 +81,9 @@ def _entries(
     for key, entry in entries:
         ensure_key(key)
         length, raw = len(entry.value), entry.encode()
-        _ensure(length <= config.max_value_length, f"publisher {para} stores a value of {length} bytes")
+        _ensure(
+            length <= config.max_value_length, f"publisher {para} stores a value of {length} bytes"
+        )
         child.append((key, config.rules.to_stored(raw)))
         size += KEY_LENGTH + length
         if entry.ttl:

@@ -6,7 +6,15 @@ The configuration is checked before block 1.
 from collections.abc import Iterable, Sequence
 
 from pubsub_emulator.primitives import scale, storage_keys
-from pubsub_emulator.primitives.types import U32_MAX, U128_MAX, AccountId, Balance, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import (
+    U32_MAX,
+    U128_MAX,
+    AccountId,
+    Balance,
+    ParaId,
+    PubsubKey,
+    RelayBlockNumber,
+)
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework import system
@@ -47,11 +55,12 @@ class Broadcaster(Hooks):
 
     @dispatchable(0, weight=weights.register_publisher())
     def register_publisher(self, storage: Storage, origin: Origin, para: ParaId) -> None:
-        """Register a para as publisher; the caller becomes its manager and `PublisherDeposit` of its balance is held.
+        """Register a para as publisher; the caller becomes its manager and `PublisherDeposit` of
+        its balance is held.
 
         Origin: the account that owns the para, or the para itself.
-        Raises `BadOrigin`, `AlreadyRegistered`, `TooManyPublishers`, `NotAuthorized`, or why the hold failed.
-        Emits `PublisherRegistered`.
+        Raises `BadOrigin`, `AlreadyRegistered`, `TooManyPublishers`, `NotAuthorized`, or why the
+        hold failed. Emits `PublisherRegistered`.
         """
         rows_of(para)
         manager = registry.caller_account(origin)
@@ -63,7 +72,8 @@ class Broadcaster(Hooks):
     def force_register_publisher(
         self, storage: Storage, origin: Origin, manager: AccountId, deposit: Balance, para: ParaId
     ) -> None:
-        """Register a para for `manager` with a deposit of any size, zero included, held from the manager's balance.
+        """Register a para for `manager` with a deposit of any size, zero included, held from the
+        manager's balance.
 
         Origin: root.
         Raises `BadOrigin`, `AlreadyRegistered`, `TooManyPublishers`, or why the hold failed.
@@ -94,8 +104,11 @@ class Broadcaster(Hooks):
         return weights.deregister_publisher(self.config, keys)
 
     @dispatchable(3, weight=lambda self, _para: weights.deregister_publisher(self.config))
-    def force_deregister_publisher(self, storage: Storage, origin: Origin, para: ParaId) -> Weight | None:
-        """Remove a publisher, or a system para's data, whoever manages it; the deposit goes as `forced_deposit` says.
+    def force_deregister_publisher(
+        self, storage: Storage, origin: Origin, para: ParaId
+    ) -> Weight | None:
+        """Remove a publisher, or a system para's data, whoever manages it; the deposit goes as
+        `forced_deposit` says.
 
         Origin: root.
         Raises `BadOrigin`; `NotRegistered` where there is neither a registration nor data.
@@ -110,12 +123,14 @@ class Broadcaster(Hooks):
         return weights.deregister_publisher(self.config, keys)
 
     @dispatchable(4, weight=lambda self, _para, keys: weights.delete_keys(self.config, len(keys)))
-    def delete_keys(self, storage: Storage, origin: Origin, para: ParaId, keys: Sequence[PubsubKey]) -> None:
+    def delete_keys(
+        self, storage: Storage, origin: Origin, para: ParaId, keys: Sequence[PubsubKey]
+    ) -> None:
         """Remove entries by key. Duplicates merge, keys that are not stored are ignored.
 
         Origin: the publisher's manager, or the para itself; a system para needs no registration.
-        Raises `BadOrigin`, `NotRegistered`, `NotAuthorized`, and `NoKeysToDelete` when nothing was stored under any.
-        Emits `KeysDeleted` with how many entries were removed.
+        Raises `BadOrigin`, `NotRegistered`, `NotAuthorized`, and `NoKeysToDelete` when nothing was
+        stored under any. Emits `KeysDeleted` with how many entries were removed.
         """
         _ensure_arguments(para, keys)
         registry.caller_account(origin)
@@ -126,7 +141,9 @@ class Broadcaster(Hooks):
         deposit_event(storage, KeysDeleted(para, self._remove(storage, para, keys)))
 
     @dispatchable(5, weight=lambda self, _para, keys: weights.delete_keys(self.config, len(keys)))
-    def force_delete_keys(self, storage: Storage, origin: Origin, para: ParaId, keys: Sequence[PubsubKey]) -> None:
+    def force_delete_keys(
+        self, storage: Storage, origin: Origin, para: ParaId, keys: Sequence[PubsubKey]
+    ) -> None:
         """Remove entries by key, as `delete_keys` does, of any publisher.
 
         Origin: root.
@@ -137,12 +154,22 @@ class Broadcaster(Hooks):
         ensure_root(origin)
         deposit_event(storage, KeysForcedDeleted(para, self._remove(storage, para, keys)))
 
-    def publish(self, storage: Storage, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
+    def publish(
+        self, storage: Storage, para: ParaId, key: PubsubKey, value: bytes, ttl: int
+    ) -> None:
         """Store one entry of a para in the current block, for a `Publish` instruction.
 
         Raises and emits as `publish.publish`.
         """
-        publish(self.config, storage, self._time(storage, system.block_number(storage)), para, key, value, ttl)
+        publish(
+            self.config,
+            storage,
+            self._time(storage, system.block_number(storage)),
+            para,
+            key,
+            value,
+            ttl,
+        )
 
     def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:
         """Remove expired entries (PS-15), as `expiry.sweep`."""
@@ -190,22 +217,43 @@ class Broadcaster(Hooks):
         size, scans = "Bytes that a publisher may store.", "Entries looked at for expiry per block."
         system_paras = "Publishers below this id are system parachains."
         return (
-            constant("MaxValueLength", scale.u32, config.max_value_length, "Bytes of the longest value."),
-            constant("MaxStoredKeys", scale.u32, config.max_stored_keys, "Keys that a publisher may store."),
+            constant(
+                "MaxValueLength", scale.u32, config.max_value_length, "Bytes of the longest value."
+            ),
+            constant(
+                "MaxStoredKeys",
+                scale.u32,
+                config.max_stored_keys,
+                "Keys that a publisher may store.",
+            ),
             constant("MaxTotalStorageSize", scale.u32, config.max_total_storage_size, size),
-            constant("MaxPublishers", scale.u32, config.max_publishers, "Publishers that may be registered."),
-            constant("PublisherDeposit", scale.u128, config.publisher_deposit, "What a registration holds."),
+            constant(
+                "MaxPublishers",
+                scale.u32,
+                config.max_publishers,
+                "Publishers that may be registered.",
+            ),
+            constant(
+                "PublisherDeposit",
+                scale.u128,
+                config.publisher_deposit,
+                "What a registration holds.",
+            ),
             constant("SystemParaThreshold", scale.u32, config.system_para_threshold, system_paras),
             constant("MaxTtlScansPerIdle", scale.u32, config.max_ttl_scans_per_idle, scans),
         )
 
     def _time(self, storage: Storage, number: int) -> RelayBlockNumber:
         rules = self.config.rules
-        return rules.time(number, None if rules.clock is None else storage.get(storage_keys.CURRENT_SLOT))
+        return rules.time(
+            number, None if rules.clock is None else storage.get(storage_keys.CURRENT_SLOT)
+        )
 
     def _offboard(self, storage: Storage, para: ParaId) -> int:
         try:
-            return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))
+            return with_storage_layer(
+                storage, lambda: registry.remove(self.config, self.balances, storage, para)
+            )
         except DispatchError:
             return registry.remove(self.config, self.balances, storage, para, slash=True)
 
@@ -243,19 +291,24 @@ def integrity_test(config: Config) -> None:
         ensure(0 <= value <= U32_MAX, IntegrityError(f"{name} is a u32, not {value}"))
     for name in ("MaxStoredKeys", "MaxTotalStorageSize"):
         ensure(limits[name] != 0, IntegrityError(f"{name} of 0: nothing could ever be published"))
-    ensure(config.max_ttl_scans_per_idle != 0, IntegrityError("MaxTtlScansPerIdle of 0: nothing would ever expire"))
+    ensure(
+        config.max_ttl_scans_per_idle != 0,
+        IntegrityError("MaxTtlScansPerIdle of 0: nothing would ever expire"),
+    )
     if not 0 <= config.publisher_deposit <= U128_MAX:
         raise IntegrityError(f"PublisherDeposit is a u128, not {config.publisher_deposit}")
     if not 0 <= config.system_para_threshold <= U32_MAX:
-        raise IntegrityError(f"the system threshold is a ParaId, not {config.system_para_threshold}")
+        raise IntegrityError(
+            f"the system threshold is a ParaId, not {config.system_para_threshold}"
+        )
     if config.max_publishers == 0 and config.system_para_threshold == 0:
         raise IntegrityError("neither a registered nor a system para could ever publish")
     # Each limit must be within reach of those above it.
     largest = 32 + config.max_value_length
     if largest > config.max_total_storage_size:
         raise IntegrityError(
-            f"MaxTotalStorageSize of {config.max_total_storage_size} does not hold one key with a value of "
-            f"MaxValueLength {config.max_value_length}: {largest} bytes"
+            f"MaxTotalStorageSize of {config.max_total_storage_size} does not hold one key with a"
+            f" value of MaxValueLength {config.max_value_length}: {largest} bytes"
         )
     keys = 32 * config.max_stored_keys
     if keys > config.max_total_storage_size:
@@ -265,10 +318,16 @@ def integrity_test(config: Config) -> None:
         )
     # One block must hold the largest publish, a whole deregistration, and the expiry of one row.
     needs = {
-        "a publish of MaxValueLength bytes could never be executed": weights.publish(config, config.max_value_length),
-        "a publisher of MaxStoredKeys keys could never be deregistered": weights.deregister_publisher(config),
+        "a publish of MaxValueLength bytes could never be executed": weights.publish(
+            config, config.max_value_length
+        ),
+        "a publisher of MaxStoredKeys keys could never be deregistered": (
+            weights.deregister_publisher(config)
+        ),
         "nothing would ever expire": expiry.least_weight(config),
     }
     for consequence, weight in needs.items():
         if weight.any_gt(config.max_block_weight):
-            raise IntegrityError(f"{consequence}: it takes {weight}, a block has {config.max_block_weight}")
+            raise IntegrityError(
+                f"{consequence}: it takes {weight}, a block has {config.max_block_weight}"
+            )

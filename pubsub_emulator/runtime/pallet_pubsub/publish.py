@@ -14,7 +14,12 @@ from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, Error
-from pubsub_emulator.runtime.pallet_pubsub.storage import PublisherRows, TtlLapMark, ensure_key, rows_of
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    PublisherRows,
+    TtlLapMark,
+    ensure_key,
+    rows_of,
+)
 
 _INFINITE = bytes(4)
 
@@ -26,7 +31,13 @@ def value_length(entry: bytes) -> int:
 
 
 def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's own three
-    config: Config, storage: Storage, now: RelayBlockNumber, para: ParaId, key: PubsubKey, value: bytes, ttl: int
+    config: Config,
+    storage: Storage,
+    now: RelayBlockNumber,
+    para: ParaId,
+    key: PubsubKey,
+    value: bytes,
+    ttl: int,
 ) -> None:
     """Store `value` under `key` for `ttl` blocks from `now` (0: forever).
 
@@ -44,7 +55,9 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
     rows = rows_of(para)
     rules = config.rules
     if rules.may_publish is not None:
-        allowed = rules.may_publish(para, storage.get(rows.registration) is not None, config.is_system(para))
+        allowed = rules.may_publish(
+            para, storage.get(rows.registration) is not None, config.is_system(para)
+        )
     else:
         allowed = config.is_system(para) or storage.get(rows.registration) is not None
     if not allowed:

@@ -14,8 +14,17 @@ from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Signed
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import storage as items
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, Registrar, TtlPolicy
-from pubsub_emulator.runtime.pallet_pubsub.events import Error, PublisherDeregistered, PublisherRegistered
-from pubsub_emulator.runtime.pallet_pubsub.storage import PublisherInfo, RegisteredPublishers, TotalStorageSize, TtlData
+from pubsub_emulator.runtime.pallet_pubsub.events import (
+    Error,
+    PublisherDeregistered,
+    PublisherRegistered,
+)
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    PublisherInfo,
+    RegisteredPublishers,
+    TotalStorageSize,
+    TtlData,
+)
 
 PUBLISHER_DEPOSIT: Final = HoldReason(PALLET.index, 0)
 """`HoldReason::PublisherDeposit`."""
@@ -40,7 +49,9 @@ def caller_account(origin: Origin) -> AccountId:
             raise BadOrigin
 
 
-def register(balances: Balances, storage: Storage, para: ParaId, manager: AccountId, amount: Balance) -> None:
+def register(
+    balances: Balances, storage: Storage, para: ParaId, manager: AccountId, amount: Balance
+) -> None:
     """Store a registration and hold its deposit.
 
     Call it after `ensure_vacant` and in a storage layer. Raises the errors of holding `amount`.
@@ -48,7 +59,9 @@ def register(balances: Balances, storage: Storage, para: ParaId, manager: Accoun
     """
     balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount)
     RegisteredPublishers.insert(storage, para, PublisherInfo(manager, amount))
-    items.CounterForRegisteredPublishers.put(storage, items.CounterForRegisteredPublishers.get(storage) + 1)
+    items.CounterForRegisteredPublishers.put(
+        storage, items.CounterForRegisteredPublishers.get(storage) + 1
+    )
     deposit_event(storage, PublisherRegistered(para, manager))
 
 
@@ -92,10 +105,14 @@ def is_known(storage: Storage, para: ParaId) -> bool:
 
     This is a registration, or data of a system para.
     """
-    return RegisteredPublishers.contains(storage, para) or items.PublishedKeys.contains(storage, para)
+    return RegisteredPublishers.contains(storage, para) or items.PublishedKeys.contains(
+        storage, para
+    )
 
 
-def remove(config: Config, balances: Balances, storage: Storage, para: ParaId, *, slash: bool = False) -> int:
+def remove(
+    config: Config, balances: Balances, storage: Storage, para: ParaId, *, slash: bool = False
+) -> int:
     """Remove a publisher's data, TTL rows, counters and registration.
 
     Its deposit is released, or slashed. Returns the number of removed keys. Emits
@@ -104,11 +121,15 @@ def remove(config: Config, balances: Balances, storage: Storage, para: ParaId, *
     keys = _remove_data(config, storage, para)
     info = RegisteredPublishers.take(storage, para)
     if info is not None:
-        items.CounterForRegisteredPublishers.put(storage, items.CounterForRegisteredPublishers.get(storage) - 1)
+        items.CounterForRegisteredPublishers.put(
+            storage, items.CounterForRegisteredPublishers.get(storage) - 1
+        )
         if slash:
             balances.slash_held(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit)
         else:
-            balances.release(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit, Precision.BEST_EFFORT)
+            balances.release(
+                storage, PUBLISHER_DEPOSIT, info.manager, info.deposit, Precision.BEST_EFFORT
+            )
     deposit_event(storage, PublisherDeregistered(para))
     return keys
 

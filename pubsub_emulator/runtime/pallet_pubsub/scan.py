@@ -29,7 +29,13 @@ from pubsub_emulator.runtime.framework.codecs import para_id
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import storage as items
 from pubsub_emulator.runtime.pallet_pubsub import weights
-from pubsub_emulator.runtime.pallet_pubsub.storage import TtlData, TtlLapMark, TtlRow, TtlScanCursor, rows_of
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    TtlData,
+    TtlLapMark,
+    TtlRow,
+    TtlScanCursor,
+    rows_of,
+)
 
 _PARA: Final = slice(len(TtlData.prefix) + 8, len(TtlData.prefix) + 12)
 """The publisher in a row's storage key, after its hash."""
@@ -78,7 +84,11 @@ class Lap:
         while True:
             found = next(self._rows, None)
             if found is None:
-                if at_end or (self._wrapped and not self._passed_over) or (self._whole and not self._read):
+                if (
+                    at_end
+                    or (self._wrapped and not self._passed_over)
+                    or (self._whole and not self._read)
+                ):
                     return None
                 at_end = self._wrapped
                 self._wrapped = True

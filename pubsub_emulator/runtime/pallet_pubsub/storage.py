@@ -15,7 +15,13 @@ from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey
-from pubsub_emulator.runtime.framework.codecs import account_id, balance, para_id, pubsub_key, relay_number
+from pubsub_emulator.runtime.framework.codecs import (
+    account_id,
+    balance,
+    para_id,
+    pubsub_key,
+    relay_number,
+)
 from pubsub_emulator.runtime.framework.hashers import Identity, Twox64Concat
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageValue, para_map
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
@@ -58,18 +64,30 @@ RegisteredPublishers: Final = para_map(
 CounterForRegisteredPublishers: Final = StorageValue(
     PALLET, "CounterForRegisteredPublishers", "How many publishers are registered.", scale.u32, 0
 )
-PublishedKeys: Final = para_map(PALLET, "PublishedKeys", "How many keys a publisher stores.", scale.u32, 0)
+PublishedKeys: Final = para_map(
+    PALLET, "PublishedKeys", "How many keys a publisher stores.", scale.u32, 0
+)
 TotalStorageSize: Final = para_map(
-    PALLET, "TotalStorageSize", "Bytes that a publisher stores: 32 for each key, and its value.", scale.u32, 0
+    PALLET,
+    "TotalStorageSize",
+    "Bytes that a publisher stores: 32 for each key, and its value.",
+    scale.u32,
+    0,
 )
 _about: Final = "The lifetime of an entry and the block in which it was inserted."
 _lifetime: Final = scale.pair(scale.u32, relay_number)
-TtlData: Final = StorageDoubleMap(PALLET, "TtlData", _about, Twox64Concat, para_id, Twox64Concat, pubsub_key, _lifetime)
-_cursor: Final = struct(ScanCursor, para_id, pubsub_key, scale.u32, rust="pallet_broadcaster::ScanCursor")
+TtlData: Final = StorageDoubleMap(
+    PALLET, "TtlData", _about, Twox64Concat, para_id, Twox64Concat, pubsub_key, _lifetime
+)
+_cursor: Final = struct(
+    ScanCursor, para_id, pubsub_key, scale.u32, rust="pallet_broadcaster::ScanCursor"
+)
 TtlScanCursor: Final = StorageValue(
     PALLET, "TtlScanCursor", "The row that the sweep for expired entries examined last.", _cursor
 )
-TtlLapMark: Final = para_map(PALLET, "TtlLapMark", "Where the sweep of a publisher's rows began.", pubsub_key)
+TtlLapMark: Final = para_map(
+    PALLET, "TtlLapMark", "Where the sweep of a publisher's rows began.", pubsub_key
+)
 _entry: Final = scale.pair(para_id, pubsub_key)
 _due: Final = "Entries by the block in which they expire."
 ExpiryIndex: Final = StorageDoubleMap(

@@ -51,13 +51,20 @@ def _try_registrations(storage: Storage) -> None:
             deposits[info.manager] = deposits.get(info.manager, 0) + info.deposit
     counted = items.CounterForRegisteredPublishers.get(storage)
     _ensure(counted == registered, f"{registered} registrations are counted as {counted}")
-    held = {who: hold.amount for who, holds in HOLDS.items(storage) for hold in holds if hold.id == PUBLISHER_DEPOSIT}
+    held = {
+        who: hold.amount
+        for who, holds in HOLDS.items(storage)
+        for hold in holds
+        if hold.id == PUBLISHER_DEPOSIT
+    }
     for who in [*deposits, *held]:
         gave, holds = deposits.get(who, 0), held.get(who, 0)
         _ensure(gave == holds, f"{holds} is held of {who.hex()} for deposits of {gave}")
 
 
-def _try_publisher(rules: Rules, storage: Storage, para: ParaId, count: int, finite: Lifetimes) -> None:
+def _try_publisher(
+    rules: Rules, storage: Storage, para: ParaId, count: int, finite: Lifetimes
+) -> None:
     """Check that count and size are those of the child trie.
 
     The lifetimes of its finite entries are added to `finite`.
@@ -70,12 +77,16 @@ def _try_publisher(rules: Rules, storage: Storage, para: ParaId, count: int, fin
         try:
             entry = rules.read(raw)
         except (ScaleError, RuleFailed) as error:
-            raise StateError(f"{PALLET}: publisher {para} stores no entry under {key.hex()}: {error}") from error
+            raise StateError(
+                f"{PALLET}: publisher {para} stores no entry under {key.hex()}: {error}"
+            ) from error
         keys += 1
         size += KEY_LENGTH + len(entry.value)
         if entry.ttl:
             finite[para, key] = (entry.ttl, entry.when_inserted)
-    _ensure(keys == count and keys > 0, f"publisher {para} stores {keys} keys and {count} are counted")
+    _ensure(
+        keys == count and keys > 0, f"publisher {para} stores {keys} keys and {count} are counted"
+    )
     counted = items.TotalStorageSize.get(storage, para)
     _ensure(size == counted, f"publisher {para} stores {size} bytes and {counted} are counted")
 
@@ -87,11 +98,21 @@ def _try_orphans(storage: Storage) -> None:
     """
     for name, item in (("a size", items.TotalStorageSize), ("a lap mark", items.TtlLapMark)):
         for para in item.keys(storage):
-            _ensure(items.PublishedKeys.contains(storage, para), f"publisher {para} has {name} and no keys")
+            _ensure(
+                items.PublishedKeys.contains(storage, para),
+                f"publisher {para} has {name} and no keys",
+            )
     for child in storage.state.children:
-        if child.startswith(b"pubsub") and len(child) == 10 and storage.child_root(child) is not None:
+        if (
+            child.startswith(b"pubsub")
+            and len(child) == 10
+            and storage.child_root(child) is not None
+        ):
             para = ParaId(int.from_bytes(child[6:], "little"))
-            _ensure(items.PublishedKeys.contains(storage, para), f"publisher {para} has a child trie and no keys")
+            _ensure(
+                items.PublishedKeys.contains(storage, para),
+                f"publisher {para} has a child trie and no keys",
+            )
 
 
 def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
@@ -102,9 +123,15 @@ def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
     rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in items.TtlData.rows(storage)}
     for place in [*finite, *rows]:
         lives, row = finite.get(place), rows.get(place)
-        _ensure(lives == row, f"entry {place[1].hex()} of publisher {place[0]} lives {lives}, its TTL row says {row}")
+        _ensure(
+            lives == row,
+            f"entry {place[1].hex()} of publisher {place[0]} lives {lives}, its TTL row says {row}",
+        )
     index = [(expiry, entry) for expiry, entry, _ in items.ExpiryIndex.rows(storage)]
     wanted = []
     if config.ttl_policy is TtlPolicy.EXPIRY_INDEX:
         wanted = [(ttl + when_inserted, place) for place, (ttl, when_inserted) in finite.items()]
-    _ensure(sorted(index) == sorted(wanted), f"the expiry index has {len(index)} rows for {len(wanted)} entries")
+    _ensure(
+        sorted(index) == sorted(wanted),
+        f"the expiry index has {len(index)} rows for {len(wanted)} entries",
+    )

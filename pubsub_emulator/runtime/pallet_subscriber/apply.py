@@ -42,7 +42,11 @@ class Delivery:
 
 
 def apply(
-    storage: Storage, spec: RuntimeSpec, plan: Plan, relay_parent: RelayBlockNumber, handler: SubscriptionHandler
+    storage: Storage,
+    spec: RuntimeSpec,
+    plan: Plan,
+    relay_parent: RelayBlockNumber,
+    handler: SubscriptionHandler,
 ) -> tuple[Delivery, ...]:
     """Write the result of `plan` and call the handler for every change, in the order of the walk.
 
@@ -58,7 +62,9 @@ def apply(
         roots = dict(sorted(rules.roots(before, roots).items()))
     # Handlers may ask how fresh an entry is, so the relay parent is stored before they run.
     items.LAST_RELAY_PARENT.put(storage, relay_parent)
-    disabled = {para for para, publisher in plan.publishers.items() if publisher.disabled is not None}
+    disabled = {
+        para for para, publisher in plan.publishers.items() if publisher.disabled is not None
+    }
     now = rules.time(relay_parent, plan.statics.values.get(CURRENT_SLOT))
     deliver = _Deliverer(storage, spec, now, handler).deliver
     made = [deliver(change) for change in plan.changes if change.para not in disabled]
@@ -69,7 +75,9 @@ def apply(
     return deliveries
 
 
-def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, roots: dict[ParaId, Hash]) -> None:
+def _forget_changed_key_sets(
+    storage: Storage, spec: RuntimeSpec, plan: Plan, roots: dict[ParaId, Hash]
+) -> None:
     """Drop cache and root of every changed key set, visited or not (PS-63).
 
     `repack` has already moved or removed the rows of deliveries.
@@ -85,7 +93,9 @@ def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, ro
     items.SUBSCRIPTION_HASH.put_or_kill(storage, hashes)
 
 
-def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash], rules: Rules) -> None:
+def _store_result(
+    storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash], rules: Rules
+) -> None:
     """Update a publisher's cache and processed root (PS-42, PS-60 to PS-62, PS-68)."""
     para, root = publisher.para, publisher.root
     if publisher.disabled is not None:
@@ -95,9 +105,13 @@ def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId
         deposit(storage, events.PublisherDisabled(para, publisher.disabled))
     elif root is not None and not publisher.unchanged:
         if rules.keep is not None and publisher.cache.keeps_nodes:
-            kept = publisher.cache.store_only(storage, rules.keep(para, publisher.visited, publisher.keys))
+            kept = publisher.cache.store_only(
+                storage, rules.keep(para, publisher.visited, publisher.keys)
+            )
         else:
-            kept = publisher.cache.store(storage, publisher.visited, complete=publisher.has_all_nodes)
+            kept = publisher.cache.store(
+                storage, publisher.visited, complete=publisher.has_all_nodes
+            )
         if publisher.complete and kept:
             roots[para] = root
         else:
@@ -111,7 +125,11 @@ class _Deliverer:
     """
 
     def __init__(
-        self, storage: Storage, spec: RuntimeSpec, now: RelayBlockNumber, handler: SubscriptionHandler
+        self,
+        storage: Storage,
+        spec: RuntimeSpec,
+        now: RelayBlockNumber,
+        handler: SubscriptionHandler,
     ) -> None:
         self._storage = storage
         self._writer = DeliveredWriter(storage, spec)
@@ -135,7 +153,13 @@ class _Deliverer:
             cell = entry_hash + (ttl | inserted << 32).to_bytes(8, "little")
         self._writer.put(para, key, cell)
         if self._rule is not None:
-            left = state.blocks if isinstance(state, ValidFor) else 0 if isinstance(state, TimedOut) else None
+            left = (
+                state.blocks
+                if isinstance(state, ValidFor)
+                else 0
+                if isinstance(state, TimedOut)
+                else None
+            )
             if not self._rule(para, key, left):
                 return None
         failed = not self._call(para, key, value, state)
@@ -147,7 +171,9 @@ class _Deliverer:
             deposit(self._storage, events.DataProcessed(para, key, len(value)))
         return Delivery(para, key, entry_hash, value, state, failed)
 
-    def _call(self, para: ParaId, key: PubsubKey, value: bytes | None, state: TtlState | None) -> bool:
+    def _call(
+        self, para: ParaId, key: PubsubKey, value: bytes | None, state: TtlState | None
+    ) -> bool:
         """Call the handler in a storage layer, and return whether it succeeded."""
         context = HandlerContext(self._storage, self._limit)
         try:
@@ -169,7 +195,9 @@ class _Deliverer:
         return True
 
 
-def current_ttl_state(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> TtlState | None:
+def current_ttl_state(
+    storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey
+) -> TtlState | None:
     """Return how long an item is still fresh at the newest relay parent (PS-65).
 
     This counts from its last delivery. Returns `None` if the item is absent.

@@ -46,7 +46,8 @@ class SubscriberCalls(Hooks):
 
     @dispatchable(1, weight=_CALL_WEIGHT)
     def redeliver(self, storage: Storage, origin: Origin, para: ParaId, /) -> None:
-        """As `clear_publisher_cache`, and forget what was delivered: every entry is delivered again.
+        """As `clear_publisher_cache`, and forget what was delivered: every entry is delivered
+        again.
 
         Errors: `BadOrigin`. Emits `RedeliveryRequested`.
         """
@@ -72,18 +73,59 @@ class SubscriberCalls(Hooks):
         spec, policies = self._spec, tuple(CachePolicy)
         if spec is None:
             return ()
-        policy = type_info.enum("pallet_subscriber::CachePolicy", *(each.value.capitalize() for each in policies))
+        policy = type_info.enum(
+            "pallet_subscriber::CachePolicy", *(each.value.capitalize() for each in policies)
+        )
         return (
             constant("MaxPovSize", scale.u32, spec.max_pov_size, "Bytes of the largest block."),
-            constant("ReserveMinimum", scale.boolean, spec.reserve_minimum, "Whether messages leave 1 MiB free."),
-            Constant("CachePolicy", policy, bytes((policies.index(spec.cache),)), "What is remembered of a trie."),
-            constant("MeterCacheReads", scale.boolean, spec.meter_cache_reads, "Whether reading the cache is charged."),
-            constant("MaxCacheBytes", scale.u32, spec.max_cache_bytes, "Bytes cached of one publisher."),
-            constant("MaxTrieDepth", scale.option(scale.u32), spec.max_trie_depth, "Child nodes on a path."),
-            constant("MaxValueLength", scale.u32, spec.max_value_length, "Bytes of the longest value."),
-            constant("MaxStoredKeys", scale.u32, spec.max_stored_keys, "Keys that one publisher may store."),
-            Constant("Handler", type_info.STR, scale.encode_bytes(spec.handler.encode()), "Who gets deliveries."),
-            Constant("HandlerWeight", weight_info, encode_weight(spec.handler_weight), "What one callback may take."),
+            constant(
+                "ReserveMinimum",
+                scale.boolean,
+                spec.reserve_minimum,
+                "Whether messages leave 1 MiB free.",
+            ),
+            Constant(
+                "CachePolicy",
+                policy,
+                bytes((policies.index(spec.cache),)),
+                "What is remembered of a trie.",
+            ),
+            constant(
+                "MeterCacheReads",
+                scale.boolean,
+                spec.meter_cache_reads,
+                "Whether reading the cache is charged.",
+            ),
+            constant(
+                "MaxCacheBytes", scale.u32, spec.max_cache_bytes, "Bytes cached of one publisher."
+            ),
+            constant(
+                "MaxTrieDepth",
+                scale.option(scale.u32),
+                spec.max_trie_depth,
+                "Child nodes on a path.",
+            ),
+            constant(
+                "MaxValueLength", scale.u32, spec.max_value_length, "Bytes of the longest value."
+            ),
+            constant(
+                "MaxStoredKeys",
+                scale.u32,
+                spec.max_stored_keys,
+                "Keys that one publisher may store.",
+            ),
+            Constant(
+                "Handler",
+                type_info.STR,
+                scale.encode_bytes(spec.handler.encode()),
+                "Who gets deliveries.",
+            ),
+            Constant(
+                "HandlerWeight",
+                weight_info,
+                encode_weight(spec.handler_weight),
+                "What one callback may take.",
+            ),
         )
 
 

@@ -34,7 +34,9 @@ class ChildTrie(Descent):
     It decides where the nodes come from, and where the descent may end early.
     """
 
-    def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
+    def __init__(
+        self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan
+    ) -> None:
         self.rules = rules_of(view.spec.rules)
         keys = publisher.keys
         if self.rules.place is not None:
@@ -49,7 +51,9 @@ class ChildTrie(Descent):
         self.visited = publisher.visited
         self.cache = publisher.cache
         self.delivered = view.delivered(meter, publisher.para, publisher.keys)
-        self.most_nodes = _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
+        self.most_nodes = (
+            _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
+        )
         self.entered = False
         # For the current item: the depths at which to ask the cache, and how many items the cache
         # has resolved.
@@ -76,7 +80,11 @@ class ChildTrie(Descent):
         """
         remembers = self.cache.keeps_references
         if remembers:
-            self.places, self.alone_from, self.known = self.cache.places[at], self.cache.alone_from[at], 0
+            self.places, self.alone_from, self.known = (
+                self.cache.places[at],
+                self.cache.alone_from[at],
+                0,
+            )
             # The cache counts nibbles of the publisher's own keys, without the prefix of a rule
             # `place`.
             if self.below:
@@ -92,7 +100,9 @@ class ChildTrie(Descent):
         delivered = self.delivered.read(at)
         if kind == ABSENT:
             if delivered is not None:
-                self.changes.append(Change(self.publisher.para, self.publisher.keys[at], delivered, None))
+                self.changes.append(
+                    Change(self.publisher.para, self.publisher.keys[at], delivered, None)
+                )
         else:
             entry_hash: Hash = payload if kind == DETACHED else blake2_256(payload)  # type: ignore[assignment]
             if delivered != entry_hash:
@@ -167,7 +177,9 @@ class ChildTrie(Descent):
             data = self.meter.read(entry_hash, key, 2 * len(key))
             self.publisher.value_bytes += self.meter.used - before
         try:
-            entry = PublishedEntry.decode(data) if self.rules.decode is None else self.rules.read(data)
+            entry = (
+                PublishedEntry.decode(data) if self.rules.decode is None else self.rules.read(data)
+            )
         except (ScaleError, RuleFailed):
             raise Disabled(DisableReason.UNDECODABLE) from None
         self.changes.append(Change(self.publisher.para, key, entry_hash, entry))

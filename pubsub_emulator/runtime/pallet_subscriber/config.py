@@ -76,7 +76,10 @@ def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subsc
     Duplicates are merged, empty lists dropped, and publishers and keys sorted.
     """
     flat = sorted({(para, key) for para, keys in declared for key in keys})
-    return {para: tuple(key for _, key in items) for para, items in groupby(flat, key=lambda item: item[0])}
+    return {
+        para: tuple(key for _, key in items)
+        for para, items in groupby(flat, key=lambda item: item[0])
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -135,7 +138,9 @@ class RuntimeSpec:
             return self
         found = rules.runtime(self)
         if not isinstance(found, RuntimeSpec):
-            raise RuleFailed(f"{rules.path}: rule 'runtime' returned {found!r:.60}, not the runtime")
+            raise RuleFailed(
+                f"{rules.path}: rule 'runtime' returned {found!r:.60}, not the runtime"
+            )
         return found
 
     @property
@@ -198,20 +203,29 @@ def integrity_test(spec: RuntimeSpec) -> None:
     minimum = 0 if spec.reserve_minimum else MIN_BUDGET
     if spec.accounts and reserve < extrinsics + _MAX_STATIC_BYTES + minimum:
         raise ImpossibleConfig(
-            f"max_pov_size {spec.max_pov_size} leaves {reserve} bytes beside the {allowed} for messages, but "
-            f"extrinsics, static keys and the minimum that is not reserved need "
-            f"{extrinsics + _MAX_STATIC_BYTES + minimum}; raise it"
+            f"max_pov_size {spec.max_pov_size} leaves {reserve} bytes beside the {allowed} for"
+            " messages, but extrinsics, static keys and the minimum that is not reserved need"
+            f" {extrinsics + _MAX_STATIC_BYTES + minimum}; raise it"
         )
     if not spec.reserve_minimum and reserve < MIN_BUDGET + _MAX_STATIC_BYTES:
         raise ImpossibleConfig(
-            f"max_pov_size {spec.max_pov_size} leaves {reserve} bytes beside the {allowed} for messages, but the 1 MiB "
-            f"minimum and static keys need {MIN_BUDGET + _MAX_STATIC_BYTES}; raise it or set reserve_minimum"
+            f"max_pov_size {spec.max_pov_size} leaves {reserve} bytes beside the {allowed} for"
+            " messages, but the 1 MiB minimum and static keys need"
+            f" {MIN_BUDGET + _MAX_STATIC_BYTES}; raise it or set reserve_minimum"
         )
     if spec.reserve_minimum and allowed <= MIN_BUDGET:
-        raise ImpossibleConfig(f"max_pov_size {spec.max_pov_size} has no room for the 1 MiB minimum")
+        raise ImpossibleConfig(
+            f"max_pov_size {spec.max_pov_size} has no room for the 1 MiB minimum"
+        )
     for para, keys in spec.subscriptions.items():
-        if not keys or any(len(key) != KEY_LENGTH for key in keys) or list(keys) != sorted(set(keys)):
-            raise ImpossibleConfig(f"subscriptions to {para} are not distinct ascending keys of {KEY_LENGTH} bytes")
+        if (
+            not keys
+            or any(len(key) != KEY_LENGTH for key in keys)
+            or list(keys) != sorted(set(keys))
+        ):
+            raise ImpossibleConfig(
+                f"subscriptions to {para} are not distinct ascending keys of {KEY_LENGTH} bytes"
+            )
     if list(spec.subscriptions) != sorted(spec.subscriptions):
         raise ImpossibleConfig("publishers do not ascend")
     _check_cache_fits(spec)
@@ -252,8 +266,8 @@ def _check_cache_fits(spec: RuntimeSpec) -> None:
     structure = largest_structure(keys)
     if spec.cache is CachePolicy.NODES and spec.max_cache_bytes < structure:
         raise ImpossibleConfig(
-            f"max_cache_bytes {spec.max_cache_bytes} is below the {structure} bytes that the nodes of "
-            f"max_stored_keys {keys} can take"
+            f"max_cache_bytes {spec.max_cache_bytes} is below the {structure} bytes that the nodes"
+            f" of max_stored_keys {keys} can take"
         )
     cached = ROW_COST if spec.cache is CachePolicy.NODES and spec.meter_cache_reads else 0
     if spec.cache is CachePolicy.SLOTS:
@@ -266,8 +280,8 @@ def _check_cache_fits(spec: RuntimeSpec) -> None:
     needed = complete + _MAX_TOP_PATH * MAX_BRANCH + maps + path + spec.max_item_cost + ROW_COST
     if needed > MIN_BUDGET:
         raise ImpossibleConfig(
-            f"walking a publisher of max_stored_keys {keys} can be charged {needed} bytes in one block, more than the "
-            f"minimum budget of {MIN_BUDGET}: it could never complete"
+            f"walking a publisher of max_stored_keys {keys} can be charged {needed} bytes in one"
+            f" block, more than the minimum budget of {MIN_BUDGET}: it could never complete"
         )
 
 
@@ -318,7 +332,13 @@ _FIELDS: Final[Mapping[str, AnyCodec]] = {
 
 
 def _encode_spec(spec: RuntimeSpec) -> bytes:
-    last = bytes((spec.accounts | 2,)) + spec.rules if spec.rules else b"\x01" if spec.accounts else b""
+    last = (
+        bytes((spec.accounts | 2,)) + spec.rules
+        if spec.rules
+        else b"\x01"
+        if spec.accounts
+        else b""
+    )
     return b"".join(codec.encode(getattr(spec, name)) for name, codec in _FIELDS.items()) + last
 
 

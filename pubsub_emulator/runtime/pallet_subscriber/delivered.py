@@ -23,7 +23,13 @@ from typing import Final
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, Keys, RuntimeSpec, key_set_hash
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ROW_COST,
+    CachePolicy,
+    Keys,
+    RuntimeSpec,
+    key_set_hash,
+)
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered, decode_last_delivered
 
@@ -197,7 +203,13 @@ class DeliveredWriter:
             storage.kill(full)
 
 
-def put(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey, delivered: LastDelivered | None) -> None:
+def put(
+    storage: Storage,
+    spec: RuntimeSpec,
+    para: ParaId,
+    key: PubsubKey,
+    delivered: LastDelivered | None,
+) -> None:
     """Record a delivery of a subscribed item; `None` for a removal."""
     cell = NOTHING if delivered is None else items.last_delivered.encode(delivered)
     DeliveredWriter(storage, spec).put(para, key, cell)
@@ -232,7 +244,9 @@ def _stays(before: RuntimeSpec, after: RuntimeSpec, para: ParaId) -> bool:
     packed = CachePolicy.SLOTS
     if (before.cache is packed) != (after.cache is packed):
         return False
-    return after.cache is not packed or before.subscriptions.get(para) == after.subscriptions.get(para)
+    return after.cache is not packed or before.subscriptions.get(para) == after.subscriptions.get(
+        para
+    )
 
 
 def repack(storage: Storage, before: RuntimeSpec, after: RuntimeSpec) -> None:
@@ -240,7 +254,9 @@ def repack(storage: Storage, before: RuntimeSpec, after: RuntimeSpec) -> None:
 
     Rows of items that are no longer subscribed are removed (PS-63).
     """
-    rows = [(para, key, get(storage, before, para, key)) for para, key in carried_over(before, after)]
+    rows = [
+        (para, key, get(storage, before, para, key)) for para, key in carried_over(before, after)
+    ]
     for para, keys in before.subscriptions.items():
         if not _stays(before, after, para):
             clear(storage, para, keys)

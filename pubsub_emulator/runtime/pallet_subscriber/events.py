@@ -23,7 +23,12 @@ class DataProcessed(Event):
 
         A block has as many of these events as deliveries.
         """
-        return self.HEAD + self.publisher.to_bytes(4, "little") + self.key + self.value_size.to_bytes(4, "little")
+        return (
+            self.HEAD
+            + self.publisher.to_bytes(4, "little")
+            + self.key
+            + self.value_size.to_bytes(4, "little")
+        )
 
 
 @event(PALLET, 1)
@@ -36,7 +41,9 @@ class DataRemoved(Event):
 
 @event(PALLET, 2)
 class HandlerFailed(Event):
-    """The handler raised or exceeded its weight; its writes are undone, the entry counts as delivered (PS-66)."""
+    """The handler raised or exceeded its weight; its writes are undone, the entry counts as
+    delivered (PS-66).
+    """
 
     publisher: ParaId
     key: PubsubKey

@@ -58,7 +58,12 @@ class SubscriptionHandler(Protocol):
     """The application that receives the deliveries."""
 
     def on_data_updated(
-        self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
+        self,
+        context: HandlerContext,
+        publisher: ParaId,
+        key: PubsubKey,
+        value: bytes,
+        ttl_state: TtlState,
     ) -> None:
         """Handle an entry that is new or changed."""
 
@@ -70,7 +75,12 @@ class Observe:
     """The handler `observe`, which stores nothing."""
 
     def on_data_updated(
-        self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
+        self,
+        context: HandlerContext,
+        publisher: ParaId,
+        key: PubsubKey,
+        value: bytes,
+        ttl_state: TtlState,
     ) -> None:
         """Do nothing."""
 
@@ -92,7 +102,12 @@ class Store:
     """The handler `store`, which stores the newest value of each entry under `Consumer::Values`."""
 
     def on_data_updated(
-        self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
+        self,
+        context: HandlerContext,
+        publisher: ParaId,
+        key: PubsubKey,
+        value: bytes,
+        ttl_state: TtlState,
     ) -> None:
         """Write the value."""
         del ttl_state
@@ -124,4 +139,6 @@ def register_handler(name: str, handler: SubscriptionHandler) -> None:
     """
     known = _KNOWN.setdefault(name, handler)
     if type(known) is not type(handler):
-        raise HandlerTaken(f"{name!r} is the handler {type(known).__qualname__}, not {type(handler).__qualname__}")
+        raise HandlerTaken(
+            f"{name!r} is the handler {type(known).__qualname__}, not {type(handler).__qualname__}"
+        )

@@ -59,9 +59,20 @@ from pubsub_emulator.runtime.pallet_subscriber.cache import open_cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import stale_rows
 from pubsub_emulator.runtime.pallet_subscriber.child_trie import ChildTrie
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, key_set_hash
-from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter, NodesByHash, Stopped
+from pubsub_emulator.runtime.pallet_subscriber.meter import (
+    Cut,
+    Disabled,
+    DisableReason,
+    Meter,
+    NodesByHash,
+    Stopped,
+)
 from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, Plan, PublisherPlan, RootCall
-from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OwnState, recorded
+from pubsub_emulator.runtime.pallet_subscriber.own_state import (
+    OWN_STATE_ALLOWANCE,
+    OwnState,
+    recorded,
+)
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import BadNode
@@ -72,7 +83,11 @@ __all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
 
 
 def plan(
-    view: SubscriberView, relay_root: Hash, source: NodesByHash, budget: int, calls: Sequence[RootCall] | None = None
+    view: SubscriberView,
+    relay_root: Hash,
+    source: NodesByHash,
+    budget: int,
+    calls: Sequence[RootCall] | None = None,
 ) -> Plan:
     """Walk the relay state under `relay_root` for the subscriber with the state `view`.
 
@@ -110,7 +125,12 @@ class _Walk:
     """
 
     def __init__(
-        self, view: SubscriberView, relay_root: Hash, meter: Meter, out: Plan, reads: Mapping[bytes, bytes | None]
+        self,
+        view: SubscriberView,
+        relay_root: Hash,
+        meter: Meter,
+        out: Plan,
+        reads: Mapping[bytes, bytes | None],
     ) -> None:
         self.view = view
         self.spec = view.spec
@@ -153,7 +173,9 @@ class _Walk:
         self.meter.used += self.out.map_charges
         subscribed = {para: key_set_hash(keys) for para, keys in self.spec.subscriptions.items()}
         known = sorted({**hashes, **subscribed})
-        self.out.changed_key_sets = tuple(para for para in known if hashes.get(para) != subscribed.get(para))
+        self.out.changed_key_sets = tuple(
+            para for para in known if hashes.get(para) != subscribed.get(para)
+        )
         self.out.stale = stale_rows(self.view.storage)
         self.charged = self.out.map_charges
         # `apply` reads these rows, so they are read here, where reads are charged.
@@ -173,7 +195,9 @@ class _Walk:
                 return at
             known = len(self.reads)
             call.read(self.view.storage)
-            cost = sum(ROW_COST + len(value or b"") for value in islice(self.reads.values(), known, None))
+            cost = sum(
+                ROW_COST + len(value or b"") for value in islice(self.reads.values(), known, None)
+            )
             self.out.map_charges += cost
             self.meter.used += cost
             self.charged += cost
@@ -208,14 +232,22 @@ class _Walk:
 
         The order begins with the first item at or after the cursor and goes around to the cursor.
         """
-        enabled = [(para, keys) for para, keys in self.spec.subscriptions.items() if not self.view.is_disabled(para)]
+        enabled = [
+            (para, keys)
+            for para, keys in self.spec.subscriptions.items()
+            if not self.view.is_disabled(para)
+        ]
         self.charge_own_state(None)
         cursor = self.view.cursor()
         if self.rules.resume is not None:
             cursor = self.rules.resume(cursor, tuple(para for para, _ in enabled))
         para, key = cursor or (ParaId(0), PubsubKey(b""))
         first = bisect_left(enabled, para, key=lambda entry: entry[0])
-        split = bisect_left(enabled[first][1], key) if first < len(enabled) and enabled[first][0] == para else 0
+        split = (
+            bisect_left(enabled[first][1], key)
+            if first < len(enabled) and enabled[first][0] == para
+            else 0
+        )
         for at in range(first, len(enabled)):
             para, keys = enabled[at]
             yield para, keys, split if at == first else 0, len(keys)
@@ -278,7 +310,9 @@ class _Walk:
         It is compared with the processed root.
         """
         trusted = para not in self.out.changed_key_sets
-        found = PublisherPlan(para, keys, open_cache(self.view, self.meter, para, keys, trusted=trusted))
+        found = PublisherPlan(
+            para, keys, open_cache(self.view, self.meter, para, keys, trusted=trusted)
+        )
         self.out.publishers[para] = found
         before = self.meter.used
         try:
@@ -304,7 +338,9 @@ class _Walk:
         para, keys, cache = publisher.para, publisher.keys, publisher.cache
         trie = self.children.get(para)
         if trie is None:
-            trie = self.children[para] = ChildTrie(self.view, self.meter, self.out.changes, publisher)
+            trie = self.children[para] = ChildTrie(
+                self.view, self.meter, self.out.changes, publisher
+            )
         cache.end = high
         if self.meter.has_room(0):
             cache.begin()

@@ -64,43 +64,79 @@ item: Final[Codec[tuple[ParaId, PubsubKey]]] = scale.pair(para_id, pubsub_key)
 generation: Final[Codec[tuple[ParaId, int]]] = scale.pair(para_id, scale.u32)
 packed_row: Final[Codec[tuple[bytes, int]]] = scale.pair(scale.fixed(8), scale.u32)
 _LAST: Final = type_info.struct(
-    "pallet_subscriber::LastDelivered", entry_hash=type_info.H256, ttl=type_info.U32, when_inserted=type_info.U32
+    "pallet_subscriber::LastDelivered",
+    entry_hash=type_info.H256,
+    ttl=type_info.U32,
+    when_inserted=type_info.U32,
 )
 last_delivered: Final = Codec("LastDelivered", _encode_last, _read_last, _LAST)
-cache_info: Final = struct(CacheInfo, scale.u32, scale.u32, scale.u32, rust="pallet_subscriber::CacheInfo")
-disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _read_reason, _REASONS.index).described(
+cache_info: Final = struct(
+    CacheInfo, scale.u32, scale.u32, scale.u32, rust="pallet_subscriber::CacheInfo"
+)
+disable_reason: Final[Codec[DisableReason]] = scale.u8.map(
+    "DisableReason", _read_reason, _REASONS.index
+).described(
     type_info.enum("pallet_subscriber::DisableReason", *(reason.value for reason in _REASONS))
 )
 raw: Final[Codec[bytes]] = Codec("raw", bytes, lambda reader: reader.take(reader.remaining()))
 """Bytes without a length prefix: trie nodes and rows of slots."""
 
 PROCESSED_ROOTS: Final = StorageValue(
-    PALLET, "ProcessedRoots", "The roots under which every item of a publisher is resolved.", hash_by_para, {}
+    PALLET,
+    "ProcessedRoots",
+    "The roots under which every item of a publisher is resolved.",
+    hash_by_para,
+    {},
 )
-PROCESSING_CURSOR: Final = StorageValue(PALLET, "ProcessingCursor", "The item at which the next walk goes on.", item)
+PROCESSING_CURSOR: Final = StorageValue(
+    PALLET, "ProcessingCursor", "The item at which the next walk goes on.", item
+)
 _about: Final = "What was last delivered of an item: entry hash, ttl, when inserted."
 LAST_DELIVERED: Final = StorageDoubleMap(
     PALLET, "LastDelivered", _about, Twox64Concat, para_id, Identity, pubsub_key, last_delivered
 )
 LAST_DELIVERED_PACKED: Final = StorageDoubleMap(
-    PALLET, "LastDeliveredPacked", "The same, sixteen items in a row.", Twox64Concat, para_id, Identity, packed_row, raw
+    PALLET,
+    "LastDeliveredPacked",
+    "The same, sixteen items in a row.",
+    Twox64Concat,
+    para_id,
+    Identity,
+    packed_row,
+    raw,
 )
 SUBSCRIPTION_HASH: Final = StorageValue(
-    PALLET, "SubscriptionHash", "The hash of the keys subscribed to, by publisher.", hash_by_para, {}
+    PALLET,
+    "SubscriptionHash",
+    "The hash of the keys subscribed to, by publisher.",
+    hash_by_para,
+    {},
 )
 DISABLED_PUBLISHERS: Final = para_map(
     PALLET, "DisabledPublishers", "Publishers that are no longer read, and why.", disable_reason
 )
-LAST_RELAY_PARENT: Final = StorageValue(PALLET, "LastRelayParent", "The relay parent of the last block.", relay_block)
+LAST_RELAY_PARENT: Final = StorageValue(
+    PALLET, "LastRelayParent", "The relay parent of the last block.", relay_block
+)
 _nodes: Final = "Cached nodes of a publisher's trie, by hash."
 CACHED_TRIE_NODES: Final = StorageDoubleMap(
     PALLET, "CachedTrieNodes", _nodes, Blake2_128Concat, generation, Identity, hash_codec, raw
 )
 CACHE_INFO: Final = para_map(
-    PALLET, "CacheInfo", "The live cache of a publisher: generation, nodes, bytes.", cache_info, CacheInfo()
+    PALLET,
+    "CacheInfo",
+    "The live cache of a publisher: generation, nodes, bytes.",
+    cache_info,
+    CacheInfo(),
 )
 STALE_CACHES: Final = StorageValue(
-    PALLET, "StaleCaches", "Caches that were dropped and wait to be removed.", scale.vec(generation), []
+    PALLET,
+    "StaleCaches",
+    "Caches that were dropped and wait to be removed.",
+    scale.vec(generation),
+    [],
 )
 _slots: Final = "Cached node hashes of a publisher's trie, by prefix of the key."
-CACHE_SLOTS: Final = StorageDoubleMap(PALLET, "CacheSlots", _slots, Twox64Concat, para_id, Identity, raw, raw)
+CACHE_SLOTS: Final = StorageDoubleMap(
+    PALLET, "CacheSlots", _slots, Twox64Concat, para_id, Identity, raw, raw
+)

@@ -22,7 +22,12 @@ from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.metadata.apis import API_VERSIONS, APIS
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
-from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRINSICS, ImpossibleConfig, RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    MAX_EXTRINSICS,
+    ImpossibleConfig,
+    RuntimeSpec,
+    decode_spec,
+)
 from pubsub_emulator.runtime.parachain.governance import superuser_call, upgrade
 from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
 from pubsub_emulator.trie import TrieError
@@ -115,7 +120,10 @@ class ParachainRoom:
     def fits(self, weight: Weight, length: int) -> bool:
         """Return whether an extrinsic of this weight and this many bytes fits."""
         total = self._weight + weight
-        return self._length + length + total.proof_size <= MAX_EXTRINSICS and total.ref_time <= MAX_WEIGHT.ref_time
+        return (
+            self._length + length + total.proof_size <= MAX_EXTRINSICS
+            and total.ref_time <= MAX_WEIGHT.ref_time
+        )
 
     def use(self, storage: Storage, weight: Weight, length: int) -> None:  # noqa: ARG002  # counted here
         """Count the weight and the bytes that an extrinsic used."""

@@ -21,7 +21,12 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES, ZERO_HEAD, InboundMessages, message_chain
+from pubsub_emulator.runtime.framework.message_chains import (
+    NO_MESSAGES,
+    ZERO_HEAD,
+    InboundMessages,
+    message_chain,
+)
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import encode_extrinsic
 from pubsub_emulator.runtime.parachain.storage import PARACHAIN_SYSTEM
@@ -210,7 +215,9 @@ class InvalidBlock(PubsubError):
     def __init__(self, offences: list[Offence]) -> None:
         self.evidence = tuple(sorted(offences, key=lambda offence: _RANK[offence.verdict]))
         self.verdict = self.evidence[0].verdict
-        super().__init__("; ".join(f"{offence.verdict.value}: {offence.detail}" for offence in self.evidence))
+        super().__init__(
+            "; ".join(f"{offence.verdict.value}: {offence.detail}" for offence in self.evidence)
+        )
 
 
 def queue_head(

@@ -24,7 +24,13 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.accounts import execute_superuser, parachain_accounts
 from pubsub_emulator.runtime.parachain.block import Inherent, queue_head
 from pubsub_emulator.runtime.parachain.governance import execute_downward, is_root_call
-from pubsub_emulator.runtime.parachain.ledger import BlockLedger, accesses, added_bytes, make_ledger, own_state_bytes
+from pubsub_emulator.runtime.parachain.ledger import (
+    BlockLedger,
+    accesses,
+    added_bytes,
+    make_ledger,
+    own_state_bytes,
+)
 from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, Body, note_time
 from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
@@ -88,7 +94,9 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     system.finalize(storage)
     cost = (extrinsics.length, added_bytes(before, reads, storage.recorded or ()))
     time = accesses(len(storage.recorded or ()), len(storage.written()), plan)
-    ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost, time)
+    ledger = make_ledger(
+        plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost, time
+    )
     root = storage.commit()
     return BlockOutcome(storage.state, root, log, deliveries, ledger, plan, outcomes, gone_upward)
 
@@ -114,10 +122,18 @@ def downward_head(storage: Storage, inherent: Inherent, statics: StaticValues) -
     """Return the head of the downward queue after a block's messages."""
     _, messages = inherent.messages.queues()[0]
     last = partial(LAST_RELAY_PARENT.get, storage)
-    return queue_head(LAST_DMQ_MQC_HEAD.get(storage), messages, statics.dmq_head, last, inherent.relay_parent_number)
+    return queue_head(
+        LAST_DMQ_MQC_HEAD.get(storage),
+        messages,
+        statics.dmq_head,
+        last,
+        inherent.relay_parent_number,
+    )
 
 
-def horizontal_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> dict[ParaId, Hash]:
+def horizontal_heads(
+    storage: Storage, inherent: Inherent, statics: StaticValues
+) -> dict[ParaId, Hash]:
     """Return the heads of all channels after a block's messages.
 
     Senders that are unknown to the relay chain are included.

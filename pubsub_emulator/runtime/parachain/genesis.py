@@ -14,7 +14,9 @@ from pubsub_emulator.runtime.parachain.storage import AUTHORITIES, PARACHAIN_ID
 from pubsub_emulator.trie import ordered_root
 
 
-def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | None = None) -> ChainHead:
+def genesis(
+    spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | None = None
+) -> ChainHead:
     """Return block 0, written over the state `base` if there is one.
 
     Raises `ImpossibleConfig` if the runtime cannot work.

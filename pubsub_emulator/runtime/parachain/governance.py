@@ -29,7 +29,12 @@ from pubsub_emulator.runtime.pallet_subscriber import config, delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, forget, look_up
-from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ImpossibleConfig,
+    RuntimeSpec,
+    decode_spec,
+    runtime_spec,
+)
 from pubsub_emulator.runtime.pallet_subscriber.delivered import carried_over, repack
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.outcome import RootCall
@@ -98,7 +103,9 @@ def root_calls(spec: RuntimeSpec, messages: InboundMessages) -> tuple[RootCall, 
         if isinstance(found, RuntimeSpec):
             rows = carried_over(spec, found)
             changed = _changed_caches(spec, found)
-            out.append(RootCall(len(rows) + len(changed), partial(_read_for_upgrade, spec, rows, changed)))
+            out.append(
+                RootCall(len(rows) + len(changed), partial(_read_for_upgrade, spec, rows, changed))
+            )
             with contextlib.suppress(ImpossibleConfig):
                 _ensure_possible(spec, found)
                 spec = found
@@ -116,11 +123,16 @@ def _changed_caches(before: RuntimeSpec, after: RuntimeSpec) -> list[ParaId]:
     known = sorted({**before.subscriptions, **after.subscriptions})
     if before.cache is not after.cache:
         return known
-    return [para for para in known if before.subscriptions.get(para) != after.subscriptions.get(para)]
+    return [
+        para for para in known if before.subscriptions.get(para) != after.subscriptions.get(para)
+    ]
 
 
 def _read_for_upgrade(
-    spec: RuntimeSpec, rows: Sequence[tuple[ParaId, PubsubKey]], changed: Sequence[ParaId], storage: Storage
+    spec: RuntimeSpec,
+    rows: Sequence[tuple[ParaId, PubsubKey]],
+    changed: Sequence[ParaId],
+    storage: Storage,
 ) -> None:
     for para, key in rows:
         delivered.get(storage, spec, para, key)
@@ -131,7 +143,9 @@ def _read_for_upgrade(
 def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
     check_runtime(after)
     if after.para_id != before.para_id:
-        raise ImpossibleConfig(f"a runtime of parachain {after.para_id} cannot run parachain {before.para_id}")
+        raise ImpossibleConfig(
+            f"a runtime of parachain {after.para_id} cannot run parachain {before.para_id}"
+        )
     if after.accounts != before.accounts:
         raise ImpossibleConfig("an upgrade cannot change whether a chain has accounts")
 
@@ -171,7 +185,9 @@ def superuser_call(message: bytes) -> bytes | None:
         return None
 
 
-def check_runtime(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
+def check_runtime(
+    spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
+) -> None:
     """Check that blocks can be executed with a runtime.
 
     Raises `ImpossibleConfig` otherwise.
@@ -186,7 +202,9 @@ def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler
     Raises `ImpossibleConfig` otherwise.
     """
     if spec.handler not in handlers:
-        raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(handlers)}")
+        raise ImpossibleConfig(
+            f"no handler is called {spec.handler!r}; there are {', '.join(handlers)}"
+        )
 
 
 @lru_cache(maxsize=64)

@@ -63,7 +63,9 @@ class BlockLedger:
     @property
     def weight(self) -> Weight:
         """The time of the block's accesses, and all bytes that proving the block takes."""
-        return Weight(self.ref_time, self.proof_bytes + self.own_state_bytes + self.extrinsics_state_bytes)
+        return Weight(
+            self.ref_time, self.proof_bytes + self.own_state_bytes + self.extrinsics_state_bytes
+        )
 
     @property
     def unused(self) -> int:
@@ -80,7 +82,9 @@ def accesses(read: int, written: int, plan: Plan) -> int:
     return READ.ref_time * read + WRITE.ref_time * written + PER_VALUE_BYTE.ref_time * hashed
 
 
-def own_state_bytes(state: State, keys: Iterable[bytes], known: OwnState | None = None) -> tuple[int, int]:
+def own_state_bytes(
+    state: State, keys: Iterable[bytes], known: OwnState | None = None
+) -> tuple[int, int]:
     """Return the bytes of proving `keys`, and how many of them only the cache's rows cause.
 
     `state` is the parachain's. `known` has the count of a walk over that state. Proofs never
@@ -114,7 +118,11 @@ def added_bytes(state: State, before: Collection[bytes], all_keys: Collection[by
 
 
 def make_ledger(
-    plan: Plan, messages_bytes: int, own_state: tuple[int, int], extrinsics: tuple[int, int] = (0, 0), ref_time: int = 0
+    plan: Plan,
+    messages_bytes: int,
+    own_state: tuple[int, int],
+    extrinsics: tuple[int, int] = (0, 0),
+    ref_time: int = 0,
 ) -> BlockLedger:
     """Return the ledger of a block with the walk `plan`.
 

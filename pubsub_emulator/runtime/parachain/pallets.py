@@ -24,7 +24,8 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import CONSUMER
 from pubsub_emulator.runtime.parachain.storage import AURA, PARACHAIN_INFO, PARACHAIN_SYSTEM
 
 Horizontal = Annotated[
-    dict[ParaId, list[chains.InboundHrmpMessage]], scale.sorted_map(para_id, scale.vec(chains.hrmp_message))
+    dict[ParaId, list[chains.InboundHrmpMessage]],
+    scale.sorted_map(para_id, scale.vec(chains.hrmp_message)),
 ]
 
 
@@ -48,19 +49,27 @@ class ParachainSystem(Hooks):
         relay_parent_number: RelayBlockNumber,
         relay_parent_storage_root: Hash,
         relay_chain_state: list[bytes],
-        downward_messages: Annotated[list[chains.InboundDownwardMessage], scale.vec(chains.downward_message)],
+        downward_messages: Annotated[
+            list[chains.InboundDownwardMessage], scale.vec(chains.downward_message)
+        ],
         horizontal_messages: Horizontal,
         messages_used: U32,
         /,
     ) -> None:
-        """The inherent: relay parent, its storage proof, and all messages since the parent's. Errors: `BadOrigin`."""
+        """The inherent: relay parent, its storage proof, and all messages since the parent's.
+
+        Errors: `BadOrigin`.
+        """
         del storage, origin, relay_parent_number, relay_parent_storage_root, relay_chain_state
         del downward_messages, horizontal_messages, messages_used
         raise BadOrigin
 
     @dispatchable(1, weight=Weight(1_000_000_000, 0))
     def sudo_send_upward_message(self, storage: Storage, origin: Origin, message: bytes, /) -> None:
-        """Send a message to the relay chain as it is. Errors: `BadOrigin` unless root; `Other` above 65,531 bytes."""
+        """Send a message to the relay chain as it is.
+
+        Errors: `BadOrigin` unless root; `Other` above 65,531 bytes.
+        """
         ensure_root(origin)
         if len(message) > MAX_MESSAGE:
             raise Other

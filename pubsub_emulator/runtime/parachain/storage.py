@@ -13,7 +13,9 @@ PARACHAIN_SYSTEM: Final = Pallet("ParachainSystem", 1, "cumulus_pallet_parachain
 AURA: Final = Pallet("Aura", 23, "pallet_aura")
 PARACHAIN_INFO: Final = Pallet("ParachainInfo", 105, "staging_parachain_info")
 
-_keys: Final[Codec[tuple[bytes, ...]]] = scale.vec(scale.fixed(32)).map("Vec<[u8; 32]>", tuple, list).kept()
+_keys: Final[Codec[tuple[bytes, ...]]] = (
+    scale.vec(scale.fixed(32)).map("Vec<[u8; 32]>", tuple, list).kept()
+)
 
 _about: Final = "The current authority set: Ed25519 keys, in turn order."
 AUTHORITIES: Final = StorageValue(AURA, "Authorities", _about, _keys, ())
@@ -22,7 +24,9 @@ LAST_DMQ_MQC_HEAD: Final[StorageValue[Hash, Hash]] = StorageValue(
     PARACHAIN_SYSTEM, "LastDmqMqcHead", _downward, hash_codec, Hash(bytes(32))
 )
 _horizontal: Final = "The heads of the hash chains of horizontal messages, by sender."
-LAST_HRMP_MQC_HEADS: Final = StorageValue(PARACHAIN_SYSTEM, "LastHrmpMqcHeads", _horizontal, hash_by_para, {})
+LAST_HRMP_MQC_HEADS: Final = StorageValue(
+    PARACHAIN_SYSTEM, "LastHrmpMqcHeads", _horizontal, hash_by_para, {}
+)
 PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue(
     PARACHAIN_INFO, "ParachainId", "The id of this parachain.", para_id, ParaId(100)
 )

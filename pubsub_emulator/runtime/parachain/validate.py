@@ -32,8 +32,20 @@ from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, R
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, InvalidBlock, Offence, Verdict
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome, downward_head, execute_block, horizontal_heads
+from pubsub_emulator.runtime.parachain.block import (
+    Candidate,
+    ChainHead,
+    Inherent,
+    InvalidBlock,
+    Offence,
+    Verdict,
+)
+from pubsub_emulator.runtime.parachain.execute import (
+    BlockOutcome,
+    downward_head,
+    execute_block,
+    horizontal_heads,
+)
 from pubsub_emulator.runtime.parachain.governance import ensure_handler, root_calls, sound_runtime
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
@@ -63,7 +75,10 @@ Judged = tuple[BlockOutcome, None] | tuple[None, InvalidBlock]
 
 
 def judge_block(
-    parent: ChainHead, candidate: Candidate, relay: RelayContext, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
+    parent: ChainHead,
+    candidate: Candidate,
+    relay: RelayContext,
+    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
 ) -> Judged:
     """Judge a candidate as `validate_block`, but return the refusal instead of raising it."""
     try:
@@ -73,7 +88,10 @@ def judge_block(
 
 
 def validate_block(
-    parent: ChainHead, candidate: Candidate, relay: RelayContext, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
+    parent: ChainHead,
+    candidate: Candidate,
+    relay: RelayContext,
+    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
 ) -> BlockOutcome:
     """Judge a candidate on top of `parent`, which is not changed.
 
@@ -88,10 +106,14 @@ def validate_block(
     except (ScaleError, ImpossibleConfig) as error:
         # Bytes of the candidate and of the relay chain never cause this: they lead to verdicts
         # (PS-54).
-        raise BadState(f"the state below block {candidate.header.number} makes no sense: {error}") from error
+        raise BadState(
+            f"the state below block {candidate.header.number} makes no sense: {error}"
+        ) from error
 
 
-def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> RuntimeSpec:
+def check_state(
+    storage: Storage, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
+) -> RuntimeSpec:
     """Return the runtime of a state.
 
     Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged.
@@ -104,7 +126,10 @@ def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = 
 
 
 def _validated(
-    parent: ChainHead, candidate: Candidate, relay: RelayContext, handlers: Mapping[str, SubscriptionHandler]
+    parent: ChainHead,
+    candidate: Candidate,
+    relay: RelayContext,
+    handlers: Mapping[str, SubscriptionHandler],
 ) -> BlockOutcome:
     """Run all checks, and execute the block if its walk is complete.
 
@@ -131,14 +156,22 @@ def _validated(
         offences = [each for each in offences if each.verdict.value in counted]
     if walked is not None and (walked.missing is None or (checks is not None and not offences)):
         header, body = candidate.header, SignedBody(candidate.extrinsics)
-        number, digest, claimed = ParaBlockNumber(header.number), header.unsealed(), header.state_root
+        number, digest, claimed = (
+            ParaBlockNumber(header.number),
+            header.unsealed(),
+            header.state_root,
+        )
         try:
-            outcome = execute_block(storage, spec, parent.header, number, digest, inherent, walked, handlers, body)
+            outcome = execute_block(
+                storage, spec, parent.header, number, digest, inherent, walked, handlers, body
+            )
         except BadBody as error:
             offences.append(Offence(Verdict.BAD_EXTRINSIC, str(error), (error.raw,)))
         if outcome is not None and outcome.state_root != candidate.header.state_root:
             detail = f"claimed {claimed.hex()}, executing gives {outcome.state_root.hex()}"
-            offences.append(Offence(Verdict.STATE_ROOT_MISMATCH, detail, (claimed, outcome.state_root)))
+            offences.append(
+                Offence(Verdict.STATE_ROOT_MISMATCH, detail, (claimed, outcome.state_root))
+            )
     if offences:
         raise InvalidBlock(offences)
     if outcome is None:
@@ -162,7 +195,9 @@ def _walk(
         detail = f"claims storage root {claimed.hex()}, the relay parent's is {relay_root.hex()}"
         offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (claimed, relay_root)))
     budget, calls = spec.budget(inherent.messages.weight), root_calls(spec, inherent.messages)
-    walked, found = judge_proof(SubscriberView(storage, spec), relay_root, inherent.proof, budget, calls)
+    walked, found = judge_proof(
+        SubscriberView(storage, spec), relay_root, inherent.proof, budget, calls
+    )
     if walked.statics.values:
         offences += check_message_heads(storage, inherent, walked.statics)
     return walked, offences + found
@@ -188,8 +223,9 @@ def judge_proof(
         detail = f"the proof lacks the relay parent's root node {relay_root.hex()}"
         return walked, [Offence(Verdict.ROOT_MISMATCH, detail, (relay_root,))]
     detail = (
-        f"node {missing.node_hash.hex()} is missing on the way to key {missing.key.hex()}, at nibble {missing.depth}, "
-        f"when {walked.used:,} of the {walked.budget:,} bytes for messages and proof are used"
+        f"node {missing.node_hash.hex()} is missing on the way to key {missing.key.hex()}, at"
+        f" nibble {missing.depth}, when {walked.used:,} of the {walked.budget:,} bytes for messages"
+        " and proof are used"
     )
     return walked, [Offence(Verdict.OMITTED_BELOW_BUDGET, detail, (missing.node_hash, missing.key))]
 
@@ -199,10 +235,14 @@ def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
     if source.keys() == walked.taken.keys():
         return []
     unused = tuple(node_hash for node_hash in source if node_hash not in walked.taken)
-    return [Offence(Verdict.UNUSED_NODES, f"{len(unused)} nodes that the walk did not take", unused)]
+    return [
+        Offence(Verdict.UNUSED_NODES, f"{len(unused)} nodes that the walk did not take", unused)
+    ]
 
 
-def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candidate, slot_now: Slot) -> list[Offence]:
+def check_seal(
+    authorities: tuple[bytes, ...], parent: Header, candidate: Candidate, slot_now: Slot
+) -> list[Offence]:
     """Check the author's turn and its signature of this header (PS-80).
 
     The header must commit to this body.
@@ -217,7 +257,9 @@ def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candid
     if not verify(expected, message, seal):
         signer = next((key for key in authorities if verify(key, message, seal)), None)
         if signer is None:
-            out.append(Offence(Verdict.BAD_SEAL, "no collator of this chain made the signature", (seal,)))
+            out.append(
+                Offence(Verdict.BAD_SEAL, "no collator of this chain made the signature", (seal,))
+            )
         else:
             detail = f"slot {slot} is the turn of {expected.hex()}, not of {signer.hex()}"
             out.append(Offence(Verdict.BAD_SEAL, detail, (signer,)))
@@ -226,7 +268,13 @@ def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candid
         detail = f"slot {slot} is not after the parent's, {before}, and at most {slot_now}"
         out.append(Offence(Verdict.BAD_SEAL, detail))
     if header.extrinsics_root != candidate.extrinsics_root():
-        out.append(Offence(Verdict.BAD_SEAL, "the header does not commit to this body", (header.extrinsics_root,)))
+        out.append(
+            Offence(
+                Verdict.BAD_SEAL,
+                "the header does not commit to this body",
+                (header.extrinsics_root,),
+            )
+        )
     return out
 
 
@@ -235,7 +283,9 @@ def check_parent(parent: Header, header: Header) -> list[Offence]:
     if header.parent_hash == parent.hash() and header.number == parent.number + 1:
         return []
     claimed, actual = header.parent_hash, parent.hash()
-    detail = f"block {header.number} on {claimed.hex()} does not follow {parent.number}, {actual.hex()}"
+    detail = (
+        f"block {header.number} on {claimed.hex()} does not follow {parent.number}, {actual.hex()}"
+    )
     return [Offence(Verdict.BAD_PARENT, detail, (claimed, actual))]
 
 
@@ -244,7 +294,12 @@ def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
     last = items.LAST_RELAY_PARENT.get(storage)
     if last is None or inherent.relay_parent_number >= last:
         return []
-    return [Offence(Verdict.RELAY_PARENT_DECREASED, f"relay parent {inherent.relay_parent_number} after {last}")]
+    return [
+        Offence(
+            Verdict.RELAY_PARENT_DECREASED,
+            f"relay parent {inherent.relay_parent_number} after {last}",
+        )
+    ]
 
 
 def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
@@ -258,30 +313,44 @@ def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence
         detail = f"{weight} bytes of messages exceed the {spec.allowed_pov} allowed"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     horizontal = inherent.messages.horizontal
-    if not all(one < other for (one, _), (other, _) in pairwise(horizontal)) or not all(sent for _, sent in horizontal):
+    if not all(one < other for (one, _), (other, _) in pairwise(horizontal)) or not all(
+        sent for _, sent in horizontal
+    ):
         # A sender without messages changes no head but adds weight: the author could choose its
         # budget.
-        detail = "horizontal messages are not one list a sender, senders ascending, none of them empty"
+        detail = (
+            "horizontal messages are not one list a sender, senders ascending, none of them empty"
+        )
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     return out
 
 
-def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> list[Offence]:
+def check_message_heads(
+    storage: Storage, inherent: Inherent, statics: StaticValues
+) -> list[Offence]:
     """Check that the messages lead exactly from the last heads to those at the relay parent."""
     out = []
     head = downward_head(storage, inherent, statics)
     if head != statics.dmq_head:
-        detail = f"downward messages hash to {head.hex()}, the queue's head is {statics.dmq_head.hex()}"
+        detail = (
+            f"downward messages hash to {head.hex()}, the queue's head is {statics.dmq_head.hex()}"
+        )
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (head, statics.dmq_head)))
     heads = horizontal_heads(storage, inherent, statics)
-    strangers = [sender for sender, _ in inherent.messages.horizontal if sender not in statics.hrmp_heads]
+    strangers = [
+        sender for sender, _ in inherent.messages.horizontal if sender not in statics.hrmp_heads
+    ]
     if strangers:
-        detail = f"messages from {', '.join(map(str, strangers))}, which have no channel to this chain"
+        detail = (
+            f"messages from {', '.join(map(str, strangers))}, which have no channel to this chain"
+        )
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     for sender, target in statics.hrmp_heads.items():
         mine = heads.get(sender, ZERO_HEAD)
         if mine != target:
-            detail = f"messages from {sender} hash to {mine.hex()}, the channel's head is {target.hex()}"
+            detail = (
+                f"messages from {sender} hash to {mine.hex()}, the channel's head is {target.hex()}"
+            )
             out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (mine, target)))
     return out
 
@@ -295,9 +364,15 @@ def check_node_order(proof: tuple[bytes, ...]) -> list[Offence]:
         return []
     out = []
     ordered = sorted(proof)
-    repeated = tuple(dict.fromkeys(node for at, node in enumerate(ordered) if at and node == ordered[at - 1]))
+    repeated = tuple(
+        dict.fromkeys(node for at, node in enumerate(ordered) if at and node == ordered[at - 1])
+    )
     if repeated:
-        out.append(Offence(Verdict.DUPLICATE_NODE, f"{len(repeated)} nodes are listed more than once", repeated))
+        out.append(
+            Offence(
+                Verdict.DUPLICATE_NODE, f"{len(repeated)} nodes are listed more than once", repeated
+            )
+        )
     unsorted = next((at for at in range(1, len(proof)) if proof[at] < proof[at - 1]), None)
     if unsorted is not None:
         detail = f"node {unsorted} is smaller than the one before it"

@@ -22,7 +22,9 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import SLOT_MILLISECONDS
 
 PALLET: Final = Pallet("Babe", 2, "pallet_babe")
-EPOCH_INDEX: Final = StorageValue(PALLET, "EpochIndex", "Current epoch index: the session.", scale.u64, 0)
+EPOCH_INDEX: Final = StorageValue(
+    PALLET, "EpochIndex", "Current epoch index: the session.", scale.u64, 0
+)
 GENESIS_SLOT: Final = StorageValue(PALLET, "GenesisSlot", "The slot of block 0.", scale.u64, 0)
 CURRENT_SLOT: Final = StorageValue(PALLET, "CurrentSlot", "Current slot number.", scale.u64, 0)
 _SECONDARY_PLAIN: Final = 2
@@ -73,7 +75,9 @@ class Babe(Hooks):
                 reader = Reader(item.data, 5)
                 slot = reader.uint(8)
                 if now > 1 and slot <= CURRENT_SLOT.get(storage):
-                    raise DefensiveFailure(f"slot {slot} does not follow {CURRENT_SLOT.get(storage)}")
+                    raise DefensiveFailure(
+                        f"slot {slot} does not follow {CURRENT_SLOT.get(storage)}"
+                    )
                 CURRENT_SLOT.put(storage, slot)
         return WEIGHT_ZERO
 
@@ -82,5 +86,10 @@ class Babe(Hooks):
         epoch = "The amount of time, in slots, of an epoch."
         return (
             constant("EpochDuration", scale.u64, self._session_length, epoch),
-            constant("ExpectedBlockTime", scale.u64, SLOT_MILLISECONDS, "Milliseconds between two blocks."),
+            constant(
+                "ExpectedBlockTime",
+                scale.u64,
+                SLOT_MILLISECONDS,
+                "Milliseconds between two blocks.",
+            ),
         )

@@ -20,7 +20,11 @@ from pubsub_emulator.runtime.relay.host_configuration import active_config
 PALLET: Final = Pallet("Dmp", 58, "polkadot_runtime_parachains::dmp")
 _queue: Final = scale.vec(chains.downward_message)
 QUEUES: Final = para_map(
-    PALLET, "DownwardMessageQueues", "The downward messages addressed for a certain para.", _queue, []
+    PALLET,
+    "DownwardMessageQueues",
+    "The downward messages addressed for a certain para.",
+    _queue,
+    [],
 )
 _about: Final = "The head of the hash chain of a para's downward messages."
 HEADS: Final = para_map(PALLET, "DownwardMessageQueueHeads", _about, hash_codec, chains.ZERO_HEAD)
@@ -47,14 +51,22 @@ class Dmp(Hooks):
     def __init__(self, bounds: chains.MessageBounds | None = None) -> None:
         self.bounds = chains.MessageBounds() if bounds is None else bounds
 
-    def queue_downward_message(self, storage: Storage, para: ParaId, msg: bytes, now: RelayBlockNumber) -> None:
+    def queue_downward_message(
+        self, storage: Storage, para: ParaId, msg: bytes, now: RelayBlockNumber
+    ) -> None:
         """Append a message sent at block `now`.
 
         Raises `ExceedsMaxMessageSize`, `QueueFull`.
         """
-        ensure(len(msg) <= active_config(storage).max_downward_message_size, Error.ExceedsMaxMessageSize)
+        ensure(
+            len(msg) <= active_config(storage).max_downward_message_size,
+            Error.ExceedsMaxMessageSize,
+        )
         queue = QUEUES.get(storage, para)
-        ensure(queue_weight(queue) + chains.message_weight(len(msg)) <= self.bounds.downward, Error.QueueFull)
+        ensure(
+            queue_weight(queue) + chains.message_weight(len(msg)) <= self.bounds.downward,
+            Error.QueueFull,
+        )
         QUEUES.insert(storage, para, [*queue, chains.InboundDownwardMessage(now, msg)])
         HEADS.insert(storage, para, chains.chain_head(HEADS.get(storage, para), now, msg))
 
@@ -66,7 +78,9 @@ class Dmp(Hooks):
         """Return the head of the parachain's hash chain."""
         return HEADS.get(storage, para)
 
-    def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
+    def acknowledge(
+        self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber
+    ) -> None:
         """Drop the first `processed` messages, which an included block has received.
 
         Raises `Underflow` if there are fewer, and `AdvancementRule` if the block received none
@@ -74,7 +88,9 @@ class Dmp(Hooks):
         """
         queue = QUEUES.get(storage, para)
         ensure(processed <= len(queue), Error.Underflow)
-        ensure(processed != 0 or not queue or queue[0].sent_at > relay_parent, Error.AdvancementRule)
+        ensure(
+            processed != 0 or not queue or queue[0].sent_at > relay_parent, Error.AdvancementRule
+        )
         if processed or not queue:
             QUEUES.insert_or_remove(storage, para, queue[processed:])
 

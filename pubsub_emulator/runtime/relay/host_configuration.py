@@ -138,7 +138,10 @@ _u32: Final = scale.u32
 _PREPARE: Final = type_info.enum("polkadot_primitives::v8::PvfPrepKind", "Precheck", "Prepare")
 _EXECUTE: Final = type_info.enum("polkadot_primitives::v8::PvfExecKind", "Backing", "Approval")
 _async_backing: Final[Codec[AsyncBackingParams]] = struct(
-    AsyncBackingParams, _u32, _u32, rust="polkadot_primitives::v8::async_backing::AsyncBackingParams"
+    AsyncBackingParams,
+    _u32,
+    _u32,
+    rust="polkadot_primitives::v8::async_backing::AsyncBackingParams",
 )
 _executor_params: Final[Codec[tuple[ExecutorParam, ...]]] = scale.vec(
     Codec(
@@ -158,7 +161,10 @@ _executor_params: Final[Codec[tuple[ExecutorParam, ...]]] = scale.vec(
     )
 ).map("ExecutorParams", tuple, list)
 _node_features: Final[Codec[NodeFeatures]] = Codec(
-    "NodeFeatures", lambda bits: encode_compact(bits.length) + bits.data, _read_node_features, type_info.BitSequence()
+    "NodeFeatures",
+    lambda bits: encode_compact(bits.length) + bits.data,
+    _read_node_features,
+    type_info.BitSequence(),
 )
 _PARAMS: Final = "polkadot_primitives::v8::SchedulerParams"
 _scheduler: Final[Codec[SchedulerParams]] = struct(
@@ -171,7 +177,14 @@ _channels: Final = (*([_u32] * 3), scale.u128, scale.u128, *([_u32] * 4))
 _last: Final[tuple[AnyCodec, ...]] = (*([_u32] * 10), _node_features, _u32, _scheduler)
 _HOST: Final = "polkadot_runtime_parachains::configuration::HostConfiguration"
 host_configuration: Final[Codec[HostConfiguration]] = struct(
-    HostConfiguration, *ABRIDGED, *_channels, _executor_params, _u32, scale.option(_u32), *_last, rust=_HOST
+    HostConfiguration,
+    *ABRIDGED,
+    *_channels,
+    _executor_params,
+    _u32,
+    scale.option(_u32),
+    *_last,
+    rust=_HOST,
 )
 
 
@@ -196,7 +209,9 @@ SESSION_DELAY: Final = 2
 """The number of sessions between a change and its effect."""
 
 _pending: Final = scale.vec(scale.pair(scale.u32, host_configuration))
-PENDING: Final = StorageValue(PALLET, "PendingConfigs", "Pending configuration changes, by session.", _pending, [])
+PENDING: Final = StorageValue(
+    PALLET, "PendingConfigs", "Pending configuration changes, by session.", _pending, []
+)
 
 
 @pallet_errors(PALLET)
@@ -211,7 +226,9 @@ class Configuration(Hooks):
 
     pallet = PALLET
 
-    def __init__(self, genesis_config: HostConfiguration | None = None, session_delay: int = SESSION_DELAY) -> None:
+    def __init__(
+        self, genesis_config: HostConfiguration | None = None, session_delay: int = SESSION_DELAY
+    ) -> None:
         self.genesis_config = HostConfiguration() if genesis_config is None else genesis_config
         self.session_delay = session_delay
 
@@ -221,10 +238,11 @@ class Configuration(Hooks):
 
     @dispatchable(47, weight=Weight(25_000_000, 2000))
     def set_config(self, storage: Storage, origin: Origin, config: Proposed, session: U32) -> None:
-        """Root schedules a whole new configuration for the start of `session`; it replaces what waited for that one.
+        """Root schedules a whole new configuration for the start of `session`; it replaces what
+        waited for that one.
 
-        Rust has a call for each field; they too end in one pending configuration. Raises `InvalidNewValue` for one that
-        no parachain could work with.
+        Rust has a call for each field; they too end in one pending configuration. Raises
+        `InvalidNewValue` for one that no parachain could work with.
         """
         ensure_root(origin)
         ensure(inconsistency(config) is None, Error.InvalidNewValue)

@@ -64,20 +64,34 @@ channel: Final[Codec[HrmpChannel]] = struct(
 )
 
 WATERMARKS: Final = para_map(
-    PALLET, "HrmpWatermarks", "The relay block up to which a para took horizontal messages.", relay_number
+    PALLET,
+    "HrmpWatermarks",
+    "The relay block up to which a para took horizontal messages.",
+    relay_number,
 )
 CHANNELS: Final = StorageMap(
-    PALLET, "HrmpChannels", "HRMP channel data associated with each channel.", Twox64Concat, channel_id, channel
+    PALLET,
+    "HrmpChannels",
+    "HRMP channel data associated with each channel.",
+    Twox64Concat,
+    channel_id,
+    channel,
 )
 _paras: Final = scale.vec(para_id)
-INGRESS: Final = para_map(PALLET, "HrmpIngressChannelsIndex", "Who has a channel to a para, ascending.", _paras, [])
-EGRESS: Final = para_map(PALLET, "HrmpEgressChannelsIndex", "To whom a para has a channel, ascending.", _paras, [])
+INGRESS: Final = para_map(
+    PALLET, "HrmpIngressChannelsIndex", "Who has a channel to a para, ascending.", _paras, []
+)
+EGRESS: Final = para_map(
+    PALLET, "HrmpEgressChannelsIndex", "To whom a para has a channel, ascending.", _paras, []
+)
 _queue: Final = scale.vec(chains.hrmp_message)
 CONTENTS: Final = StorageMap(
     PALLET, "HrmpChannelContents", "What waits in a channel.", Twox64Concat, channel_id, _queue, []
 )
 _digest: Final = scale.vec(scale.pair(relay_number, _paras))
-DIGESTS: Final = para_map(PALLET, "HrmpChannelDigests", "Who sent to a para, by relay block.", _digest, [])
+DIGESTS: Final = para_map(
+    PALLET, "HrmpChannelDigests", "Who sent to a para, by relay block.", _digest, []
+)
 
 
 @event(PALLET, 3)
@@ -100,18 +114,29 @@ class HrmpChannelForceOpened(Event):
 
 @pallet_errors(PALLET)
 class Error(PalletError):
-    """Why a channel was not opened or closed, or a parachain block refused; from 100 on Rust has errors elsewhere."""
+    """Why a channel was not opened or closed, or a parachain block refused; from 100 on Rust has
+    errors elsewhere.
+    """
 
     OpenHrmpChannelToSelf = 0, "The sender tried to open a channel to itself."
     OpenHrmpChannelZeroCapacity = 2, "The channel would hold no message."
-    OpenHrmpChannelCapacityExceedsLimit = 3, "The channel would hold more messages than the configuration allows."
+    OpenHrmpChannelCapacityExceedsLimit = (
+        3,
+        "The channel would hold more messages than the configuration allows.",
+    )
     OpenHrmpChannelZeroMessageSize = 4, "Messages of the channel would have no byte."
-    OpenHrmpChannelMessageSizeExceedsLimit = 5, "Messages of the channel would be longer than the configuration allows."
+    OpenHrmpChannelMessageSizeExceedsLimit = (
+        5,
+        "Messages of the channel would be longer than the configuration allows.",
+    )
     OpenHrmpChannelAlreadyExists = 6, "The channel already exists."
     OpenHrmpChannelLimitExceeded = 8, "The sender has the maximum number of channels."
     AcceptHrmpChannelLimitExceeded = 11, "The recipient has the maximum number of channels."
     CloseHrmpChannelDoesntExist = 13, "The channel to be closed does not exist."
-    RecipientBoundExceeded = 99, "All channels to the recipient, full, would not fit into one of its blocks."
+    RecipientBoundExceeded = (
+        99,
+        "All channels to the recipient, full, would not fit into one of its blocks.",
+    )
     MoreMessagesThanPermitted = 100, "A block sends more messages than the configuration allows."
     NotSorted = 101, "The recipients do not ascend."
     NoSuchChannel = 102, "There is no channel to the recipient."
@@ -152,21 +177,34 @@ class Hrmp(Hooks):
         max_capacity: U32,
         max_message_size: U32,
     ) -> None:
-        """Root opens a channel at once. Errors as `open_channel`. Emits `HrmpChannelForceOpened`."""
+        """Root opens a channel at once.
+
+        Errors as `open_channel`. Emits `HrmpChannelForceOpened`.
+        """
         ensure_root(origin)
         self.open_channel(storage, sender, recipient, max_capacity, max_message_size)
         deposit(storage, HrmpChannelForceOpened(sender, recipient, max_capacity, max_message_size))
 
     @dispatchable(2, weight=Weight(100_000_000, 10_000))
-    def hrmp_close_channel(self, storage: Storage, origin: Origin, which: Annotated[HrmpChannelId, channel_id]) -> None:
-        """Root closes a channel at once. Raises `CloseHrmpChannelDoesntExist`. Emits `ChannelClosed`."""
+    def hrmp_close_channel(
+        self, storage: Storage, origin: Origin, which: Annotated[HrmpChannelId, channel_id]
+    ) -> None:
+        """Root closes a channel at once.
+
+        Raises `CloseHrmpChannelDoesntExist`. Emits `ChannelClosed`.
+        """
         ensure_root(origin)
         ensure(CHANNELS.contains(storage, which), Error.CloseHrmpChannelDoesntExist)
         self._close(storage, which)
         deposit(storage, ChannelClosed(which.sender, which))
 
     def open_channel(
-        self, storage: Storage, sender: ParaId, recipient: ParaId, max_capacity: int, max_message_size: int
+        self,
+        storage: Storage,
+        sender: ParaId,
+        recipient: ParaId,
+        max_capacity: int,
+        max_message_size: int,
     ) -> None:
         """Open a channel within the configured limits, `hrmp_channel_max_total_size` bytes large.
 
@@ -177,17 +215,36 @@ class Hrmp(Hooks):
         config = active_config(storage)
         ensure(sender != recipient, Error.OpenHrmpChannelToSelf)
         ensure(max_capacity != 0, Error.OpenHrmpChannelZeroCapacity)
-        ensure(max_capacity <= config.hrmp_channel_max_capacity, Error.OpenHrmpChannelCapacityExceedsLimit)
+        ensure(
+            max_capacity <= config.hrmp_channel_max_capacity,
+            Error.OpenHrmpChannelCapacityExceedsLimit,
+        )
         ensure(max_message_size != 0, Error.OpenHrmpChannelZeroMessageSize)
-        ensure(max_message_size <= config.hrmp_channel_max_message_size, Error.OpenHrmpChannelMessageSizeExceedsLimit)
+        ensure(
+            max_message_size <= config.hrmp_channel_max_message_size,
+            Error.OpenHrmpChannelMessageSizeExceedsLimit,
+        )
         which = HrmpChannelId(sender, recipient)
         ensure(not CHANNELS.contains(storage, which), Error.OpenHrmpChannelAlreadyExists)
         ingress, egress = INGRESS.get(storage, recipient), EGRESS.get(storage, sender)
-        ensure(len(egress) < config.hrmp_max_parachain_outbound_channels, Error.OpenHrmpChannelLimitExceeded)
-        ensure(len(ingress) < config.hrmp_max_parachain_inbound_channels, Error.AcceptHrmpChannelLimitExceeded)
+        ensure(
+            len(egress) < config.hrmp_max_parachain_outbound_channels,
+            Error.OpenHrmpChannelLimitExceeded,
+        )
+        ensure(
+            len(ingress) < config.hrmp_max_parachain_inbound_channels,
+            Error.AcceptHrmpChannelLimitExceeded,
+        )
         weight = channel_weight(max_capacity, config.hrmp_channel_max_total_size)
-        ensure(self._worst_case(storage, recipient) + weight <= self.bounds.horizontal, Error.RecipientBoundExceeded)
-        CHANNELS.insert(storage, which, HrmpChannel(max_capacity, config.hrmp_channel_max_total_size, max_message_size))
+        ensure(
+            self._worst_case(storage, recipient) + weight <= self.bounds.horizontal,
+            Error.RecipientBoundExceeded,
+        )
+        CHANNELS.insert(
+            storage,
+            which,
+            HrmpChannel(max_capacity, config.hrmp_channel_max_total_size, max_message_size),
+        )
         insort(ingress, sender)
         insort(egress, recipient)
         INGRESS.insert(storage, recipient, ingress)
@@ -214,13 +271,20 @@ class Hrmp(Hooks):
             if found is None:
                 raise ModuleError(Error.NoSuchChannel)
             ensure(len(message.data) <= found.max_message_size, Error.MaxMessageSizeExceeded)
-            ensure(found.total_size + len(message.data) <= found.max_total_size, Error.TotalSizeExceeded)
+            ensure(
+                found.total_size + len(message.data) <= found.max_total_size,
+                Error.TotalSizeExceeded,
+            )
             ensure(found.msg_count < found.max_capacity, Error.CapacityExceeded)
             out.append((which, found, message))
         return out
 
     def queue_outbound(
-        self, storage: Storage, sender: ParaId, messages: Sequence[chains.OutboundHrmpMessage], now: RelayBlockNumber
+        self,
+        storage: Storage,
+        sender: ParaId,
+        messages: Sequence[chains.OutboundHrmpMessage],
+        now: RelayBlockNumber,
     ) -> None:
         """Append messages to their channels, sent at relay block `now`.
 
@@ -231,7 +295,11 @@ class Hrmp(Hooks):
             head = chains.chain_head(found.mqc_head or chains.ZERO_HEAD, now, message.data)
             size = found.total_size + len(message.data)
             CONTENTS.insert(storage, which, waiting)
-            CHANNELS.insert(storage, which, replace(found, msg_count=len(waiting), total_size=size, mqc_head=head))
+            CHANNELS.insert(
+                storage,
+                which,
+                replace(found, msg_count=len(waiting), total_size=size, mqc_head=head),
+            )
             digests = DIGESTS.get(storage, message.recipient)
             if digests and digests[-1][0] == now:
                 if sender not in digests[-1][1]:
@@ -240,16 +308,24 @@ class Hrmp(Hooks):
                 digests.append((now, [sender]))
             DIGESTS.insert(storage, message.recipient, digests)
 
-    def inbound(self, storage: Storage, recipient: ParaId) -> list[tuple[ParaId, list[chains.InboundHrmpMessage]]]:
+    def inbound(
+        self, storage: Storage, recipient: ParaId
+    ) -> list[tuple[ParaId, list[chains.InboundHrmpMessage]]]:
         """Return the messages that wait for a parachain, by ascending sender.
 
         Senders without messages are included.
         """
         senders = INGRESS.get(storage, recipient)
-        return [(sender, CONTENTS.get(storage, HrmpChannelId(sender, recipient))) for sender in senders]
+        return [
+            (sender, CONTENTS.get(storage, HrmpChannelId(sender, recipient))) for sender in senders
+        ]
 
     def acknowledge(
-        self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
+        self,
+        storage: Storage,
+        recipient: ParaId,
+        watermark: RelayBlockNumber,
+        relay_parent: RelayBlockNumber,
     ) -> None:
         """Drop messages sent up to `watermark`.
 
@@ -261,7 +337,9 @@ class Hrmp(Hooks):
         ensure(last is None or watermark >= last, Error.AdvancementRule)
         ensure(watermark <= relay_parent, Error.AheadRelayParent)
         digests = DIGESTS.get(storage, recipient)
-        if watermark not in {relay_parent, last} and all(block != watermark for block, _ in digests):
+        if watermark not in {relay_parent, last} and all(
+            block != watermark for block, _ in digests
+        ):
             raise ModuleError(Error.LandsOnBlockWithNoMessages)
         WATERMARKS.insert(storage, recipient, watermark)
         due = [entry for entry in digests if entry[0] <= watermark]
@@ -289,22 +367,36 @@ class Hrmp(Hooks):
         known = dict(CHANNELS.items(storage))
         for index, outbound in ((INGRESS, False), (EGRESS, True)):
             for para, others in index.items(storage):
-                ensure(others == sorted(dict.fromkeys(others)), StateError(f"Hrmp: an index of {para} is not sorted"))
+                ensure(
+                    others == sorted(dict.fromkeys(others)),
+                    StateError(f"Hrmp: an index of {para} is not sorted"),
+                )
                 for other in others:
-                    if (HrmpChannelId(para, other) if outbound else HrmpChannelId(other, para)) not in known:
+                    if (
+                        HrmpChannelId(para, other) if outbound else HrmpChannelId(other, para)
+                    ) not in known:
                         raise StateError(f"Hrmp: {para} and {other} have no channel")
         for which, state in known.items():
             waiting = CONTENTS.get(storage, which)
-            if (len(waiting), sum(len(m.data) for m in waiting)) != (state.msg_count, state.total_size):
+            if (len(waiting), sum(len(m.data) for m in waiting)) != (
+                state.msg_count,
+                state.total_size,
+            ):
                 raise StateError(f"Hrmp: {which} miscounts what waits in it")
             if state.msg_count > state.max_capacity or state.total_size > state.max_total_size:
                 raise StateError(f"Hrmp: {which} is too full")
-            ensure(which.sender in INGRESS.get(storage, which.recipient), StateError(f"Hrmp: {which} is not indexed"))
+            ensure(
+                which.sender in INGRESS.get(storage, which.recipient),
+                StateError(f"Hrmp: {which} is not indexed"),
+            )
             if self._worst_case(storage, which.recipient) > self.bounds.horizontal:
                 raise StateError(f"Hrmp: {which.recipient} could be sent more than it can take")
 
     def _worst_case(self, storage: Storage, recipient: ParaId) -> int:
-        found = (CHANNELS.get(storage, HrmpChannelId(s, recipient)) for s in INGRESS.get(storage, recipient))
+        found = (
+            CHANNELS.get(storage, HrmpChannelId(s, recipient))
+            for s in INGRESS.get(storage, recipient)
+        )
         return sum(channel_weight(c.max_capacity, c.max_total_size) for c in found if c is not None)
 
     def _prune(self, storage: Storage, which: HrmpChannelId, watermark: RelayBlockNumber) -> None:
@@ -315,13 +407,22 @@ class Hrmp(Hooks):
         waiting = CONTENTS.get(storage, which)
         left = [message for message in waiting if message.sent_at > watermark]
         CONTENTS.insert_or_remove(storage, which, left)
-        CHANNELS.insert(storage, which, replace(found, msg_count=len(left), total_size=sum(len(m.data) for m in left)))
+        CHANNELS.insert(
+            storage,
+            which,
+            replace(found, msg_count=len(left), total_size=sum(len(m.data) for m in left)),
+        )
 
     def _close(self, storage: Storage, which: HrmpChannelId) -> None:
         CHANNELS.remove(storage, which)
         CONTENTS.remove(storage, which)
-        for index, para, other in ((INGRESS, which.recipient, which.sender), (EGRESS, which.sender, which.recipient)):
-            index.insert_or_remove(storage, para, [entry for entry in index.get(storage, para) if entry != other])
+        for index, para, other in (
+            (INGRESS, which.recipient, which.sender),
+            (EGRESS, which.sender, which.recipient),
+        ):
+            index.insert_or_remove(
+                storage, para, [entry for entry in index.get(storage, para) if entry != other]
+            )
         digests = [
             (block, kept)
             for block, senders in DIGESTS.get(storage, which.recipient)

@@ -16,10 +16,20 @@ from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework import dispatch, system
 from pubsub_emulator.runtime.framework.codecs import U32, para_id, relay_number
-from pubsub_emulator.runtime.framework.dispatch import DispatchError, Failure, ModuleError, dispatchable, ensure
+from pubsub_emulator.runtime.framework.dispatch import (
+    DispatchError,
+    Failure,
+    ModuleError,
+    dispatchable,
+    ensure,
+)
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
-from pubsub_emulator.runtime.framework.message_chains import MessageBounds, OutboundHrmpMessage, message_allowance
+from pubsub_emulator.runtime.framework.message_chains import (
+    MessageBounds,
+    OutboundHrmpMessage,
+    message_allowance,
+)
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_unsigned
 from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -57,7 +67,9 @@ _horizontal: Final = scale.vec(_outbound).map("HorizontalMessages", tuple, list)
 commitments_codec: Final[Codec[CandidateCommitments]] = struct(
     CandidateCommitments, _upward, _horizontal, scale.bytes_, scale.u32, relay_number
 )
-backed_candidate: Final[Codec[BackedCandidate]] = struct(BackedCandidate, para_id, relay_number, commitments_codec)
+backed_candidate: Final[Codec[BackedCandidate]] = struct(
+    BackedCandidate, para_id, relay_number, commitments_codec
+)
 Backed = Annotated[BackedCandidate, backed_candidate]
 
 
@@ -71,7 +83,10 @@ class UpwardMessagesReceived(Event):
 
 @event(PALLET, 100)
 class CandidateRefused(Event):
-    """A block was not included; nothing of it took effect, and its author keeps it. Rust has no such event."""
+    """A block was not included; nothing of it took effect, and its author keeps it.
+
+    Rust has no such event.
+    """
 
     para: ParaId
     error: Failure
@@ -94,7 +109,9 @@ class Paras(Protocol):
     def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
         """Return whether a parachain is about to leave."""
 
-    def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
+    def note_new_head(
+        self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber
+    ) -> None:
         """Set the head of an included block."""
 
 
@@ -108,7 +125,9 @@ class UpwardQueue(Protocol):
 class DownwardQueue(Protocol):
     """The queue of downward messages."""
 
-    def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
+    def acknowledge(
+        self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber
+    ) -> None:
         """Drop the messages that an included block has received."""
 
 
@@ -116,12 +135,20 @@ class Channels(Protocol):
     """The pallet of channels between parachains."""
 
     def acknowledge(
-        self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
+        self,
+        storage: Storage,
+        recipient: ParaId,
+        watermark: RelayBlockNumber,
+        relay_parent: RelayBlockNumber,
     ) -> None:
         """Drop the messages that an included block has received."""
 
     def queue_outbound(
-        self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
+        self,
+        storage: Storage,
+        sender: ParaId,
+        messages: Sequence[OutboundHrmpMessage],
+        now: RelayBlockNumber,
     ) -> None:
         """Put a block's messages into their channels."""
 
@@ -132,7 +159,12 @@ class ParaInclusion(Hooks):
     pallet = PALLET
 
     def __init__(
-        self, paras: Paras, queue: UpwardQueue, downward: DownwardQueue, channels: Channels, bounds: MessageBounds
+        self,
+        paras: Paras,
+        queue: UpwardQueue,
+        downward: DownwardQueue,
+        channels: Channels,
+        bounds: MessageBounds,
     ) -> None:
         self._paras = paras
         self._queue = queue
@@ -150,7 +182,9 @@ class ParaInclusion(Hooks):
         now = RelayBlockNumber(system.NUMBER.get(storage))
         for block in candidates:
             try:
-                self.include(storage, block.para, block.commitments, relay_parent=block.relay_parent, now=now)
+                self.include(
+                    storage, block.para, block.commitments, relay_parent=block.relay_parent, now=now
+                )
             except DispatchError as error:
                 deposit(storage, CandidateRefused(block.para, error))
 
@@ -176,7 +210,9 @@ class ParaInclusion(Hooks):
             if commitments.upward_messages and self._paras.is_offboarding(storage, para):
                 # Its queue is dropped when it leaves, and new messages would be lost.
                 raise ModuleError(Error.IsOffboarding)
-            self._downward.acknowledge(storage, para, commitments.processed_downward_messages, relay_parent)
+            self._downward.acknowledge(
+                storage, para, commitments.processed_downward_messages, relay_parent
+            )
             self._channels.acknowledge(storage, para, commitments.hrmp_watermark, relay_parent)
             if commitments.upward_messages:
                 self._queue.enqueue(storage, para, commitments.upward_messages)
@@ -193,4 +229,6 @@ class ParaInclusion(Hooks):
         """
         allowed = message_allowance(active_config(storage).max_pov_size)
         if self._bounds.total() > allowed:
-            raise IntegrityError(f"{self._bounds.total()} bytes may wait for a parachain, a block holds {allowed}")
+            raise IntegrityError(
+                f"{self._bounds.total()} bytes may wait for a parachain, a block holds {allowed}"
+            )

@@ -60,22 +60,39 @@ def _enum(kind: type[E]) -> Codec[E]:
     return Codec(kind.__name__, lambda value: bytes((value,)), read, info)
 
 
-PARACHAINS: Final = StorageValue(PALLET, "Parachains", "All parachains, ascending.", scale.vec(para_id), [])
+PARACHAINS: Final = StorageValue(
+    PALLET, "Parachains", "All parachains, ascending.", scale.vec(para_id), []
+)
 LIFECYCLES: Final = para_map(
     PALLET, "ParaLifecycles", "The current lifecycle of all known para ids.", _enum(ParaLifecycle)
 )
 HEADS: Final = para_map(PALLET, "Heads", "The head-data of every registered para.", scale.bytes_)
 MOST_RECENT_CONTEXT: Final = para_map(
-    PALLET, "MostRecentContext", "The relay parent of the most recent included block of a para.", relay_number
+    PALLET,
+    "MostRecentContext",
+    "The relay parent of the most recent included block of a para.",
+    relay_number,
 )
 GO_AHEAD: Final = para_map(
-    PALLET, "UpgradeGoAheadSignal", "Whether a para is to enact the code that it announced.", _enum(UpgradeGoAhead)
+    PALLET,
+    "UpgradeGoAheadSignal",
+    "Whether a para is to enact the code that it announced.",
+    _enum(UpgradeGoAhead),
 )
 RESTRICTION: Final = para_map(
-    PALLET, "UpgradeRestrictionSignal", "Whether a para may not announce new code now.", _enum(UpgradeRestriction)
+    PALLET,
+    "UpgradeRestrictionSignal",
+    "Whether a para may not announce new code now.",
+    _enum(UpgradeRestriction),
 )
 ACTIONS: Final = StorageMap(
-    PALLET, "ActionsQueue", "Paras that come or go, by session.", Twox64Concat, scale.u32, scale.vec(para_id), []
+    PALLET,
+    "ActionsQueue",
+    "Paras that come or go, by session.",
+    Twox64Concat,
+    scale.u32,
+    scale.vec(para_id),
+    [],
 )
 
 
@@ -128,13 +145,18 @@ class Paras(Hooks):
 
         One that is about to leave still does.
         """
-        return LIFECYCLES.get(storage, para) in {ParaLifecycle.PARACHAIN, ParaLifecycle.OFFBOARDING_PARACHAIN}
+        return LIFECYCLES.get(storage, para) in {
+            ParaLifecycle.PARACHAIN,
+            ParaLifecycle.OFFBOARDING_PARACHAIN,
+        }
 
     def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
         """Return whether a parachain is about to leave."""
         return LIFECYCLES.get(storage, para) is ParaLifecycle.OFFBOARDING_PARACHAIN
 
-    def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
+    def schedule_para_initialize(
+        self, storage: Storage, para: ParaId, head: bytes, session: int
+    ) -> None:
         """Schedule an onboarding.
 
         Raises `CannotOnboard`, `HeadDataTooLarge`. Emits `ActionQueued`.
@@ -171,10 +193,14 @@ class Paras(Hooks):
                 outgoing.append(para)
                 for item in (LIFECYCLES, HEADS, MOST_RECENT_CONTEXT, GO_AHEAD, RESTRICTION):
                     item.remove(storage, para)
-                PARACHAINS.put(storage, [other for other in PARACHAINS.get(storage) if other != para])
+                PARACHAINS.put(
+                    storage, [other for other in PARACHAINS.get(storage) if other != para]
+                )
         return outgoing
 
-    def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
+    def note_new_head(
+        self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber
+    ) -> None:
         """Set the head of an included block.
 
         Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`.
@@ -192,9 +218,17 @@ class Paras(Hooks):
         `StateError` otherwise.
         """
         listed = PARACHAINS.get(storage)
-        ensure(listed == sorted(dict.fromkeys(listed)), StateError("Paras: the list of parachains is not sorted"))
-        living = sorted(para for para, _ in LIFECYCLES.items(storage) if self.is_parachain(storage, para))
-        ensure(living == listed, StateError("Paras: the list of parachains is not that of their lifecycles"))
+        ensure(
+            listed == sorted(dict.fromkeys(listed)),
+            StateError("Paras: the list of parachains is not sorted"),
+        )
+        living = sorted(
+            para for para, _ in LIFECYCLES.items(storage) if self.is_parachain(storage, para)
+        )
+        ensure(
+            living == listed,
+            StateError("Paras: the list of parachains is not that of their lifecycles"),
+        )
         for para in listed:
             ensure(HEADS.contains(storage, para), StateError(f"Paras: {para} has no head"))
 

@@ -13,7 +13,14 @@ from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, d
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import para_map
-from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed, ensure_root, ensure_signed
+from pubsub_emulator.runtime.framework.origin import (
+    Origin,
+    Parachain,
+    Root,
+    Signed,
+    ensure_root,
+    ensure_signed,
+)
 from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 
@@ -70,7 +77,9 @@ class Error(PalletError):
 class ParaManager(Protocol):
     """The pallet that schedules on- and offboarding of paras."""
 
-    def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
+    def schedule_para_initialize(
+        self, storage: Storage, para: ParaId, head: bytes, session: int
+    ) -> None:
         """Schedule the onboarding of a parachain at the start of `session`."""
 
     def schedule_para_cleanup(self, storage: Storage, para: ParaId, session: int) -> None:
@@ -105,8 +114,8 @@ class Registrar(Hooks):
     def register(self, storage: Storage, origin: Origin, para: ParaId, genesis_head: bytes) -> None:
         """Register a para, which the signing account then manages.
 
-        Raises `AlreadyRegistered`, `NotReserved` below `lowest_public_id`. Emits `Registered`. The validation code is
-        not part of the call here, and public ids need no reservation.
+        Raises `AlreadyRegistered`, `NotReserved` below `lowest_public_id`. Emits `Registered`. The
+        validation code is not part of the call here, and public ids need no reservation.
         """
         who = ensure_signed(origin)
         ensure(para >= self._lowest_public_id or PARAS.contains(storage, para), Error.NotReserved)

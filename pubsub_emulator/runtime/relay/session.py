@@ -20,7 +20,9 @@ from pubsub_emulator.runtime.framework.pallet import Event, Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = Pallet("Session", 9, "pallet_session")
-CURRENT_INDEX: Final = StorageValue(PALLET, "CurrentIndex", "Current index of the session.", scale.u32, 0)
+CURRENT_INDEX: Final = StorageValue(
+    PALLET, "CurrentIndex", "Current index of the session.", scale.u32, 0
+)
 ROTATION_WEIGHT: Final = Weight(100_000_000, 20_000)
 OFFBOARDING_WEIGHT: Final = Weight(200_000_000, 50_000)
 

@@ -40,24 +40,48 @@ def judge_chain(
     if not imported:
         missing = _missing(network, chain)
         if missing:
-            detail = f"{missing[0]}, and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
+            detail = (
+                f"{missing[0]}, and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
+            )
             reasons += missing[:_MOST_REASONS]
-            evidence = figures_evidence({"missing": missing[:_MOST_SHOWN], "segments": network.segments})
+            evidence = figures_evidence(
+                {"missing": missing[:_MOST_SHOWN], "segments": network.segments}
+            )
             place = network.network, number
-            notes.append(finding_row(place, findings.MISSING_SEGMENT, Severity.INFO, b"", evidence, detail, {}))
+            notes.append(
+                finding_row(
+                    place, findings.MISSING_SEGMENT, Severity.INFO, b"", evidence, detail, {}
+                )
+            )
         if chain.segments:
             reasons += _start(network, number, trusted, notes)
-    reasons += [f"{fault.path}: {fault.error}" for fault in faults if fault.network in {None, network.network}]
+    reasons += [
+        f"{fault.path}: {fault.error}"
+        for fault in faults
+        if fault.network in {None, network.network}
+    ]
     # The reasons up to here mean missing data. The ones below mean misbehaviour, which must not
     # make the exit code say "incomplete".
     incomplete = bool(reasons)
-    reasons += [f"segment {segment} does not end where the next one starts" for segment in chain.mismatched]
+    reasons += [
+        f"segment {segment} does not end where the next one starts" for segment in chain.mismatched
+    ]
     if chain.errors:
         reasons.append(f"{chain.errors} findings of severity error")
     names = ("segments", "complete", "candidates", "judged", "proof_bytes", "end_number")
     status = "not verified" if reasons else "opened" if imported else "verified"
-    row = {"network": network.network, "chain": number, "status": status, "reasons": reasons, **fields_of(chain, names)}
-    return {**row, "end": None if chain.end is None else bytes.fromhex(chain.end)}, notes, incomplete
+    row = {
+        "network": network.network,
+        "chain": number,
+        "status": status,
+        "reasons": reasons,
+        **fields_of(chain, names),
+    }
+    return (
+        {**row, "end": None if chain.end is None else bytes.fromhex(chain.end)},
+        notes,
+        incomplete,
+    )
 
 
 def _missing(network: NetworkAccount, chain: ChainAccount) -> list[str]:
@@ -68,13 +92,18 @@ def _missing(network: NetworkAccount, chain: ChainAccount) -> list[str]:
     """
     out = [f"the history holds nothing of segment {segment}" for segment in chain.absent]
     untied = (segment for segment in chain.untied if segment != network.last)
-    out += [f"segment {segment} is not tied to the next one: its end is not in the history" for segment in untied]
+    out += [
+        f"segment {segment} is not tied to the next one: its end is not in the history"
+        for segment in untied
+    ]
     if chain.last < network.last:
         out.append(f"it ends with segment {chain.last}, its network goes on to {network.last}")
     return out
 
 
-def _start(network: NetworkAccount, number: int, trusted: frozenset[str], notes: list[Row]) -> list[str]:
+def _start(
+    network: NetworkAccount, number: int, trusted: frozenset[str], notes: list[Row]
+) -> list[str]:
     """Return why the chain's first state is not trusted, and note a finding about it.
 
     The list is empty if that state is the genesis or its header's hash is in `trusted`.
@@ -84,7 +113,17 @@ def _start(network: NetworkAccount, number: int, trusted: frozenset[str], notes:
         return []
     detail = f"where segment {chain.started_in} starts cannot be read"
     if chain.start is not None:
-        detail = f"segment {chain.started_in} starts at {chain.start}, which is neither genesis nor named as trusted"
-    about = str(chain.start).encode(), figures_evidence({"start": chain.start}), detail, {"segment": chain.started_in}
-    notes.append(finding_row((network.network, number), findings.UNTRUSTED_START, Severity.INFO, *about))
+        detail = (
+            f"segment {chain.started_in} starts at {chain.start}, which is neither genesis nor"
+            " named as trusted"
+        )
+    about = (
+        str(chain.start).encode(),
+        figures_evidence({"start": chain.start}),
+        detail,
+        {"segment": chain.started_in},
+    )
+    notes.append(
+        finding_row((network.network, number), findings.UNTRUSTED_START, Severity.INFO, *about)
+    )
     return [detail]

@@ -21,7 +21,12 @@ _LONGEST_WAIT = 2.0
 
 
 def follow(
-    history: Address, out: Address, stop: Event, master: str | None = None, engine: str = "auto", **options: Any
+    history: Address,
+    out: Address,
+    stop: Event,
+    master: str | None = None,
+    engine: str = "auto",
+    **options: Any,
 ) -> Generator[AuditResult, None, None]:
     """Yield the result of an audit now, and again after every new commit, until `stop` is set.
 
@@ -43,7 +48,11 @@ def follow(
     try:
         while not stop.is_set():
             # A name that begins with a dot is a manifest that is still being written.
-            found = tuple(name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith("."))
+            found = tuple(
+                name
+                for name in store.names(COMMITS)
+                if name.endswith(".json") and not name.startswith(".")
+            )
             if found and found != seen:
                 yield audit(store, out, master, engine, opener=open_once, **options)
                 seen, wait = found, _FIRST_WAIT

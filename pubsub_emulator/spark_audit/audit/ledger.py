@@ -20,7 +20,12 @@ from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_
 from pubsub_emulator.spark_audit.history.row import Kept
 from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge.account import NetworkAccount
-from pubsub_emulator.spark_audit.judge.results import ResultError, SegmentReceipt, put_whole, read_file
+from pubsub_emulator.spark_audit.judge.results import (
+    ResultError,
+    SegmentReceipt,
+    put_whole,
+    read_file,
+)
 
 LEDGER: Final = "ledger.json"
 PAGES: Final = "ledger"
@@ -109,7 +114,9 @@ class AuditLedger:
             if body["format"] != _FORMAT:
                 return AuditLedger(basis)
             networks = {
-                name: NetworkLedger(NetworkAccount.from_json(kept["account"]), kept["listing"], list(kept["pages"]))
+                name: NetworkLedger(
+                    NetworkAccount.from_json(kept["account"]), kept["listing"], list(kept["pages"])
+                )
                 for name, kept in body["networks"].items()
             }
             if body["basis"] != basis:

@@ -18,7 +18,13 @@ from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 
-from pubsub_emulator.spark_audit.audit.ledger import LEDGER, PAGES, AuditLedger, NetworkLedger, basis_of
+from pubsub_emulator.spark_audit.audit.ledger import (
+    LEDGER,
+    PAGES,
+    AuditLedger,
+    NetworkLedger,
+    basis_of,
+)
 from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper, Unit
 from pubsub_emulator.spark_audit.engine.memory import give_back
 from pubsub_emulator.spark_audit.history import schema
@@ -32,14 +38,24 @@ from pubsub_emulator.spark_audit.history.manifest import (
     head_of,
     read_manifest,
 )
-from pubsub_emulator.spark_audit.history.reader import Fault, check_file, manifest_names, read_commits
+from pubsub_emulator.spark_audit.history.reader import (
+    Fault,
+    check_file,
+    manifest_names,
+    read_commits,
+)
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Stamp, Store, open_store
 from pubsub_emulator.spark_audit.judge import results
 from pubsub_emulator.spark_audit.judge.account import NetworkAccount
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
 from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, make_tasks
-from pubsub_emulator.spark_audit.judge.units import BLOCK_WEIGHT, Fold, fold_fingerprint, judge_or_fold
+from pubsub_emulator.spark_audit.judge.units import (
+    BLOCK_WEIGHT,
+    Fold,
+    fold_fingerprint,
+    judge_or_fold,
+)
 from pubsub_emulator.spark_audit.tables.pack import SOURCES, UNIT, pack, pack_here
 from pubsub_emulator.spark_audit.tables.parts import RETAIN, Tables
 
@@ -185,7 +201,10 @@ class Rounds:
             cores = 0 if self.opened is None else self.opened.cores
             # `_take` removes the names from the list, and `len(names)` counts those that remain:
             # the arguments must stay in this order.
-            folded, judged = judged, self._round(_take(names, max(ROUND, ROUND_OF_CORE * cores)), len(names), judged)
+            folded, judged = (
+                judged,
+                self._round(_take(names, max(ROUND, ROUND_OF_CORE * cores)), len(names), judged),
+            )
             # The last round is not written here but by `keep`, with `whole` set.
             if folded is not None and judged is not None:
                 self._keep(whole=False)
@@ -225,7 +244,11 @@ class Rounds:
         for folder in results.FOLDERS:
             self._remove(path for path in self.out.walk(folder) if path not in states)
         pages = {path for kept in self.networks.values() for path in kept.pages}
-        self._remove(path for path in self.out.walk(PAGES) if path not in pages and not path.startswith(SOURCES))
+        self._remove(
+            path
+            for path in self.out.walk(PAGES)
+            if path not in pages and not path.startswith(SOURCES)
+        )
 
     def _keep(self, *, whole: bool) -> None:
         """Write the tables, and then the ledger that refers to them.
@@ -242,8 +265,14 @@ class Rounds:
         for name, kept in self.networks.items():
             kept.listing = "" if self._unsure & {None, name} else sums[name]
         # A complete run drops networks that are not in the history any more.
-        waiting = {} if whole else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
-        AuditLedger(self.ledger.basis, {**waiting, **self.networks}, self.tables.to_json(), whole).write(self.out)
+        waiting = (
+            {}
+            if whole
+            else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
+        )
+        AuditLedger(
+            self.ledger.basis, {**waiting, **self.networks}, self.tables.to_json(), whole
+        ).write(self.out)
         self._remove_gathered()
 
     def _pack(self, tasks: Sequence[str], store: Store) -> Sequence[Answer]:
@@ -259,7 +288,9 @@ class Rounds:
         removing files one by one.
         """
         gathered, self._gathered = self._gathered, []
-        others = {path for path in self._there if path.startswith(f"{results.ITEMS}/")} - set(gathered)
+        others = {path for path in self._there if path.startswith(f"{results.ITEMS}/")} - set(
+            gathered
+        )
         if others or not gathered:
             self._remove(gathered)
             return
@@ -292,7 +323,9 @@ class Rounds:
         """
         lasts = {name: kept.account.last for name, kept in self.networks.items()}
         accounts = [kept.account for kept in self.networks.values()]
-        odd = sum(path.endswith(".parquet") for path in self.listing.odd) - sum(each.odd for each in accounts)
+        odd = sum(path.endswith(".parquet") for path in self.listing.odd) - sum(
+            each.odd for each in accounts
+        )
         return self.listing.beyond(lasts) + sum(each.surplus for each in accounts) + max(odd, 0)
 
     # The results of the last run
@@ -312,7 +345,9 @@ class Rounds:
         self._list()
         for name, kept in self.ledger.networks.items():
             if name not in self.networks:
-                receipts = [receipt for receipt in kept.receipts(self.out) if receipt["folder"] not in lost]
+                receipts = [
+                    receipt for receipt in kept.receipts(self.out) if receipt["folder"] not in lost
+                ]
                 self._receipts.update((receipt["folder"], receipt) for receipt in receipts)
         if self.ledger.whole and len(self.networks) == len(self.ledger.networks):
             return
@@ -320,7 +355,10 @@ class Rounds:
         # stale until a network that is taken over, or a receipt that is used again, claims it.
         self._stale = self.tables.sources(replaced=False)
         for kept in self.networks.values():
-            self._stale -= {*(receipt["folder"] for receipt in kept.receipts(self.out)), *kept.account.settled_in}
+            self._stale -= {
+                *(receipt["folder"] for receipt in kept.receipts(self.out)),
+                *kept.account.settled_in,
+            }
 
     def _list(self) -> None:
         """List the history, and drop known networks whose files have changed.
@@ -331,7 +369,11 @@ class Rounds:
         while True:
             lasts = {name: kept.account.last for name, kept in self.networks.items()}
             self.listing = Listing.of(self.history, lasts)
-            changed = [name for name, seen in self.listing.sums(lasts).items() if seen != self.networks[name].listing]
+            changed = [
+                name
+                for name, seen in self.listing.sums(lasts).items()
+                if seen != self.networks[name].listing
+            ]
             if not changed:
                 return
             for name in changed:
@@ -365,7 +407,9 @@ class Rounds:
         self.faults += faults
         self._unsure |= {fault.network for fault in faults}
         tasks = make_tasks(self.history.uri, commits, self.listing, self._after)
-        receipts, folds = self._work(tasks, [] if before is None else self._plan_folds(before.receipts), left)
+        receipts, folds = self._work(
+            tasks, [] if before is None else self._plan_folds(before.receipts), left
+        )
         if before is not None:
             self._account(before, folds)
         # Names are in order of networks, so only the last network can have segments in the next
@@ -407,7 +451,9 @@ class Rounds:
             try:
                 self._after[network] = read_manifest(self.history, kept.account.manifest)
             except (CommitError, OSError) as error:
-                self.faults.append(Fault(f"{COMMITS}/{kept.account.manifest}", str(error), network=network))
+                self.faults.append(
+                    Fault(f"{COMMITS}/{kept.account.manifest}", str(error), network=network)
+                )
                 self._unsure.add(network)
         return self._after
 
@@ -429,8 +475,14 @@ class Rounds:
         judged = receipts[len(folds) :]
         # Folds run at the same time. A call that only folds does not count as judging.
         self.seconds += time.monotonic() - began if fresh else 0.0
-        new = (receipt for receipt, before in zip(judged, known[len(folds) :], strict=True) if before is None)
-        self.candidates += sum(chain["candidates"] for receipt in new for chain in receipt["chains"])
+        new = (
+            receipt
+            for receipt, before in zip(judged, known[len(folds) :], strict=True)
+            if before is None
+        )
+        self.candidates += sum(
+            chain["candidates"] for receipt in new for chain in receipt["chains"]
+        )
         return judged, receipts[: len(folds)]
 
     def _known(self, task: Task) -> results.SegmentReceipt | None:
@@ -450,9 +502,15 @@ class Rounds:
 
     def _whole(self, folder: str) -> results.Written | None:
         """Return the receipt in a folder of results if all its files are there and undamaged."""
-        found = results.read_receipt(self.out, folder) if f"{folder}/{results.RECEIPT}" in self._there else None
+        found = (
+            results.read_receipt(self.out, folder)
+            if f"{folder}/{results.RECEIPT}" in self._there
+            else None
+        )
         receipt = cast("results.Written | None", found)
-        is_whole = receipt and receipt["kept"] and results.files_are_whole(self.out, receipt, self._there)
+        is_whole = (
+            receipt and receipt["kept"] and results.files_are_whole(self.out, receipt, self._there)
+        )
         return receipt if is_whole else None
 
     def _forget(self, tasks: Iterable[Task | Fold]) -> None:
@@ -497,7 +555,9 @@ class Rounds:
                 stamp = self._there.get(path)
                 if stamp is None or stamp.size != size:
                     said = "driver and workers must share the output, for example an s3:// address"
-                    raise results.ResultError(f"{self.out}/{path} is missing although a worker wrote it: {said}")
+                    raise results.ResultError(
+                        f"{self.out}/{path} is missing although a worker wrote it: {said}"
+                    )
         return done
 
     def _plan_folds(self, receipts: Sequence[results.SegmentReceipt]) -> list[Fold]:
@@ -506,18 +566,29 @@ class Rounds:
         Each fold has some of one network's chains, so that all cores have work, whether there are
         many networks, many chains or many segments.
         """
-        groups = ((network, list(group)) for network, group in groupby(receipts, lambda each: each["network"]))
-        planned = ((network, mine, chains) for network, mine in groups for chains in self._fold_groups(network, mine))
+        groups = (
+            (network, list(group))
+            for network, group in groupby(receipts, lambda each: each["network"])
+        )
+        planned = (
+            (network, mine, chains)
+            for network, mine in groups
+            for chains in self._fold_groups(network, mine)
+        )
         return list(starmap(self._plan_fold, planned))
 
-    def _fold_groups(self, network: str, receipts: Sequence[results.SegmentReceipt]) -> Iterator[tuple[int, ...]]:
+    def _fold_groups(
+        self, network: str, receipts: Sequence[results.SegmentReceipt]
+    ) -> Iterator[tuple[int, ...]]:
         """Divide a network's chains into groups, one for each fold.
 
         Chains without new segments are in a group as well: each chain must be in exactly one fold
         that ends with the last segment. A network without chains still has one fold.
         """
         before = [int(chain) for fold in self._folds_of(network) for chain in fold["chains"]]
-        chains = sorted({*before, *(chain["chain"] for receipt in receipts for chain in receipt["chains"])})
+        chains = sorted(
+            {*before, *(chain["chain"] for receipt in receipts for chain in receipt["chains"])}
+        )
         segments = len({receipt["segment"] for receipt in receipts})
         size = max(FOLDED // segments, 1)
         yield from (tuple(chains[at : at + size]) for at in range(0, max(len(chains), 1), size))
@@ -526,13 +597,19 @@ class Rounds:
         kept = self.networks.get(network)
         return [] if kept is None else kept.account.folds
 
-    def _plan_fold(self, network: str, receipts: Sequence[results.SegmentReceipt], chains: tuple[int, ...]) -> Fold:
+    def _plan_fold(
+        self, network: str, receipts: Sequence[results.SegmentReceipt], chains: tuple[int, ...]
+    ) -> Fold:
         """Make the task of a fold.
 
         Rows of new results are read from the results' own files. Rows of results that the last run
         packed (`unread` is in their receipts) are read from the tables.
         """
-        befores = [fold for fold in self._folds_of(network) if not {*chains}.isdisjoint(map(int, fold["chains"]))]
+        befores = [
+            fold
+            for fold in self._folds_of(network)
+            if not {*chains}.isdisjoint(map(int, fold["chains"]))
+        ]
         names = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
         packed = [each["folder"] for each in receipts if "unread" in each]
         found = {name: self.tables.find(name, packed) if packed else {} for name in names}
@@ -542,8 +619,15 @@ class Rounds:
                 return None
             return found[name].get(receipt["folder"]) or results.Rows(receipt["files"][name][0])
 
-        mine = [each for each in receipts if any(chain["chain"] in chains for chain in each["chains"])]
-        blocks = sum(chain["candidates"] for each in mine for chain in each["chains"] if chain["chain"] in chains)
+        mine = [
+            each for each in receipts if any(chain["chain"] in chains for chain in each["chains"])
+        ]
+        blocks = sum(
+            chain["candidates"]
+            for each in mine
+            for chain in each["chains"]
+            if chain["chain"] in chains
+        )
         seals = [fold["fingerprint"] for fold in befores]
         place = self.history.uri, network, chains, receipts[0]["segment"], receipts[-1]["segment"]
         segments = tuple((rows(each, names[0]), rows(each, names[1])) for each in mine)
@@ -589,14 +673,23 @@ class Rounds:
                 ]
             kept.account.add(commit, mine)
             kept.account.surplus += self.listing.surplus(commit)
-            kept.account.odd += sum(place_of(path) is None for path in {entry.path for entry in commit.files})
+            kept.account.odd += sum(
+                place_of(path) is None for path in {entry.path for entry in commit.files}
+            )
             left = [entry for entry in commit.files if entry.path not in judged.claimed]
             faults = [fault for entry in left for fault in check_file(self.history, entry)]
             kept.account.quarantine += [fault.row() for fault in faults]
             # A manifest may name files in another segment's folder. A change of such a file would
             # not show in this segment's part of the listing.
-            usual = all((place_of(entry.path) or ())[:2] == (network, commit.segment) for entry in commit.files)
-            if not usual or any(fault.passing for fault in faults) or not all(each["kept"] for each in mine):
+            usual = all(
+                (place_of(entry.path) or ())[:2] == (network, commit.segment)
+                for entry in commit.files
+            )
+            if (
+                not usual
+                or any(fault.passing for fault in faults)
+                or not all(each["kept"] for each in mine)
+            ):
                 self._unsure.add(network)
             page += mine
         kept.close_page(self.out, page)
@@ -608,7 +701,9 @@ class Rounds:
         """
         folder, files = receipt["folder"], receipt["files"]
         named = files.get(schema.QUARANTINE.name)
-        receipt["unread"] = [] if named is None else list(results.read_rows(self.out, named[0], schema.QUARANTINE))
+        receipt["unread"] = (
+            [] if named is None else list(results.read_rows(self.out, named[0], schema.QUARANTINE))
+        )
         if folder in self._stale:
             self._stale.remove(folder)
             self.tables.drop([folder])

@@ -22,13 +22,30 @@ from pubsub_emulator.spark_audit.audit.completeness import judge_chain
 from pubsub_emulator.spark_audit.audit.ledger import NetworkLedger
 from pubsub_emulator.spark_audit.audit.rounds import REPLACED, Progress, Rounds, Watcher
 from pubsub_emulator.spark_audit.choice import choose_engine, open_mapper
-from pubsub_emulator.spark_audit.engine.engine import ENGINES, EngineLost, Mapper, WrongMaster, check_form
+from pubsub_emulator.spark_audit.engine.engine import (
+    ENGINES,
+    EngineLost,
+    Mapper,
+    WrongMaster,
+    check_form,
+)
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address, StorageError
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
-from pubsub_emulator.spark_audit.history.manifest import COMMITS, CommitError, canonical_json, digest_of, head_of
+from pubsub_emulator.spark_audit.history.manifest import (
+    COMMITS,
+    CommitError,
+    canonical_json,
+    digest_of,
+    head_of,
+)
 from pubsub_emulator.spark_audit.history.names import read_names
-from pubsub_emulator.spark_audit.history.reader import Fault, manifest_names, read_commits, read_file
+from pubsub_emulator.spark_audit.history.reader import (
+    Fault,
+    manifest_names,
+    read_commits,
+    read_file,
+)
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store, open_store
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds
@@ -165,7 +182,9 @@ def audit(
         rounds.run()
         return _finish(rounds, frozenset(trusted), fail_on, started)
     except OSError as error:
-        raise AuditFailed(f"{error.filename or rounds.out}: {error.strerror or error}", INFRASTRUCTURE) from error
+        raise AuditFailed(
+            f"{error.filename or rounds.out}: {error.strerror or error}", INFRASTRUCTURE
+        ) from error
     except (EngineLost, ResultError, DeltaError) as error:
         raise AuditFailed(str(error), INFRASTRUCTURE) from error
     finally:
@@ -178,14 +197,25 @@ def _rules_in(store: Store) -> bytes | None:
     The digest is read from the code in the first segment's first checkpoint. It is empty for the
     rules that this program ships. Returns `None` if the history has no readable runtime.
     """
-    commits, _ = read_commits(store, sorted(manifest_names(store))[:1]) if store.exists(COMMITS) else ([], [])
-    files = [entry for commit in commits for entry in commit.files if entry.table == schema.CHECKPOINTS.name]
+    commits, _ = (
+        read_commits(store, sorted(manifest_names(store))[:1])
+        if store.exists(COMMITS)
+        else ([], [])
+    )
+    files = [
+        entry
+        for commit in commits
+        for entry in commit.files
+        if entry.table == schema.CHECKPOINTS.name
+    ]
     unit = next(read_file(store, files[0]), None) if files else None
     if unit is None or isinstance(unit, Fault) or not unit.num_rows:
         return None
     entries = unit.column("entries")[0].as_py()
     try:
-        return decode_spec(next((each["value"] for each in entries if each["key"] == CODE), b"")).rules
+        return decode_spec(
+            next((each["value"] for each in entries if each["key"] == CODE), b"")
+        ).rules
     except PubsubError:
         return None
 
@@ -200,7 +230,11 @@ def _ensure_rules(store: Store) -> None:
         return
     made = f"the rules 0x{found.hex()}" if found else "the shipped rules"
     digest = given.digest
-    mine = f"{given.path} is 0x{digest.hex()}" if digest else "no rules are given; `--rules` names their file"
+    mine = (
+        f"{given.path} is 0x{digest.hex()}"
+        if digest
+        else "no rules are given; `--rules` names their file"
+    )
     raise RulesError(f"{store}: the history was made with {made}, and {mine}")
 
 
@@ -209,7 +243,9 @@ def _demand(rounds: Rounds, head: str) -> None:
     found = rounds.head()
     if found != head.removeprefix("0x").lower():
         is_ = f"0x{found}" if found else "none: manifests are damaged or missing"
-        raise AuditFailed(f"{rounds.history}: its head is {is_}, not {head}; nothing was audited", INCOMPLETE)
+        raise AuditFailed(
+            f"{rounds.history}: its head is {is_}, not {head}; nothing was audited", INCOMPLETE
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +264,11 @@ class _Summary:
         A chain's name is left out. It is a claim of the history and must not change the digest.
         """
         nameless = [{name: row[name] for name in row if name != "name"} for row in self.chains]
-        return {schema.CHAINS: nameless, schema.FINDINGS: self.findings, schema.QUARANTINE: self.quarantine}
+        return {
+            schema.CHAINS: nameless,
+            schema.FINDINGS: self.findings,
+            schema.QUARANTINE: self.quarantine,
+        }
 
     def digests(self) -> dict[str, str]:
         return {table.name: digest_rows(table, rows).hex() for table, rows in self.tables().items()}
@@ -238,7 +278,9 @@ class _Summary:
 
         If the last run wrote a table under the same name, its rows need not be written again.
         """
-        named = f"summary/{schema.CHAINS.wider.version}-{digest_rows(schema.CHAINS, self.chains).hex()}"
+        named = (
+            f"summary/{schema.CHAINS.wider.version}-{digest_rows(schema.CHAINS, self.chains).hex()}"
+        )
         yield schema.CHAINS, named, self.chains
         yield schema.FINDINGS, f"summary/{digests[schema.FINDINGS.name]}", self.findings
         yield schema.QUARANTINE, f"summary/{digests[schema.QUARANTINE.name]}", self.quarantine
@@ -270,7 +312,9 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
     return _Summary(chains, notes, list(quarantined.values()), incomplete)
 
 
-def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, started: float) -> AuditResult:
+def _finish(
+    rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, started: float
+) -> AuditResult:
     """Count, write tables, ledger and report, and decide the exit code.
 
     The report is written last. It names the tables' files, so a run that was killed before leaves
@@ -285,13 +329,22 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
     for severity, code, count in _findings(rounds.networks, summary):
         severities[severity] += count
         codes[code] = codes.get(code, 0) + count
-    bad = any(severities[each.value] for each in Severity if fail_on is not None and each.at_least(fail_on))
-    whole = not summary.quarantine and all(row["status"] != "not verified" for row in summary.chains)
+    bad = any(
+        severities[each.value]
+        for each in Severity
+        if fail_on is not None and each.at_least(fail_on)
+    )
+    whole = not summary.quarantine and all(
+        row["status"] != "not verified" for row in summary.chains
+    )
     lost = summary.quarantine or summary.incomplete
     heads = {name: kept.account.head or "" for name, kept in rounds.networks.items()}
     head = None if rounds.faults or not heads else head_of(heads)
     figures = {
-        **{name: sum(row[name] for row in summary.chains) for name in ("candidates", "judged", "proof_bytes")},
+        **{
+            name: sum(row[name] for row in summary.chains)
+            for name in ("candidates", "judged", "proof_bytes")
+        },
         "quarantined": len(summary.quarantine),
         "exit_code": (BOTH if lost else FINDINGS) if bad else CLEAN if whole else INCOMPLETE,
         "digest": _digest(rounds.networks, digests),
@@ -300,7 +353,10 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
         "codes": dict(sorted(codes.items())),
         "head": head,
     }
-    units = {"judged": rounds.judged, "skipped": sum(kept.account.tasks for kept in rounds.networks.values())}
+    units = {
+        "judged": rounds.judged,
+        "skipped": sum(kept.account.tasks for kept in rounds.networks.values()),
+    }
     units["skipped"] -= rounds.judged
     seconds = time.monotonic() - started
     report = {
@@ -311,9 +367,14 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
         "segments": sum(kept.account.segments for kept in rounds.networks.values()),
         "seconds": round(seconds, 3),
         "units": units,
-        "candidates_per_second": round(rounds.candidates / max(rounds.seconds, 1e-3), 1) if rounds.judged else None,
+        "candidates_per_second": round(rounds.candidates / max(rounds.seconds, 1e-3), 1)
+        if rounds.judged
+        else None,
         "uncommitted_files": rounds.uncommitted(),
-        "chains": [{**row, "end": None if row["end"] is None else row["end"].hex()} for row in summary.chains],
+        "chains": [
+            {**row, "end": None if row["end"] is None else row["end"].hex()}
+            for row in summary.chains
+        ],
         "thresholds": asdict(rounds.limits),
         "tables": rounds.tables.files(),
     }
@@ -369,6 +430,9 @@ def _digest(networks: Mapping[str, NetworkLedger], digests: Mapping[str, str]) -
     digests of the rows about whole chains.
     """
     accounts = [networks[name].account for name in sorted(networks)]
-    folds = [sorted(chain for fold in each.folds for chain in fold["chains"].items()) for each in accounts]
+    folds = [
+        sorted(chain for fold in each.folds for chain in fold["chains"].items())
+        for each in accounts
+    ]
     body = [[each.network, each.rows, chains] for each, chains in zip(accounts, folds, strict=True)]
     return digest_of(canonical_json([body, digests]))

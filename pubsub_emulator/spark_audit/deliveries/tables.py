@@ -122,13 +122,23 @@ STATUS_STREAMS: Final = Table(
         _RUN,
         _STREAM,
         _OPERATION,
-        Column("settled", INT, "the last order at which it had nothing more to tell", nullable=True),
+        Column(
+            "settled", INT, "the last order at which it had nothing more to tell", nullable=True
+        ),
         Column("ended", TEXT, "how it ended"),
         _AT,
     ),
     ("network", "run", "stream"),
 )
 
-_ALL: Final = (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES, STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS)
+_ALL: Final = (
+    EVENT_LOG,
+    EVENT_EPOCHS,
+    EVENT_STREAMS,
+    EVENT_DELIVERIES,
+    STATUS_TRUTHS,
+    STATUS_ANSWERS,
+    STATUS_STREAMS,
+)
 TABLES: Final = {table.name: table for table in _ALL}
 """The tables by name."""

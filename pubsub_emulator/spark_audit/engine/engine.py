@@ -54,11 +54,14 @@ def check_form(master: str) -> None:
     It is a quick check of arguments. Whether the master answers is checked later.
     """
     if master.startswith("sc://"):
-        raise WrongMaster(f"{master}: Spark Connect gives no units of an audit out; name the cluster's own master")
+        raise WrongMaster(
+            f"{master}: Spark Connect gives no units of an audit out; name the cluster's own master"
+        )
     ports = re.findall(r":(\d+)(?=,|$)", master) if master.startswith("spark://") else []
     if _MASTER.fullmatch(master) is None or any(int(port) > _LAST_PORT for port in ports):
         raise WrongMaster(
-            f"{master} is no Spark master; one is local, local[2], local[*], spark://HOST:PORT, yarn or k8s://URL"
+            f"{master} is no Spark master; one is local, local[2], local[*], spark://HOST:PORT,"
+            " yarn or k8s://URL"
         )
 
 
@@ -81,7 +84,12 @@ class Mapper(Protocol):
         """How many units can run at the same time."""
 
     def map(
-        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
+        self,
+        unit: Unit,
+        tasks: Sequence[str],
+        out: str,
+        report: Report,
+        weights: Sequence[int] | None = None,
     ) -> list[Answer]:
         """Run a unit on all tasks and return the receipts in the order of the tasks.
 
@@ -100,7 +108,12 @@ class PythonMapper:
     cores = 1
 
     def map(
-        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
+        self,
+        unit: Unit,
+        tasks: Sequence[str],
+        out: str,
+        report: Report,
+        weights: Sequence[int] | None = None,
     ) -> list[Answer]:
         """Run a unit on all tasks and return the receipts."""
         # The order does not matter for a single worker.
@@ -122,7 +135,11 @@ def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:
 
     A long task that is started last would keep all other workers waiting.
     """
-    return list(range(count)) if weights is None else sorted(range(count), key=lambda at: (-weights[at], at))
+    return (
+        list(range(count))
+        if weights is None
+        else sorted(range(count), key=lambda at: (-weights[at], at))
+    )
 
 
 def usable_cores() -> int:

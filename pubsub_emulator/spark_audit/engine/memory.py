@@ -36,7 +36,9 @@ def give_back() -> None:
 class _Without(MetaPathFinder):
     """An import hook that hides pandas."""
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
         """Raise `ModuleNotFoundError` for pandas, and leave other modules to the other finders."""
         del path, target
         if fullname == "pandas":

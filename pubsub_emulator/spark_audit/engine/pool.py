@@ -18,7 +18,14 @@ from threading import Condition, Thread
 from typing import Final
 
 import pubsub_emulator
-from pubsub_emulator.spark_audit.engine.engine import Answer, EngineLost, Report, Unit, heaviest_first, usable_cores
+from pubsub_emulator.spark_audit.engine.engine import (
+    Answer,
+    EngineLost,
+    Report,
+    Unit,
+    heaviest_first,
+    usable_cores,
+)
 from pubsub_emulator.spark_audit.engine.rules import named_rules
 
 ATTEMPTS: Final = 4
@@ -35,13 +42,25 @@ class PoolMapper:
         self._workers: list[_Worker] = []
 
     def map(
-        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
+        self,
+        unit: Unit,
+        tasks: Sequence[str],
+        out: str,
+        report: Report,
+        weights: Sequence[int] | None = None,
     ) -> list[Answer]:
         """Run a unit on all tasks and return the receipts in their order. Raises `EngineLost`."""
         while len(self._workers) < min(self.cores, len(tasks)):
             self._workers.append(_Worker())
-        batch = _Batch(f"{unit.__module__}:{unit.__qualname__}", tasks, out, heaviest_first(len(tasks), weights))
-        threads = [Thread(target=batch.serve, args=(worker,), daemon=True) for worker in self._workers]
+        batch = _Batch(
+            f"{unit.__module__}:{unit.__qualname__}",
+            tasks,
+            out,
+            heaviest_first(len(tasks), weights),
+        )
+        threads = [
+            Thread(target=batch.serve, args=(worker,), daemon=True) for worker in self._workers
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -88,7 +107,12 @@ class _Batch:
         while (taken := self._take()) is not None:
             at, attempt = taken
             try:
-                request = {"unit": self._unit, "task": self._tasks[at], "out": self._out, "rules": self._rules}
+                request = {
+                    "unit": self._unit,
+                    "task": self._tasks[at],
+                    "out": self._out,
+                    "rules": self._rules,
+                }
                 answer = worker.ask(request, partial(self._heard, at))
             # The process died, or was stopped because the batch has an error.
             except (OSError, ValueError, EOFError):
@@ -138,7 +162,9 @@ class _Batch:
         """
         with self._changed:
             self._changed.wait_for(
-                lambda: self._waiting or self._error is not None or len(self._done) == len(self._tasks)
+                lambda: (
+                    self._waiting or self._error is not None or len(self._done) == len(self._tasks)
+                )
             )
             if self._error is not None or not self._waiting:
                 return None
@@ -159,7 +185,10 @@ class _Batch:
         with self._changed:
             self._shares.pop(at, None)
             if attempt >= ATTEMPTS:
-                self._error = f"a unit of work was lost {ATTEMPTS} times with its worker process (exit code {code})"
+                self._error = (
+                    f"a unit of work was lost {ATTEMPTS} times with its worker process (exit code"
+                    f" {code})"
+                )
             else:
                 self._waiting.appendleft((at, attempt + 1))
             self._changed.notify_all()

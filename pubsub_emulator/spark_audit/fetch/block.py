@@ -33,11 +33,15 @@ def read_block(place: str, data: object, wanted: Hash | None) -> RawBlock:
         raise WrongBlock(f"{place}: there is no block")
     header = VALUES.header(place, block.get("header"))
     if wanted is not None and header.hash != wanted:
-        raise WrongBlock(f"{place}: the header has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}")
+        raise WrongBlock(
+            f"{place}: the header has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}"
+        )
     listed = block.get("extrinsics")
     if not isinstance(listed, list):
         raise WrongBlock(f"{place}: the block has no extrinsics")
-    extrinsics = tuple(VALUES.hex(f"{place}: extrinsics[{at}]", each) for at, each in enumerate(listed))
+    extrinsics = tuple(
+        VALUES.hex(f"{place}: extrinsics[{at}]", each) for at, each in enumerate(listed)
+    )
     if header.extrinsics_root not in _roots(extrinsics):
         raise WrongBlock(f"{place}: the extrinsics do not have the root that the header states")
     return RawBlock(header, extrinsics)

@@ -50,7 +50,9 @@ class ChunkSource:
     If the ranges asked for are ascending, each chunk is read once.
     """
 
-    def __init__(self, network: str, chain: ParaId, base: Address | Store, relay: Endpoints | None = None) -> None:
+    def __init__(
+        self, network: str, chain: ParaId, base: Address | Store, relay: Endpoints | None = None
+    ) -> None:
         self.network = network
         self.chain = chain
         self._store = open_store(base)
@@ -75,7 +77,9 @@ class ChunkSource:
         """
         return self._before[1].partition("/")[0] or None
 
-    async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
+    async def blocks(
+        self, first: int, last: int, advance: Callable[[int], None]
+    ) -> list[RelayProof]:
         """Return the inherents of a range of blocks. Raises `FetchError`."""
         if self._held is None or self._held[0] > first:
             self._lines = self._read(first)
@@ -88,7 +92,10 @@ class ChunkSource:
             before, self._before = self._before, (height, name)
             if height >= first:
                 if height != first + len(proofs):
-                    raise WrongBlock(f"{place}: block {height} follows where block {first + len(proofs)} was expected")
+                    raise WrongBlock(
+                        f"{place}: block {height} follows where block {first + len(proofs)} was"
+                        " expected"
+                    )
                 made_with = before[1] if before[0] == height - 1 else name
                 proofs.append(self._proof(height, place, line, made_with))
                 advance(len(proofs))
@@ -142,16 +149,22 @@ class ChunkSource:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise WrongBlock(f"{place}: no block in JSON with a height") from None
         if not in_chunk:
-            raise WrongBlock(f"{place}: block {height} is in a chunk of blocks {chunk.first} to {chunk.last}")
+            raise WrongBlock(
+                f"{place}: block {height} is in a chunk of blocks {chunk.first} to {chunk.last}"
+            )
         return height, place, data
 
     def _proof(self, height: int, place: str, line: dict[str, object], name: str) -> RelayProof:
         """Return the inherent of the block in a line, made with the runtime `name`."""
-        block = read_block(place, line.get("block"), VALUES.hash(f"{place}: hash", line.get("hash")))
+        block = read_block(
+            place, line.get("block"), VALUES.hash(f"{place}: hash", line.get("hash"))
+        )
         if block.header.number != height:
             raise WrongBlock(f"{place}: block {height} has the number {block.header.number}")
         metadata = self._runtime(place, name)
-        source = json.dumps({"chunk": place.rpartition("/blocks.jsonl.gz")[0].removeprefix(f"{self._store}/")})
+        source = json.dumps(
+            {"chunk": place.rpartition("/blocks.jsonl.gz")[0].removeprefix(f"{self._store}/")}
+        )
         return relay_proof(place, metadata, block, self.network, self.chain, name, source)
 
     def _runtime(self, place: str, name: str) -> Metadata:

@@ -119,14 +119,19 @@ class Endpoints:
     """
 
     def __init__(
-        self, urls: Sequence[str], limits: RequestRate, resting: Callable[[str], None] = lambda _said: None
+        self,
+        urls: Sequence[str],
+        limits: RequestRate,
+        resting: Callable[[str], None] = lambda _said: None,
     ) -> None:
         if not urls:
             raise FetchError("no node is given")
         self.limits = limits
         self._stack = contextlib.AsyncExitStack()
         nodes = [connect(url, answer_seconds=limits.timeout) for url in dict.fromkeys(urls)]
-        self._nodes = [_Endpoint(node, limits, asyncio.Semaphore(limits.connections)) for node in nodes]
+        self._nodes = [
+            _Endpoint(node, limits, asyncio.Semaphore(limits.connections)) for node in nodes
+        ]
         self.requests = 0
         self._resting = resting
 
@@ -136,7 +141,10 @@ class Endpoints:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self._stack.aclose()
 
@@ -150,7 +158,13 @@ class Endpoints:
         """The number of requests that can be under way at the same time."""
         return self.limits.connections * len(self._nodes)
 
-    async def ask(self, check: Callable[[str, object], T], method: str, *params: object, only: str | None = None) -> T:
+    async def ask(
+        self,
+        check: Callable[[str, object], T],
+        method: str,
+        *params: object,
+        only: str | None = None,
+    ) -> T:
         """Ask the nodes a question, and return the answer as `check` returns it.
 
         `check` is called with the node's URL and the answer, and raises `WrongBlock` if the answer
@@ -181,7 +195,9 @@ class Endpoints:
         question.losses += 1
         question.said[node.rpc.url] = said
         if question.losses >= LOSSES * len(self._nodes):
-            raise SourceLost(f"{'; '.join(question.said.values())}; the same command goes on when a node answers")
+            raise SourceLost(
+                f"{'; '.join(question.said.values())}; the same command goes on when a node answers"
+            )
 
     def _refused(self, question: _Question, url: str, said: str) -> None:
         """Note that a node refused a question or answered it wrongly."""
@@ -200,7 +216,9 @@ class Endpoints:
             awake = [node for node in fit if node.until <= now]
             if awake:
                 # A node that has refused this question comes after those that have not.
-                return min(awake, key=lambda node: (question.refusals.get(node.rpc.url, 0), node.busy))
+                return min(
+                    awake, key=lambda node: (question.refusals.get(node.rpc.url, 0), node.busy)
+                )
             wait = min(node.until for node in fit) - now
             if wait >= _LONG_REST:
                 self._resting("; ".join(node.said for node in fit))

@@ -36,7 +36,15 @@ Row = Mapping[str, object]
 """A row of a table."""
 
 _COLUMNS: Final = {
-    "blocks": ("number", "hash", "parent_hash", "state_root", "block_time", "relay_block_number", "relay_state_root"),
+    "blocks": (
+        "number",
+        "hash",
+        "parent_hash",
+        "state_root",
+        "block_time",
+        "relay_block_number",
+        "relay_state_root",
+    ),
     "extrinsics": ("block_number", "section", "method", "params"),
 }
 """Columns that are read, by table."""
@@ -64,7 +72,9 @@ class ExportSource:
     For a range of blocks, only the files that overlap it are read.
     """
 
-    def __init__(self, network: str, chain: ParaId, base: Address | Store, relay: Endpoints | None = None) -> None:
+    def __init__(
+        self, network: str, chain: ParaId, base: Address | Store, relay: Endpoints | None = None
+    ) -> None:
         self.network = network
         self.chain = chain
         self._store = open_store(base)
@@ -72,20 +82,28 @@ class ExportSource:
         paths = [path for path in self._store.walk() if path.endswith(_ENDINGS)]
         self._files: list[_File] = []
         for table in _COLUMNS:
-            mine = [path for path in paths if any(part.startswith(table) for part in path.split("/"))]
+            mine = [
+                path for path in paths if any(part.startswith(table) for part in path.split("/"))
+            ]
             if not mine:
-                raise FetchError(f"{self._store}: there is no file or folder whose name begins with {table}")
+                raise FetchError(
+                    f"{self._store}: there is no file or folder whose name begins with {table}"
+                )
             self._files += [_File(table, path) for path in mine]
 
     async def newest(self) -> int:
         """Return the number of the highest block in the export."""
-        return max((self._span(file)[1] for file in self._files if file.table == "blocks"), default=0)
+        return max(
+            (self._span(file)[1] for file in self._files if file.table == "blocks"), default=0
+        )
 
     async def name(self) -> str | None:
         """Return `None`: an export has ParaIds, but not names."""
         return None
 
-    async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
+    async def blocks(
+        self, first: int, last: int, advance: Callable[[int], None]
+    ) -> list[RelayProof]:
         """Return the inherents of a range of blocks. Raises `FetchError`."""
         heads = {number: (place, row) for number, place, row in self._rows("blocks", first, last)}
         calls = {
@@ -98,7 +116,9 @@ class ExportSource:
             if number not in heads:
                 raise WrongBlock(f"{self._store}: block {number} is not in the export")
             if number not in calls:
-                raise WrongBlock(f"{self._store}: the export has no set_validation_data of block {number}")
+                raise WrongBlock(
+                    f"{self._store}: the export has no set_validation_data of block {number}"
+                )
             proofs.append(self._proof(number, *heads[number], *calls[number]))
             advance(len(proofs))
         return await self._relay.vouched(proofs)
@@ -122,12 +142,16 @@ class ExportSource:
             file.span = (min(numbers), max(numbers)) if numbers else (U32_MAX, 0)
         return file.span
 
-    def _read(self, file: _File, columns: tuple[str, ...] | None = None) -> Iterator[tuple[int, str, Row]]:
+    def _read(
+        self, file: _File, columns: tuple[str, ...] | None = None
+    ) -> Iterator[tuple[int, str, Row]]:
         """Yield number, place and content of a file's rows."""
         wanted = columns or _COLUMNS[file.table]
         name = _NUMBER[file.table]
         with self._store.open(file.path) as content:
-            for at, row in enumerate(_rows_of(f"{self._store}/{file.path}", content, file.path, wanted), 1):
+            for at, row in enumerate(
+                _rows_of(f"{self._store}/{file.path}", content, file.path, wanted), 1
+            ):
                 place = f"{self._store}/{file.path}: row {at}"
                 for column in wanted:
                     if column not in row:
@@ -138,16 +162,27 @@ class ExportSource:
         """Return the inherent of a block from its row and the row of its call."""
         data = _params(where, call["params"])
         validation = _inside(data, "validationData") or data
-        relay_parent = VALUES.number(f"{where}: relayParentNumber", _inside(validation, "relayParentNumber"))
-        root = VALUES.hash(f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot"))
+        relay_parent = VALUES.number(
+            f"{where}: relayParentNumber", _inside(validation, "relayParentNumber")
+        )
+        root = VALUES.hash(
+            f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot")
+        )
         stated = head["relay_block_number"], head["relay_state_root"]
         if all(each is not None and each != "" for each in stated):
             stated_parent = VALUES.number(f"{place}: relay_block_number", stated[0])
-            if (stated_parent, VALUES.hex(f"{place}: relay_state_root", stated[1])) != (relay_parent, root):
-                raise WrongBlock(f"{place}: relay block and root of block {number} differ from its inherent")
+            if (stated_parent, VALUES.hex(f"{place}: relay_state_root", stated[1])) != (
+                relay_parent,
+                root,
+            ):
+                raise WrongBlock(
+                    f"{place}: relay block and root of block {number} differ from its inherent"
+                )
         nodes = _inside(data, "trieNodes")
         if not isinstance(nodes, list):
-            raise WrongBlock(f"{where}: params of block {number} have no trie nodes: the export has no proofs")
+            raise WrongBlock(
+                f"{where}: params of block {number} have no trie nodes: the export has no proofs"
+            )
         max_pov = _inside(validation, "maxPovSize")
         return RelayProof(
             network=self.network,
@@ -159,9 +194,15 @@ class ExportSource:
             relay_parent=RelayBlockNumber(relay_parent),
             relay_root=root,
             max_pov=None if max_pov is None else VALUES.number(f"{where}: maxPovSize", max_pov),
-            proof=tuple(VALUES.hex(f"{where}: trieNodes[{at}]", node) for at, node in enumerate(nodes)),
-            downward=VALUES.downward(f"{where}: downwardMessages", _inside(data, "downwardMessages")),
-            horizontal=VALUES.horizontal(f"{where}: horizontalMessages", _inside(data, "horizontalMessages")),
+            proof=tuple(
+                VALUES.hex(f"{where}: trieNodes[{at}]", node) for at, node in enumerate(nodes)
+            ),
+            downward=VALUES.downward(
+                f"{where}: downwardMessages", _inside(data, "downwardMessages")
+            ),
+            horizontal=VALUES.horizontal(
+                f"{where}: horizontalMessages", _inside(data, "horizontalMessages")
+            ),
             source=json.dumps({"export": str(self._store)}),
             block_time=_time(place, head["block_time"]),
         )
@@ -187,7 +228,9 @@ def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]
                         raise FetchError(f"{place}: a line is not an object")
                     yield row
     except (pa.ArrowException, TooLarge, csv.Error, ValueError, RecursionError) as error:
-        raise FetchError(f"{place}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
+        raise FetchError(
+            f"{place}: {(str(error).splitlines() or [type(error).__name__])[0]}"
+        ) from None
 
 
 def _lines(place: str, read: Callable[[int], AnyStr]) -> Iterator[AnyStr]:

@@ -16,7 +16,12 @@ from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import check_name
 from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
-from pubsub_emulator.spark_audit.real_proofs.imported import UNIT_BLOCKS, Present, RelayProof, write_segment
+from pubsub_emulator.spark_audit.real_proofs.imported import (
+    UNIT_BLOCKS,
+    Present,
+    RelayProof,
+    write_segment,
+)
 
 MOST_IN_UNIT: Final = 10_000
 """Blocks that a unit may have."""
@@ -41,7 +46,9 @@ class Source(Protocol):
     async def name(self) -> str | None:
         """Return the chain's name, `None` if the source has none. Call it after `blocks`."""
 
-    async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
+    async def blocks(
+        self, first: int, last: int, advance: Callable[[int], None]
+    ) -> list[RelayProof]:
         """Return the inherents of all blocks of a range in order. Raises `FetchError`."""
 
 
@@ -76,7 +83,9 @@ class Fetched:
     """Blocks whose inherent states another relay root than the relay chain's header."""
 
 
-async def fetch(source: Source, wanted: Range, address: Address | Store, advance: Advance) -> Fetched:
+async def fetch(
+    source: Source, wanted: Range, address: Address | Store, advance: Advance
+) -> Fetched:
     """Add a range of a chain's blocks to the history at `address`.
 
     Raises `FetchError`, `CommitError`, `OSError`.
@@ -116,11 +125,14 @@ async def fetch(source: Source, wanted: Range, address: Address | Store, advance
         known.update({proof.number: (proof.block, proof.parent) for proof in proofs})
         proof_bytes += sum(len(node) for proof in proofs for node in proof.proof)
         differing += sum(
-            proof.relay_header is not None and proof.relay_header.storage_root != proof.relay_root for proof in proofs
+            proof.relay_header is not None and proof.relay_header.storage_root != proof.relay_root
+            for proof in proofs
         )
         done += len(proofs)
         advance(done, total)
-    return Fetched(wanted.first, last, done, last - wanted.first + 1 - total, nodes, proof_bytes, differing)
+    return Fetched(
+        wanted.first, last, done, last - wanted.first + 1 - total, nodes, proof_bytes, differing
+    )
 
 
 Known = dict[int, tuple[Hash | None, Hash | None]]
@@ -150,6 +162,6 @@ def _check_joins(source: Source, proofs: list[RelayProof], known: Known) -> None
         before = hashes.get(number - 1) or known.get(number - 1, (None, None))[0]
         if before is not None and parent is not None and before != parent:
             raise WrongBlock(
-                f"{source.network} {source.chain}: {child} names 0x{parent.hex()} as its parent, and block "
-                f"{number - 1} is 0x{before.hex()}: two forks; {_OTHER_PLACE}"
+                f"{source.network} {source.chain}: {child} names 0x{parent.hex()} as its parent,"
+                f" and block {number - 1} is 0x{before.hex()}: two forks; {_OTHER_PLACE}"
             )

@@ -25,7 +25,10 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.framework.message_chains import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+)
 from pubsub_emulator.spark_audit.fetch.block import RawBlock
 from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
 from pubsub_emulator.spark_audit.history.row import EPOCH
@@ -42,7 +45,13 @@ Parts = dict[str, tuple[object, bytes]]
 
 
 def relay_proof(  # noqa: PLR0917  # the parts of a block's identity
-    place: str, metadata: Metadata, block: RawBlock, network: str, chain: ParaId, runtime: str, source: str
+    place: str,
+    metadata: Metadata,
+    block: RawBlock,
+    network: str,
+    chain: ParaId,
+    runtime: str,
+    source: str,
 ) -> RelayProof:
     """Return the inherent of a block.
 
@@ -86,7 +95,9 @@ def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[st
         if (found := _call(metadata, pallet, call)) is not None
     }
     if not any(name.startswith("ParachainSystem") for name, _ in wanted.values()):
-        raise ScaleError("the runtime is not a parachain's: it has no call ParachainSystem.set_validation_data")
+        raise ScaleError(
+            "the runtime is not a parachain's: it has no call ParachainSystem.set_validation_data"
+        )
     for extrinsic in extrinsics:
         outer = Reader(extrinsic)
         body = outer.bytes_()
@@ -127,7 +138,11 @@ def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: i
         name = f"{path}{field.name or at}"
         kind = walk.metadata.types.get(field.type)
         start = reader.pos
-        if isinstance(kind, Composite) and kind.fields and all(each.name is not None for each in kind.fields):
+        if (
+            isinstance(kind, Composite)
+            and kind.fields
+            and all(each.name is not None for each in kind.fields)
+        ):
             _take(walk, kind.fields, f"{name}.", parts, depth + 1)
             # The bytes of messages as a whole are needed for `messages_used`.
             if _last(name) in _MESSAGES:
@@ -148,7 +163,13 @@ def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: i
 
 
 def _proof(  # noqa: PLR0917  # as `relay_proof`
-    place: str, calls: dict[str, _Call], block: RawBlock, network: str, chain: ParaId, runtime: str, source: str
+    place: str,
+    calls: dict[str, _Call],
+    block: RawBlock,
+    network: str,
+    chain: ParaId,
+    runtime: str,
+    source: str,
 ) -> RelayProof:
     """Return the inherent, after it was compared with the block's header."""
     call = calls.get("ParachainSystem.set_validation_data")
@@ -156,12 +177,16 @@ def _proof(  # noqa: PLR0917  # as `relay_proof`
         raise WrongBlock(f"{place}: the block has no set_validation_data")
     header = block.header
     head = call.find("parent_head")
-    if head is not None and (not isinstance(head[0], bytes) or blake2_256(head[0]) != header.parent):
+    if head is not None and (
+        not isinstance(head[0], bytes) or blake2_256(head[0]) != header.parent
+    ):
         raise WrongBlock(f"{place}: parent_head does not hash to the parent of the block")
     nodes = call.find("trie_nodes") or call.find("relay_chain_state")
     root = call.get("relay_parent_storage_root")
     if nodes is None or not _are_bytes(nodes[0]) or not isinstance(root, bytes) or len(root) != 32:
-        raise WrongBlock(f"{place}: set_validation_data has no list of trie nodes, or no storage root")
+        raise WrongBlock(
+            f"{place}: set_validation_data has no list of trie nodes, or no storage root"
+        )
     max_pov = None if call.find("max_pov_size") is None else _u32(call.get("max_pov_size"))
     peer = call.find("collator_peer_id")
     descendants = call.find("relay_parent_descendants")
@@ -184,7 +209,9 @@ def _proof(  # noqa: PLR0917  # as `relay_proof`
         runtime=runtime,
         descendants=tuple(_blobs(descendants[0])) if descendants is not None else (),
         collator_peer_id=None if peer is None or not isinstance(peer[0], bytes) else peer[0],
-        messages_used=sum(len(found[1]) for name in _MESSAGES if (found := call.find(name)) is not None),
+        messages_used=sum(
+            len(found[1]) for name in _MESSAGES if (found := call.find(name)) is not None
+        ),
     )
 
 
@@ -194,8 +221,13 @@ def _downward(call: _Call) -> tuple[InboundDownwardMessage, ...]:
     For some messages, newer runtimes have only the hash.
     """
     inside = call.under("downward_messages")
-    listed = inside["full_messages"][0] if "full_messages" in inside else call.get("downward_messages")
-    return tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in map(_message, _list(listed)))
+    listed = (
+        inside["full_messages"][0] if "full_messages" in inside else call.get("downward_messages")
+    )
+    return tuple(
+        InboundDownwardMessage(RelayBlockNumber(at), msg)
+        for at, msg in map(_message, _list(listed))
+    )
 
 
 def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
@@ -203,12 +235,19 @@ def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ..
     inside = call.under("horizontal_messages")
     out: dict[int, list[InboundHrmpMessage]] = {}
     if "full_messages" in inside:
-        pairs = [(sender, [message]) for sender, message in map(_pair, _list(inside["full_messages"][0]))]
+        pairs = [
+            (sender, [message]) for sender, message in map(_pair, _list(inside["full_messages"][0]))
+        ]
     else:
-        pairs = [(sender, _list(messages)) for sender, messages in map(_pair, _list(call.get("horizontal_messages")))]
+        pairs = [
+            (sender, _list(messages))
+            for sender, messages in map(_pair, _list(call.get("horizontal_messages")))
+        ]
     for sender, messages in pairs:
         mine = out.setdefault(_u32(sender), [])
-        mine += [InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in map(_message, messages)]
+        mine += [
+            InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in map(_message, messages)
+        ]
     return tuple((ParaId(sender), tuple(out[sender])) for sender in sorted(out))
 
 

@@ -32,7 +32,9 @@ class NodeSource:
     Relay roots are confirmed by nodes of the relay chain, if there are any.
     """
 
-    def __init__(self, network: str, chain: ParaId, nodes: Endpoints, relay: Endpoints | None = None) -> None:
+    def __init__(
+        self, network: str, chain: ParaId, nodes: Endpoints, relay: Endpoints | None = None
+    ) -> None:
         self.network = network
         self.chain = chain
         self.nodes = nodes
@@ -60,7 +62,9 @@ class NodeSource:
         except FetchError:
             return None
 
-    async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
+    async def blocks(
+        self, first: int, last: int, advance: Callable[[int], None]
+    ) -> list[RelayProof]:
         """Return the inherents of blocks `first` to `last`. Raises `SourceLost`, `WrongBlock`.
 
         All blocks are first asked for by number, many at a time. Then they are checked from the
@@ -91,7 +95,11 @@ class NodeSource:
         proofs: list[RelayProof] = []
         for block, name in zip(ordered, await self._runtimes(ordered), strict=True):
             place = f"block {block.header.number} of runtime {name}"
-            proofs.append(relay_proof(place, self._metadata[name], block, self.network, self.chain, name, source))
+            proofs.append(
+                relay_proof(
+                    place, self._metadata[name], block, self.network, self.chain, name, source
+                )
+            )
         return await self._relay.vouched(proofs)
 
     # Blocks
@@ -99,10 +107,15 @@ class NodeSource:
     async def _anchor(self, number: int) -> Hash:
         """Return the hash of a block. Raises `WrongBlock` if nodes disagree about it."""
         urls = self.nodes.urls
-        asked = (ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number, only=url) for url in urls)
+        asked = (
+            ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number, only=url)
+            for url in urls
+        )
         said: dict[Hash, list[str]] = {}
         problems: list[str] = []
-        for url, answer in zip(urls, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+        for url, answer in zip(
+            urls, await asyncio.gather(*asked, return_exceptions=True), strict=True
+        ):
             if not isinstance(answer, BaseException):
                 said.setdefault(answer, []).append(url)
             elif len(urls) == 1 and not isinstance(answer, WrongBlock):
@@ -110,7 +123,9 @@ class NodeSource:
             else:
                 problems.append(str(answer))
         if len(said) > 1:
-            words = "; ".join(f"0x{found.hex()} at {', '.join(urls)}" for found, urls in said.items())
+            words = "; ".join(
+                f"0x{found.hex()} at {', '.join(urls)}" for found, urls in said.items()
+            )
             raise WrongBlock(f"the nodes disagree about block {number}: {words}")
         if not said:
             raise WrongBlock("; ".join(problems))
@@ -196,7 +211,9 @@ class NodeSource:
             self._metadata[name] = found
         return name
 
-    async def _of_state(self, number: int, check: Callable[[str, object], T], method: str, parent: str) -> T:
+    async def _of_state(
+        self, number: int, check: Callable[[str, object], T], method: str, parent: str
+    ) -> T:
         """Ask about a block's state.
 
         If it fails, the message suggests an archive node, since other nodes forget old states.
@@ -205,4 +222,6 @@ class NodeSource:
             return await self.nodes.ask(check, method, parent)
         except WrongBlock as error:
             said = "no node tells the runtime of block"
-            raise WrongBlock(f"{said} {number}; one that keeps old states (an archive node) does: {error}") from None
+            raise WrongBlock(
+                f"{said} {number}; one that keeps old states (an archive node) does: {error}"
+            ) from None

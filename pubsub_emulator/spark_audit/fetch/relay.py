@@ -60,7 +60,9 @@ async def ask_header(nodes: Endpoints, wanted: Hash, what: str) -> RawHeader:
     def check(url: str, answer: object) -> RawHeader:
         header = VALUES.header(f"{url}: {what}", answer)
         if header.hash != wanted:
-            raise WrongBlock(f"{url}: {what} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}")
+            raise WrongBlock(
+                f"{url}: {what} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}"
+            )
         return header
 
     return await nodes.ask(check, "chain_getHeader", f"0x{wanted.hex()}")
@@ -82,7 +84,9 @@ async def each(work: Callable[[U], Awaitable[None]], items: Iterable[U], width: 
         raise failed.exceptions[0] from None
 
 
-async def ask_hash(nodes: Endpoints, what: str, method: str, *params: object, only: str | None = None) -> Hash:
+async def ask_hash(
+    nodes: Endpoints, what: str, method: str, *params: object, only: str | None = None
+) -> Hash:
     """Ask a question whose answer is a hash. Raises `SourceLost`, `WrongBlock`."""
 
     def check(url: str, answer: object) -> Hash:

@@ -25,7 +25,11 @@ class StorageError(PubsubError):
 
 def is_remote(address: Address) -> bool:
     """Return whether an address is a URI of another scheme than `file`."""
-    return isinstance(address, str) and _URI.match(address) is not None and not address.lower().startswith("file:/")
+    return (
+        isinstance(address, str)
+        and _URI.match(address) is not None
+        and not address.lower().startswith("file:/")
+    )
 
 
 def local_path(address: Address) -> Path:
@@ -45,7 +49,9 @@ def canonical_uri(uri: str) -> str:
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
     if scheme not in SCHEMES:
-        raise StorageError(f"{uri}: unknown storage {scheme}:; known are {', '.join(SCHEMES)} and paths")
+        raise StorageError(
+            f"{uri}: unknown storage {scheme}:; known are {', '.join(SCHEMES)} and paths"
+        )
     if "@" in parts.netloc or parts.query or parts.fragment:
         shown = f"{scheme}://{parts.netloc.rsplit('@', 1)[-1]}{parts.path}"
         said = "an address must not contain credentials or options; they come from the environment"

@@ -44,7 +44,11 @@ def digest_rows(table: Table, rows: Iterable[Row]) -> Hash:
     table, listed = fitted(table, rows)
     encoders = _row_encoders(table)
     encoded = sorted([b"".join([encode(row[name]) for name, encode in encoders]) for row in listed])
-    head = encode_bytes(table.name.encode()) + table.version.to_bytes(4, "little") + encode_compact(len(encoded))
+    head = (
+        encode_bytes(table.name.encode())
+        + table.version.to_bytes(4, "little")
+        + encode_compact(len(encoded))
+    )
     return blake2_256(head + b"".join(encoded))
 
 
@@ -70,14 +74,20 @@ def _optional(kind: pa.DataType) -> Encoder:
     if pa.types.is_boolean(kind):
         return lambda value: b"\x00" if value is None else b"\x01\x01" if value else b"\x01\x00"
     if pa.types.is_integer(kind):
-        return lambda value: b"\x00" if value is None else b"\x01" + value.to_bytes(16, "little", signed=True)
+        return lambda value: (
+            b"\x00" if value is None else b"\x01" + value.to_bytes(16, "little", signed=True)
+        )
     if pa.types.is_timestamp(kind):
         return lambda value: (
-            b"\x00" if value is None else b"\x01" + milliseconds(value).to_bytes(16, "little", signed=True)
+            b"\x00"
+            if value is None
+            else b"\x01" + milliseconds(value).to_bytes(16, "little", signed=True)
         )
     if pa.types.is_date(kind):
         return lambda value: (
-            b"\x00" if value is None else b"\x01" + value.toordinal().to_bytes(16, "little", signed=True)
+            b"\x00"
+            if value is None
+            else b"\x01" + value.toordinal().to_bytes(16, "little", signed=True)
         )
     if pa.types.is_string(kind):
         return lambda value: b"\x00" if value is None else b"\x01" + encode_bytes(value.encode())
@@ -93,6 +103,8 @@ def _optional(kind: pa.DataType) -> Encoder:
     if pa.types.is_struct(kind):
         fields = [(field.name, _optional(field.type)) for field in kind]
         return lambda value: (
-            b"\x00" if value is None else b"\x01" + b"".join([encode(value[name]) for name, encode in fields])
+            b"\x00"
+            if value is None
+            else b"\x01" + b"".join([encode(value[name]) for name, encode in fields])
         )
     raise TypeError(f"rows hold no {kind}")

@@ -16,18 +16,26 @@ def plain(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", tz="UTC")
     if pa.types.is_list(kind):
         return pa.list_(plain(kind.value_type))
-    return pa.struct([(each.name, plain(each.type)) for each in kind]) if pa.types.is_struct(kind) else kind
+    return (
+        pa.struct([(each.name, plain(each.type)) for each in kind])
+        if pa.types.is_struct(kind)
+        else kind
+    )
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return a schema with plain types. All columns may be null."""
-    return pa.schema([pa.field(each.name, plain(each.type), metadata=each.metadata) for each in schema])
+    return pa.schema(
+        [pa.field(each.name, plain(each.type), metadata=each.metadata) for each in schema]
+    )
 
 
 def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows with the columns and types of a schema. Missing columns are null."""
     columns = [
-        rows.column(each.name).cast(each.type) if each.name in rows.column_names else pa.nulls(len(rows), each.type)
+        rows.column(each.name).cast(each.type)
+        if each.name in rows.column_names
+        else pa.nulls(len(rows), each.type)
         for each in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)

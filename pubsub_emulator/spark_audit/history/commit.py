@@ -26,7 +26,9 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 _PAGE_BYTES: Final = 8 * 1_048_576
-_ROWS_PER_GROUP: Final = dict.fromkeys(("relay_headers", "deliveries", "events", "nodes", "truth"), 4096)
+_ROWS_PER_GROUP: Final = dict.fromkeys(
+    ("relay_headers", "deliveries", "events", "nodes", "truth"), 4096
+)
 """Rows in a row group, for tables that have many small rows."""
 NEWEST: Final = "newest"
 """The value of `after` for the last commit in the history."""
@@ -79,9 +81,15 @@ def write_commit(  # noqa: PLR0917  # the content of a manifest
     # If two writers add the same segment at the same time, both manifests exist. Both writers find
     # the other one and stop.
     start = f"{network}-{segment:08d}-"
-    others = [other for other in store.names(manifest.COMMITS) if other.startswith(start) and other != commit.name]
+    others = [
+        other
+        for other in store.names(manifest.COMMITS)
+        if other.startswith(start) and other != commit.name
+    ]
     if others:
-        raise CommitError(f"another writer added segment {segment} of {network} to {store}: {others[0]}")
+        raise CommitError(
+            f"another writer added segment {segment} of {network} to {store}: {others[0]}"
+        )
     return commit
 
 
@@ -103,7 +111,10 @@ def write_manifest(  # noqa: PLR0917  # the content of a manifest
         "network": network,
         "segment": segment,
         "previous": previous,
-        "files": [{name: value for name, value in asdict(entry).items() if name != "share"} for entry in entries],
+        "files": [
+            {name: value for name, value in asdict(entry).items() if name != "share"}
+            for entry in entries
+        ],
         "next_positions": {str(chain): next_positions[chain] for chain in sorted(next_positions)},
     }
     digest = manifest.digest_of(manifest.canonical_json(body))
@@ -123,7 +134,12 @@ def _encode(table: Table, parts: Sequence[list[Row]], rows_per_group: int) -> by
     every = [row for rows in parts for row in rows]
     tables = [table.arrow(rows, every) for rows in parts]
     out = pa.BufferOutputStream()
-    shape = {"compression": "zstd", "compression_level": 3, "data_page_size": _PAGE_BYTES, "write_page_checksum": True}
+    shape = {
+        "compression": "zstd",
+        "compression_level": 3,
+        "data_page_size": _PAGE_BYTES,
+        "write_page_checksum": True,
+    }
     with pq.ParquetWriter(out, tables[0].schema, **shape) as writer:
         for each in tables:
             writer.write_table(each, rows_per_group)
@@ -176,7 +192,9 @@ def _write_file(
             left -= metadata.row_group(len(extents)).num_rows
             extents.append(_extent(data, metadata, len(extents), part.chain))
     inside = [(extent.offset, extent.length) for extent in extents]
-    frame = manifest.digest_of(read_stretches(io.BytesIO(data), manifest.outside(len(data), inside)))
+    frame = manifest.digest_of(
+        read_stretches(io.BytesIO(data), manifest.outside(len(data), inside))
+    )
     # The name contains a digest of the content, so an existing file has the same bytes.
     content = manifest.digest_of("".join((frame, *(extent.digest for extent in extents))).encode())
     path = f"{manifest.folder_of(table, network)}/{parts[0].name}-{content[:16]}.parquet"
@@ -187,7 +205,16 @@ def _write_file(
         store.put(path, data)
     version = table.for_rows(every).version
     return manifest.FileEntry(
-        table.name, version, path, network, None, segment, len(every), len(data), frame, tuple(extents)
+        table.name,
+        version,
+        path,
+        network,
+        None,
+        segment,
+        len(every),
+        len(data),
+        frame,
+        tuple(extents),
     )
 
 
@@ -198,7 +225,14 @@ def _extent(data: bytes, metadata: pq.FileMetaData, at: int, chain: int | None) 
     """
     group = metadata.row_group(at)
     columns = [group.column(index) for index in range(group.num_columns)]
-    starts = [min(each.dictionary_page_offset or each.data_page_offset, each.data_page_offset) for each in columns]
+    starts = [
+        min(each.dictionary_page_offset or each.data_page_offset, each.data_page_offset)
+        for each in columns
+    ]
     offset = min(starts)
-    end = max(start + column.total_compressed_size for start, column in zip(starts, columns, strict=True))
-    return manifest.Extent(offset, end - offset, manifest.digest_of(data[offset:end]), chain, group.num_rows)
+    end = max(
+        start + column.total_compressed_size for start, column in zip(starts, columns, strict=True)
+    )
+    return manifest.Extent(
+        offset, end - offset, manifest.digest_of(data[offset:end]), chain, group.num_rows
+    )

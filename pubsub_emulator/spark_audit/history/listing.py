@@ -114,7 +114,10 @@ class Listing:
                 self.odd[f"{path}/{name}"] = Stamp(size, time)
                 continue
             # Digests are added up, so the order in which files are found does not matter.
-            seen = int.from_bytes(blake2b(f"{path}/{name}\n{size}\n{time}".encode(), digest_size=16).digest(), "little")
+            seen = int.from_bytes(
+                blake2b(f"{path}/{name}\n{size}\n{time}".encode(), digest_size=16).digest(),
+                "little",
+            )
             # The last known segment itself is needed by kind, since the next one shares its files.
             if segment < known.get(network, -1):
                 olds[network] = olds.get(network, 0) + seen
@@ -128,7 +131,11 @@ class Listing:
 
         The segment must be after the known ones.
         """
-        places = ((network, segment, OWN), (network, segment, SHARED), (network, segment - 1, SHARED))
+        places = (
+            (network, segment, OWN),
+            (network, segment, SHARED),
+            (network, segment - 1, SHARED),
+        )
         return [self._sums.get(place, 0) % _MODULUS for place in places]
 
     def surplus(self, commit: Commit) -> int:
@@ -141,7 +148,11 @@ class Listing:
 
     def beyond(self, lasts: dict[str, int]) -> int:
         """Return the number of data files of segments after the last ones."""
-        return sum(count for (network, segment), count in self._counts.items() if segment > lasts.get(network, -1))
+        return sum(
+            count
+            for (network, segment), count in self._counts.items()
+            if segment > lasts.get(network, -1)
+        )
 
     def sums(self, lasts: dict[str, int]) -> dict[str, str]:
         """Return, for each network, a sum in hex over all its files up to a segment.

@@ -130,7 +130,10 @@ class FileEntry:
         for chain, found in groupby(self.row_groups, lambda group: group.chain):
             groups = tuple(found)
             end = first + len(groups)
-            others = [(each.offset, each.length) for each in (*self.row_groups[:first], *self.row_groups[end:])]
+            others = [
+                (each.offset, each.length)
+                for each in (*self.row_groups[:first], *self.row_groups[end:])
+            ]
             share = Share(first, len(self.row_groups), self.rows, tuple(_joined(others)))
             rows = sum(group.rows or 0 for group in groups)
             out.append(replace(self, chain=chain, rows=rows, row_groups=groups, share=share))
@@ -146,7 +149,9 @@ class FileEntry:
         groups = tuple(Extent(**extent) for extent in data["row_groups"])
         share = data["share"]
         if share is not None:
-            share = Share(**{**share, "others": tuple((offset, length) for offset, length in share["others"])})
+            share = Share(
+                **{**share, "others": tuple((offset, length) for offset, length in share["others"])}
+            )
         return FileEntry(**{**data, "row_groups": groups, "share": share})
 
 
@@ -224,7 +229,9 @@ def unsealed(file: bytes) -> Any:
 def check_name(network: str) -> None:
     """Raise `CommitError` if a network's name cannot be part of a path."""
     if _NAME.fullmatch(network) is None:
-        raise CommitError(f"a network's name is 1 to 100 letters, digits, '-', '_' and '.': {_shown(network)}")
+        raise CommitError(
+            f"a network's name is 1 to 100 letters, digits, '-', '_' and '.': {_shown(network)}"
+        )
 
 
 def folder_of(table: Table, network: str) -> str:
@@ -248,7 +255,9 @@ def read_manifest(store: Store, name: str) -> Commit:
     commit, found = read_any_manifest(store, name)
     if found == UNCHAINED:
         more = ": `pubsub migrate` brings it up to date"
-        raise CommitError(f"manifest format {found} is not known, only formats {BY_CHAIN} and {FORMAT} are{more}")
+        raise CommitError(
+            f"manifest format {found} is not known, only formats {BY_CHAIN} and {FORMAT} are{more}"
+        )
     if commit.name != name:
         raise CommitError(f"the manifest is not called what its content is, {commit.name}")
     return commit
@@ -261,8 +270,15 @@ def read_any_manifest(store: Store, name: str) -> tuple[Commit, int]:
     """
     body = parse_json(store.read(f"{COMMITS}/{name}", MOST_BYTES), "the manifest", CommitError)
     known = body.get("format") if isinstance(body, dict) else None
-    if not isinstance(body, dict) or type(known) is not int or known not in {UNCHAINED, BY_CHAIN, FORMAT}:
-        raise CommitError(f"manifest format {_shown(known)} is not known, only formats {BY_CHAIN} and {FORMAT} are")
+    if (
+        not isinstance(body, dict)
+        or type(known) is not int
+        or known not in {UNCHAINED, BY_CHAIN, FORMAT}
+    ):
+        raise CommitError(
+            f"manifest format {_shown(known)} is not known, only formats {BY_CHAIN} and"
+            f" {FORMAT} are"
+        )
     stated = body.pop("digest", None)
     if stated != digest_of(canonical_json(body)):
         raise CommitError("the manifest does not have the digest it states")
@@ -278,7 +294,11 @@ def committed(store: Store, network: str) -> list[Commit]:
 
     Raises `CommitError` or `OSError` if one of its manifests cannot be read.
     """
-    names = [name for name in store.names(COMMITS) if name.rsplit("-", 2)[0] == network and name.endswith(".json")]
+    names = [
+        name
+        for name in store.names(COMMITS)
+        if name.rsplit("-", 2)[0] == network and name.endswith(".json")
+    ]
     return sorted((read_manifest(store, name) for name in names), key=lambda commit: commit.segment)
 
 
@@ -294,10 +314,17 @@ def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tu
             if commit.previous is not None:
                 out.append((commit, "the manifest before it is not in the history"))
         elif commit.segment == before.segment:
-            out.append((commit, f"{before.name} is of the same segment: two writers, or two histories in one"))
+            out.append(
+                (
+                    commit,
+                    f"{before.name} is of the same segment: two writers, or two histories in one",
+                )
+            )
             continue
         elif commit.previous != before.digest:
-            out.append((commit, f"it does not follow {before.name}: a manifest between them is missing"))
+            out.append(
+                (commit, f"it does not follow {before.name}: a manifest between them is missing")
+            )
         elif commit.segment != before.segment + 1:
             out.append((commit, f"segment {commit.segment} follows segment {before.segment}"))
         before = commit
@@ -306,12 +333,18 @@ def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tu
 
 def _commit(body: dict[str, object], digest: str) -> Commit:
     """Return the commit of a manifest's content. Raises `CommitError` if it is malformed."""
-    _same_keys("the manifest", body, {"format", "network", "segment", "previous", "files", "next_positions"})
+    _same_keys(
+        "the manifest",
+        body,
+        {"format", "network", "segment", "previous", "files", "next_positions"},
+    )
     network = _text(body, "network")
     check_name(network)
     segment = _whole(body, "segment", U32_MAX)
     previous = body["previous"]
-    if previous is not None and (not isinstance(previous, str) or _DIGEST.fullmatch(previous) is None):
+    if previous is not None and (
+        not isinstance(previous, str) or _DIGEST.fullmatch(previous) is None
+    ):
         raise CommitError(f"previous is no digest: {_shown(previous)}")
     files = body["files"]
     if not isinstance(files, list):
@@ -338,14 +371,24 @@ def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
         raise CommitError(f"a file of {table.name} has the chain {_shown(chain)}")
     if chain is not None:
         _whole(data, "chain", U32_MAX)
-    if (data["network"], data["segment"]) != (network, segment) or isinstance(data["segment"], bool):
+    if (data["network"], data["segment"]) != (network, segment) or isinstance(
+        data["segment"], bool
+    ):
         raise CommitError("a file is of another network or segment than its manifest")
     path = _text(data, "path")
     folder, _, name = path.rpartition("/")
-    due = folder_of(table, network) if found == FORMAT else _former_folder(table, network, chain, segment)
+    due = (
+        folder_of(table, network)
+        if found == FORMAT
+        else _former_folder(table, network, chain, segment)
+    )
     if folder != due or _FILE.fullmatch(name) is None:
         raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
-    version, size, rows = _whole(data, "version", U32_MAX), _whole(data, "size", I64_MAX), _whole(data, "rows", I64_MAX)
+    version, size, rows = (
+        _whole(data, "version", U32_MAX),
+        _whole(data, "size", I64_MAX),
+        _whole(data, "rows", I64_MAX),
+    )
     groups = _extents(data["row_groups"], size, found)
     frame = _digest(data, "frame")
     entry = FileEntry(table.name, version, path, network, chain, segment, rows, size, frame, groups)
@@ -376,7 +419,9 @@ def _extents(data: object, size: int, found: object) -> tuple[Extent, ...]:
         if not isinstance(each, dict):
             raise CommitError("a row group is no object")
         _same_keys("a row group", each, keys)
-        extent = Extent(_whole(each, "offset", size), _whole(each, "length", size), _digest(each, "digest"))
+        extent = Extent(
+            _whole(each, "offset", size), _whole(each, "length", size), _digest(each, "digest")
+        )
         if extent.offset < at or extent.offset + extent.length > size:
             raise CommitError("row groups overlap, or reach beyond their file")
         at = extent.offset + extent.length
@@ -419,7 +464,9 @@ def _digest(data: Mapping[str, object], name: str) -> str:
 
 
 def _whole(data: Mapping[str, object], name: str, most: int) -> int:
-    return _checked(data, name, int, lambda value: not isinstance(value, bool) and 0 <= value <= most)
+    return _checked(
+        data, name, int, lambda value: not isinstance(value, bool) and 0 <= value <= most
+    )
 
 
 def _checked(data: Mapping[str, object], name: str, kind: type[T], fits: Callable[[T], bool]) -> T:

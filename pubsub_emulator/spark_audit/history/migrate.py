@@ -52,7 +52,9 @@ def migrate(address: Address | Store, advance: Advance = lambda _done, _total: N
             raise manifest.CommitError(f"{store}/{manifest.COMMITS}/{name}: {error}") from None
         networks.setdefault(commit.network, []).append((name, commit, version))
     whole = {network: _whole_chain(found) for network, found in networks.items()}
-    todo = {name: _in_order(store, name, found) for name, found in networks.items() if not whole[name]}
+    todo = {
+        name: _in_order(store, name, found) for name, found in networks.items() if not whole[name]
+    }
     total = sum(map(len, todo.values()))
     done = 0
     for network, commits in todo.items():
@@ -75,7 +77,9 @@ def _whole_chain(found: Sequence[Found]) -> list[manifest.Commit]:
     """
     after = {commit.previous: commit for _, commit, version in found if version == manifest.FORMAT}
     out: list[manifest.Commit] = []
-    while (commit := after.get(out[-1].digest if out else None)) is not None and commit.segment == len(out):
+    while (
+        commit := after.get(out[-1].digest if out else None)
+    ) is not None and commit.segment == len(out):
         out.append(commit)
     return out if len(out) == 1 + max(commit.segment for _, commit, _ in found) else []
 
@@ -96,7 +100,9 @@ def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[manife
         oldest = min(version for *_, version in segments[segment])
         same = [each for each in segments[segment] if each[2] == oldest]
         if len(same) > 1 and oldest != manifest.FORMAT:
-            raise manifest.CommitError(f"{store}: there are two manifests for segment {segment} of {network}")
+            raise manifest.CommitError(
+                f"{store}: there are two manifests for segment {segment} of {network}"
+            )
         before = ordered[-1][1].digest if ordered else None
         # Two manifests of the present format can be left by interrupted migrations.
         ordered.append(next((each for each in same if each[1].previous == before), same[0]))
@@ -107,18 +113,23 @@ def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[manife
     return [commit for _, commit, _ in ordered]
 
 
-def _write(store: Store, commit: manifest.Commit, before: manifest.Commit | None) -> manifest.Commit:
+def _write(
+    store: Store, commit: manifest.Commit, before: manifest.Commit | None
+) -> manifest.Commit:
     """Write a segment in the present format.
 
     Raises `CommitError` if some of it cannot be read, and `OSError`.
     """
     name = f"{commit.segment:08d}"
     parts = [
-        HistoryPart(manifest.HISTORY_TABLES[each.table], _rows(store, each), name, each.chain) for each in commit.files
+        HistoryPart(manifest.HISTORY_TABLES[each.table], _rows(store, each), name, each.chain)
+        for each in commit.files
     ]
     files = write_files(store, commit.network, commit.segment, parts, [])
     previous = None if before is None else before.digest
-    return write_manifest(store, commit.network, commit.segment, files, commit.next_positions, previous)
+    return write_manifest(
+        store, commit.network, commit.segment, files, commit.next_positions, previous
+    )
 
 
 def _rows(store: Store, entry: manifest.FileEntry) -> list[Row]:

@@ -50,7 +50,10 @@ def write_names(store: Store, network: str, names: Mapping[int, str]) -> None:
     there, _ = read_names(store, network)
     if fit.keys() <= there.keys():
         return
-    body = {"format": _FORMAT, "chains": {str(chain): name for chain, name in (fit | there).items()}}
+    body = {
+        "format": _FORMAT,
+        "chains": {str(chain): name for chain, name in (fit | there).items()},
+    }
     store.put(names_path(network), canonical_json(body))
 
 
@@ -65,14 +68,20 @@ def read_names(store: Store, network: str) -> tuple[Names, Fault | None]:
     except FileNotFoundError:
         return {}, None
     except (ValueError, RecursionError):
-        return {}, Fault(path, "this is no file of names: the chains are shown without names", network=network)
+        return {}, Fault(
+            path, "this is no file of names: the chains are shown without names", network=network
+        )
     except OSError as error:
         return {}, Fault(path, str(error.strerror or error), network=network)
 
 
 def _names(body: object) -> Names:
     """Return the names in a file's content. Raises `ValueError` if it is malformed."""
-    if not isinstance(body, dict) or body.get("format") != _FORMAT or not isinstance(body.get("chains"), dict):
+    if (
+        not isinstance(body, dict)
+        or body.get("format") != _FORMAT
+        or not isinstance(body.get("chains"), dict)
+    ):
         raise ValueError
     out: Names = {}
     for chain, name in body["chains"].items():

@@ -93,7 +93,11 @@ class History:
         return head_of(heads) if heads and not self.faults else None
 
     def files(
-        self, table: Table, network: str | None = None, chain: int | None = None, segment: int | None = None
+        self,
+        table: Table,
+        network: str | None = None,
+        chain: int | None = None,
+        segment: int | None = None,
     ) -> list[FileEntry]:
         """Return the entries of a table's files in commit order.
 
@@ -102,7 +106,9 @@ class History:
         wanted = {"table": table.name, "network": network, "chain": chain, "segment": segment}
         asked = [(name, value) for name, value in wanted.items() if value is not None]
         every = (entry for commit in self.commits for entry in commit.files)
-        return [entry for entry in every if all(getattr(entry, name) == value for name, value in asked)]
+        return [
+            entry for entry in every if all(getattr(entry, name) == value for name, value in asked)
+        ]
 
     def read(self, entry: FileEntry) -> Iterator[pa.Table | Fault]:
         """Yield the row groups of one file, or faults."""
@@ -123,9 +129,15 @@ def manifest_names(store: Store) -> list[str]:
 
     Raises `CommitError` if there is no history, and `OSError`.
     """
-    names = [name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")]
+    names = [
+        name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")
+    ]
     if not names and not store.exists(COMMITS):
-        inner = "; do you mean the folder `history` in it?" if store.exists(f"history/{COMMITS}") else ""
+        inner = (
+            "; do you mean the folder `history` in it?"
+            if store.exists(f"history/{COMMITS}")
+            else ""
+        )
         raise CommitError(f"there is no history at {store}: it has no {COMMITS}/{inner}")
     return names
 
@@ -149,7 +161,10 @@ def read_commits(
     for network in sorted(by_network):
         chained = sorted(by_network[network], key=lambda commit: (commit.segment, commit.name))
         wrong = unlinked(chained, (after or {}).get(network))
-        faults += [Fault(f"{COMMITS}/{at.name}", why, network=network, segment=at.segment) for at, why in wrong]
+        faults += [
+            Fault(f"{COMMITS}/{at.name}", why, network=network, segment=at.segment)
+            for at, why in wrong
+        ]
         # If there are two manifests for a segment, the first one counts, and the other one is a
         # fault.
         commits += {commit.segment: commit for commit in reversed(chained)}.values()
@@ -157,7 +172,9 @@ def read_commits(
     return commits, faults
 
 
-def read_between(store: Store, start: Mapping[str, int], end: Mapping[str, int]) -> tuple[list[Commit], list[Fault]]:
+def read_between(
+    store: Store, start: Mapping[str, int], end: Mapping[str, int]
+) -> tuple[list[Commit], list[Fault]]:
     """Read the manifests of the segments from `start` to before `end`, both by network.
 
     A network that is not in `start` begins with its first segment. One that is not in `end` is left
@@ -166,7 +183,9 @@ def read_between(store: Store, start: Mapping[str, int], end: Mapping[str, int])
     places = [each for each in _places(store) if each[1] < end.get(each[0], 0)]
     older = [name for network, segment, name in places if segment == start.get(network, 0) - 1]
     known = {commit.network: commit for commit in read_commits(store, older)[0]}
-    return read_commits(store, [name for network, at, name in places if at >= start.get(network, 0)], known)
+    return read_commits(
+        store, [name for network, at, name in places if at >= start.get(network, 0)], known
+    )
 
 
 def next_segments(store: Store) -> dict[str, int]:
@@ -195,7 +214,11 @@ def _read_commit(store: Store, name: str) -> Commit | Fault:
         return read_manifest(store, name)
     except (CommitError, OSError) as error:
         network, *rest = name.removesuffix(".json").rsplit("-", 2)
-        reason = str(error) if isinstance(error, CommitError) else f"unreadable: {error.strerror or error}"
+        reason = (
+            str(error)
+            if isinstance(error, CommitError)
+            else f"unreadable: {error.strerror or error}"
+        )
         return Fault(f"{COMMITS}/{name}", reason, network=network if len(rest) == 2 else None)
 
 
@@ -223,7 +246,9 @@ def read_file(
             if attempt < ATTEMPTS:
                 time.sleep(WAIT_SECONDS * attempt)
                 continue
-            yield _fault(entry, f"unreadable: {error.strerror or type(error).__name__}", passing=True)
+            yield _fault(
+                entry, f"unreadable: {error.strerror or type(error).__name__}", passing=True
+            )
         return
 
 
@@ -237,7 +262,9 @@ def _read_once(
     table = HISTORY_TABLES[entry.table]
     known = table.version_of(entry.version)
     if known is None:
-        yield _fault(entry, f"{table.name} version {entry.version} is not known, only {table.versions}")
+        yield _fault(
+            entry, f"{table.name} version {entry.version} is not known, only {table.versions}"
+        )
         return
     with store.open(entry.path) as file:
         verified = _VerifiedBytes(entry.size)
@@ -257,7 +284,9 @@ def _read_once(
         first = 0 if entry.share is None else entry.share.first
         groups = list(enumerate(entry.row_groups, first))
         if wanted is not None:
-            groups = [each for each in groups if wanted(_bounds(parquet.metadata.row_group(each[0])))]
+            groups = [
+                each for each in groups if wanted(_bounds(parquet.metadata.row_group(each[0])))
+            ]
         spent = Spent()
         for at, extent in groups[after:]:
             verified.hold(extent.offset, read_stretches(file, [(extent.offset, extent.length)]))
@@ -299,11 +328,19 @@ def _bounds(group: pq.RowGroupMetaData) -> Bounds:
     Unsigned numbers that are too large for the signed type look negative, and are left out.
     """
     columns = [group.column(at) for at in range(group.num_columns)]
-    whole = [each for each in columns if each.physical_type in {"INT32", "INT64"} and each.is_stats_set]
+    whole = [
+        each for each in columns if each.physical_type in {"INT32", "INT64"} and each.is_stats_set
+    ]
     found = {
-        each.path_in_schema: (each.statistics.min, each.statistics.max) for each in whole if each.statistics.has_min_max
+        each.path_in_schema: (each.statistics.min, each.statistics.max)
+        for each in whole
+        if each.statistics.has_min_max
     }
-    return {name: ends for name, ends in found.items() if all(isinstance(end, int) and end >= 0 for end in ends)}
+    return {
+        name: ends
+        for name, ends in found.items()
+        if all(isinstance(end, int) and end >= 0 for end in ends)
+    }
 
 
 class _VerifiedBytes(io.RawIOBase):
@@ -354,7 +391,9 @@ def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
     """Raise `SchemaError` if a footer has other row groups or rows than the manifest says."""
     whole = entry.share or Share(0, len(entry.row_groups), entry.rows, ())
     if metadata.num_row_groups != whole.groups:
-        raise SchemaError(f"the file has {metadata.num_row_groups} row groups, its manifest {whole.groups}")
+        raise SchemaError(
+            f"the file has {metadata.num_row_groups} row groups, its manifest {whole.groups}"
+        )
     if metadata.num_rows != whole.rows:
         raise SchemaError(f"the file has {metadata.num_rows} rows, its manifest says {whole.rows}")
     for at, extent in enumerate(entry.row_groups, whole.first):
@@ -365,8 +404,12 @@ def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
             raise SchemaError(f"row group {at} has more than {MOST_UNPACKED} bytes")
 
 
-def _fault(entry: FileEntry, error: str, row_group: int | None = None, *, passing: bool = False) -> Fault:
-    return Fault(entry.path, error, row_group, entry.network, entry.chain, entry.segment, passing=passing)
+def _fault(
+    entry: FileEntry, error: str, row_group: int | None = None, *, passing: bool = False
+) -> Fault:
+    return Fault(
+        entry.path, error, row_group, entry.network, entry.chain, entry.segment, passing=passing
+    )
 
 
 def check_file(root: Address | Store, entry: FileEntry) -> list[Fault]:

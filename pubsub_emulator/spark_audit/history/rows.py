@@ -8,7 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.network.block_time import own_timestamp
-from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from pubsub_emulator.emulator.network.records import (
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -17,7 +22,11 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
+from pubsub_emulator.runtime.framework.message_chains import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    InboundMessages,
+)
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
@@ -99,12 +108,20 @@ def relay_events_row(network: str, segment: int, record: RelayRecord) -> Row | N
     """
     if record.parent is None:
         return None
-    place = {"network": network, "segment": segment, "anchor": record.number, "place": 0, "chain": None}
+    place = {
+        "network": network,
+        "segment": segment,
+        "anchor": record.number,
+        "place": 0,
+        "chain": None,
+    }
     block = fields_of(record, ("number", "hash", "parent", "time"))
     return {**place, **block, "events": encode_events(record.events)}
 
 
-def block_events_row(network: str, record: BlockRecord, outcome: BlockOutcome, place: int, relay_time: int) -> Row:
+def block_events_row(
+    network: str, record: BlockRecord, outcome: BlockOutcome, place: int, relay_time: int
+) -> Row:
     """Return the row of an included parachain block in `events`.
 
     `place` is its place among the blocks of the relay block, from 1. `relay_time` is the relay
@@ -112,8 +129,18 @@ def block_events_row(network: str, record: BlockRecord, outcome: BlockOutcome, p
     """
     header, time = record.candidate.header, own_timestamp(outcome.state)
     time = relay_time if time is None else time
-    at = {"network": network, **fields_of(record, ("segment", "chain")), "anchor": record.included_at, "place": place}
-    block = {"number": header.number, "hash": header.hash(), "parent": header.parent_hash, "time": time}
+    at = {
+        "network": network,
+        **fields_of(record, ("segment", "chain")),
+        "anchor": record.included_at,
+        "place": place,
+    }
+    block = {
+        "number": header.number,
+        "hash": header.hash(),
+        "parent": header.parent_hash,
+        "time": time,
+    }
     return {**at, **block, "events": encode_events(each.event for each in outcome.events)}
 
 
@@ -161,7 +188,9 @@ def checkpoint_row(network: str, record: CheckpointRecord, position: int) -> Row
         "header": record.header.encode(),
         "state_root": state.root(),
         "entries": _entry_rows(top),
-        "children": [{"key": child, "entries": _entry_rows(entries)} for child, entries in children],
+        "children": [
+            {"key": child, "entries": _entry_rows(entries)} for child, entries in children
+        ],
     }
 
 
@@ -228,7 +257,9 @@ def delivery_rows(place: Row, deliveries: tuple[Delivery, ...]) -> list[Row]:
             **place,
             "sequence": sequence,
             **fields_of(delivery, DELIVERED),
-            "ttl_state": None if delivery.ttl_state is None else encode_ttl_state(delivery.ttl_state),
+            "ttl_state": None
+            if delivery.ttl_state is None
+            else encode_ttl_state(delivery.ttl_state),
         }
         for sequence, delivery in enumerate(deliveries)
     ]
@@ -258,8 +289,14 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
 def message_columns(messages: InboundMessages) -> Row:
     """Return downward and horizontal messages as columns of `blocks`."""
     downward = [{"sent_at": each.sent_at, "data": each.msg} for each in messages.downward]
-    sent = [(sender, [fields_of(each, ("sent_at", "data")) for each in queue]) for sender, queue in messages.horizontal]
-    return {"downward": downward, "horizontal": [{"sender": sender, "messages": queue} for sender, queue in sent]}
+    sent = [
+        (sender, [fields_of(each, ("sent_at", "data")) for each in queue])
+        for sender, queue in messages.horizontal
+    ]
+    return {
+        "downward": downward,
+        "horizontal": [{"sender": sender, "messages": queue} for sender, queue in sent],
+    }
 
 
 def messages_of(row: Row) -> InboundMessages:
@@ -268,7 +305,10 @@ def messages_of(row: Row) -> InboundMessages:
     def read(kind: type[M], rows: Iterable[Row]) -> tuple[M, ...]:
         return tuple(kind(RelayBlockNumber(each["sent_at"]), each["data"]) for each in rows)
 
-    sent = ((ParaId(each["sender"]), read(InboundHrmpMessage, each["messages"])) for each in row["horizontal"])
+    sent = (
+        (ParaId(each["sender"]), read(InboundHrmpMessage, each["messages"]))
+        for each in row["horizontal"]
+    )
     return InboundMessages(read(InboundDownwardMessage, row["downward"]), tuple(sent))
 
 
@@ -277,7 +317,9 @@ def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:
     try:
         return tuple(nodes[reference] for reference in row["proof"])
     except KeyError as missing:
-        raise LostNode(f"proof node {missing.args[0]} of the segment is not in the history") from None
+        raise LostNode(
+            f"proof node {missing.args[0]} of the segment is not in the history"
+        ) from None
 
 
 def state_of(row: Row) -> tuple[Header, State]:
@@ -295,7 +337,9 @@ def state_of(row: Row) -> tuple[Header, State]:
     top = _entries(row["entries"])
     if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in top):
         raise RowError("the entries contain child roots, which follow from the child tries")
-    state = State.from_entries(top, {child["key"]: _entries(child["entries"]) for child in row["children"]})
+    state = State.from_entries(
+        top, {child["key"]: _entries(child["entries"]) for child in row["children"]}
+    )
     if state.root() != header.state_root or header.state_root != row["state_root"]:
         raise RowError("the checkpoint's state does not have the root that its header commits to")
     return header, state

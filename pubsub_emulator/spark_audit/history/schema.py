@@ -26,7 +26,9 @@ from pubsub_emulator.spark_audit.history.row import Row
 
 def _list_of(**fields: pa.DataType) -> pa.DataType:
     """Return the type of a list of structs, whose fields must not be null."""
-    return pa.list_(pa.struct([pa.field(name, kind, nullable=False) for name, kind in fields.items()]))
+    return pa.list_(
+        pa.struct([pa.field(name, kind, nullable=False) for name, kind in fields.items()])
+    )
 
 
 _NAME: Final = b"pubsub.table"
@@ -110,7 +112,8 @@ class Table:
     def signed(self, *unsigned: pa.DataType) -> "Table":
         """Return the table with `INT` in place of these types, or of all unsigned types."""
         columns, *added = (
-            tuple(each.signed(unsigned or (U32, U64)) for each in some) for some in (self.columns, *self.added)
+            tuple(each.signed(unsigned or (U32, U64)) for each in some)
+            for some in (self.columns, *self.added)
         )
         return replace(self, columns=columns, added=tuple(added))
 
@@ -123,7 +126,9 @@ class Table:
         """This version and each later one, with all columns that were added until then."""
         out = [replace(self, added=())]
         for at, columns in enumerate(self.added, 1):
-            out.append(replace(out[-1], version=self.version + at, columns=(*out[-1].columns, *columns)))
+            out.append(
+                replace(out[-1], version=self.version + at, columns=(*out[-1].columns, *columns))
+            )
         return tuple(out)
 
     @property
@@ -154,7 +159,9 @@ class Table:
         if version == self.version:
             return self
         found = next((table for table in self.stages if table.version == version), None)
-        return found if found is not None or self.former is None else self.former.version_of(version)
+        return (
+            found if found is not None or self.former is None else self.former.version_of(version)
+        )
 
     def present(self, rows: pa.Table, version: int) -> pa.Table:
         """Convert rows that were read in some version to the types of this one.
@@ -172,7 +179,9 @@ class Table:
                 continue
             at, values = rows.column_names.index(before.name), rows.column(before.name)
             if is_former and column.doc == _CLAIMED_SLOT:
-                values = pc.if_else(pc.greater(values, pa.scalar(I64_MAX, U64)), pa.scalar(None, U64), values)
+                values = pc.if_else(
+                    pc.greater(values, pa.scalar(I64_MAX, U64)), pa.scalar(None, U64), values
+                )
             try:
                 # Rows of this version keep their types. The cast only finds negative numbers in
                 # columns that were unsigned.
@@ -181,17 +190,26 @@ class Table:
                 said = "beyond 63 bits" if is_former else "below 0"
                 raise SchemaError(f"{self.name}.{column.name} has a number {said}") from None
             if is_former:
-                rows = rows.set_column(at, pa.field(column.name, column.type, column.nullable), fitting)
+                rows = rows.set_column(
+                    at, pa.field(column.name, column.type, column.nullable), fitting
+                )
         return rows
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema, with name, version and meanings of columns in its metadata."""
         fields = [
-            pa.field(column.name, column.type, nullable=column.nullable, metadata={_DOC: column.doc.encode()})
+            pa.field(
+                column.name,
+                column.type,
+                nullable=column.nullable,
+                metadata={_DOC: column.doc.encode()},
+            )
             for column in self.columns
         ]
-        return pa.schema(fields, metadata={_NAME: self.name.encode(), _VERSION: str(self.version).encode()})
+        return pa.schema(
+            fields, metadata={_NAME: self.name.encode(), _VERSION: str(self.version).encode()}
+        )
 
     def check(self, found: pa.Schema) -> None:
         """Raise `SchemaError` unless a file has the schema of this table.
@@ -205,7 +223,8 @@ class Table:
         stage = next((each for each in self.stages if version == str(each.version).encode()), None)
         if stage is None:
             raise SchemaError(
-                f"{self.name} version {_shown(version)} is not version {self.version}, the one known here"
+                f"{self.name} version {_shown(version)} is not version {self.version}, the one"
+                " known here"
             )
         if not found.equals(stage.schema, check_metadata=False):
             raise SchemaError(f"the columns are not those of {self.name} version {stage.version}")
@@ -225,7 +244,9 @@ class Table:
                 odd = sorted(row.keys() ^ names)
                 raise SchemaError(f"a row of {self.name} lacks or does not know {', '.join(odd)}")
         # A null comes first; it cannot be compared with other values.
-        ordered = sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in self.key))
+        ordered = sorted(
+            rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in self.key)
+        )
         try:
             table = pa.Table.from_pylist(ordered, schema=self.schema)
             table.validate(full=True)
@@ -250,10 +271,14 @@ def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[Ro
     A missing added column becomes null, or an empty list if it cannot be null.
     """
     names = {column.name for column in version.columns}
-    blank: Row = {column.name: None if column.nullable else [] for columns in added for column in columns}
+    blank: Row = {
+        column.name: None if column.nullable else [] for columns in added for column in columns
+    }
     here = {name: value for name, value in blank.items() if name in names}
     gone = blank.keys() - names
-    return [{**here, **{name: value for name, value in row.items() if name not in gone}} for row in rows]
+    return [
+        {**here, **{name: value for name, value in row.items() if name not in gone}} for row in rows
+    ]
 
 
 def _shown(text: bytes | None) -> str:
@@ -265,10 +290,16 @@ def _optional(name: str, kind: pa.DataType, doc: str) -> Column:
     return Column(name, kind, doc, nullable=True)
 
 
-_NETWORK: Final = Column("network", TEXT, "name of the network: the relay chain and everything attached to it")
+_NETWORK: Final = Column(
+    "network", TEXT, "name of the network: the relay chain and everything attached to it"
+)
 _CHAIN: Final = Column("chain", U32, "ParaId of the subscriber")
-_SEGMENT: Final = Column("segment", U32, "stretch of the network's history that starts with a checkpoint of each chain")
-_POSITION: Final = Column("position", U64, "place in the order in which the chain's candidates were judged, from 0")
+_SEGMENT: Final = Column(
+    "segment", U32, "stretch of the network's history that starts with a checkpoint of each chain"
+)
+_POSITION: Final = Column(
+    "position", U64, "place in the order in which the chain's candidates were judged, from 0"
+)
 _NUMBER: Final = Column("number", U32, "block number that the candidate claims")
 _BLOCK: Final = Column("block", HASH, "hash of the candidate's header, seal included")
 
@@ -287,7 +318,9 @@ RELAY_HEADERS: Final = Table(
         Column("number", U32, "relay block number"),
         _optional("hash", HASH, "hash of its header; none where only the storage root is known"),
         Column("storage_root", HASH, "state root against which relay proofs are opened"),
-        _optional("slot", U64, "slot that no candidate judged here may exceed; none where not known"),
+        _optional(
+            "slot", U64, "slot that no candidate judged here may exceed; none where not known"
+        ),
     ),
     ("number", "storage_root"),
     ("network",),
@@ -314,7 +347,11 @@ SUBSCRIPTIONS: Final = Table(
         *_OF_CHAIN,
         Column("from_block", U32, "first block number of the chain under which they hold"),
         Column("hash", HASH, "blake2_256 of the SCALE of `items`"),
-        Column("items", _list_of(publisher=U32, keys=HASHES), "publishers ascending, each with its keys ascending"),
+        Column(
+            "items",
+            _list_of(publisher=U32, keys=HASHES),
+            "publishers ascending, each with its keys ascending",
+        ),
     ),
     ("chain", "from_block"),
     ("network",),
@@ -332,7 +369,9 @@ CHECKPOINTS: Final = Table(
         Column("state_root", HASH, "commitment to the state: the root of `entries` and `children`"),
         Column("entries", ENTRIES, "top trie, child roots left out, keys ascending"),
         Column(
-            "children", _list_of(key=BYTES, entries=ENTRIES), "child tries by storage key without its prefix, ascending"
+            "children",
+            _list_of(key=BYTES, entries=ENTRIES),
+            "child tries by storage key without its prefix, ascending",
         ),
     ),
     ("chain", "segment"),
@@ -342,13 +381,16 @@ CHECKPOINTS: Final = Table(
 BLOCKS: Final = Table(
     "blocks",
     2,
-    "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from row and nodes. "
-    "Imported relay proofs stand here too, without what their source does not tell.",
+    "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from"
+    " row and nodes. Imported relay proofs stand here too, without what their source does not"
+    " tell.",
     (
         *_POSITIONED,
         _optional("slot", U64, _CLAIMED_SLOT),
         replace(_BLOCK, nullable=True),
-        Column("status", TEXT, "`included`, `rejected`, or `imported` for a relay proof from elsewhere"),
+        Column(
+            "status", TEXT, "`included`, `rejected`, or `imported` for a relay proof from elsewhere"
+        ),
         _optional("verdict", TEXT, "why it was rejected, a name of PS-52"),
         _optional("detail", TEXT, "the chain's words on the verdict"),
         _optional("included_at", U32, "relay block in which the candidate was judged"),
@@ -364,25 +406,45 @@ BLOCKS: Final = Table(
         _optional("max_pov", U64, "the runtime's `max_pov_size`"),
         _optional("allowed_pov", U64, "bytes of it that messages and pub-sub share"),
         Column("downward", MESSAGES, "downward messages, in queue order"),
-        Column("horizontal", _list_of(sender=U32, messages=MESSAGES), "horizontal messages by sender, ascending"),
+        Column(
+            "horizontal",
+            _list_of(sender=U32, messages=MESSAGES),
+            "horizontal messages by sender, ascending",
+        ),
         Column("messages_used", U32, "bytes that the inherent states for its messages"),
-        Column("proof", pa.list_(U32), "numbers of its nodes in `nodes`, in the order of the proof, repetitions kept"),
+        Column(
+            "proof",
+            pa.list_(U32),
+            "numbers of its nodes in `nodes`, in the order of the proof, repetitions kept",
+        ),
         _optional(
             "unpruned",
             _list_of(publisher=U32, bytes=U64),
             "what the collator's full proof weighed: witnessed by the network, not verifiable",
         ),
-        _optional("strategy", TEXT, "cheat that the author was told to follow; never read by the audit"),
+        _optional(
+            "strategy", TEXT, "cheat that the author was told to follow; never read by the audit"
+        ),
         _optional("source", TEXT, "where an imported proof came from"),
     ),
     ("segment", "position"),
     ("network", "chain"),
     (
-        (Column("extrinsics", pa.list_(BYTES), "signed extrinsics after the inherent, each with its length first"),),
+        (
+            Column(
+                "extrinsics",
+                pa.list_(BYTES),
+                "signed extrinsics after the inherent, each with its length first",
+            ),
+        ),
         (
             _optional("block_time", MILLISECONDS, "what `Timestamp.set` of an imported block says"),
-            _optional("runtime", TEXT, "name and version of the runtime by whose metadata it was decoded"),
-            Column("descendants", pa.list_(BYTES), "SCALE of `relay_parent_descendants`, relay headers"),
+            _optional(
+                "runtime", TEXT, "name and version of the runtime by whose metadata it was decoded"
+            ),
+            Column(
+                "descendants", pa.list_(BYTES), "SCALE of `relay_parent_descendants`, relay headers"
+            ),
             _optional("collator_peer_id", BYTES, "what the inherent says of its collator's peer"),
         ),
     ),
@@ -398,7 +460,9 @@ DELIVERIES: Final = Table(
         Column("publisher", U32, "ParaId of the publisher"),
         Column("key", HASH, "published key"),
         Column("kind", TEXT, "`updated` or `removed`"),
-        _optional("entry_hash", HASH, "blake2_256 of the entry; of the last one delivered when removed"),
+        _optional(
+            "entry_hash", HASH, "blake2_256 of the entry; of the last one delivered when removed"
+        ),
         _optional("ttl_state", BYTES, "SCALE of `TtlState` against the relay parent"),
         Column("failed", pa.bool_(), "whether the handler refused it"),
     ),
@@ -409,17 +473,24 @@ DELIVERIES: Final = Table(
 EVENTS: Final = Table(
     "events",
     1,
-    "One row per relay block and per parachain block that it included, with its events: what a log is made of.",
+    "One row per relay block and per parachain block that it included, with its events: what a log"
+    " is made of.",
     (
         _NETWORK,
         _SEGMENT,
         Column("anchor", U32, "relay block number"),
-        Column("place", U32, "0 for the relay block itself, then the blocks it included in their order"),
+        Column(
+            "place", U32, "0 for the relay block itself, then the blocks it included in their order"
+        ),
         _optional("chain", U32, "ParaId; none for the relay chain"),
         Column("number", U32, "block number on the chain"),
         Column("hash", HASH, "hash of the block's header"),
         Column("parent", HASH, "hash of its parent's header"),
-        Column("time", U64, "milliseconds since 1970: the block's timestamp, or its relay block's slot x 6,000"),
+        Column(
+            "time",
+            U64,
+            "milliseconds since 1970: the block's timestamp, or its relay block's slot x 6,000",
+        ),
         Column("events", BYTES, "SCALE of its events in order, `Vec<RuntimeEvent>`"),
     ),
     ("anchor", "place"),
@@ -433,7 +504,11 @@ NODES: Final = Table(
     (
         _NETWORK,
         _SEGMENT,
-        Column("number", U32, "place among the segment's nodes as they came, from 0: what `blocks.proof` refers to"),
+        Column(
+            "number",
+            U32,
+            "place among the segment's nodes as they came, from 0: what `blocks.proof` refers to",
+        ),
         Column("hash", HASH, "blake2_256 of `data`"),
         Column("data", BYTES, "the node"),
     ),
@@ -444,20 +519,29 @@ NODES: Final = Table(
 TRUTH: Final = Table(
     "truth",
     1,
-    "One row per cheat that an author was told to try: what an audit must find and nothing else. None reads it.",
+    "One row per cheat that an author was told to try: what an audit must find and nothing else."
+    " None reads it.",
     (
         *_OF_BLOCK,
         _optional("slot", U64, _CLAIMED_SLOT),
         _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
         Column("strategy", TEXT, "the cheat, a name of `pubsub_emulator.collator.cheats`"),
         Column("verdict", TEXT, "the verdict due, a name of PS-52"),
-        Column("due", pa.list_(TEXT), "every verdict that holds, in the order of PS-52; the first is `verdict`"),
+        Column(
+            "due",
+            pa.list_(TEXT),
+            "every verdict that holds, in the order of PS-52; the first is `verdict`",
+        ),
     ),
     ("chain", "segment", "position"),
     ("network",),
 ).since(2)
 _COSTS: Final = (
-    Column("top_path_bytes", INT, "cost of top-trie nodes that prove child roots, static ones not counted"),
+    Column(
+        "top_path_bytes",
+        INT,
+        "cost of top-trie nodes that prove child roots, static ones not counted",
+    ),
     Column("child_node_bytes", INT, "cost of child-trie nodes in the proof"),
     Column("value_bytes", INT, "cost of detached values in the proof"),
     Column("cache_charges", INT, "charged for nodes read from the cache"),
@@ -470,14 +554,16 @@ LEDGER: Final = tuple(column.name for column in _COSTS)
 BLOCK_MEASURES: Final = Table(
     "block_measures",
     3,
-    "One row per candidate: where its bytes went (PS-70). What only executing tells is none when rejected.",
+    "One row per candidate: where its bytes went (PS-70). What only executing tells is none when"
+    " rejected.",
     (
         *_POSITIONED,
         replace(_BLOCK, nullable=True),
         _optional(
             "block_time",
             MILLISECONDS,
-            "when it was judged, by the relay chain's slot of 6 seconds; of an imported block its own word",
+            "when it was judged, by the relay chain's slot of 6 seconds; of an imported block its"
+            " own word",
         ),
         _optional("day", DAY, "of `block_time`, UTC"),
         Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
@@ -487,7 +573,11 @@ BLOCK_MEASURES: Final = Table(
         _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
         _optional("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong"),
         Column("relay_parent", INT, "relay block number that the inherent claims"),
-        Column("vouched", pa.bool_(), "whether the relay chain's own headers tell the relay parent's root"),
+        Column(
+            "vouched",
+            pa.bool_(),
+            "whether the relay chain's own headers tell the relay parent's root",
+        ),
         _optional("relay_lag", INT, "relay blocks from the relay parent to the judgement"),
         Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
         Column("proof_bytes", INT, "their cost"),
@@ -497,7 +587,11 @@ BLOCK_MEASURES: Final = Table(
             "of it, nodes that the chain's block before in the segment had proven already; none "
             "where it was not judged or was refused",
         ),
-        _optional("junk_bytes", INT, "of it, nodes that a refused block had no use for, repetitions included"),
+        _optional(
+            "junk_bytes",
+            INT,
+            "of it, nodes that a refused block had no use for, repetitions included",
+        ),
         Column("messages_bytes", INT, "SCALE size of the messages"),
         _optional("max_pov", INT, "the runtime's `max_pov_size`"),
         _optional("budget", INT, "what pub-sub might use"),
@@ -507,11 +601,21 @@ BLOCK_MEASURES: Final = Table(
         _optional("static_bytes", INT, "cost of nodes that static keys need"),
         _optional("map_charges", INT, "charged for the pre-state maps"),
         *(replace(column, nullable=True) for column in _COSTS),
-        _optional("own_state_bytes", INT, "what reading its own state adds to the chain's storage proof"),
+        _optional(
+            "own_state_bytes", INT, "what reading its own state adds to the chain's storage proof"
+        ),
         _optional("cache_state_bytes", INT, "the part of it that only the cache causes"),
-        _optional("cache_net", INT, "`cached_bytes` less `cache_state_bytes`: negative where the cache costs"),
-        _optional("unpruned_bytes", INT, "full proof of all subscribed keys, as the collator witnessed it"),
-        _optional("saved_unchanged", INT, "of it, what publishers with an unchanged root did not cost"),
+        _optional(
+            "cache_net",
+            INT,
+            "`cached_bytes` less `cache_state_bytes`: negative where the cache costs",
+        ),
+        _optional(
+            "unpruned_bytes", INT, "full proof of all subscribed keys, as the collator witnessed it"
+        ),
+        _optional(
+            "saved_unchanged", INT, "of it, what publishers with an unchanged root did not cost"
+        ),
         _optional("saved_pruned", INT, "of it and the static nodes, all that the proof leaves out"),
         _optional("publishers", INT, "publishers met"),
         _optional("unchanged", INT, "of them, with an unchanged root"),
@@ -530,8 +634,14 @@ BLOCK_MEASURES: Final = Table(
             _optional("extrinsics_state_bytes", INT, "what running them adds to the storage proof"),
         ),
         (
-            _optional("ref_time", INT, "weight: picoseconds of its reads and writes, and of hashing its proof"),
-            _optional("proof_size", INT, "weight: bytes of its proof and of the chain's storage proof"),
+            _optional(
+                "ref_time",
+                INT,
+                "weight: picoseconds of its reads and writes, and of hashing its proof",
+            ),
+            _optional(
+                "proof_size", INT, "weight: bytes of its proof and of the chain's storage proof"
+            ),
         ),
     ),
 ).signed()
@@ -546,9 +656,15 @@ PUBLISHER_MEASURES: Final = Table(
         Column("unchanged", pa.bool_(), "its root was the one processed last"),
         Column("complete", pa.bool_(), "all its items were resolved under the new root"),
         *_COSTS,
-        _optional("unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it"),
+        _optional(
+            "unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it"
+        ),
         Column("deliveries", INT, "callbacks for its keys"),
-        Column("delays", pa.list_(INT), "relay blocks from publish to judgement, of each entry delivered, ascending"),
+        Column(
+            "delays",
+            pa.list_(INT),
+            "relay blocks from publish to judgement, of each entry delivered, ascending",
+        ),
     ),
     ("segment", "position", "publisher"),
     ("network", "chain"),
@@ -564,9 +680,10 @@ WASTE: Final = Table(
         Column(
             "cause",
             TEXT,
-            "`refused`: the proof of a refused block; `junk`: the part of it that no block could use; `repeated`: "
-            "nodes that the block before had proven; `static`: nodes of static keys; `cache`: charges for nodes "
-            "read from the cache; `unread`: nodes that no key needs. The last four may be about the same bytes",
+            "`refused`: the proof of a refused block; `junk`: the part of it that no block could"
+            " use; `repeated`: nodes that the block before had proven; `static`: nodes of static"
+            " keys; `cache`: charges for nodes read from the cache; `unread`: nodes that no key"
+            " needs. The last four may be about the same bytes",
         ),
         Column("blocks", INT, "blocks with such bytes"),
         Column("bytes", INT, "the bytes"),
@@ -579,16 +696,26 @@ FINDINGS: Final = Table(
     2,
     "One row per finding; the evidence can be checked again from the row alone.",
     (
-        Column("id", HASH, "blake2_256 over network, chain, code and the finding's subject: equal in every run"),
+        Column(
+            "id",
+            HASH,
+            "blake2_256 over network, chain, code and the finding's subject: equal in every run",
+        ),
         *_OF_CHAIN,
         _optional("segment", U32, "segment in which it was found"),
         _optional("position", U64, "position of the candidate"),
         _optional("number", U32, "block number that the candidate claims"),
         _optional("block", HASH, "hash of the candidate's header"),
         _optional("collator", HASH, "Ed25519 key that answers for it"),
-        Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.judge.findings`"),
+        Column(
+            "code",
+            TEXT,
+            "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.judge.findings`",
+        ),
         Column("severity", TEXT, "`info`, `warning` or `error`"),
-        Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.judge.evidence`"),
+        Column(
+            "evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.judge.evidence`"
+        ),
         Column("detail", TEXT, "the facts in words"),
         Column("verifier", TEXT, "version of this program that found it"),
     ),
@@ -604,16 +731,20 @@ PROOF_PARTS: Final = Table(
         Column(
             "kind",
             TEXT,
-            "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, `absence` (leads to no entry), "
-            "`unplaced` (below nodes that the chain may have stored), or `unread`",
+            "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, `absence` (leads to"
+            " no entry), `unplaced` (below nodes that the chain may have stored), or `unread`",
         ),
-        Column("name", TEXT, "the key in words; of `shared` the number of keys, of `unread` nothing"),
+        Column(
+            "name", TEXT, "the key in words; of `shared` the number of keys, of `unread` nothing"
+        ),
         _optional("key", BYTES, "relay key that the part belongs to alone"),
         _optional("state", TEXT, "of a key: `value`, `absent` or `not proven`"),
         _optional("value_bytes", INT, "bytes of the value that the key has"),
         Column("nodes", INT, "distinct nodes of this part, detached values included"),
         Column("bytes", INT, "their cost: bytes and length prefixes"),
-        _optional("path_bytes", INT, "cost of all nodes on the way to the key, shared ones included"),
+        _optional(
+            "path_bytes", INT, "cost of all nodes on the way to the key, shared ones included"
+        ),
     ),
     ("segment", "position", "kind", "name"),
     ("network", "chain"),
@@ -622,12 +753,15 @@ PROOF_PARTS: Final = Table(
 SUMMARIES: Final = Table(
     "summaries",
     2,
-    "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact, nearest-rank.",
+    "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact,"
+    " nearest-rank.",
     (
         *_OF_CHAIN,
         Column("scope", TEXT, "`chain`, `collator` or `publisher`"),
         Column("subject", TEXT, "the collator's key in hex, the publisher's ParaId, or nothing"),
-        Column("measure", TEXT, "a column of `block_measures` or `publisher_measures`, or `budget_ppm`"),
+        Column(
+            "measure", TEXT, "a column of `block_measures` or `publisher_measures`, or `budget_ppm`"
+        ),
         Column("count", INT, "blocks that have it"),
         Column("total", INT, "sum"),
         Column("least", INT, "smallest"),
@@ -675,7 +809,17 @@ QUARANTINE: Final = Table(
     ("path", "error"),
 ).signed()
 
-OF_HISTORY: Final = (RELAY_HEADERS, AUTHORITIES, SUBSCRIPTIONS, CHECKPOINTS, BLOCKS, DELIVERIES, EVENTS, NODES, TRUTH)
+OF_HISTORY: Final = (
+    RELAY_HEADERS,
+    AUTHORITIES,
+    SUBSCRIPTIONS,
+    CHECKPOINTS,
+    BLOCKS,
+    DELIVERIES,
+    EVENTS,
+    NODES,
+    TRUTH,
+)
 """The tables of a history."""
 OF_SEGMENT: Final = (BLOCK_MEASURES, PUBLISHER_MEASURES, WASTE, PROOF_PARTS, FINDINGS, QUARANTINE)
 """The tables that judging a segment fills."""

@@ -28,7 +28,13 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from pubsub_emulator.spark_audit.history.address import Address, StorageError, canonical_uri, is_remote, local_path
+from pubsub_emulator.spark_audit.history.address import (
+    Address,
+    StorageError,
+    canonical_uri,
+    is_remote,
+    local_path,
+)
 
 _MOST_HELD: Final = 32 * 1_048_576
 """Bytes of files that a store may hold in memory for a task."""
@@ -171,7 +177,9 @@ class LocalStore(Store):
         if not full.resolve().is_relative_to(_resolved(self.uri)):
             raise RefusedFile(f"{path} leads out of {self.folder} by a symbolic link")
         # Without `O_NONBLOCK`, opening a named pipe would wait for a writer.
-        handle = os.open(full, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        handle = os.open(
+            full, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise RefusedFile(f"{path} is not a regular file")
@@ -345,7 +353,9 @@ class RemoteStore(Store):
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """Return all files below a folder."""
         with _plain_errors(folder):
-            found = self._fs.get_file_info(fs.FileSelector(self._full(folder), allow_not_found=True, recursive=True))
+            found = self._fs.get_file_info(
+                fs.FileSelector(self._full(folder), allow_not_found=True, recursive=True)
+            )
         return {
             info.path[len(self._base) + 1 :]: _stamp(info)
             for info in sorted(found, key=lambda info: info.path)
@@ -355,7 +365,9 @@ class RemoteStore(Store):
     def names(self, folder: str) -> list[str]:
         """Return the sorted names of the files in a folder."""
         with _plain_errors(folder):
-            found = self._fs.get_file_info(fs.FileSelector(self._full(folder), allow_not_found=True))
+            found = self._fs.get_file_info(
+                fs.FileSelector(self._full(folder), allow_not_found=True)
+            )
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
 
     def put_new(self, path: str, data: bytes) -> bool:
@@ -364,7 +376,11 @@ class RemoteStore(Store):
         Another writer between the test and the upload is not noticed. If the name depends on the
         content, as for data files and manifests, it writes the same bytes, so that it does no harm.
         """
-        with contextlib.suppress(FileNotFoundError), _plain_errors(path), self._fs.open_input_file(self._full(path)):
+        with (
+            contextlib.suppress(FileNotFoundError),
+            _plain_errors(path),
+            self._fs.open_input_file(self._full(path)),
+        ):
             # Opening takes one request. Asking for size and time takes more, since it also looks
             # for a folder of that name.
             return False
@@ -401,7 +417,11 @@ def open_store(address: Address | Store) -> Store:
     """Return the place of an address. It need not exist yet. Raises `StorageError`."""
     if isinstance(address, Store):
         return address
-    return _remote(canonical_uri(str(address))) if is_remote(address) else LocalStore(local_path(address))
+    return (
+        _remote(canonical_uri(str(address)))
+        if is_remote(address)
+        else LocalStore(local_path(address))
+    )
 
 
 @lru_cache(maxsize=16)
@@ -426,7 +446,11 @@ def _s3() -> fs.S3FileSystem:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     # With `allow_delayed_open`, a small file is uploaded in one request instead of three.
-    options: dict[str, Any] = {"connect_timeout": 10, "request_timeout": 60, "allow_delayed_open": True}
+    options: dict[str, Any] = {
+        "connect_timeout": 10,
+        "request_timeout": 60,
+        "allow_delayed_open": True,
+    }
     if endpoint:
         scheme, _, host = endpoint.rpartition("://")
         options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}

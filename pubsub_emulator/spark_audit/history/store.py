@@ -13,7 +13,13 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtim
 from pubsub_emulator.spark_audit.history import rows, schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
-from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, Commit, CommitError, check_name, committed
+from pubsub_emulator.spark_audit.history.manifest import (
+    HISTORY_TABLES,
+    Commit,
+    CommitError,
+    check_name,
+    committed,
+)
 from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -96,7 +102,9 @@ class HistoryWriter(records.Observer):
         chain = self._chains[record.chain]
         chain.state_root = record.header.state_root
         chain.spec = runtime_spec(record.state.top)
-        self._of(schema.CHECKPOINTS, record.chain).append(rows.checkpoint_row(self.network, record, chain.position))
+        self._of(schema.CHECKPOINTS, record.chain).append(
+            rows.checkpoint_row(self.network, record, chain.position)
+        )
 
     def candidate(self, record: records.BlockRecord) -> None:
         """Note a candidate that was judged.
@@ -112,7 +120,13 @@ class HistoryWriter(records.Observer):
         author = None if slot is None or not chain.authorities else turn_of(slot, chain.authorities)
         root, spec = chain.state_root, chain.spec
         row = rows.block_row(
-            self.network, record, chain.position, self._nodes, collator=author, parent_root=root, spec=spec
+            self.network,
+            record,
+            chain.position,
+            self._nodes,
+            collator=author,
+            parent_root=root,
+            spec=spec,
         )
         chain.position += 1
         self._of(schema.BLOCKS, record.chain).append(row)
@@ -122,7 +136,9 @@ class HistoryWriter(records.Observer):
             chain.state_root = header.state_root
             chain.spec = runtime_spec(record.outcome.state.top)
             self._place += 1
-            events = rows.block_events_row(self.network, record, record.outcome, self._place, self._relay_time)
+            events = rows.block_events_row(
+                self.network, record, record.outcome, self._place, self._relay_time
+            )
             self._of(schema.EVENTS).append(events)
             self._of(schema.DELIVERIES, record.chain).extend(
                 rows.delivery_rows(rows.block_place(row), record.outcome.deliveries)
@@ -142,7 +158,10 @@ class HistoryWriter(records.Observer):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if kind is None:
             self.close()
@@ -182,9 +201,13 @@ class HistoryWriter(records.Observer):
         names, self._names = self._names, {}
         if names:
             try:
-                write_names(self.store, self.network, {int(chain): name for chain, name in names.items()})
+                write_names(
+                    self.store, self.network, {int(chain): name for chain, name in names.items()}
+                )
             except OSError as error:
-                raise CommitError(f"nothing was added to {self.store}: {error.strerror or error}") from error
+                raise CommitError(
+                    f"nothing was added to {self.store}: {error.strerror or error}"
+                ) from error
 
     def _of(self, table: schema.Table, chain: int | None = None) -> list[Row]:
         """Return the list of rows of a table, and of a chain if the table is divided by chain."""

@@ -33,7 +33,15 @@ of those rows."""
 _HEADS: Final = (512, 65_536)
 """Bytes in which a page's header is looked for. The second number is for headers with long
 statistics."""
-_WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
+_WIDTHS: Final = {
+    "BOOLEAN": 1,
+    "INT32": 4,
+    "INT64": 8,
+    "INT96": 12,
+    "FLOAT": 4,
+    "DOUBLE": 8,
+    "BYTE_ARRAY": 4,
+}
 """Bytes of a value by physical type. For `BYTE_ARRAY`, these are the bytes of an offset."""
 
 # Ids of fields in a page's header: `uncompressed_page_size`, `compressed_page_size`, and
@@ -92,7 +100,11 @@ class Spent:
 
 
 def read_group(
-    parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None = None, spent: Spent | None = None
+    parquet: pq.ParquetFile,
+    source: Source,
+    at: int,
+    columns: Sequence[str] | None = None,
+    spent: Spent | None = None,
 ) -> pa.Table:
     """Return a row group, or some of its columns, if it is within the bounds.
 
@@ -102,7 +114,9 @@ def read_group(
     spent = spent or Spent()
     values = check_group(parquet, source, at, columns, spent=spent)
     # Arrow's threads gain nothing here, and one that still winds up when a program ends aborts it.
-    group = parquet.read_row_group(at, columns=None if columns is None else list(columns), use_threads=False)
+    group = parquet.read_row_group(
+        at, columns=None if columns is None else list(columns), use_threads=False
+    )
     spent.size += group.nbytes
     spent.values += values
     return group
@@ -124,26 +138,38 @@ def check_group(  # noqa: PLR0917  # as `read_group`
     spent = spent or Spent()
     most = (MOST_UNPACKED if most is None else most) - spent.size
     chunks = list(_chunks(parquet, source, at, columns))
-    values: int = max(sum(chunk.values for chunk in chunks), parquet.metadata.row_group(at).num_rows)
+    values: int = max(
+        sum(chunk.values for chunk in chunks), parquet.metadata.row_group(at).num_rows
+    )
     if values > MOST_VALUES:
         raise TooLarge(f"row group {at} has more than {MOST_VALUES} values")
     if values + spent.values > MOST_FILE_VALUES:
-        raise TooLarge(f"row group {at} and those before it have more than {MOST_FILE_VALUES} values")
+        raise TooLarge(
+            f"row group {at} and those before it have more than {MOST_FILE_VALUES} values"
+        )
     certain = sum(chunk.pages + chunk.values * chunk.width for chunk in chunks)
     # It depends on the references into dictionaries whether the row group is too large. Read
     # without resolving them, it takes little memory.
     if certain <= most < sum(chunk.at_most for chunk in chunks):
         coded = [chunk.path for chunk in chunks if chunk.dictionary]
-        again = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=coded, pre_buffer=False)
+        again = pq.ParquetFile(
+            source, metadata=parquet.metadata, read_dictionary=coded, pre_buffer=False
+        )
         group = again.read_row_group(at, columns=coded, use_threads=False)
         certain += sum(_referred(chunk) for column in group.columns for chunk in column.chunks)
     if certain > most:
-        which = f"row group {at} and those before it unpack" if spent.size else f"row group {at} unpacks"
+        which = (
+            f"row group {at} and those before it unpack"
+            if spent.size
+            else f"row group {at} unpacks"
+        )
         raise TooLarge(f"{which} to more than {most + spent.size} bytes")
     return values
 
 
-def batches(parquet: pq.ParquetFile, source: Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def batches(
+    parquet: pq.ParquetFile, source: Source, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file a few at a time, however long it is.
 
     The number of rows depends on the largest page, so that each batch is bounded. Raises
@@ -157,7 +183,9 @@ def batches(parquet: pq.ParquetFile, source: Source, columns: Sequence[str]) -> 
         if any(leaf.max_repetition_level for leaf in _leaves(parquet, columns)):
             check_group(parquet, source, at, columns)
         rows = min(1024, max(1, MOST_FIELD // max(largest, 1)))
-        yield from parquet.iter_batches(rows, row_groups=[at], columns=list(columns), use_threads=False)
+        yield from parquet.iter_batches(
+            rows, row_groups=[at], columns=list(columns), use_threads=False
+        )
 
 
 def _leaves(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pq.ColumnSchema]:
@@ -168,7 +196,9 @@ def _leaves(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[
             yield leaf
 
 
-def _chunks(parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None) -> Iterator[_Chunk]:
+def _chunks(
+    parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None
+) -> Iterator[_Chunk]:
     """Yield the size of each column of a row group."""
     group = parquet.metadata.row_group(at)
     for index in range(group.num_columns):
@@ -214,7 +244,14 @@ def _pages(source: Source, at: int, end: int) -> Iterator[_Fields]:
                 continue
         else:
             raise TooLarge("a page has no header that can be read")
-        if min(page.get(_UNPACKED, -1), page.get(_PACKED, -1), *(page.get(each, 0) for each in _COUNTS)) < 0:
+        if (
+            min(
+                page.get(_UNPACKED, -1),
+                page.get(_PACKED, -1),
+                *(page.get(each, 0) for each in _COUNTS),
+            )
+            < 0
+        ):
             raise TooLarge("a page does not say its size")
         at += head.at + page[_PACKED]
         yield page
@@ -279,6 +316,10 @@ def _referred(array: pa.Array) -> int:
         return int(pc.sum(lengths.take(array.indices)).as_py() or 0)
     if pa.types.is_struct(array.type):
         return sum(_referred(array.field(at)) for at in range(array.type.num_fields))
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
+    if (
+        pa.types.is_list(array.type)
+        or pa.types.is_large_list(array.type)
+        or pa.types.is_map(array.type)
+    ):
         return _referred(array.values)
     return 0

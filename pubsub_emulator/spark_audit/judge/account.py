@@ -10,7 +10,12 @@ from dataclasses import asdict, dataclass, field
 from pubsub_emulator.spark_audit.history.manifest import Commit, canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.row import Kept, Row
 from pubsub_emulator.spark_audit.judge.findings import Severity
-from pubsub_emulator.spark_audit.judge.results import ChainReceipt, Counts, FoldReceipt, SegmentReceipt
+from pubsub_emulator.spark_audit.judge.results import (
+    ChainReceipt,
+    Counts,
+    FoldReceipt,
+    SegmentReceipt,
+)
 
 
 @dataclass(slots=True)
@@ -62,7 +67,11 @@ class ChainAccount:
     def add(self, receipt: ChainReceipt) -> None:
         """Add the result of judging a segment of the chain."""
         if self.started_in is None:
-            self.genesis, self.start, self.started_in = receipt["genesis"], receipt["start"], receipt["segment"]
+            self.genesis, self.start, self.started_in = (
+                receipt["genesis"],
+                receipt["start"],
+                receipt["segment"],
+            )
         for name in ("complete", "candidates", "judged", "proof_bytes"):
             setattr(self, name, getattr(self, name) + receipt[name])
         self.segments += 1
@@ -73,7 +82,9 @@ class ChainAccount:
         self.untied += segment if receipt["seam"] == "open" else []
         if receipt["end"] is not None:
             self.end, self.end_number = receipt["end"], receipt["end_number"]
-        self.errors += sum(count for severity, _, count in receipt["findings"] if severity == Severity.ERROR.value)
+        self.errors += sum(
+            count for severity, _, count in receipt["findings"] if severity == Severity.ERROR.value
+        )
 
 
 @dataclass(slots=True)
@@ -111,7 +122,9 @@ class NetworkAccount:
         judged = {chain["chain"]: chain for receipt in receipts for chain in receipt["chains"]}
         for chain in sorted(judged.keys() | commit.next_positions.keys()):
             # A chain with a `next_positions` entry is in the segment even if no task judged it.
-            self.chains.setdefault(chain, ChainAccount(commit.segment, commit.segment)).meet(commit.segment)
+            self.chains.setdefault(chain, ChainAccount(commit.segment, commit.segment)).meet(
+                commit.segment
+            )
         for number, account in self.chains.items():
             if number in judged:
                 account.add(judged[number])
@@ -147,7 +160,10 @@ class NetworkAccount:
 
     def to_json(self) -> dict[str, object]:
         """Return the account in a form for `ledger.json`."""
-        return {**asdict(self), "chains": {str(chain): asdict(self.chains[chain]) for chain in self.chains}}
+        return {
+            **asdict(self),
+            "chains": {str(chain): asdict(self.chains[chain]) for chain in self.chains},
+        }
 
     @staticmethod
     def from_json(data: Kept) -> "NetworkAccount":

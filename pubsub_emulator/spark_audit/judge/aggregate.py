@@ -20,8 +20,23 @@ from pubsub_emulator.spark_audit.history.schema import LEDGER
 
 PUBLISHER_FIGURES: Final = (*LEDGER, "unpruned_bytes", "deliveries")
 """Columns of `publisher_measures` that are added up."""
-_PROOF: Final = ("proof_bytes", "proof_nodes", "messages_bytes", "used", "unused", "static_bytes", "map_charges")
-_STATE: Final = ("own_state_bytes", "cache_state_bytes", "cache_net", "saved_unchanged", "saved_pruned", "relay_lag")
+_PROOF: Final = (
+    "proof_bytes",
+    "proof_nodes",
+    "messages_bytes",
+    "used",
+    "unused",
+    "static_bytes",
+    "map_charges",
+)
+_STATE: Final = (
+    "own_state_bytes",
+    "cache_state_bytes",
+    "cache_net",
+    "saved_unchanged",
+    "saved_pruned",
+    "relay_lag",
+)
 BLOCK_FIGURES: Final = (*_PROOF, *_STATE, *PUBLISHER_FIGURES)
 """Columns of `block_measures` that are added up, beside `budget_ppm`, the share of the budget used.
 """
@@ -49,7 +64,9 @@ class Sizes:
 
         Refused and invalid blocks are left out.
         """
-        counted = blocks.filter(pc.and_(pc.not_equal(blocks["status"], "rejected"), pc.is_null(blocks["verdict"])))
+        counted = blocks.filter(
+            pc.and_(pc.not_equal(blocks["status"], "rejected"), pc.is_null(blocks["verdict"]))
+        )
         share = pc.divide(pc.multiply(counted["used"], _MILLION), counted["budget"])
         counted = counted.append_column("budget_ppm", share)
         figures = (*BLOCK_FIGURES, "budget_ppm")
@@ -62,7 +79,13 @@ class Sizes:
     def rows(self, network: str, chain: int) -> Iterator[Row]:
         """Yield rows of `summaries`, one for each figure that any block has."""
         for (scope, subject, measure), figure in sorted(self._figures.items()):
-            place = {"network": network, "chain": chain, "scope": scope, "subject": subject, "measure": measure}
+            place = {
+                "network": network,
+                "chain": chain,
+                "scope": scope,
+                "subject": subject,
+                "measure": measure,
+            }
             yield {**place, **figure.row()}
 
     def to_json(self) -> list[object]:
@@ -73,7 +96,10 @@ class Sizes:
     def from_json(data: Iterable[Any]) -> "Sizes":
         """Return the sizes that `to_json` wrote."""
         out = Sizes()
-        out._figures = {(scope, subject, measure): Figure.from_json(kept) for scope, subject, measure, kept in data}
+        out._figures = {
+            (scope, subject, measure): Figure.from_json(kept)
+            for scope, subject, measure, kept in data
+        }
         return out
 
     def _count(self, scope: str, subject: str, table: pa.Table, figures: tuple[str, ...]) -> None:
@@ -124,7 +150,13 @@ class Figure:
                     # Rounding down must not make a percentile smaller than the minimum, which is
                     # exact.
                     found.setdefault(f"p{percent}", max(value, self.least))
-        return {"count": count, "total": self.total, "least": self.least, **found, "most": self.most}
+        return {
+            "count": count,
+            "total": self.total,
+            "least": self.least,
+            **found,
+            "most": self.most,
+        }
 
     def to_json(self) -> list[object]:
         """Return the figure in a form for the state of a fold."""

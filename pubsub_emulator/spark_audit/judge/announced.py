@@ -45,8 +45,15 @@ class Announced:
         code, keys = _code(state), AUTHORITIES.get(Storage(state))
         changed = code != self._code and _subscriptions(code) != _subscriptions(self._code)
         # Comparing decodes the runtime, so it is only done if something changed or a row says so.
-        if changed or keys != self._authorities or header.number + 1 in self._keys or header.number + 1 in self._items:
-            self._compare(header.number + 1, state, changed=changed, new_keys=keys != self._authorities)
+        if (
+            changed
+            or keys != self._authorities
+            or header.number + 1 in self._keys
+            or header.number + 1 in self._items
+        ):
+            self._compare(
+                header.number + 1, state, changed=changed, new_keys=keys != self._authorities
+            )
         self._code, self._authorities = code, keys
 
     def errors(self) -> Iterator[str]:
@@ -55,7 +62,10 @@ class Announced:
         for number in sorted({*self._keys, *self._items}):
             # Rows about earlier blocks were known before the segment began, and cannot be checked.
             if number > self._start:
-                yield f"authorities or subscriptions have a row for block {number}, which the segment does not reach"
+                yield (
+                    f"authorities or subscriptions have a row for block {number}, which the segment"
+                    " does not reach"
+                )
 
     def _compare(self, number: int, state: State, *, changed: bool, new_keys: bool) -> None:
         """Compare the rows that hold from block `number` on with the state before it.
@@ -65,16 +75,27 @@ class Announced:
         """
         keys, items = self._keys.pop(number, None), self._items.pop(number, None)
         if keys is None and new_keys:
-            self._errors.append(f"authorities has no row for block {number}, from which other collators author")
+            self._errors.append(
+                f"authorities has no row for block {number}, from which other collators author"
+            )
         if keys is not None and tuple(keys["keys"]) != AUTHORITIES.get(Storage(state)):
-            self._errors.append(f"authorities and the state have different collators from block {number} on")
+            self._errors.append(
+                f"authorities and the state have different collators from block {number} on"
+            )
         subscribed = _subscriptions(_code(state))
         if items is None and changed:
-            said = f"subscriptions has no row for block {number}, from which the chain has other subscriptions"
+            said = (
+                f"subscriptions has no row for block {number}, from which the chain has other"
+                " subscriptions"
+            )
             self._errors.append(said)
         if items is not None:
             stated = {row["publisher"]: row["keys"] for row in items["items"]}
-            right = stated == subscribed and list(stated) == list(subscribed) and len(stated) == len(items["items"])
+            right = (
+                stated == subscribed
+                and list(stated) == list(subscribed)
+                and len(stated) == len(items["items"])
+            )
             if not right or items["hash"] != blake2_256(encode_items(subscribed)):
                 self._errors.append(f"subscriptions and the state differ from block {number} on")
 

@@ -23,7 +23,14 @@ from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import DELIVERED, LostNode, RowError, block_place, delivery_rows, state_of
+from pubsub_emulator.spark_audit.history.rows import (
+    DELIVERED,
+    LostNode,
+    RowError,
+    block_place,
+    delivery_rows,
+    state_of,
+)
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.announced import Announced
 from pubsub_emulator.spark_audit.judge.evidence import (
@@ -37,7 +44,11 @@ from pubsub_emulator.spark_audit.judge.evidence import (
 )
 from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.imported import judge_imported
-from pubsub_emulator.spark_audit.judge.measures import executed_measures, publisher_rows, row_measures
+from pubsub_emulator.spark_audit.judge.measures import (
+    executed_measures,
+    publisher_rows,
+    row_measures,
+)
 from pubsub_emulator.spark_audit.judge.notes import ChainResult, Judged, Note, Place, Receipt, short
 from pubsub_emulator.spark_audit.judge.reading import read_checkpoints, read_rows
 from pubsub_emulator.spark_audit.judge.rebuild import Unusable, rebuild
@@ -93,7 +104,9 @@ def _misplaced(place: Place, imported: list[Row]) -> Iterator[Note]:
     """
     for at, row in enumerate(imported, (place.files.next_position or 0) - len(imported)):
         if row["position"] != at:
-            yield place.fault(f"the row says position {row['position']}, its manifest {at}", row["position"])
+            yield place.fault(
+                f"the row says position {row['position']}, its manifest {at}", row["position"]
+            )
 
 
 @dataclass(slots=True)
@@ -132,7 +145,10 @@ class _Candidates:
                 out.note([place.fault("the segment's checkpoint is not in the history")])
             out.block_measures += [row_measures(row, self.nodes, judged=False) for row in self.rows]
             return
-        out.receipt.genesis, out.receipt.start = start["number"] == 0, blake2_256(start["header"]).hex()
+        out.receipt.genesis, out.receipt.start = (
+            start["number"] == 0,
+            blake2_256(start["header"]).hex(),
+        )
         if not shared.has_headers:
             out.note([place.fault("the history holds no relay headers of this segment")])
         # Imported proofs of the segment have measures already.
@@ -151,7 +167,9 @@ class _Candidates:
         header = reached.header
         out.receipt.end, out.receipt.end_number = header.hash().hex(), header.number
         if out.whole:
-            out.receipt.seam, notes = _seam(place, header, points.end, start["position"] + len(self.rows))
+            out.receipt.seam, notes = _seam(
+                place, header, points.end, start["position"] + len(self.rows)
+            )
             out.note(notes)
 
     def walk(self, start: Row, *, first: bool) -> Iterator[Judged]:
@@ -175,11 +193,16 @@ class _Candidates:
         judged_at = 0
         for position, row in enumerate(self.rows, start["position"]):
             if row["position"] != position:
-                yield Judged(notes=[place.fault(f"candidate {position} is not in the history", position)])
+                yield Judged(
+                    notes=[place.fault(f"candidate {position} is not in the history", position)]
+                )
                 return
             included_at = row["included_at"] or 0
             if row["included_at"] is not None and included_at < judged_at:
-                said = f"it was judged in relay block {included_at}, but the one before it in {judged_at}"
+                said = (
+                    f"it was judged in relay block {included_at}, but the one before it in"
+                    f" {judged_at}"
+                )
                 yield Judged(head, [place.fault(said, position)])
             judged_at = max(judged_at, included_at)
             judged = self.judge(row, head, has_callbacks=not read.unread)
@@ -194,8 +217,12 @@ class _Candidates:
         if self.unread or read.unread or changes is None:
             yield Judged()
             return
-        notes: list[Note] = [place.fault(error, table=schema.AUTHORITIES) for error in announced.errors()]
-        notes += _miscounted(place, start["position"] + len(self.rows), self.unrecorded, self.recorded)
+        notes: list[Note] = [
+            place.fault(error, table=schema.AUTHORITIES) for error in announced.errors()
+        ]
+        notes += _miscounted(
+            place, start["position"] + len(self.rows), self.unrecorded, self.recorded
+        )
         yield Judged(head, notes)
 
     def judge(self, row: Row, head: ChainHead, *, has_callbacks: bool) -> Judged:
@@ -208,7 +235,9 @@ class _Candidates:
         try:
             candidate, row, faults = rebuild(place, row, self.nodes, head)
         except LostNode as error:
-            return Judged(notes=[] if shared.lacks(schema.NODES) else [place.fault(str(error), position)])
+            return Judged(
+                notes=[] if shared.lacks(schema.NODES) else [place.fault(str(error), position)]
+            )
         except Unusable as error:
             return Judged(notes=[place.fault(str(error), position)])
         relay, notes = _relay_context(place, shared, row)
@@ -222,7 +251,11 @@ class _Candidates:
             raise
         # A state can match its root and still make no sense (AU-5).
         except Exception as error:  # noqa: BLE001
-            notes.append(place.fault(f"judging it failed with {type(error).__name__}: {short(error)}", position))
+            notes.append(
+                place.fault(
+                    f"judging it failed with {type(error).__name__}: {short(error)}", position
+                )
+            )
             return Judged(notes=notes)
         found = None if refusal is None else refusal.verdict.value
         included = row["status"] == "included"
@@ -235,7 +268,9 @@ class _Candidates:
         measures["verdict"] = found
         # The seal is checked first, and a bad one decides the verdict. So with any other verdict,
         # and with `None`, the seal is good.
-        measures["sealed"] = found != Verdict.BAD_SEAL.value or is_sealed(row["collator"], candidate.header)
+        measures["sealed"] = found != Verdict.BAD_SEAL.value or is_sealed(
+            row["collator"], candidate.header
+        )
         if refusal is not None:
             measures["junk_bytes"] = junk_bytes(candidate.inherent.proof, refusal)
         if outcome is None or not included:
@@ -246,10 +281,20 @@ class _Candidates:
         measures |= {**executed_measures(row, head.state, outcome), "repeated_bytes": repeated}
         if has_callbacks:
             notes += self.compare(row, head, candidate, relay, outcome)
-        return Judged(ChainHead(candidate.header, outcome.state), notes, measures, publisher_rows(row, outcome))
+        return Judged(
+            ChainHead(candidate.header, outcome.state),
+            notes,
+            measures,
+            publisher_rows(row, outcome),
+        )
 
     def compare(
-        self, row: Row, head: ChainHead, candidate: Candidate, relay: RelayContext, outcome: BlockOutcome
+        self,
+        row: Row,
+        head: ChainHead,
+        candidate: Candidate,
+        relay: RelayContext,
+        outcome: BlockOutcome,
     ) -> list[Note]:
         """Compare the callbacks on record with those that executing the block gives."""
         on_record = self.recorded.pop(row["position"], [])
@@ -261,16 +306,23 @@ class _Candidates:
             return []
         on_record.sort(key=lambda each: each["sequence"])
         for sequence, each in enumerate(on_record):
-            if each["sequence"] != sequence or (each["number"], each["block"]) != (row["number"], row["block"]):
+            if each["sequence"] != sequence or (each["number"], each["block"]) != (
+                row["number"],
+                row["block"],
+            ):
                 said = f"callback {each['sequence']} is of another block, or not in order"
                 return [self.place.fault(said, row["position"], schema.DELIVERIES)]
         stated = [[each[name] for name in DELIVERED] for each in on_record]
         if stated == [[each[name] for name in DELIVERED] for each in given]:
             return []
         callbacks = tuple(callback_bytes(*each) for each in stated)
-        evidence = block_evidence(head.header, head.state, candidate, relay, Recorded(None, callbacks))
+        evidence = block_evidence(
+            head.header, head.state, candidate, relay, Recorded(None, callbacks)
+        )
         detail = f"{len(on_record)} callbacks on record, executing gives {len(given)}"
-        return [self.place.finding(row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence, detail)]
+        return [
+            self.place.finding(row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence, detail)
+        ]
 
 
 def _begin(place: Place, start: Row) -> ChainHead | str:
@@ -288,7 +340,9 @@ def _begin(place: Place, start: Row) -> ChainHead | str:
     return ChainHead(header, state) if keys else "the checkpoint's state has no collators"
 
 
-def _relay_context(place: Place, shared: Shared, row: Row) -> tuple[RelayContext | None, list[Note]]:
+def _relay_context(
+    place: Place, shared: Shared, row: Row
+) -> tuple[RelayContext | None, list[Note]]:
     """Return the relay chain's part of a candidate's input, and notes about the row's copy of it.
 
     It is taken from the relay headers, not from the row. It is `None` if a header that is needed is
@@ -305,7 +359,9 @@ def _relay_context(place: Place, shared: Shared, row: Row) -> tuple[RelayContext
         missing = judged_at if judged_in is None else number
         # An unreadable file is noted once, not by each chain.
         lacks = shared.lacks(schema.RELAY_HEADERS)
-        return None, [] if lacks else [place.fault(f"relay block {missing} is not readable", position)]
+        return None, (
+            [] if lacks else [place.fault(f"relay block {missing} is not readable", position)]
+        )
     root, slot = None if vouched is None else vouched[0], judged_in[1]
     notes: list[Note] = []
     if slot is None:
@@ -316,24 +372,33 @@ def _relay_context(place: Place, shared: Shared, row: Row) -> tuple[RelayContext
         evidence = figures_evidence({"relay_parent": number, "row": stated, "relay_headers": found})
         detail = "the row states another relay storage root or slot than the relay headers"
         nobodys = {**row, "collator": None}
-        notes.append(place.finding(nobodys, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, evidence, detail))
+        notes.append(
+            place.finding(nobodys, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, evidence, detail)
+        )
     return RelayContext(RelayBlockNumber(number), root, Slot(slot)), notes
 
 
 # The end of a segment
 
 
-def _miscounted(place: Place, position: int, unrecorded: int, left: Mapping[int, list[Row]]) -> Iterator[Note]:
+def _miscounted(
+    place: Place, position: int, unrecorded: int, left: Mapping[int, list[Row]]
+) -> Iterator[Note]:
     """Yield faults about candidates and callbacks that do not match manifest and blocks.
 
     `left` are callbacks that belong to no included block.
     """
     if unrecorded:
-        said = f"the history has no callbacks of the segment, and executing its blocks gives {unrecorded}"
+        said = (
+            "the history has no callbacks of the segment, and executing its blocks gives"
+            f" {unrecorded}"
+        )
         yield place.fault(said)
     stated = place.files.next_position
     if stated != position:
-        yield place.fault(f"the segment ends before position {position}, but its manifest says {stated}")
+        yield place.fault(
+            f"the segment ends before position {position}, but its manifest says {stated}"
+        )
     for at in sorted(left):
         said = f"there are callbacks at position {at}, where there is no included block"
         yield place.fault(said, at, schema.DELIVERIES)
@@ -350,16 +415,23 @@ def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tupl
         return "open", []
     same = end["header"] == reached.encode()
     if end["position"] != position or (same and end["number"] != reached.number):
-        said = f"the next checkpoint is at position {end['position']} and of block {end['number']}, "
+        said = (
+            f"the next checkpoint is at position {end['position']} and of block {end['number']}, "
+        )
         said += f"the segment ends at {position} with block {reached.number}"
         return "mismatch", [place.fault(said, table=schema.CHECKPOINTS)]
     if same and end["state_root"] == reached.state_root:
         return "closed", []
     evidence = seam_evidence(reached, end["header"], end["state_root"])
     subject = place.segment.to_bytes(4, "little")
-    detail = f"the segment ends at block {reached.number}, {reached.hash().hex()}; the next starts elsewhere"
+    detail = (
+        f"the segment ends at block {reached.number}, {reached.hash().hex()}; the next starts"
+        " elsewhere"
+    )
     at = {"segment": place.segment, "number": reached.number, "block": reached.hash()}
-    return "mismatch", [place.shown(findings.SEAM_MISMATCH, Severity.ERROR, subject, evidence, detail, at)]
+    return "mismatch", [
+        place.shown(findings.SEAM_MISMATCH, Severity.ERROR, subject, evidence, detail, at)
+    ]
 
 
 def _weigh(

@@ -114,14 +114,33 @@ def block_evidence(
     block = encode_bytes(parent.encode()) + encode_bytes(candidate.encode())
     vouched = _hash.encode(relay.storage_root) + relay.slot_now.to_bytes(8, "little")
     nodes = _nodes.encode(sorted(node for node in reads.values() if node is not None))
-    return b"".join((_head("block"), block, vouched, nodes, _bytes.encode(verdict), _callbacks.encode(callbacks)))
+    return b"".join(
+        (
+            _head("block"),
+            block,
+            vouched,
+            nodes,
+            _bytes.encode(verdict),
+            _callbacks.encode(callbacks),
+        )
+    )
 
 
 def callback_bytes(  # noqa: PLR0917  # the columns of a delivery
-    publisher: int, key: bytes, kind: str, entry_hash: bytes | None, ttl_state: bytes | None, failed: bool
+    publisher: int,
+    key: bytes,
+    kind: str,
+    entry_hash: bytes | None,
+    ttl_state: bytes | None,
+    failed: bool,
 ) -> bytes:
     """Return a callback in the encoding of evidence. The arguments are columns of `deliveries`."""
-    parts = (publisher.to_bytes(4, "little"), key, encode_bytes(kind.encode()), _hash.encode(entry_hash))
+    parts = (
+        publisher.to_bytes(4, "little"),
+        key,
+        encode_bytes(kind.encode()),
+        _hash.encode(entry_hash),
+    )
     return b"".join((*parts, _bytes.encode(ttl_state), bytes((failed,))))
 
 
@@ -137,7 +156,9 @@ def equivocation_evidence(author: bytes, first: bytes, second: bytes) -> bytes:
 
 def figures_evidence(figures: Mapping[str, object]) -> bytes:
     """Return evidence that consists of figures. They are stated, not proven."""
-    return _head("figures") + encode_bytes(json.dumps(figures, sort_keys=True, separators=(",", ":")).encode())
+    return _head("figures") + encode_bytes(
+        json.dumps(figures, sort_keys=True, separators=(",", ":")).encode()
+    )
 
 
 def hexed(value: bytes | None) -> str | None:
@@ -194,7 +215,9 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
     spec = runtime_spec(state.top)
     keys = AUTHORITIES.get(Storage(state))
     if not keys or spec.handler not in HANDLERS:
-        raise EvidenceError("the state in the storage proof is not that of a parachain of this program")
+        raise EvidenceError(
+            "the state in the storage proof is not that of a parachain of this program"
+        )
     slot = candidate.header.aura_slot()
     collator = None if slot is None else turn_of(slot, keys)
     outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
@@ -230,7 +253,9 @@ def _read_block(reader: Reader) -> BlockEvidence:
     candidate = _whole("the candidate", Candidate.decode, reader.bytes_())
     root = _hash.read(reader)
     slot_now = Slot(reader.uint(8))
-    relay = RelayContext(candidate.inherent.relay_parent_number, None if root is None else Hash(root), slot_now)
+    relay = RelayContext(
+        candidate.inherent.relay_parent_number, None if root is None else Hash(root), slot_now
+    )
     return BlockEvidence(parent, candidate, relay, tuple(_nodes.read(reader)))
 
 
@@ -260,10 +285,15 @@ def _judge_block(reader: Reader) -> Judgement:
         node = missing.hash.hex()
         lacks = f"the storage proof lacks node {node}, which judging needs"
         if missing.hash == parent.state_root:
-            lacks = f"the storage proof does not have the root that the parent's header commits to, {node}"
+            lacks = (
+                "the storage proof does not have the root that the parent's header commits to,"
+                f" {node}"
+            )
         raise EvidenceError(lacks) from None
     except BadNode as bad:
-        raise EvidenceError(f"node {bad.hash.hex()} of the storage proof is malformed: {bad.reason}") from None
+        raise EvidenceError(
+            f"node {bad.hash.hex()} of the storage proof is malformed: {bad.reason}"
+        ) from None
     except (ScaleError, ImpossibleConfig) as error:
         raise EvidenceError(f"the state in the storage proof does not decode: {error}") from None
     except EvidenceError:
@@ -273,12 +303,18 @@ def _judge_block(reader: Reader) -> Judgement:
         raise EvidenceError(f"judging it ended with {type(error).__name__}") from None
     unused = [node_hash for node_hash in nodes if node_hash not in keys]
     if unused:
-        raise EvidenceError(f"{len(unused)} nodes of the storage proof are not needed, first {unused[0].hex()}")
+        raise EvidenceError(
+            f"{len(unused)} nodes of the storage proof are not needed, first {unused[0].hex()}"
+        )
     word = None if verdict is None else verdict.decode(errors="replace")
-    return _weigh(done, parent, candidate, relay, Recorded(word, None if callbacks is None else (*callbacks,)))
+    return _weigh(
+        done, parent, candidate, relay, Recorded(word, None if callbacks is None else (*callbacks,))
+    )
 
 
-def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayContext, recorded: Recorded) -> Judgement:
+def _weigh(
+    done: _Executed, parent: Header, candidate: Candidate, relay: RelayContext, recorded: Recorded
+) -> Judgement:
     """Compare the outcome of a block with the recorded one, and list the assumptions."""
     header = candidate.header
     refusal = done.refusal
@@ -286,13 +322,20 @@ def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayCo
     code = findings.weigh(found, recorded.verdict)
     detail = "the block is valid" if refusal is None else str(refusal)
     if found != recorded.verdict:
-        detail = f"recorded as {'included' if recorded.verdict is None else recorded.verdict}: {detail}"
+        detail = (
+            f"recorded as {'included' if recorded.verdict is None else recorded.verdict}: {detail}"
+        )
     if code is None and done.outcome is not None and recorded.callbacks is not None:
         given = tuple(map(_callback, done.outcome.deliveries))
         if given != recorded.callbacks:
             code = findings.DELIVERY_MISMATCH
             detail = f"{len(recorded.callbacks)} callbacks on record, executing gives {len(given)}"
-    facts = {"chain": done.chain, "number": header.number, "block": header.hash(), "collator": done.collator}
+    facts = {
+        "chain": done.chain,
+        "number": header.number,
+        "block": header.hash(),
+        "collator": done.collator,
+    }
     rests_on = _unproven(parent, relay, refusal)
     if found != recorded.verdict or recorded.callbacks is not None:
         rests_on.append("the history's word on what the chain made of the block")
@@ -307,10 +350,15 @@ def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None)
     root, vouched = relay.storage_root, f"it has no block {relay.number}"
     if root is not None:
         vouched = f"its block {relay.number} has storage root {root.hex()}"
-    out = [f"the relay chain's word: {vouched}", f"the newest slot when the block was judged: {relay.slot_now}"]
+    out = [
+        f"the relay chain's word: {vouched}",
+        f"the newest slot when the block was judged: {relay.slot_now}",
+    ]
     offences = () if refusal is None else {offence.verdict for offence in refusal.evidence}
     if Verdict.BAD_PARENT in offences:
-        out.append(f"the chain's word: block {parent.number}, {parent.hash().hex()}, was its newest")
+        out.append(
+            f"the chain's word: block {parent.number}, {parent.hash().hex()}, was its newest"
+        )
     if Verdict.BAD_SEAL in offences:
         out.append("nothing but the slot ties the block to the collator: its seal is not in order")
     return out
@@ -318,7 +366,9 @@ def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None)
 
 def _callback(each: Delivery) -> bytes:
     ttl_state = None if each.ttl_state is None else encode_ttl_state(each.ttl_state)
-    return callback_bytes(each.publisher, each.key, each.kind, each.entry_hash, ttl_state, each.failed)
+    return callback_bytes(
+        each.publisher, each.key, each.kind, each.entry_hash, ttl_state, each.failed
+    )
 
 
 def _whole(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
@@ -340,7 +390,10 @@ def _judge_seam(reader: Reader) -> Judgement:
     rests_on = ("the history's word on where its segment ends and where the next one starts",)
     if reached == stated and begins.state_root == root:
         return Judgement("seam", None, "the checkpoint is where the segment ends", facts, rests_on)
-    detail = f"the segment ends at block {header.number}, {header.hash().hex()}; the next starts elsewhere"
+    detail = (
+        f"the segment ends at block {header.number}, {header.hash().hex()}; the next starts"
+        " elsewhere"
+    )
     return Judgement("seam", findings.SEAM_MISMATCH, detail, facts, rests_on)
 
 
@@ -374,14 +427,19 @@ def _are_tied(first: Header, second: Header) -> bool:
 
     A key that collates for two chains may rightly seal a block of each in one slot.
     """
-    return first.parent_hash in {second.parent_hash, second.hash()} or second.parent_hash == first.hash()
+    return (
+        first.parent_hash in {second.parent_hash, second.hash()}
+        or second.parent_hash == first.hash()
+    )
 
 
 def _judge_figures(reader: Reader) -> Judgement:
     """Return figures as they are. They show no code by themselves."""
     figures = reader.bytes_().decode(errors="replace")
     reader.end()
-    return Judgement("figures", None, figures, {}, ("the history's figures, which are stated and not proven",))
+    return Judgement(
+        "figures", None, figures, {}, ("the history's figures, which are stated and not proven",)
+    )
 
 
 _JUDGES: Final = {

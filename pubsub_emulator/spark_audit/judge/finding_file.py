@@ -96,12 +96,19 @@ def check_finding(path: Path) -> Checked:
         raise FindingError(f"{path}: {error}") from None
     if judgement.kind != "figures" and judgement.code != row["code"]:
         found = "nothing to complain of" if judgement.code is None else judgement.code
-        raise FindingError(f"{path}: the finding says {row['code']}, its evidence shows {found}: {judgement.detail}")
+        raise FindingError(
+            f"{path}: the finding says {row['code']}, its evidence shows {found}:"
+            f" {judgement.detail}"
+        )
     for name, shown in judgement.facts.items():
         if row[name] != shown:
-            raise FindingError(f"{path}: {name} is {_shown(row[name])}, in the evidence it is {_shown(shown)}")
+            raise FindingError(
+                f"{path}: {name} is {_shown(row[name])}, in the evidence it is {_shown(shown)}"
+            )
     subject = _subject(judgement, row)
-    if subject is not None and row["id"] != findings.finding_id(row["network"], row["chain"], row["code"], subject):
+    if subject is not None and row["id"] != findings.finding_id(
+        row["network"], row["chain"], row["code"], subject
+    ):
         raise FindingError(f"{path}: the id is not that of this finding")
     return Checked(row, judgement)
 
@@ -137,7 +144,12 @@ def _value(path: Path, name: str, value: object) -> object:
         return None
     if name in _TEXTS and isinstance(value, str):
         return value
-    if name in _NUMBERS and isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _NUMBERS[name]:
+    if (
+        name in _NUMBERS
+        and isinstance(value, int)
+        and not isinstance(value, bool)
+        and 0 <= value <= _NUMBERS[name]
+    ):
         return value
     if name in _BYTES and isinstance(value, str) and value.startswith("0x"):
         try:

@@ -114,7 +114,13 @@ def finding_id(network: str, chain: int, code: str, subject: bytes) -> Hash:
 
 
 def finding_row(  # noqa: PLR0917  # the parts of a finding
-    chain: tuple[str, int], code: str, severity: Severity, subject: bytes, evidence: bytes, detail: str, place: Row
+    chain: tuple[str, int],
+    code: str,
+    severity: Severity,
+    subject: bytes,
+    evidence: bytes,
+    detail: str,
+    place: Row,
 ) -> Row:
     """Return a row of `findings` about a chain, given as network and ParaId.
 
@@ -122,5 +128,17 @@ def finding_row(  # noqa: PLR0917  # the parts of a finding
     apply. `subject` distinguishes findings of the same code about the same chain.
     """
     at = {name: place.get(name) for name in ("segment", "position", "number", "block", "collator")}
-    said = {"code": code, "severity": severity.value, "evidence": evidence, "detail": detail, "verifier": VERSION}
-    return {"id": finding_id(*chain, code, subject), "network": chain[0], "chain": chain[1], **at, **said}
+    said = {
+        "code": code,
+        "severity": severity.value,
+        "evidence": evidence,
+        "detail": detail,
+        "verifier": VERSION,
+    }
+    return {
+        "id": finding_id(*chain, code, subject),
+        "network": chain[0],
+        "chain": chain[1],
+        **at,
+        **said,
+    }

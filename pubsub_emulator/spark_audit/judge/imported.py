@@ -25,7 +25,16 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import attribute_inherent, proof_parts
 
 _FOREIGN: Final = (
-    *("slot", "verdict", "detail", "included_at", "slot_now", "collator", "parent_state_root", "allowed_pov"),
+    *(
+        "slot",
+        "verdict",
+        "detail",
+        "included_at",
+        "slot_now",
+        "collator",
+        "parent_state_root",
+        "allowed_pov",
+    ),
     *("unpruned", "strategy", "extrinsics"),
 )
 """Columns of `blocks` that only a judged candidate has."""
@@ -33,7 +42,9 @@ _UNPLACED: Final = "below no node of the proof: the chain may have stored those"
 """Words about nodes that a key may need."""
 
 
-def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, bytes], repeated: int) -> Judged:
+def judge_imported(
+    place: Place, shared: Shared, row: Row, nodes: Mapping[int, bytes], repeated: int
+) -> Judged:
     """Check an imported block and attribute the bytes of its relay proof (AU-9, AU-18).
 
     `repeated` are the bytes that the chain's block before had proven as well. The block's chain is
@@ -44,7 +55,11 @@ def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, b
     # These columns are noted as faults already and must not reach the measures.
     row = {**row, **dict.fromkeys(_FOREIGN)}
     vouched = shared.vouched(row["relay_parent"])
-    measures = {**row_measures(row, nodes, judged=True), "vouched": vouched is not None, "repeated_bytes": repeated}
+    measures = {
+        **row_measures(row, nodes, judged=True),
+        "vouched": vouched is not None,
+        "repeated_bytes": repeated,
+    }
     if row["relay_root"] is None:
         notes.append(place.fault("the row has no relay root to open the proof against", position))
         return Judged(notes=notes, measures={**measures, "judged": False})
@@ -67,15 +82,21 @@ def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, b
         found = attribute_inherent(root, proof, row["chain"])
     except ProofError as error:
         evidence = figures_evidence(opened)
-        notes.append(place.finding(row, findings.UNOPENED_PROOF, Severity.ERROR, evidence, str(error)))
-        return Judged(notes=notes, measures={**measures, "verdict": findings.UNOPENED_PROOF}, whole=whole)
+        notes.append(
+            place.finding(row, findings.UNOPENED_PROOF, Severity.ERROR, evidence, str(error))
+        )
+        return Judged(
+            notes=notes, measures={**measures, "verdict": findings.UNOPENED_PROOF}, whole=whole
+        )
     at = columns_of(row, POSITIONED)
     parts = [{**at, **part} for part in proof_parts(found)]
     notes += _left(place, row, found, opened)
     return Judged(notes=notes, measures=measures, parts=parts, whole=whole)
 
 
-def _left(place: Place, row: Row, found: Attribution, opened: Mapping[str, object]) -> Iterator[Note]:
+def _left(
+    place: Place, row: Row, found: Attribution, opened: Mapping[str, object]
+) -> Iterator[Note]:
     """Yield findings about nodes of the proof that no key needs.
 
     Nodes that no key can need are a warning. Nodes that a key needs only if the chain has stored
@@ -89,7 +110,9 @@ def _left(place: Place, row: Row, found: Attribution, opened: Mapping[str, objec
         if kind in kinds:
             evidence = figures_evidence({**opened, kind: [each.hex() for each in nodes]})
             part = kinds[kind]
-            yield place.finding(row, code, severity, evidence, f"{part.nodes} nodes, {part.weight} bytes {said}")
+            yield place.finding(
+                row, code, severity, evidence, f"{part.nodes} nodes, {part.weight} bytes {said}"
+            )
 
 
 def _foreign(place: Place, row: Row) -> Iterator[Fault]:
@@ -99,7 +122,9 @@ def _foreign(place: Place, row: Row) -> Iterator[Fault]:
     """
     for name in _FOREIGN:
         if row.get(name) is not None and row[name] != []:
-            yield place.fault(f"the row of an imported block has {name} {shown(row[name])}", row["position"])
+            yield place.fault(
+                f"the row of an imported block has {name} {shown(row[name])}", row["position"]
+            )
 
 
 def _facts(header: bytes) -> Row:
@@ -127,8 +152,14 @@ def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
         except ScaleError as error:
             yield place.fault(f"relay_parent_descendants cannot be read: {error}", row["position"])
         else:
-            if (first["number"], first["state_root"]) != (row["relay_parent"], row["relay_parent_root"]):
-                said = f"relay_parent_descendants begin with block {first['number']} of another root or number"
+            if (first["number"], first["state_root"]) != (
+                row["relay_parent"],
+                row["relay_parent_root"],
+            ):
+                said = (
+                    f"relay_parent_descendants begin with block {first['number']} of another root"
+                    " or number"
+                )
                 yield place.fault(said, row["position"])
 
 
@@ -139,7 +170,10 @@ def _other_root(place: Place, row: Row, vouched: bytes | None) -> Note:
     fault.
     """
     if vouched is None:
-        said = "the row states another relay root than its inherent, and no relay header says which is right"
+        said = (
+            "the row states another relay root than its inherent, and no relay header says which is"
+            " right"
+        )
         return place.fault(said, row["position"])
     roots = {"inherent": row["relay_parent_root"].hex(), "relay_header": vouched.hex()}
     evidence = figures_evidence({"relay_parent": row["relay_parent"], **roots})

@@ -11,7 +11,13 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSING_CURSOR
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import EPOCH, Row, fields_of
-from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE, POSITIONED, columns_of, empty_row, messages_of
+from pubsub_emulator.spark_audit.history.rows import (
+    BLOCK_PLACE,
+    POSITIONED,
+    columns_of,
+    empty_row,
+    messages_of,
+)
 
 SLOT_DURATION: Final = timedelta(seconds=6)
 """The duration of a slot of the relay chain."""
@@ -21,7 +27,15 @@ _LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // SLOT_DURATIO
 _SAME: Final = (*BLOCK_PLACE, "status", "verdict", "slot", "collator", "relay_parent", "max_pov")
 """Columns that `block_measures` takes from `blocks` unchanged."""
 _LEDGER: Final = (
-    *("budget", "used", "unused", "static_bytes", "map_charges", "own_state_bytes", "cache_state_bytes"),
+    *(
+        "budget",
+        "used",
+        "unused",
+        "static_bytes",
+        "map_charges",
+        "own_state_bytes",
+        "cache_state_bytes",
+    ),
     *("extrinsics_bytes", "extrinsics_state_bytes"),
 )
 """Measures that have the same name in the block's ledger."""
@@ -37,9 +51,13 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     out["block_time"] = time = _block_time(row)
     out["day"] = None if time is None else time.date()
     out["vouched"] = row["status"] != "imported"
-    out["relay_lag"] = None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
+    out["relay_lag"] = (
+        None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
+    )
     out["proof_nodes"] = len(row["proof"])
-    out["proof_bytes"] = sum(node_cost(len(nodes[reference])) for reference in row["proof"] if reference in nodes)
+    out["proof_bytes"] = sum(
+        node_cost(len(nodes[reference])) for reference in row["proof"] if reference in nodes
+    )
     out["messages_bytes"] = messages_of(row).weight
     if row["unpruned"] is not None:
         out["unpruned_bytes"] = sum(part["bytes"] for part in row["unpruned"])
@@ -64,7 +82,10 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
     ledger, plan = outcome.ledger, outcome.plan
     lag = row["included_at"] - row["relay_parent"]
     states = [delivery.ttl_state for delivery in outcome.deliveries]
-    sums = {name: sum(getattr(publisher, name) for publisher in ledger.publishers) for name in schema.LEDGER}
+    sums = {
+        name: sum(getattr(publisher, name) for publisher in ledger.publishers)
+        for name in schema.LEDGER
+    }
     out = {
         **sums,
         **fields_of(ledger, _LEDGER),
@@ -72,10 +93,15 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
         **fields_of(ledger.weight, ("ref_time", "proof_size")),
         "cache_net": sums["cached_bytes"] - ledger.cache_state_bytes,
         "publishers": len(ledger.publishers),
-        **{name: sum(getattr(each, name) for each in ledger.publishers) for name in ("unchanged", "complete")},
+        **{
+            name: sum(getattr(each, name) for each in ledger.publishers)
+            for name in ("unchanged", "complete")
+        },
         "deliveries": len(outcome.deliveries),
         "timed_out": sum(isinstance(state, TimedOut) for state in states),
-        "expired_valid": sum(isinstance(state, ValidFor) and state.blocks <= lag for state in states),
+        "expired_valid": sum(
+            isinstance(state, ValidFor) and state.blocks <= lag for state in states
+        ),
         "cursor_before": before.top.get(PROCESSING_CURSOR.key),
         "cursor_after": outcome.state.top.get(PROCESSING_CURSOR.key),
     }
@@ -83,7 +109,9 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
         # The network's word on how large a proof without pruning would be.
         full = {part["publisher"]: part["bytes"] for part in row["unpruned"]}
         unchanged = [publisher for publisher in ledger.publishers if publisher.unchanged]
-        out["saved_unchanged"] = sum(full.get(each.para, 0) - each.top_path_bytes for each in unchanged)
+        out["saved_unchanged"] = sum(
+            full.get(each.para, 0) - each.top_path_bytes for each in unchanged
+        )
         out["saved_pruned"] = ledger.static_bytes + sum(full.values()) - ledger.proof_bytes
     return out
 

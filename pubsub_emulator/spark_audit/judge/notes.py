@@ -129,7 +129,9 @@ class Place:
         """Return the place of these files of a task."""
         return Place(task.network, files.chain, task.segment, files, task.changes)
 
-    def fault(self, error: str, position: int | None = None, table: schema.Table = schema.BLOCKS) -> Fault:
+    def fault(
+        self, error: str, position: int | None = None, table: schema.Table = schema.BLOCKS
+    ) -> Fault:
         """Return a fault of the history.
 
         It names the first file of this table or, if there is none, of the blocks.
@@ -144,21 +146,33 @@ class Place:
         path = named[0].path if named else f"{table.name}/network={self.network}/chain={self.chain}"
         return Fault(path, error, None, self.network, self.chain, self.segment, position)
 
-    def finding(self, row: Row, code: str, severity: Severity, evidence: bytes, detail: str) -> Note:
+    def finding(
+        self, row: Row, code: str, severity: Severity, evidence: bytes, detail: str
+    ) -> Note:
         """Return a finding about a block, or a fault if its evidence does not show it."""
         subject = row["position"].to_bytes(8, "little") + (row["block"] or b"")
         return self.shown(code, severity, subject, evidence, detail, row)
 
     def shown(  # noqa: PLR0917  # the parts of a finding
-        self, code: str, severity: Severity, subject: bytes, evidence: bytes, detail: str, place: Row
+        self,
+        code: str,
+        severity: Severity,
+        subject: bytes,
+        evidence: bytes,
+        detail: str,
+        place: Row,
     ) -> Note:
         """Return a finding, or a fault if its evidence alone does not show it.
 
         The evidence is judged exactly as a stranger will judge it later.
         """
         if (error := unshown(code, evidence)) is not None:
-            return self.fault(f"the evidence of a finding {code} does not show it: {error}", place.get("position"))
-        return finding_row((self.network, self.chain), code, severity, subject, evidence, detail, place)
+            return self.fault(
+                f"the evidence of a finding {code} does not show it: {error}", place.get("position")
+            )
+        return finding_row(
+            (self.network, self.chain), code, severity, subject, evidence, detail, place
+        )
 
 
 def unshown(code: str, evidence: bytes) -> str | None:
@@ -170,12 +184,18 @@ def unshown(code: str, evidence: bytes) -> str | None:
         shown = judge(evidence)
     except EvidenceError as error:
         return str(error)
-    return None if shown.kind == "figures" or shown.code == code else f"it shows {shown.code or 'a valid block'}"
+    return (
+        None
+        if shown.kind == "figures" or shown.code == code
+        else f"it shows {shown.code or 'a valid block'}"
+    )
 
 
 def contradictions(place: Place, row: Row, facts: Row) -> list[Fault]:
     """Return a fault for each column of a row that differs from the same fact about its block."""
-    odd = ((name, shown(row[name]), shown(fact)) for name, fact in facts.items() if row[name] != fact)
+    odd = (
+        (name, shown(row[name]), shown(fact)) for name, fact in facts.items() if row[name] != fact
+    )
     said = (f"the row says {name} {mine}, its block says {fact}" for name, mine, fact in odd)
     return [place.fault(each, row["position"]) for each in said]
 

@@ -11,11 +11,25 @@ from typing import Any, Final, NamedTuple
 from pubsub_emulator.spark_audit.history.row import Kept, Row
 from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE
 from pubsub_emulator.spark_audit.judge import findings
-from pubsub_emulator.spark_audit.judge.evidence import equivocation_evidence, figures_evidence, hexed
+from pubsub_emulator.spark_audit.judge.evidence import (
+    equivocation_evidence,
+    figures_evidence,
+    hexed,
+)
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds, finding_row
 
 HABIT_COLUMNS: Final = (
-    *(*BLOCK_PLACE, "status", "verdict", "judged", "slot", "collator", "sealed", "relay_parent", "relay_lag"),
+    *(
+        *BLOCK_PLACE,
+        "status",
+        "verdict",
+        "judged",
+        "slot",
+        "collator",
+        "sealed",
+        "relay_parent",
+        "relay_lag",
+    ),
     *("budget", "used", "stopped", "expired_valid", "cursor_before", "cursor_after"),
 )
 """Columns of `block_measures` that patterns need."""
@@ -56,7 +70,9 @@ class _Place(NamedTuple):
     @staticmethod
     def from_json(data: list[Any]) -> "_Place":
         segment, position, number, block, collator = data
-        return _Place(segment, position, number, bytes.fromhex(block), collator and bytes.fromhex(collator))
+        return _Place(
+            segment, position, number, bytes.fromhex(block), collator and bytes.fromhex(collator)
+        )
 
 
 @dataclass(slots=True)
@@ -102,7 +118,9 @@ class HabitMemory:
         self.known: dict[int, None] = {}
         """Publishers that any block has met."""
 
-    def add(self, blocks: Iterable[Row], publishers: PublisherRows, headers: Headers) -> Iterator[Row]:
+    def add(
+        self, blocks: Iterable[Row], publishers: PublisherRows, headers: Headers
+    ) -> Iterator[Row]:
         """Continue with more blocks of the chain, in order, and yield findings that they settle.
 
         `publishers` and `headers` read further data of a block when it is needed.
@@ -120,9 +138,13 @@ class HabitMemory:
         return {
             "chain": list(self.chain),
             "runs": [
-                [*key, run.first.to_json(), run.last.to_json(), run.length, run.most] for key, run in self.runs.items()
+                [*key, run.first.to_json(), run.last.to_json(), run.length, run.most]
+                for key, run in self.runs.items()
             ],
-            "slots": [[slot, author.hex(), place.to_json()] for (slot, author), place in self.slots.items()],
+            "slots": [
+                [slot, author.hex(), place.to_json()]
+                for (slot, author), place in self.slots.items()
+            ],
             "reported": sorted([slot, author.hex()] for slot, author in self.reported),
             "newest_slot": self.newest_slot,
             "last": None if self.last is None else [self.last[0], hexed(self.last[1])],
@@ -136,8 +158,13 @@ class HabitMemory:
         network, chain = data["chain"]
         out.chain = (network, chain)
         for code, who, first, last, length, most in data["runs"]:
-            out.runs[code, who] = _Run(_Place.from_json(first), _Place.from_json(last), length, most)
-        out.slots = {(slot, bytes.fromhex(author)): _Place.from_json(at) for slot, author, at in data["slots"]}
+            out.runs[code, who] = _Run(
+                _Place.from_json(first), _Place.from_json(last), length, most
+            )
+        out.slots = {
+            (slot, bytes.fromhex(author)): _Place.from_json(at)
+            for slot, author, at in data["slots"]
+        }
         out.reported = {(slot, bytes.fromhex(author)) for slot, author in data["reported"]}
         out.newest_slot = data["newest_slot"]
         if data["last"] is not None:
@@ -190,13 +217,20 @@ class HabitMemory:
         full = row["stopped"] or share >= limits.budget_ppm
         yield from self.run(findings.AT_BUDGET, author, row, share, holds=full)
         if self.last is not None and self.last[1] != row["cursor_before"]:
-            evidence = figures_evidence({"after": hexed(self.last[1]), "before": hexed(row["cursor_before"])})
+            evidence = figures_evidence(
+                {"after": hexed(self.last[1]), "before": hexed(row["cursor_before"])}
+            )
             said = "the cursor is not where the block before left it"
             yield self.finding(_Place.of(row), findings.CURSOR_JUMP, row["block"], evidence, said)
         if row["expired_valid"]:
             evidence = figures_evidence({"deliveries": row["expired_valid"], "relay_lag": lag})
-            said = f"{row['expired_valid']} entries had expired when the block was judged, {lag} after its relay parent"
-            yield self.finding(_Place.of(row), findings.EXPIRED_AS_VALID, row["block"], evidence, said)
+            said = (
+                f"{row['expired_valid']} entries had expired when the block was judged, {lag} after"
+                " its relay parent"
+            )
+            yield self.finding(
+                _Place.of(row), findings.EXPIRED_AS_VALID, row["block"], evidence, said
+            )
         served = {each["publisher"] for each in publishers if each["complete"] or each["unchanged"]}
         self.known.update(dict.fromkeys(each["publisher"] for each in publishers))
         for publisher in sorted(self.known):
@@ -230,10 +264,15 @@ class HabitMemory:
 
     def report(self, code: str, who: str, run: _Run) -> Row:
         """Return the finding about a run."""
-        ends = {name: [at.number, at.block.hex()] for name, at in (("first", run.first), ("last", run.last))}
+        ends = {
+            name: [at.number, at.block.hex()]
+            for name, at in (("first", run.first), ("last", run.last))
+        }
         figures = {"subject": who, "blocks": run.length, "most": run.most, **ends}
         detail = _WORDS[code].format(length=run.length, most=run.most, who=who)
-        return self.finding(run.first, code, who.encode() + run.first.block, figures_evidence(figures), detail)
+        return self.finding(
+            run.first, code, who.encode() + run.first.block, figures_evidence(figures), detail
+        )
 
     def finding(self, at: _Place, code: str, subject: bytes, evidence: bytes, detail: str) -> Row:
         """Return a finding of severity `info` about a block."""
@@ -244,5 +283,7 @@ _WORDS: Final = {
     findings.RELAY_LAG: "{length} blocks on relay parents up to {most} relay blocks old",
     findings.STALLING: "{length} blocks in a row on the relay parent of the block before",
     findings.AT_BUDGET: "{length} blocks in a row at the budget, up to {most} millionths of it",
-    findings.STARVATION: "publisher {who} was not served for {length} blocks in a row while the budget ran out",
+    findings.STARVATION: (
+        "publisher {who} was not served for {length} blocks in a row while the budget ran out"
+    ),
 }

@@ -72,8 +72,14 @@ def _units(
                 out.unread = True
                 continue
             rows = unit.to_pylist()
-            strays = {at: stray for at, row in enumerate(rows) if (stray := _stray(place, row, segments)) is not None}
-            out.faults += [place.fault(f"{entry.table} has a row of {stray}") for stray in strays.values()]
+            strays = {
+                at: stray
+                for at, row in enumerate(rows)
+                if (stray := _stray(place, row, segments)) is not None
+            }
+            out.faults += [
+                place.fault(f"{entry.table} has a row of {stray}") for stray in strays.values()
+            ]
             yield entry, [row for at, row in enumerate(rows) if at not in strays]
 
 

@@ -27,7 +27,9 @@ class Unusable(Exception):
     """
 
 
-def rebuild(place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead) -> tuple[Candidate, Row, list[Fault]]:
+def rebuild(
+    place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead
+) -> tuple[Candidate, Row, list[Fault]]:
     """Return a row's candidate, the corrected row, and a fault for each correction.
 
     In the corrected row, columns have the values that header and state give them, so that no
@@ -47,10 +49,15 @@ def rebuild(place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead)
     facts = _facts(candidate.header, head, spec)
     faults = contradictions(place, row, facts)
     if row["status"] == "included" and (row["verdict"] is not None or row["detail"] is not None):
-        said = f"the row says both included and refused, for {shown(row['verdict'] or row['detail'])}"
+        said = (
+            f"the row says both included and refused, for {shown(row['verdict'] or row['detail'])}"
+        )
         faults.append(place.fault(said, position))
     odd = (name for name in IMPORTED_ONLY if row.get(name))
-    faults += [place.fault(f"the row of a candidate has {name} {shown(row[name])}", position) for name in odd]
+    faults += [
+        place.fault(f"the row of a candidate has {name} {shown(row[name])}", position)
+        for name in odd
+    ]
     unpruned = row["unpruned"]
     # Measures are signed integers of 64 bits.
     if unpruned is not None and sum(part["bytes"] for part in unpruned) > I64_MAX:

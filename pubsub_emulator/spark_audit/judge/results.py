@@ -118,7 +118,11 @@ def write_result(
     The receipt gains `folder`, `files` and `kept`. It is written only if `keep` is set, because a
     later run uses every result that has a receipt. Raises `OSError`, `SchemaError`.
     """
-    contents = {f"{name}.parquet": encode_parquet(table, rows) for name, (table, rows) in tables.items() if rows}
+    contents = {
+        f"{name}.parquet": encode_parquet(table, rows)
+        for name, (table, rows) in tables.items()
+        if rows
+    }
     contents |= dict(others or {})
     files: dict[str, Stored] = {}
     for name in sorted(contents):
@@ -150,10 +154,14 @@ def read_receipt(store: Store, folder: str) -> Answer | None:
     """
     try:
         receipt = json.loads(store.read(f"{folder}/{RECEIPT}"))
-        if not isinstance(receipt, dict) or receipt.pop("receipt", None) != digest_of(canonical_json(receipt)):
+        if not isinstance(receipt, dict) or receipt.pop("receipt", None) != digest_of(
+            canonical_json(receipt)
+        ):
             return None
         files = receipt["files"]
-        named = all(path.startswith(f"{folder}/") and isinstance(size, int) for path, size in files.values())
+        named = all(
+            path.startswith(f"{folder}/") and isinstance(size, int) for path, size in files.values()
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return receipt if named and receipt.get("folder") == folder else None
@@ -191,7 +199,9 @@ def read_file(store: Store, path: str) -> bytes:
     return data
 
 
-def read_rows(store: Store, path: str, table: Table, columns: Sequence[str] | None = None) -> Iterator[Row]:
+def read_rows(
+    store: Store, path: str, table: Table, columns: Sequence[str] | None = None
+) -> Iterator[Row]:
     """Yield the rows of a file, with all or some columns. Raises `ResultError`."""
     for part in read_groups(store, path, table, columns):
         yield from part.to_pylist()
@@ -207,18 +217,24 @@ class Rows:
     """Number of rows, `None` for all rows of the file."""
 
 
-def read_some(store: Store, rows: Rows, table: Table, columns: Sequence[str] | None = None) -> pa.Table:
+def read_some(
+    store: Store, rows: Rows, table: Table, columns: Sequence[str] | None = None
+) -> pa.Table:
     """Return some rows of a file, with all or some columns. Raises `ResultError`."""
     parts = list(read_groups(store, rows.path, table, columns))
     whole = pa.concat_tables(parts) if parts else _selected(table, columns).empty_table()
     if rows.count is None:
         return whole
     if rows.start + rows.count > whole.num_rows:
-        raise ResultError(f"{store}/{rows.path}: it has {whole.num_rows} rows, not {rows.start + rows.count}")
+        raise ResultError(
+            f"{store}/{rows.path}: it has {whole.num_rows} rows, not {rows.start + rows.count}"
+        )
     return whole.slice(rows.start, rows.count)
 
 
-def read_groups(store: Store, path: str, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+def read_groups(
+    store: Store, path: str, table: Table, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
     """Yield the row groups of a file, with all or some columns.
 
     Files below `tables/` have plain types that every engine knows; their rows are converted back to
@@ -293,7 +309,8 @@ class Results:
             # A report may have been written by a stranger: its paths must not lead out of the
             # output.
             right = all(
-                name in RESULT_TABLES and all(_is_result_path(path) for path in paths) for name, paths in tables.items()
+                name in RESULT_TABLES and all(_is_result_path(path) for path in paths)
+                for name, paths in tables.items()
             )
         except (TypeError, KeyError, AttributeError):
             right = False
@@ -314,7 +331,10 @@ class Results:
         found = {name: self.report["tables"].get(name, []) for name in RESULT_TABLES}
         for paths in found.values():
             if not all(path.startswith(f"{TABLES}/") for path in paths):
-                raise ResultError(f"{self.store}: an audit of an earlier version; `pubsub audit` brings it up to date")
+                raise ResultError(
+                    f"{self.store}: an audit of an earlier version; `pubsub audit` brings it up to"
+                    " date"
+                )
             for path in paths if checked else ():
                 _check(self.store, path)
         return found

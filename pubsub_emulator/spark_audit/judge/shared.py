@@ -72,7 +72,10 @@ class Shared:
     def lack_before(self) -> None:
         """Note once that the segment before is missing, which has the chains' checkpoints."""
         at = self.task.segment
-        said = f"segment {at - 1} or its checkpoints are not in the history: no chain of segment {at} has a start"
+        said = (
+            f"segment {at - 1} or its checkpoints are not in the history: no chain of segment {at}"
+            " has a start"
+        )
         fault = Fault(COMMITS, said, network=self.task.network, segment=at)
         if fault not in self.faults:
             self.faults.append(fault)
@@ -144,7 +147,10 @@ class Shared:
                 continue
             for row in unit.to_pylist():
                 # Rows of relay headers have no segment.
-                if row["network"] != self.task.network or row.get("segment", self.task.segment) != self.task.segment:
+                if (
+                    row["network"] != self.task.network
+                    or row.get("segment", self.task.segment) != self.task.segment
+                ):
                     self._fault(entry, "the file has a row of another network or segment")
                 else:
                     rows.append(row)

@@ -108,13 +108,17 @@ class Task(UnitTask):
         """Return the task that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
         data["chains"] = tuple(
-            ChainFiles(**{**each, **{name: _entries(each[name]) for name in _CHAIN_FILES}}) for each in data["chains"]
+            ChainFiles(**{**each, **{name: _entries(each[name]) for name in _CHAIN_FILES}})
+            for each in data["chains"]
         )
         return Task(**{**data, **{name: _entries(data[name]) for name in _SHARED_FILES}})
 
 
 def make_tasks(
-    root: str, commits: Iterable[Commit], listing: Listing | None = None, after: Mapping[str, Commit] | None = None
+    root: str,
+    commits: Iterable[Commit],
+    listing: Listing | None = None,
+    after: Mapping[str, Commit] | None = None,
 ) -> list[Task]:
     """Return the tasks for the segments of some commits, ordered by network, segment and chain.
 
@@ -141,13 +145,20 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
     ) -> tuple[FileEntry, ...]:
         return tuple(entry for source in sources for entry in source.get((table.name, chain), ()))
 
-    there = {chain for (table, chain) in own if chain is not None and table != schema.DELIVERIES.name}
+    there = {
+        chain for (table, chain) in own if chain is not None and table != schema.DELIVERIES.name
+    }
     # A chain that only has deliveries here is not judged. A chain whose checkpoint the segment
     # before wrote is judged even if it has no blocks here.
-    started = {chain for (table, chain) in older if table == schema.CHECKPOINTS.name and chain is not None}
+    started = {
+        chain for (table, chain) in older if table == schema.CHECKPOINTS.name and chain is not None
+    }
     chains: list[ChainFiles] = []
     for chain in sorted(there | started):
-        checkpoints, blocks = of(schema.CHECKPOINTS, chain, older, own), of(schema.BLOCKS, chain, own)
+        checkpoints, blocks = (
+            of(schema.CHECKPOINTS, chain, older, own),
+            of(schema.BLOCKS, chain, own),
+        )
         deliveries, position = of(schema.DELIVERIES, chain, own), commit.next_positions.get(chain)
         chains.append(ChainFiles(chain, checkpoints, blocks, deliveries, position))
     shared = {
@@ -156,7 +167,9 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
         "changes": (*of(schema.AUTHORITIES, None, own), *of(schema.SUBSCRIPTIONS, None, own)),
     }
     parts = ((*chain.checkpoints, *chain.blocks, *chain.deliveries) for chain in chains)
-    read = {(entry.path, entry.chain) for entries in (*parts, *shared.values()) for entry in entries}
+    read = {
+        (entry.path, entry.chain) for entries in (*parts, *shared.values()) for entry in entries
+    }
     rest = tuple(entry for entry in commit.files if (entry.path, entry.chain) not in read)
     return [
         _task(root, commit, group, {**shared, "checked": () if at else rest}, listing)
@@ -194,7 +207,10 @@ def _task(
 ) -> Task:
     """Make a task with its fingerprint."""
     task = Task(root, commit.network, commit.segment, chains, **shared, fingerprint="")
-    stated = [[each.path, each.size, each.frame, [group.digest for group in each.row_groups]] for each in task.files()]
+    stated = [
+        [each.path, each.size, each.frame, [group.digest for group in each.row_groups]]
+        for each in task.files()
+    ]
     positions = [[chain.chain, chain.next_position] for chain in chains]
     body = [CHECK_VERSION, commit.network, commit.segment, positions, stated, _seen(task, listing)]
     return replace(task, fingerprint=digest_of(canonical_json(body)))

@@ -51,12 +51,17 @@ def judge_segment(text: str, out: str) -> Answer:
     chains = [_fitting(check_chain(task, files, shared)) for files in task.chains]
     # The rows of all chains go into one file per table.
     every = [chain.tables() for chain in chains]
-    tables = {table.name: (table, [row for each in every for row in each[table]]) for table in schema.OF_SEGMENT}
+    tables = {
+        table.name: (table, [row for each in every for row in each[table]])
+        for table in schema.OF_SEGMENT
+    }
     shared.faults += [fault for entry in task.checked for fault in check_file(shared.store, entry)]
     unread = tables[schema.QUARANTINE.name][1]
     unread.extend(fault.row() for fault in shared.faults)
     passing = shared.passing or any(chain.passing for chain in chains)
-    judged = [{**asdict(chain.receipt), **_account(of)} for chain, of in zip(chains, every, strict=True)]
+    judged = [
+        {**asdict(chain.receipt), **_account(of)} for chain, of in zip(chains, every, strict=True)
+    ]
     place = fields_of(task, ("network", "segment", "fingerprint"))
     receipt = {**place, "chains": judged, "quarantined": len(unread)}
     return results.write_result(store, task.name, tables, receipt, keep=not passing)
@@ -146,9 +151,13 @@ def fold_fingerprint(
     limits: Thresholds,
 ) -> str:
     """Return a digest of a fold's inputs: the folds before it and the results of its segments."""
-    mine = (chain for receipt in receipts for chain in receipt["chains"] if chain["chain"] in chains)
+    mine = (
+        chain for receipt in receipts for chain in receipt["chains"] if chain["chain"] in chains
+    )
     digests = [[chain["chain"], chain["digests"]] for chain in mine]
-    return digest_of(canonical_json([CHECK_VERSION, befores, network, chains, digests, asdict(limits)]))
+    return digest_of(
+        canonical_json([CHECK_VERSION, befores, network, chains, digests, asdict(limits)])
+    )
 
 
 def judge_or_fold(text: str, out: str) -> Answer:
@@ -177,7 +186,9 @@ def fold_chains(text: str, out: str) -> Answer:
     for at, segment in enumerate(fold.segments):
         told(at, len(fold.segments))
         for chain, blocks, publishers in _by_chain(store, segment, fold.chains):
-            state = chains.setdefault(chain, _ChainState(patterns.HabitMemory(fold.limits), Sizes()))
+            state = chains.setdefault(
+                chain, _ChainState(patterns.HabitMemory(fold.limits), Sizes())
+            )
             rows = blocks.select(patterns.HABIT_COLUMNS).to_pylist()
             for row in state.watch.add(rows, _served(publishers), _headers(fold, chain)):
                 # A finding that claims proof is judged from its own evidence before it is believed
@@ -188,7 +199,9 @@ def fold_chains(text: str, out: str) -> Answer:
                 else:
                     said = f"the evidence of a finding {row['code']} does not show it"
                     place = columns_of(row, ("network", "chain", "segment", "position"))
-                    faults.append(Fault(f"{schema.BLOCKS.name}/network={fold.network}", said, **place).row())
+                    faults.append(
+                        Fault(f"{schema.BLOCKS.name}/network={fold.network}", said, **place).row()
+                    )
             state.sizes.add(blocks, publishers)
     pending = {chain: list(state.watch.open_runs()) for chain, state in chains.items()}
     sizes = {chain: list(state.sizes.rows(fold.network, chain)) for chain, state in chains.items()}
@@ -200,10 +213,21 @@ def fold_chains(text: str, out: str) -> Answer:
     }
     digests: dict[str, list[str]] = {}
     for chain, state in sorted(chains.items()):
-        found, summed = digest_rows(schema.FINDINGS, pending[chain]), digest_rows(schema.SUMMARIES, sizes[chain])
+        found, summed = (
+            digest_rows(schema.FINDINGS, pending[chain]),
+            digest_rows(schema.SUMMARIES, sizes[chain]),
+        )
         digests[str(chain)] = [state.settled, found.hex(), summed.hex()]
-    counts = {"settled": _counts(settled), "open": _counts(tables["open"][1]), "quarantined": len(faults)}
-    receipt = {**fields_of(fold, ("network", "first", "last", "fingerprint")), **counts, "chains": digests}
+    counts = {
+        "settled": _counts(settled),
+        "open": _counts(tables["open"][1]),
+        "quarantined": len(faults),
+    }
+    receipt = {
+        **fields_of(fold, ("network", "first", "last", "fingerprint")),
+        **counts,
+        "chains": digests,
+    }
     others = {"state.json.z": _pack(chains)}
     return results.write_result(store, fold.name, tables, receipt, others=others, keep=fold.keep)
 
@@ -224,7 +248,10 @@ class _ChainState:
 
 def _pack(chains: Mapping[int, _ChainState]) -> bytes:
     """Return the states of chains as the compressed file that the next fold reads."""
-    body = [[chain, s.watch.to_json(), s.sizes.to_json(), s.settled] for chain, s in sorted(chains.items())]
+    body = [
+        [chain, s.watch.to_json(), s.sizes.to_json(), s.settled]
+        for chain, s in sorted(chains.items())
+    ]
     return zlib.compress(canonical_json(body), 1)
 
 
@@ -236,7 +263,9 @@ def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
     found: dict[int, _ChainState] = {}
     for path in fold.befores:
         try:
-            for chain, watch, sizes, settled in json.loads(zlib.decompress(results.read_file(store, path))):
+            for chain, watch, sizes, settled in json.loads(
+                zlib.decompress(results.read_file(store, path))
+            ):
                 if chain in fold.chains:
                     memory = patterns.HabitMemory.from_json(watch, fold.limits)
                     found[chain] = _ChainState(memory, Sizes.from_json(sizes), settled)
@@ -266,7 +295,9 @@ def _table(store: Store, rows: results.Rows | None, table: Table, names: Sequenc
     """Read some columns of rows, which may be missing, as a table."""
     empty = pa.schema([table.schema.field(name) for name in names]).empty_table()
     return (
-        empty if rows is None else pa.concat_tables([empty, results.read_some(store, rows, table, names).select(names)])
+        empty
+        if rows is None
+        else pa.concat_tables([empty, results.read_some(store, rows, table, names).select(names)])
     )
 
 
@@ -291,7 +322,9 @@ def _headers(fold: Fold, chain: int) -> patterns.Headers:
         commits = commits_before(fold.root, fold.network, segment + 1)
         files = next((commit.files for commit in commits if commit.segment == segment), ())
         found: dict[int, bytes] = {}
-        for entry in (each for each in files if (each.table, each.chain) == (schema.BLOCKS.name, chain)):
+        for entry in (
+            each for each in files if (each.table, each.chain) == (schema.BLOCKS.name, chain)
+        ):
             for unit in read_history(open_store(fold.root), entry):
                 if not isinstance(unit, Fault):
                     columns = (unit.column(name).to_pylist() for name in ("position", "header"))

@@ -40,7 +40,10 @@ def junk_bytes(proof: Sequence[bytes], refusal: InvalidBlock) -> int:
     These are nodes that the walk did not visit, and repetitions of nodes.
     """
     unused = {
-        each for offence in refusal.evidence if offence.verdict is Verdict.UNUSED_NODES for each in offence.subject
+        each
+        for offence in refusal.evidence
+        if offence.verdict is Verdict.UNUSED_NODES
+        for each in offence.subject
     }
     seen: set[bytes] = set()
     total = 0

@@ -19,7 +19,12 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
-from pubsub_emulator.spark_audit.real_proofs.open_proof import Opened, ProofError, open_proof, path_nodes
+from pubsub_emulator.spark_audit.real_proofs.open_proof import (
+    Opened,
+    ProofError,
+    open_proof,
+    path_nodes,
+)
 from pubsub_emulator.spark_audit.real_proofs.well_known import is_child_root, key_name
 from pubsub_emulator.trie import MissingNode, read_proof
 
@@ -93,7 +98,9 @@ class _Ledger:
     found: dict[Place, _Path] = field(default_factory=dict)
     """By key, the way to it."""
 
-    def add(self, root: Hash, place: Place, entries: Mapping[bytes, bytes | None], *, usual: bool) -> None:
+    def add(
+        self, root: Hash, place: Place, entries: Mapping[bytes, bytes | None], *, usual: bool
+    ) -> None:
         """Follow the way to a key and note the nodes that it needs.
 
         A key that is not `usual` counts as asked for only if it needs a node that no key before it
@@ -148,7 +155,9 @@ def attribute(
     return _attribution(listed, ledger, frozenset(reached if absences else ()), cached=below)
 
 
-def attribute_reads(root: Hash, proof: Iterable[bytes], requested: Mapping[bytes, Iterable[bytes]]) -> Attribution:
+def attribute_reads(
+    root: Hash, proof: Iterable[bytes], requested: Mapping[bytes, Iterable[bytes]]
+) -> Attribution:
     """Attribute the bytes of a proof to the keys that it was made for, given by trie.
 
     Raises `ProofError` if the proof does not cover one of them.
@@ -204,7 +213,8 @@ def _read(root: Hash, nodes: Mapping[Hash, bytes], trie: bytes, key: bytes) -> b
         return read_proof(root, nodes.values(), (key,))[key]
     except MissingNode as error:
         raise ProofError(
-            f"{place_name(trie, key)} is not proven: node {error.hash.hex()} at nibble {error.depth} is missing"
+            f"{place_name(trie, key)} is not proven: node {error.hash.hex()} at nibble"
+            f" {error.depth} is missing"
         ) from None
 
 
@@ -222,16 +232,25 @@ def _attribution(
     for node_hash, places in users.items():
         if len(places) > 1:
             shared.setdefault(len(places), []).append(node_hash)
-    parts += [_nodes_part("shared", f"path nodes of {n} keys", group, costs) for n, group in shared.items()]
+    parts += [
+        _nodes_part("shared", f"path nodes of {n} keys", group, costs)
+        for n, group in shared.items()
+    ]
     left = [node_hash for node_hash in ledger.nodes if node_hash not in users]
     absence = [node_hash for node_hash in left if node_hash in reached]
     if absence:
-        parts.append(_nodes_part("absence", "on the way to keys that are absent or unchanged", absence, costs))
+        parts.append(
+            _nodes_part(
+                "absence", "on the way to keys that are absent or unchanged", absence, costs
+            )
+        )
     rest = [node_hash for node_hash in left if node_hash not in reached]
     # A node that is too small is never referred to by its hash, so stored nodes cannot lead to it.
     unplaced = [each for each in rest if cached and len(ledger.nodes[each]) >= _LEAST_HASHED]
     if unplaced:
-        parts.append(_nodes_part("unplaced", "below nodes that the chain may have stored", unplaced, costs))
+        parts.append(
+            _nodes_part("unplaced", "below nodes that the chain may have stored", unplaced, costs)
+        )
     unread = [each for each in rest if not cached or len(ledger.nodes[each]) < _LEAST_HASHED]
     whole = sum(node_cost(len(node)) for node in listed)
     repeated = whole - sum(costs.values())
@@ -241,13 +260,23 @@ def _attribution(
     return Attribution(tuple(parts), tuple(unread), len(listed), whole, tuple(unplaced))
 
 
-def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]) -> ProofShare:
+def _key_part(
+    place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]
+) -> ProofShare:
     """Return the part of a key: the nodes that only it needs."""
     trie, key = place
     own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
-    kind = "neighbour" if not path.requested else "child trie" if trie == TOP and is_child_root(key) else "key"
+    kind = (
+        "neighbour"
+        if not path.requested
+        else "child trie"
+        if trie == TOP and is_child_root(key)
+        else "key"
+    )
     weight, whole = (sum(costs[node_hash] for node_hash in nodes) for nodes in (own, path.nodes))
-    return ProofShare(kind, place_name(trie, key), len(own), weight, trie, key, path.state, path.value, whole)
+    return ProofShare(
+        kind, place_name(trie, key), len(own), weight, trie, key, path.state, path.value, whole
+    )
 
 
 def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> ProofShare:

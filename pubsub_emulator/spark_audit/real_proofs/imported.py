@@ -8,7 +8,11 @@ from typing import Any, Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
+from pubsub_emulator.runtime.framework.message_chains import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    InboundMessages,
+)
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError
@@ -22,7 +26,18 @@ UNIT_BLOCKS: Final = 1000
 """Imported blocks in a segment, and so in a task of an audit: a million blocks are a thousand
 tasks."""
 _SAME: Final = (
-    *("network", "chain", "number", "block", "relay_parent", "header", "parent", "state_root", "max_pov", "source"),
+    *(
+        "network",
+        "chain",
+        "number",
+        "block",
+        "relay_parent",
+        "header",
+        "parent",
+        "state_root",
+        "max_pov",
+        "source",
+    ),
 )
 """Columns of `blocks` that have the same name in `RelayProof`."""
 
@@ -121,7 +136,9 @@ class Present:
         wanted = ["network", "chain", "number", "relay_parent_root"]
         return {tuple(row[name] for name in wanted) for row in self.imported(wanted)}
 
-    def imported(self, columns: list[str], network: str | None = None, chain: int | None = None) -> Iterator[Row]:
+    def imported(
+        self, columns: list[str], network: str | None = None, chain: int | None = None
+    ) -> Iterator[Row]:
         """Yield some columns of all imported blocks.
 
         Only one row group at a time is in memory, so that a history of any length can be read.
@@ -130,7 +147,9 @@ class Present:
             return
         for entry in self.history.files(schema.BLOCKS, network, chain):
             for part in self.history.read(entry):
-                rows = [] if isinstance(part, Fault) else part.select([*columns, "status"]).to_pylist()
+                rows = (
+                    [] if isinstance(part, Fault) else part.select([*columns, "status"]).to_pylist()
+                )
                 yield from (row for row in rows if row["status"] == "imported")
 
 
@@ -154,10 +173,16 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
         blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes))
     name = f"{segment:08d}"
     parts = [HistoryPart(schema.RELAY_HEADERS, list(headers.values()), name)]
-    parts += [HistoryPart(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
+    parts += [
+        HistoryPart(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())
+    ]
     parts.append(HistoryPart(schema.NODES, nodes.rows(network, segment), name))
     # Reversed, so that the first name of a chain counts.
-    write_names(out, network, {int(each.chain): each.chain_name for each in reversed(proofs) if each.chain_name})
+    write_names(
+        out,
+        network,
+        {int(each.chain): each.chain_name for each in reversed(proofs) if each.chain_name},
+    )
     after = {chain: at for (where, chain), at in present.positions.items() if where == network}
     present.newest[network] = write_commit(out, network, segment, parts, after, before)
     return len(nodes)
@@ -178,7 +203,13 @@ def _relay_row(proof: RelayProof) -> Row:
     known = proof.relay_header
     block, root = (None, proof.relay_root) if known is None else (known.hash, known.storage_root)
     number = proof.relay_parent
-    return {"network": proof.network, "number": number, "hash": block, "storage_root": root, "slot": None}
+    return {
+        "network": proof.network,
+        "number": number,
+        "hash": block,
+        "storage_root": root,
+        "slot": None,
+    }
 
 
 def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> Row:

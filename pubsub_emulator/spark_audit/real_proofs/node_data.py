@@ -75,7 +75,11 @@ def read_node_data(files: Iterable[Path]) -> NodeData:
     data = NodeData()
     for path in files:
         documents = _documents(path)
-        requested = {identity: keys for place, document in documents for identity, keys in _request(place, document)}
+        requested = {
+            identity: keys
+            for place, document in documents
+            for identity, keys in _request(place, document)
+        }
         for place, document in documents:
             if not _is_request(document):
                 _add(place, document, requested, data)
@@ -93,13 +97,20 @@ def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
         raise NodeDataError(f"{proof.place}: no header names the state root of the proof")
     if proof.at is None:
         if len({header.hash for header in known}) > 1:
-            raise NodeDataError(f"{proof.place}: the proof names no block, and there are {len(known)} headers")
+            raise NodeDataError(
+                f"{proof.place}: the proof names no block, and there are {len(known)} headers"
+            )
         return known[0].state_root
     for header in known:
         if header.hash == proof.at:
             return header.state_root
-    there = ", ".join(f"0x{header.hash.hex()} (block {header.number}, {header.place})" for header in known)
-    raise NodeDataError(f"{proof.place}: the proof is of block 0x{proof.at.hex()}, but the header is that of {there}")
+    there = ", ".join(
+        f"0x{header.hash.hex()} (block {header.number}, {header.place})" for header in known
+    )
+    raise NodeDataError(
+        f"{proof.place}: the proof is of block 0x{proof.at.hex()}, but the header is that of"
+        f" {there}"
+    )
 
 
 def _documents(path: Path) -> list[tuple[str, object]]:
@@ -114,7 +125,11 @@ def _documents(path: Path) -> list[tuple[str, object]]:
     try:
         whole = parse_json(text.encode(), str(path), NodeDataError)
     except NodeDataError:
-        lines = [(f"{path}:{at}", line) for at, line in enumerate(text.splitlines(), start=1) if line.strip()]
+        lines = [
+            (f"{path}:{at}", line)
+            for at, line in enumerate(text.splitlines(), start=1)
+            if line.strip()
+        ]
         if len(lines) < 2:
             raise
         return [(place, parse_json(line.encode(), place, NodeDataError)) for place, line in lines]
@@ -124,7 +139,9 @@ def _documents(path: Path) -> list[tuple[str, object]]:
 
 
 def _is_request(document: object) -> TypeGuard[dict[str, object]]:
-    return isinstance(document, dict) and isinstance(document.get("method"), str) and "id" in document
+    return (
+        isinstance(document, dict) and isinstance(document.get("method"), str) and "id" in document
+    )
 
 
 def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tuple[bytes, ...]]]]:
@@ -133,29 +150,56 @@ def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tu
         return
     params = document.get("params")
     child = document["method"] == _CHILD_READ
-    if not isinstance(params, list) or len(params) < 1 + child or not isinstance(params[child], list):
+    if (
+        not isinstance(params, list)
+        or len(params) < 1 + child
+        or not isinstance(params[child], list)
+    ):
         raise NodeDataError(f"{place}: params of {document['method']} do not name keys")
-    keys = tuple(_VALUES.hex(f"{place}: params[{int(child)}][{at}]", key) for at, key in enumerate(params[child]))
+    keys = tuple(
+        _VALUES.hex(f"{place}: params[{int(child)}][{at}]", key)
+        for at, key in enumerate(params[child])
+    )
     trie = TOP
     if child:
         storage_key = _VALUES.hex(f"{place}: params[0]", params[0])
         if not storage_key.startswith(CHILD_STORAGE_PREFIX):
-            raise NodeDataError(f"{place}: params[0] is not the storage key of a default child trie")
+            raise NodeDataError(
+                f"{place}: params[0] is not the storage key of a default child trie"
+            )
         trie = storage_key[len(CHILD_STORAGE_PREFIX) :]
     yield json.dumps(document["id"]), {trie: keys}
 
 
-def _add(place: str, document: object, requested: dict[str, dict[bytes, tuple[bytes, ...]]], data: NodeData) -> None:
+def _add(
+    place: str,
+    document: object,
+    requested: dict[str, dict[bytes, tuple[bytes, ...]]],
+    data: NodeData,
+) -> None:
     """Add an answer to the data. `requested` has the keys of requests by their id."""
     answer, identity = document, None
-    if isinstance(document, dict) and ("jsonrpc" in document or "result" in document or "error" in document):
+    if isinstance(document, dict) and (
+        "jsonrpc" in document or "result" in document or "error" in document
+    ):
         if document.get("error") is not None:
             error = document["error"]
-            said = f"{error.get('code')}: {error.get('message')}" if isinstance(error, dict) else str(error)
+            said = (
+                f"{error.get('code')}: {error.get('message')}"
+                if isinstance(error, dict)
+                else str(error)
+            )
             raise NodeDataError(f"{place}: the node answered with error {said}")
         if document.get("result") is None:
-            raise NodeDataError(f"{place}: the node's answer is empty: it does not know the block or pruned its state")
-        answer, identity, place = document["result"], json.dumps(document.get("id")), f"{place}: result"
+            raise NodeDataError(
+                f"{place}: the node's answer is empty: it does not know the block or pruned its"
+                " state"
+            )
+        answer, identity, place = (
+            document["result"],
+            json.dumps(document.get("id")),
+            f"{place}: result",
+        )
     keys = requested.get(identity) if identity is not None else None
     if isinstance(answer, list):
         data.proofs.append(NodeProof(place, None, _nodes(place, answer), keys))
@@ -170,7 +214,10 @@ def _add(place: str, document: object, requested: dict[str, dict[bytes, tuple[by
         if isinstance(answer.get(name), dict):
             answer, place = answer[name], f"{place}.{name}"
     if "stateRoot" not in answer:
-        raise NodeDataError(f"{place}: neither a header (stateRoot) nor a read proof (proof); has {', '.join(answer)}")
+        raise NodeDataError(
+            f"{place}: neither a header (stateRoot) nor a read proof (proof); has"
+            f" {', '.join(answer)}"
+        )
     header = _VALUES.header(place, answer)
     data.headers.append(NodeHeader(place, header.number, header.hash, header.state_root))
 

@@ -70,7 +70,9 @@ def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
     return out
 
 
-def path_nodes(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> tuple[dict[Hash, None], bool]:
+def path_nodes(
+    root: Hash, nodes: Mapping[Hash, bytes], key: bytes
+) -> tuple[dict[Hash, None], bool]:
     """Return the nodes on the way to a key, and whether the proof covers the key.
 
     The nodes include the detached value. The key is covered if no node on the way is missing,

@@ -26,7 +26,12 @@ from pubsub_emulator.spark_audit.history.manifest import check_name
 from pubsub_emulator.spark_audit.history.row import Row, fields_of
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution, attribute
-from pubsub_emulator.spark_audit.real_proofs.imported import Present, RelayProof, in_units, write_segment
+from pubsub_emulator.spark_audit.real_proofs.imported import (
+    Present,
+    RelayProof,
+    in_units,
+    write_segment,
+)
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, open_proof, path_nodes
 from pubsub_emulator.spark_audit.real_proofs.values import Values
 from pubsub_emulator.spark_audit.real_proofs.well_known import expected_keys, is_channel_of
@@ -71,7 +76,11 @@ def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Impo
     network, chain, number and relay root) is left out. All files are checked before anything is
     written. Raises `ImportRefused`, `CommitError`.
     """
-    paths = [each for path in files for each in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    paths = [
+        each
+        for path in files
+        for each in (sorted(path.glob("*.json")) if path.is_dir() else [path])
+    ]
     if not paths:
         raise ImportRefused("there are no files to import")
     out = open_store(address)
@@ -110,7 +119,11 @@ def read_relay_proof(path: Path) -> RelayProof:
     chain_name, relay = fields.get("chain"), fields.get("relay")
     if not isinstance(chain_name, str):
         raise ImportRefused(f"{path}: chain is {str(chain_name)[:40]!r}, not text")
-    network = relay if isinstance(relay, str) else "".join(c if c.isalnum() else "-" for c in chain_name).strip("-")
+    network = (
+        relay
+        if isinstance(relay, str)
+        else "".join(c if c.isalnum() else "-" for c in chain_name).strip("-")
+    )
     check_name(network)
     nodes = enumerate(read(_VALUES.list, "trieNodes"))
     proof = RelayProof(
@@ -159,7 +172,9 @@ def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attr
     unread. Raises `ProofError`.
     """
     usual = expected_keys(para)
-    return attribute(root, proof, usual, lambda key: is_channel_of(key, para), absences=True, cached=True)
+    return attribute(
+        root, proof, usual, lambda key: is_channel_of(key, para), absences=True, cached=True
+    )
 
 
 def proof_parts(found: Attribution) -> list[Row]:

@@ -10,7 +10,10 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.framework.message_chains import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+)
 
 Horizontal = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
 """Messages by sender, in ascending order."""
@@ -65,7 +68,13 @@ class Values:
         if isinstance(value, str) and value.isascii():
             text = value.replace(",", "")
             try:
-                found = int(text, 16) if text.startswith("0x") else int(text) if text.isdecimal() else value
+                found = (
+                    int(text, 16)
+                    if text.startswith("0x")
+                    else int(text)
+                    if text.isdecimal()
+                    else value
+                )
             except ValueError:
                 found = None
         if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= U32_MAX:
@@ -90,26 +99,37 @@ class Values:
         digest = data.get("digest")
         logs = digest.get("logs") if isinstance(digest, dict) else None
         if not isinstance(logs, list):
-            raise self.fail(f"{place}: the header has no digest.logs, without which its hash is not known")
+            raise self.fail(
+                f"{place}: the header has no digest.logs, without which its hash is not known"
+            )
         number = self.number(f"{place}: number", data.get("number"))
         parent, root, body = (
-            self.hash(f"{place}: {name}", data.get(name)) for name in ("parentHash", "stateRoot", "extrinsicsRoot")
+            self.hash(f"{place}: {name}", data.get(name))
+            for name in ("parentHash", "stateRoot", "extrinsicsRoot")
         )
-        items = b"".join(self.hex(f"{place}: digest.logs[{at}]", log) for at, log in enumerate(logs))
+        items = b"".join(
+            self.hex(f"{place}: digest.logs[{at}]", log) for at, log in enumerate(logs)
+        )
         encoded = parent + encode_compact(number) + root + body + encode_compact(len(logs)) + items
         return RawHeader(number, blake2_256(encoded), parent, root, body, encoded)
 
     def downward(self, place: str, value: object) -> tuple[InboundDownwardMessage, ...]:
         """Return the downward messages of an inherent, empty if there is no value."""
         messages = enumerate(self.list(place, [] if value is None else value))
-        return tuple(InboundDownwardMessage(*self._message(f"{place}[{at}]", each, "msg")) for at, each in messages)
+        return tuple(
+            InboundDownwardMessage(*self._message(f"{place}[{at}]", each, "msg"))
+            for at, each in messages
+        )
 
     def horizontal(self, place: str, value: object) -> Horizontal:
         """Return the horizontal messages of an inherent, empty if there is no value."""
         out: dict[int, tuple[InboundHrmpMessage, ...]] = {}
         for sender, sent in self.mapping(place, {} if value is None else value).items():
             number, at = self.number(f"{place}: sender", sender), f"{place}.{sender}"
-            messages = (self._message(f"{at}[{n}]", each, "data") for n, each in enumerate(self.list(at, sent)))
+            messages = (
+                self._message(f"{at}[{n}]", each, "data")
+                for n, each in enumerate(self.list(at, sent))
+            )
             out[number] = tuple(InboundHrmpMessage(*message) for message in messages)
         return tuple((ParaId(sender), out[sender]) for sender in sorted(out))
 

@@ -58,9 +58,16 @@ _PUBLISHER: Final = storage_keys.CHILD_STORAGE_PREFIX + b"pubsub"
 def _names() -> dict[bytes, str]:
     """Return the names of storage items by the prefixes of their keys."""
     names = {
-        storage_keys.item_prefix(pallet, item): f"{pallet}.{item}" for pallet, items in _ITEMS.items() for item in items
+        storage_keys.item_prefix(pallet, item): f"{pallet}.{item}"
+        for pallet, items in _ITEMS.items()
+        for item in items
     }
-    names.update({storage_keys.item_prefix(pallet, _STORAGE_VERSION): f"{pallet}.StorageVersion" for pallet in _ITEMS})
+    names.update(
+        {
+            storage_keys.item_prefix(pallet, _STORAGE_VERSION): f"{pallet}.StorageVersion"
+            for pallet in _ITEMS
+        }
+    )
     return names
 
 
@@ -83,7 +90,9 @@ def key_name(key: bytes) -> str:
     paras = key[40:]
     if not paras:
         return name
-    ids = ", ".join(str(int.from_bytes(paras[at : at + 4], "little")) for at in range(0, len(paras), 4))
+    ids = ", ".join(
+        str(int.from_bytes(paras[at : at + 4], "little")) for at in range(0, len(paras), 4)
+    )
     return f"{name}({ids})"
 
 
@@ -92,7 +101,10 @@ def expected_keys(para: ParaId) -> tuple[bytes, ...]:
 
     Some of them may be absent, which is proven as well.
     """
-    legacy_queue_size = storage_keys.item_prefix("Ump", "RelayDispatchQueueSize") + storage_keys.dmq_mqc_head(para)[32:]
+    legacy_queue_size = (
+        storage_keys.item_prefix("Ump", "RelayDispatchQueueSize")
+        + storage_keys.dmq_mqc_head(para)[32:]
+    )
     return (
         *(storage_keys.item_prefix("Babe", item) for item in _ITEMS["Babe"]),
         storage_keys.ACTIVE_CONFIG,

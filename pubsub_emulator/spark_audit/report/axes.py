@@ -45,7 +45,12 @@ def finished(chart: Any, width: int, height: int, **datasets: list[Row]) -> Spec
     `width` includes axes and margins. `datasets` are rows by the names that the chart uses for
     them.
     """
-    text = {"labelColor": DAY["muted"], "titleColor": DAY["muted"], "labelFontSize": 11, "titleFontSize": 11}
+    text = {
+        "labelColor": DAY["muted"],
+        "titleColor": DAY["muted"],
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+    }
     lines = {"domainColor": DAY["soft"], "tickColor": DAY["soft"], "gridColor": DAY["line"]}
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     spec: Spec = (
@@ -53,7 +58,9 @@ def finished(chart: Any, width: int, height: int, **datasets: list[Row]) -> Spec
         .configure(font=FONT)
         .configure_view(stroke=None)
         .configure_axis(**text, **lines, titleFontWeight="normal")
-        .configure_legend(labelColor=DAY["ink"], labelFontSize=11, symbolStrokeWidth=2, symbolSize=90)
+        .configure_legend(
+            labelColor=DAY["ink"], labelFontSize=11, symbolStrokeWidth=2, symbolSize=90
+        )
         .to_dict()
     )
     return {**spec, "width": width, "datasets": datasets}
@@ -64,7 +71,9 @@ def height_of(width: int) -> int:
     return 240 if width > NARROW else 200
 
 
-def colored(field: str, names: Sequence[str], colors: Sequence[str], width: int, *, lines: bool = False) -> alt.Color:
+def colored(
+    field: str, names: Sequence[str], colors: Sequence[str], width: int, *, lines: bool = False
+) -> alt.Color:
     """Return a colour channel with a colour of `style` for each name.
 
     Its legend is above the chart, in as many columns as fit.
@@ -73,14 +82,22 @@ def colored(field: str, names: Sequence[str], colors: Sequence[str], width: int,
     room = max(int((width - 2 * MARGIN) // cell), 1)
     symbol = "stroke" if lines else "square"
     columns = min(room, max(len(names), 1))
-    legend = alt.Legend(orient="top", title=None, columns=columns, labelLimit=220, symbolType=symbol)
+    legend = alt.Legend(
+        orient="top", title=None, columns=columns, labelLimit=220, symbolType=symbol
+    )
     scale = alt.Scale(domain=list(names), range=[DAY[color] for color in colors])
     return alt.Color(field, scale=scale, legend=legend)
 
 
 def blocks_axis(width: int) -> alt.Axis:
     """Return an axis with relay block numbers."""
-    return alt.Axis(grid=False, tickMinStep=1, format=",d", tickCount=8 if width > NARROW else 4, labelFlush=True)
+    return alt.Axis(
+        grid=False,
+        tickMinStep=1,
+        format=",d",
+        tickCount=8 if width > NARROW else 4,
+        labelFlush=True,
+    )
 
 
 def tight(bins: Sequence[Bin]) -> alt.Scale:

@@ -16,10 +16,21 @@ from pubsub_emulator.spark_audit.report.columns import Chain, Names, called, col
 MOST_PARTS: Final = 40
 """Publishers or keys that have a part of their own. Smaller ones are added up."""
 
-KINDS: Final = {"top_path_bytes": "top path", "child_node_bytes": "child nodes", "value_bytes": "values"}
+KINDS: Final = {
+    "top_path_bytes": "top path",
+    "child_node_bytes": "child nodes",
+    "value_bytes": "values",
+}
 """The kinds of a publisher's bytes, by column."""
 
-_FIGURES: Final = (*KINDS, "cached_bytes", "cache_charges", "row_charges", "unpruned_bytes", "deliveries")
+_FIGURES: Final = (
+    *KINDS,
+    "cached_bytes",
+    "cache_charges",
+    "row_charges",
+    "unpruned_bytes",
+    "deliveries",
+)
 _KEYS: Final = {
     "key": "keys",
     "child trie": "child tries",
@@ -97,18 +108,27 @@ def _publisher(row: Row, name: str | None) -> ByteShare:
     )
     title = f"publisher {row['publisher']}" + (f" {name}" if name else "")
     parts = tuple(ByteShare(kind, weight) for kind, weight in sizes.items())
-    return ByteShare(title, sum(sizes.values()), parts, tuple(fact for fact in facts if fact[1] is not None))
+    return ByteShare(
+        title, sum(sizes.values()), parts, tuple(fact for fact in facts if fact[1] is not None)
+    )
 
 
 def _imported(results: Results, chain: Chain) -> list[ByteShare]:
     """Return a part for each kind of part in imported proofs."""
     rows = columns(results, schema.PROOF_PARTS, chain, ("kind", "name", "nodes", "bytes"))
-    by_name = grouped(rows(), ["kind", "name"], [("bytes", "sum"), ("nodes", "sum"), ("bytes", "count")])
+    by_name = grouped(
+        rows(), ["kind", "name"], [("bytes", "sum"), ("nodes", "sum"), ("bytes", "count")]
+    )
     found: dict[str, list[ByteShare]] = {}
     for row in by_name:
         facts = (("proofs that have it", row["bytes_count"]), ("nodes", row["nodes_sum"]))
-        found.setdefault(row["kind"], []).append(ByteShare(row["name"] or "nodes", row["bytes_sum"], (), facts))
-    sums = ((kind, sum(part.bytes for part in parts), _largest(parts, "others")) for kind, parts in found.items())
+        found.setdefault(row["kind"], []).append(
+            ByteShare(row["name"] or "nodes", row["bytes_sum"], (), facts)
+        )
+    sums = (
+        (kind, sum(part.bytes for part in parts), _largest(parts, "others"))
+        for kind, parts in found.items()
+    )
     return [ByteShare(_KEYS.get(kind, kind), weight, parts) for kind, weight, parts in sums]
 
 

@@ -31,33 +31,58 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
     rows = [_time_row(each) for each in series.bins if each.blocks]
     sizes = [row[name] for row in rows for name in ("mean", "largest", "budget") if row[name]]
     low, high = max(min(sizes, default=1) // 2, 1), max(sizes, default=1) * 2
-    x = alt.X("middle:Q", title="relay block", axis=axes.blocks_axis(width), scale=axes.tight(series.bins))
+    x = alt.X(
+        "middle:Q", title="relay block", axis=axes.blocks_axis(width), scale=axes.tight(series.bins)
+    )
     y_scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    y_axis = alt.Axis(values=axes.powers_of_two(low, high), labelExpr=axes.SIZE_LABEL, title="size of a proof")
+    y_axis = alt.Axis(
+        values=axes.powers_of_two(low, high), labelExpr=axes.SIZE_LABEL, title="size of a proof"
+    )
     names = ["budget", "largest proof", "mean proof"]
     columns = dict(zip(names, ("budget", "largest", "mean"), strict=True))
-    known = ((row["middle"], name, row[column]) for row in rows for name, column in columns.items() if row[column])
+    known = (
+        (row["middle"], name, row[column])
+        for row in rows
+        for name, column in columns.items()
+        if row[column]
+    )
     lines = [{"middle": middle, "series": name, "bytes": figure} for middle, name, figure in known]
     shown = [name for name in names if any(line["series"] == name for line in lines)]
     colors = {"budget": "muted", "largest proof": "one", "mean proof": "two"}
     color = axes.colored("series:N", shown, [colors[name] for name in shown], width, lines=True)
-    dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=[[5, 4], [1, 0], [1, 0]]), legend=None)
+    dash = alt.StrokeDash(
+        "series:N", scale=alt.Scale(domain=names, range=[[5, 4], [1, 0], [1, 0]]), legend=None
+    )
     drawn = (
         alt.Chart(alt.NamedData("lines"))
-        .mark_line(point=alt.OverlayMarkDef(size=30) if len(rows) <= _FEW else False, strokeWidth=1.8)
+        .mark_line(
+            point=alt.OverlayMarkDef(size=30) if len(rows) <= _FEW else False, strokeWidth=1.8
+        )
         .encode(x=x, y=alt.Y("bytes:Q", scale=y_scale, axis=y_axis), color=color, strokeDash=dash)
     )
     layers = [drawn]
-    faulty = [(each.middle, f"{_stretch(each)}: {each.faulty:,} invalid") for each in series.bins if each.faulty]
+    faulty = [
+        (each.middle, f"{_stretch(each)}: {each.faulty:,} invalid")
+        for each in series.bins
+        if each.faulty
+    ]
     bad = [{"middle": middle, "told": f"relay blocks {told}"} for middle, told in faulty]
     if bad:
         ticks = alt.Chart(alt.NamedData("bad"))
-        ticks = ticks.mark_point(shape="triangle-up", size=34, filled=True, color=DAY["bad"], opacity=1)
-        layers.append(ticks.encode(x=x, y=alt.value(axes.height_of(width) - 6), description="told:N"))
+        ticks = ticks.mark_point(
+            shape="triangle-up", size=34, filled=True, color=DAY["bad"], opacity=1
+        )
+        layers.append(
+            ticks.encode(x=x, y=alt.value(axes.height_of(width) - 6), description="told:N")
+        )
     # Invisible bars carry the texts that a browser shows at the pointer.
     hover = alt.Chart(alt.NamedData("rows")).mark_bar(opacity=0, size=max(width // MOST_BINS, 3))
-    layers.append(hover.encode(x=x, y=alt.value(0), y2=alt.value(axes.height_of(width)), description="told:N"))
-    return axes.finished(alt.layer(*layers), width, axes.height_of(width), rows=rows, lines=lines, bad=bad)
+    layers.append(
+        hover.encode(x=x, y=alt.value(0), y2=alt.value(axes.height_of(width)), description="told:N")
+    )
+    return axes.finished(
+        alt.layer(*layers), width, axes.height_of(width), rows=rows, lines=lines, bad=bad
+    )
 
 
 def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
@@ -71,11 +96,22 @@ def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
         inside = at
         for small in part.parts:
             if small.bytes:
-                rows.append(_slab(small, tree, level=2, at=inside, pixels=inner, color=colors.get(small.name, "five")))
+                rows.append(
+                    _slab(
+                        small,
+                        tree,
+                        level=2,
+                        at=inside,
+                        pixels=inner,
+                        color=colors.get(small.name, "five"),
+                    )
+                )
             inside += small.bytes
         at += part.bytes
     axis = alt.Axis(
-        values=axes.steps(0, tree.bytes, 6 if width > axes.NARROW else 3), labelExpr=axes.SIZE_LABEL, grid=False
+        values=axes.steps(0, tree.bytes, 6 if width > axes.NARROW else 3),
+        labelExpr=axes.SIZE_LABEL,
+        grid=False,
     )
     whole = alt.Scale(domain=[0, max(tree.bytes, 1)], nice=False)
     base = alt.Chart(alt.NamedData("rows")).encode(
@@ -83,7 +119,9 @@ def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
         y=alt.Y("top:Q", axis=None, scale=alt.Scale(domain=[0, 3], reverse=True, nice=False)),
     )
     kinds = list(colors)
-    slabs = base.mark_rect(stroke=DAY["paper"], strokeWidth=1).encode(x2="to:Q", y2="bottom:Q", description="told:N")
+    slabs = base.mark_rect(stroke=DAY["paper"], strokeWidth=1).encode(
+        x2="to:Q", y2="bottom:Q", description="told:N"
+    )
     plain = slabs.transform_filter("!datum.kind").encode(color=alt.Color("color:N", scale=None))
     kind = slabs.transform_filter("datum.kind").encode(
         color=axes.colored("kind:N", kinds, list(colors.values()), width)
@@ -94,7 +132,9 @@ def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
         .encode(x="middle:Q", y="center:Q", text="label:N", color=alt.Color("ink:N", scale=None))
     )
     layers = [plain, kind, labels] if any(row["kind"] for row in rows) else [plain, labels]
-    return axes.finished(alt.layer(*layers).resolve_scale(color="independent"), width, 120, rows=rows)
+    return axes.finished(
+        alt.layer(*layers).resolve_scale(color="independent"), width, 120, rows=rows
+    )
 
 
 def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> axes.Spec:
@@ -108,11 +148,15 @@ def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> axes.Spe
         figures = (row.proven, row.unchanged, row.cached, row.pruned)
         for at, (cause, figure) in enumerate(zip(causes, figures, strict=True)):
             told = f"{name}, {cause}: {size(figure)}, {percent(figure, row.full)}"
-            values.append({"chain": short, "cause": cause, "order": at, "bytes": max(figure, 0), "told": told})
+            values.append(
+                {"chain": short, "cause": cause, "order": at, "bytes": max(figure, 0), "told": told}
+            )
     axis = alt.Axis(format="%", tickCount=5, grid=False)
     x = alt.X("bytes:Q", stack="normalize", title="share of the full proof", axis=axis)
     color = axes.colored("cause:N", causes, ("two", "one", "three", "seven"), width)
-    return axes.finished(_stacked("chain", names, x, color), width, 30 * max(len(rows[:_AT_ONCE]), 1), rows=values)
+    return axes.finished(
+        _stacked("chain", names, x, color), width, 30 * max(len(rows[:_AT_ONCE]), 1), rows=values
+    )
 
 
 def cache_over_time(series: Series, width: int) -> axes.Spec:
@@ -122,9 +166,17 @@ def cache_over_time(series: Series, width: int) -> axes.Spec:
     for each in series.bins:
         if each.cached is None or each.cache_state is None:
             continue
-        text = f"relay blocks {_stretch(each)}: spared {size(each.cached)}, cost {size(each.cache_state)}, "
+        text = (
+            f"relay blocks {_stretch(each)}: spared {size(each.cached)}, cost"
+            f" {size(each.cache_state)}, "
+        )
         text += f"net {size(each.cache_net or 0)}"
-        place = {"from": each.first - 0.5, "to": each.last + 0.5, "middle": each.middle, "told": text}
+        place = {
+            "from": each.first - 0.5,
+            "to": each.last + 0.5,
+            "middle": each.middle,
+            "told": text,
+        }
         bars.append({**place, "series": names[0], "bytes": each.cached})
         bars.append({**place, "series": names[1], "bytes": -each.cache_state})
         bars.append({**place, "series": names[2], "bytes": each.cache_net})
@@ -152,11 +204,17 @@ def delays(found: Delays, width: int) -> axes.Spec:
         place = {"from": each.first - 0.5, "to": each.last + 0.5}
         rows.append({**place, "deliveries": each.deliveries, "told": told})
     last = found.bars[-1].last
-    axis = alt.Axis(tickMinStep=1, grid=False, tickCount=10 if width > axes.NARROW else 5, format=",d")
+    axis = alt.Axis(
+        tickMinStep=1, grid=False, tickCount=10 if width > axes.NARROW else 5, format=",d"
+    )
     whole = alt.Scale(domain=[-0.5, max(last, 9) + 0.5], nice=False)
     x = alt.X("from:Q", title="relay blocks", axis=axis, scale=whole)
-    y = alt.Y("deliveries:Q", title="deliveries", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=4))
-    chart = alt.Chart(alt.NamedData("rows")).mark_rect(color=DAY["one"], stroke=DAY["paper"], strokeWidth=1)
+    y = alt.Y(
+        "deliveries:Q", title="deliveries", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=4)
+    )
+    chart = alt.Chart(alt.NamedData("rows")).mark_rect(
+        color=DAY["one"], stroke=DAY["paper"], strokeWidth=1
+    )
     chart = chart.encode(x=x, x2="to:Q", y=y, y2=alt.datum(0), description="told:N")
     return axes.finished(chart, width, 160, rows=rows)
 
@@ -174,15 +232,25 @@ def collators(found: Sequence[Collator], width: int, chain_names: Names) -> axes
     rows: list[Row] = []
     one_network = len({each.chain[0] for each in shown}) == 1
     most = 44 if width > axes.NARROW else 20
-    names = axes.distinct([_collator_name(each, chain_names, most, one_network=one_network) for each in shown])
+    names = axes.distinct(
+        [_collator_name(each, chain_names, most, one_network=one_network) for each in shown]
+    )
     for name, each in zip(names, shown, strict=True):
         for at, code in enumerate(codes):
-            count = each.findings[code] if code in counts else sum(each.findings[other] for other in ranked[own:])
+            count = (
+                each.findings[code]
+                if code in counts
+                else sum(each.findings[other] for other in ranked[own:])
+            )
             if count:
                 text = f"{called(each.chain, chain_names)}, {each.key.hex()}, {code}: {count:,}"
-                rows.append({"collator": name, "code": code, "order": at, "findings": count, "told": text})
+                rows.append(
+                    {"collator": name, "code": code, "order": at, "findings": count, "told": text}
+                )
     colors = [*SERIES, "bad"][: len(named)] + ["soft"] * (len(ranked) > own)
-    x = alt.X("findings:Q", title="findings", axis=alt.Axis(tickMinStep=1, format=",d", tickCount=6))
+    x = alt.X(
+        "findings:Q", title="findings", axis=alt.Axis(tickMinStep=1, format=",d", tickCount=6)
+    )
     chart = _stacked("collator", names, x, axes.colored("code:N", codes, colors, width))
     return axes.finished(chart, width, 28 * max(len(shown), 1), rows=rows)
 
@@ -191,16 +259,27 @@ def _stacked(what: str, names: Sequence[str], x: alt.X, color: alt.Color) -> alt
     """Return a chart with a bar for each name, which consists of parts one after another."""
     y = alt.Y(f"{what}:N", sort=names, title=what, axis=alt.Axis(labelLimit=320, titlePadding=16))
     bars = alt.Chart(alt.NamedData("rows")).mark_bar(stroke=DAY["paper"], strokeWidth=1)
-    drawn: alt.Chart = bars.encode(x=x, y=y, color=color, order=alt.Order("order:Q"), description="told:N")
+    drawn: alt.Chart = bars.encode(
+        x=x, y=y, color=color, order=alt.Order("order:Q"), description="told:N"
+    )
     return drawn
 
 
 def _time_row(each: Bin) -> Row:
     """Return the row of a bin in the chart over time."""
-    text = f"relay blocks {_stretch(each)}: mean {size(each.mean or 0)}, largest {size(each.largest or 0)}"
+    text = (
+        f"relay blocks {_stretch(each)}: mean {size(each.mean or 0)}, largest"
+        f" {size(each.largest or 0)}"
+    )
     if each.budget is not None:
         text += f", budget {size(each.budget)}"
-    return {"middle": each.middle, "mean": each.mean, "largest": each.largest, "budget": each.budget, "told": text}
+    return {
+        "middle": each.middle,
+        "mean": each.mean,
+        "largest": each.largest,
+        "budget": each.budget,
+        "told": text,
+    }
 
 
 def _stretch(each: Bin | Bar) -> str:
@@ -220,7 +299,12 @@ def _slab(part: ByteShare, tree: ByteShare, *, level: int, at: int, pixels: int,
     room = int(part.bytes / max(tree.bytes, 1) * pixels / axes.LETTER)
     name = part.name
     short = name.removeprefix("publisher ")
-    texts = (f"{name} · {size(part.bytes)}", name, short, *(short.split(" ")[:1] if short != name else ()))
+    texts = (
+        f"{name} · {size(part.bytes)}",
+        name,
+        short,
+        *(short.split(" ")[:1] if short != name else ()),
+    )
     label = next((each for each in texts if len(each) + 1 <= room), "")
     place = {"from": at, "to": at + part.bytes, "middle": at + part.bytes / 2}
     height = {"top": level, "bottom": level + 1, "center": level + 0.5}
@@ -241,7 +325,9 @@ def _chain_name(chain: Chain, names: Names, most: int, *, one_network: bool = Fa
     It consists of the network (unless there is only one), the ParaId, and the name.
     """
     number = str(chain[1])
-    return axes.with_name(number if one_network else axes.row_name(chain[0], number, most), names.get(chain), most)
+    return axes.with_name(
+        number if one_network else axes.row_name(chain[0], number, most), names.get(chain), most
+    )
 
 
 def _collator_name(each: Collator, names: Names, most: int, *, one_network: bool) -> str:

@@ -41,18 +41,24 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
 
     def parts() -> Iterator[pa.Table]:
         for group in results.groups(table, wanted):
-            mine = group.filter(pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para)))
+            mine = group.filter(
+                pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para))
+            )
             for name in names:
                 # A later version of the table added the column.
                 if name not in mine.column_names:
-                    mine = mine.append_column(name, pa.nulls(mine.num_rows, table.wider.schema.field(name).type))
+                    mine = mine.append_column(
+                        name, pa.nulls(mine.num_rows, table.wider.schema.field(name).type)
+                    )
             if mine.num_rows:
                 yield mine.select(list(names))
 
     return parts
 
 
-def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple[str, str]]) -> list[Row]:
+def grouped(
+    parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple[str, str]]
+) -> list[Row]:
     """Add up rows by the columns `keys`, and return the results in their order.
 
     `sums` are pairs of a column and `sum`, `max`, `min` or `count`. A result has a name like
@@ -65,8 +71,12 @@ def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple
     # in memory together. The counts of parts are added.
     again = [(f"{name}_{how}", "sum" if how == "count" else how) for name, how in sums]
     merged = pa.concat_tables(small).group_by(list(keys)).aggregate(again)
-    renamed = {f"{name}_{how}_{'sum' if how == 'count' else how}": f"{name}_{how}" for name, how in sums}
-    rows: list[Row] = merged.rename_columns([renamed.get(name, name) for name in merged.column_names]).to_pylist()
+    renamed = {
+        f"{name}_{how}_{'sum' if how == 'count' else how}": f"{name}_{how}" for name, how in sums
+    }
+    rows: list[Row] = merged.rename_columns(
+        [renamed.get(name, name) for name in merged.column_names]
+    ).to_pylist()
     return sorted(rows, key=lambda row: tuple((row[key] is not None, row[key]) for key in keys))
 
 
@@ -75,4 +85,6 @@ def valid(part: pa.Table) -> pa.Table:
 
     The summaries count the same.
     """
-    return part.filter(pc.and_(pc.not_equal(part["status"], "rejected"), pc.is_null(part["verdict"])))
+    return part.filter(
+        pc.and_(pc.not_equal(part["status"], "rejected"), pc.is_null(part["verdict"]))
+    )

@@ -18,7 +18,18 @@ MOST_FINDINGS: Final = 200
 MOST_UNREAD: Final = 200
 """Quarantined units that a page shows."""
 
-_SHOWN: Final = ("id", "network", "chain", "segment", "position", "number", "collator", "code", "severity", "detail")
+_SHOWN: Final = (
+    "id",
+    "network",
+    "chain",
+    "segment",
+    "position",
+    "number",
+    "collator",
+    "code",
+    "severity",
+    "detail",
+)
 _BADNESS: Final = {severity.value: -at for at, severity in enumerate(Severity)}
 """The order of severities. The worst one has the smallest number."""
 
@@ -79,10 +90,18 @@ def culprits(results: Results) -> Culprits:
                 place = ((row["network"], row["chain"]), row["collator"])
                 blamed.setdefault(place, Collator(*place)).findings[row["code"]] += 1
     _count_candidates(results, blamed)
-    ranked = sorted(blamed.values(), key=lambda each: (-each.findings.total(), each.chain, each.key))
+    ranked = sorted(
+        blamed.values(), key=lambda each: (-each.findings.total(), each.chain, each.key)
+    )
     shown, left_out = tuple(ranked[:MOST_COLLATORS]), max(len(ranked) - MOST_COLLATORS, 0)
     counts = sorted(codes.items(), key=lambda each: (_badness(each[0][0]), -each[1], each[0]))
-    return Culprits(shown, left_out, tuple((*of, count) for of, count in counts), tuple(worst), total - len(worst))
+    return Culprits(
+        shown,
+        left_out,
+        tuple((*of, count) for of, count in counts),
+        tuple(worst),
+        total - len(worst),
+    )
 
 
 def unread(results: Results) -> Unread:
@@ -111,5 +130,10 @@ def _badness(severity: str) -> int:
 
 def _rank(row: Row) -> tuple[object, ...]:
     """Return the key by which findings are ordered: severity, then place."""
-    place = row["network"], row["chain"], row["segment"] or 0, -1 if row["position"] is None else row["position"]
+    place = (
+        row["network"],
+        row["chain"],
+        row["segment"] or 0,
+        -1 if row["position"] is None else row["position"],
+    )
     return _badness(row["severity"]), *place, row["code"], row["id"]

@@ -15,7 +15,14 @@ from pubsub_emulator.spark_audit.report.style import DAY
 _SVG: Final = "http://www.w3.org/2000/svg"
 _KEPT_ROLES: Final = {"graphics-symbol"}
 """Roles of elements whose descriptions become titles, which a browser shows at the pointer."""
-_SILENT: Final = ("role", "aria-label", "aria-roledescription", "aria-hidden", "class", "pointer-events")
+_SILENT: Final = (
+    "role",
+    "aria-label",
+    "aria-roledescription",
+    "aria-hidden",
+    "class",
+    "pointer-events",
+)
 """Attributes that are removed. The chart as a whole has a description for screen readers."""
 _VARIABLES: Final = {color: f"var(--{name})" for name, color in DAY.items()}
 """The page's CSS variables by colour."""

@@ -95,7 +95,9 @@ class ChainPart:
     """Its charts by kind."""
 
 
-def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _done, _total: None) -> list[Path]:
+def write_report(
+    audit: Address, folder: Path, progress: OnProgress = lambda _done, _total: None
+) -> list[Path]:
     """Write the report of an audit into an empty folder.
 
     It consists of the page, which is the same for the same audit, the charts as SVG and PNG, and
@@ -111,15 +113,21 @@ def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _do
     names = {_place(row): row["name"] for row in chains if row.get("name")}
     for row in shown:
         progress(len(drawn), 2 * len(shown))
-        drawn.append(_chain_part(results, row, f"chain-{len(drawn) + 1}", names, saved.get(_place(row))))
+        drawn.append(
+            _chain_part(results, row, f"chain-{len(drawn) + 1}", names, saved.get(_place(row)))
+        )
     caught = culprits(results)
     left_out = sorted(saved.values(), key=lambda each: (-each.full, each.chain))
     overall: dict[str, Chart] = {}
     if left_out:
-        overall["savings"] = _chart("savings", "Savings by cause", partial(charts.savings, chain_names=names), left_out)
+        overall["savings"] = _chart(
+            "savings", "Savings by cause", partial(charts.savings, chain_names=names), left_out
+        )
     if caught.collators:
         specify = partial(charts.collators, chain_names=names)
-        overall["collators"] = _chart("collators", "Findings by collator", specify, caught.collators)
+        overall["collators"] = _chart(
+            "collators", "Findings by collator", specify, caught.collators
+        )
     context = {
         "evidence": _write_evidence(results, caught, folder / EVIDENCE),
         "report": results.report,
@@ -155,9 +163,13 @@ def _write_evidence(results: Results, caught: Culprits, folder: Path) -> frozens
         return frozenset()
     folder.mkdir()
     for part in results.groups(schema.FINDINGS):
-        for row in part.filter(pc.is_in(part["id"], pa.array(sorted(wanted), schema.HASH))).to_pylist():
+        for row in part.filter(
+            pc.is_in(part["id"], pa.array(sorted(wanted), schema.HASH))
+        ).to_pylist():
             if len(row["evidence"]) <= _MOST_EVIDENCE:
-                (folder / f"{row['id'].hex()[:16]}.json").write_text(finding_text(row), encoding="utf-8")
+                (folder / f"{row['id'].hex()[:16]}.json").write_text(
+                    finding_text(row), encoding="utf-8"
+                )
                 written.add(row["id"])
     return frozenset(written)
 
@@ -173,15 +185,26 @@ def _ranked(results: Results) -> list[Row]:
     group by the bytes of its proofs.
     """
     parts = (part for table in _DRAWN_FIRST for part in results.groups(table, PLACE))
-    rows = {_place(row) for part in parts for row in part.group_by(list(PLACE)).aggregate([]).to_pylist()}
+    rows = {
+        _place(row)
+        for part in parts
+        for row in part.group_by(list(PLACE)).aggregate([]).to_pylist()
+    }
 
     def rank(row: Row) -> tuple[bool, bool, int, Chain]:
-        return row["status"] != "not verified", _place(row) not in rows, -row["proof_bytes"], _place(row)
+        return (
+            row["status"] != "not verified",
+            _place(row) not in rows,
+            -row["proof_bytes"],
+            _place(row),
+        )
 
     return sorted(results.rows(schema.CHAINS), key=rank)
 
 
-def _chain_part(results: Results, row: Row, name: str, names: Names, saved: Savings | None) -> ChainPart:
+def _chain_part(
+    results: Results, row: Row, name: str, names: Names, saved: Savings | None
+) -> ChainPart:
     """Collect the figures of a chain and draw its charts."""
     chain = _place(row)
     series, tree = bytes_over_time(results, chain), where_bytes_go(results, chain, names)
@@ -190,11 +213,17 @@ def _chain_part(results: Results, row: Row, name: str, names: Names, saved: Savi
     drawn: dict[str, Chart] = {}
     # A logarithmic axis cannot show zero.
     if any(each.mean or each.largest or each.budget for each in series.bins):
-        drawn["time"] = _chart(f"{name}-time", f"Proof bytes over time, {title}", charts.bytes_over_time, series)
+        drawn["time"] = _chart(
+            f"{name}-time", f"Proof bytes over time, {title}", charts.bytes_over_time, series
+        )
     if len(tree.parts) > 1:
-        drawn["tree"] = _chart(f"{name}-bytes", f"Where the bytes go, {title}", charts.where_bytes_go, tree)
+        drawn["tree"] = _chart(
+            f"{name}-bytes", f"Where the bytes go, {title}", charts.where_bytes_go, tree
+        )
     if series.has_cache:
-        drawn["cache"] = _chart(f"{name}-cache", f"Effect of the cache, {title}", charts.cache_over_time, series)
+        drawn["cache"] = _chart(
+            f"{name}-cache", f"Effect of the cache, {title}", charts.cache_over_time, series
+        )
     if found is not None:
         drawn["delays"] = _chart(f"{name}-delays", f"Delivery delay, {title}", charts.delays, found)
     return ChainPart(row, title, name, series, tree, saved, found, drawn)
@@ -235,7 +264,9 @@ def _rendered(context: dict[str, object]) -> str:
 
 def _variables() -> str:
     """Return the colours as CSS variables, by day and by night."""
-    day, night = ("".join(f"--{name}:{color};" for name, color in colors.items()) for colors in (DAY, NIGHT))
+    day, night = (
+        "".join(f"--{name}:{color};" for name, color in colors.items()) for colors in (DAY, NIGHT)
+    )
     return f":root{{{day}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{night}}}}}\n"
 
 
@@ -252,7 +283,12 @@ def _verdict(chains: Sequence[Row]) -> str:
     if not chains:
         return "There was no chain to audit."
     if doubtful:
-        return f"{doubtful:,} of {counted(len(chains), 'chain')} {'is' if doubtful == 1 else 'are'} not verified."
+        return (
+            f"{doubtful:,} of {counted(len(chains), 'chain')} {'is' if doubtful == 1 else 'are'}"
+            " not verified."
+        )
     if not verified:
         return f"{counted(opened, 'chain')} of imported relay proofs opened, and no other there."
-    return "The one chain is verified." if verified == 1 else f"All {verified:,} chains are verified."
+    return (
+        "The one chain is verified." if verified == 1 else f"All {verified:,} chains are verified."
+    )

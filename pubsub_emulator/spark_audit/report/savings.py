@@ -44,13 +44,19 @@ def savings(results: Results) -> dict[Chain, Savings]:
     """
     parts = results.groups(schema.BLOCK_MEASURES, [*PLACE, "status", "verdict", *_FIGURES])
     witnessed = (part.filter(part["saved_pruned"].is_valid()) for part in map(valid, parts))
-    rows = grouped(witnessed, PLACE, [*((name, "sum") for name in _FIGURES), ("proof_bytes", "count")])
-    return {(row["network"], row["chain"]): _savings(row) for row in rows if row["unpruned_bytes_sum"]}
+    rows = grouped(
+        witnessed, PLACE, [*((name, "sum") for name in _FIGURES), ("proof_bytes", "count")]
+    )
+    return {
+        (row["network"], row["chain"]): _savings(row) for row in rows if row["unpruned_bytes_sum"]
+    }
 
 
 def _savings(row: Row) -> Savings:
     """Return the savings of a chain from the sums of its columns."""
-    proven, _, unchanged, left_out, cached, state, net = (row[f"{name}_sum"] or 0 for name in _FIGURES)
+    proven, _, unchanged, left_out, cached, state, net = (
+        row[f"{name}_sum"] or 0 for name in _FIGURES
+    )
     chain, blocks = (row["network"], row["chain"]), row["proof_bytes_count"]
     pruned = left_out - unchanged - cached
     return Savings(chain, blocks, proven + left_out, proven, unchanged, cached, pruned, state, net)

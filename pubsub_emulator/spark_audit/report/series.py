@@ -15,7 +15,14 @@ from pubsub_emulator.spark_audit.report.columns import Chain, Columns, columns, 
 MOST_BINS: Final = 64
 """Bins of a series, at most."""
 
-_SUMMED: Final = ("proof_bytes", "cached_bytes", "cache_state_bytes", "cache_net", "ref_time", "proof_size")
+_SUMMED: Final = (
+    "proof_bytes",
+    "cached_bytes",
+    "cache_state_bytes",
+    "cache_net",
+    "ref_time",
+    "proof_size",
+)
 """Columns of which a bin has the sum."""
 _READ: Final = (*_SUMMED, "status", "verdict", "relay_parent", "relay_lag", "used", "budget")
 
@@ -83,11 +90,16 @@ def bytes_over_time(results: Results, chain: Chain) -> Series:
     width = bin_width(last - first + 1, MOST_BINS)
     ends = [("proof_bytes", "count"), ("proof_bytes", "max"), ("used", "max"), ("budget", "min")]
     sums = [*((name, "sum") for name in _SUMMED), *ends]
-    good = {row["bin"]: row for row in grouped(map(valid, _binned(parts, first, width)), ["bin"], sums)}
+    good = {
+        row["bin"]: row for row in grouped(map(valid, _binned(parts, first, width)), ["bin"], sums)
+    }
     faulty = (part.filter(pc.is_valid(part["verdict"])) for part in _binned(parts, first, width))
     bad = {row["bin"]: row for row in grouped(faulty, ["bin"], [("at", "count")])}
     places = sorted(good.keys() | bad.keys())
-    return Series(width, tuple(_bin(first + at * width, width, good.get(at, {}), bad.get(at, {})) for at in places))
+    return Series(
+        width,
+        tuple(_bin(first + at * width, width, good.get(at, {}), bad.get(at, {})) for at in places),
+    )
 
 
 def bin_width(span: int, most: int) -> int:
@@ -115,12 +127,20 @@ def _binned(parts: Columns, first: int, width: int) -> Iterator[pa.Table]:
     """
     for part in parts():
         at = _judged_at(part)
-        number = pc.divide(pc.subtract(at, pa.scalar(first, pa.int64())), pa.scalar(width, pa.int64()))
+        number = pc.divide(
+            pc.subtract(at, pa.scalar(first, pa.int64())), pa.scalar(width, pa.int64())
+        )
         yield part.append_column("at", at).append_column("bin", number)
 
 
 def _bin(first: int, width: int, good: Row, bad: Row) -> Bin:
     """Return a bin from the sums over its valid blocks and over its faulty ones."""
-    counts = good.get("proof_bytes_count", 0), bad.get("at_count", 0), good.get("proof_bytes_sum", 0)
+    counts = (
+        good.get("proof_bytes_count", 0),
+        bad.get("at_count", 0),
+        good.get("proof_bytes_sum", 0),
+    )
     ends = map(good.get, ("proof_bytes_max", "used_max", "budget_min"))
-    return Bin(first, first + width - 1, *counts, *ends, *(good.get(f"{name}_sum") for name in _SUMMED[1:]))
+    return Bin(
+        first, first + width - 1, *counts, *ends, *(good.get(f"{name}_sum") for name in _SUMMED[1:])
+    )

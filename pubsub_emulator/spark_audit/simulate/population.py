@@ -20,7 +20,12 @@ from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkCon
 from pubsub_emulator.emulator.network.parachain import HONEST
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, CachePolicy, RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    MIN_BUDGET,
+    CachePolicy,
+    RuntimeSpec,
+    merge_subscriptions,
+)
 
 CHAINS: Final = 12
 """Parachains of a network."""
@@ -94,7 +99,9 @@ class Population:
             for at, para in enumerate(paras)
         )
         seed = self.stream("network").take(32)
-        config = NetworkConfig(chains, channels=channels, seed=seed, segment_length=SEGMENT, unjudged=unjudged)
+        config = NetworkConfig(
+            chains, channels=channels, seed=seed, segment_length=SEGMENT, unjudged=unjudged
+        )
         return Network(config)
 
     def feed(self, network: Network) -> None:
@@ -114,13 +121,19 @@ class Population:
         """Return the runtime of chain number `at`."""
         stream = self.stream(f"chain/{para}")
         others = [other for other in publishers if other != para]
-        read = others if at == _TIGHT else stream.sample(others, stream.between(LEAST_READ, len(others)))
+        read = (
+            others
+            if at == _TIGHT
+            else stream.sample(others, stream.between(LEAST_READ, len(others)))
+        )
         items = merge_subscriptions([(other, self._read_keys(stream, other)) for other in read])
         if at == _TIGHT:
             # The budget's reserve must cover the largest value, so a large value length leaves
             # little room.
             least = MIN_BUDGET - _TIGHT_ROOM
-            spec = RuntimeSpec(para, items, max_pov_size=1_300_000, reserve_minimum=True, max_trie_depth=5)
+            spec = RuntimeSpec(
+                para, items, max_pov_size=1_300_000, reserve_minimum=True, max_trie_depth=5
+            )
             return replace(spec, max_stored_keys=8, max_value_length=least)
         policies = {_NODES: CachePolicy.NODES, _NONE: CachePolicy.NONE}
         return RuntimeSpec(para, items, cache=policies.get(at, CachePolicy.SLOTS))
@@ -158,7 +171,9 @@ class Population:
             network.delete(para, [published_key(para, stream.below(KEYS))])
         for index in indexes:
             value = stream.take(stream.between(1152, 2048))
-            network.publish(para, published_key(para, index), value, stream.choice((0, 0, 0, 40, 400)))
+            network.publish(
+                para, published_key(para, index), value, stream.choice((0, 0, 0, 40, 400))
+            )
 
 
 def published_key(para: ParaId, index: int) -> PubsubKey:

@@ -15,7 +15,12 @@ from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, canonical_json
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.simulate.population import SEGMENT
-from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS, NetworkTask, receipt_path, simulate_unit
+from pubsub_emulator.spark_audit.simulate.unit import (
+    RECEIPTS,
+    NetworkTask,
+    receipt_path,
+    simulate_unit,
+)
 
 PLAN: Final = "plan.json"
 """The file with the settings of the simulation in a folder."""
@@ -85,7 +90,10 @@ class Simulated:
 
 
 def simulate(
-    simulation: Simulation, address: Address | Store, engine: Callable[[], Mapper], progress: OnProgress | None = None
+    simulation: Simulation,
+    address: Address | Store,
+    engine: Callable[[], Mapper],
+    progress: OnProgress | None = None,
 ) -> Simulated:
     """Make the networks that are not complete at `address` yet.
 
@@ -96,7 +104,9 @@ def simulate(
         if getattr(simulation, name) < 1:
             raise SimulationRefused(f"{name} must be 1 or more")
     if not 0 <= simulation.cheat_rate <= MILLION // 2:
-        raise SimulationRefused("at most half of the turns can be cheats: half of the collators are honest")
+        raise SimulationRefused(
+            "at most half of the turns can be cheats: half of the collators are honest"
+        )
     out = open_store(address)
     _prepare(simulation, out)
     tasks = simulation.tasks()
@@ -110,7 +120,9 @@ def simulate(
         runner = engine()
         try:
             units = [task.to_json() for task in fresh]
-            made = runner.map(simulate_unit, units, out.uri, lambda done: report(there + done, len(tasks)))
+            made = runner.map(
+                simulate_unit, units, out.uri, lambda done: report(there + done, len(tasks))
+            )
         finally:
             runner.close()
     new = iter(made)
@@ -129,14 +141,23 @@ def _prepare(simulation: Simulation, out: Store) -> None:
         try:
             found = json.loads(out.read(path))
         except (ValueError, RecursionError):
-            raise SimulationRefused(f"{out}/{path}: not JSON; remove {out} and begin again") from None
-        other = [name for name in plan if not isinstance(found, dict) or found.get(name) != plan[name]]
+            raise SimulationRefused(
+                f"{out}/{path}: not JSON; remove {out} and begin again"
+            ) from None
+        other = [
+            name for name in plan if not isinstance(found, dict) or found.get(name) != plan[name]
+        ]
         if other:
-            said = f"holds a simulation with another {', '.join(other)}; name another folder or remove it"
+            said = (
+                f"holds a simulation with another {', '.join(other)}; name another folder or"
+                " remove it"
+            )
             raise SimulationRefused(f"{out} {said}")
         return
     if out.exists(COMMITS):
-        raise SimulationRefused(f"{out} holds a history that was not simulated; name another folder")
+        raise SimulationRefused(
+            f"{out} holds a history that was not simulated; name another folder"
+        )
     out.put(path, canonical_json(plan))
 
 

@@ -67,7 +67,9 @@ def score(history: Address, audit: Address) -> Score:
     opened = History.open(history)
     out.faults += opened.faults
     if not opened.files(schema.TRUTH) and not opened.root.exists(RECEIPTS):
-        raise NoTruth(f"{opened.root} has no table truth: it was not simulated, and nothing can be scored")
+        raise NoTruth(
+            f"{opened.root} has no table truth: it was not simulated, and nothing can be scored"
+        )
     for row in _truth(opened, out.faults):
         due[_charge(row, row["verdict"])] = row["strategy"]
         out.planted[row["strategy"]] += 1

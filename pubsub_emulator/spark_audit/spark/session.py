@@ -35,11 +35,21 @@ def register(session: SparkSession, results: Results) -> None:
     `OSError`.
     """
     store = results.store
-    if store.uri.startswith(("s3://", "s3a://")) and not _has_class(session, "org.apache.hadoop.fs.s3a.S3AFileSystem"):
-        raise SparkUnavailable(f"{store}: Spark here cannot read S3; start it with the package hadoop-aws")
-    base = f"file://{store.uri}" if isinstance(store, LocalStore) else store.uri.replace("s3://", "s3a://", 1)
+    if store.uri.startswith(("s3://", "s3a://")) and not _has_class(
+        session, "org.apache.hadoop.fs.s3a.S3AFileSystem"
+    ):
+        raise SparkUnavailable(
+            f"{store}: Spark here cannot read S3; start it with the package hadoop-aws"
+        )
+    base = (
+        f"file://{store.uri}"
+        if isinstance(store, LocalStore)
+        else store.uri.replace("s3://", "s3a://", 1)
+    )
     for name, files in results.tables(checked=False).items():
-        session.read.parquet(*(spark_path(f"{base}/{path}") for path in files)).createOrReplaceTempView(name)
+        session.read.parquet(
+            *(spark_path(f"{base}/{path}") for path in files)
+        ).createOrReplaceTempView(name)
 
 
 def spark_path(path: str) -> str:

@@ -149,5 +149,13 @@ def _distribution_files(name: str) -> dict[str, Path]:
     files = distribution(name).files
     if files is None:
         raise ShipError(f"{name} does not say which files it installed")
-    inside = (entry for entry in files if not PurePosixPath(entry).is_absolute() and ".." not in entry.parts)
-    return {entry.as_posix(): Path(str(entry.locate())) for entry in inside if not _LEFT_OUT & set(entry.parts)}
+    inside = (
+        entry
+        for entry in files
+        if not PurePosixPath(entry).is_absolute() and ".." not in entry.parts
+    )
+    return {
+        entry.as_posix(): Path(str(entry.locate()))
+        for entry in inside
+        if not _LEFT_OUT & set(entry.parts)
+    }

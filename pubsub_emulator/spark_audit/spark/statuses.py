@@ -19,7 +19,11 @@ from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
-from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS_STREAMS, STATUS_TRUTHS
+from pubsub_emulator.spark_audit.deliveries.tables import (
+    STATUS_ANSWERS,
+    STATUS_STREAMS,
+    STATUS_TRUTHS,
+)
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.spark.deliveries import counted, day, read_table
 
@@ -32,7 +36,15 @@ _FINAL: Final = ("APPROVED", "REJECTED", "CANCELLED")
 """Statuses that do not change any more."""
 _FINISHED: Final = "finished"
 """The value of `ended` if the node ended the stream."""
-_DETAILS: Final = ("status", "level", "reason", "block", "block_hash", "object_index", "operation_index")
+_DETAILS: Final = (
+    "status",
+    "level",
+    "reason",
+    "block",
+    "block_hash",
+    "object_index",
+    "operation_index",
+)
 """Columns that make up a status."""
 
 
@@ -52,14 +64,21 @@ def audit_statuses(context: SparkContext, folder: Path) -> StatusesAudited:
     """
     session = SparkSession(context)
     truths, answers, streams = (
-        read_table(session, folder, table) for table in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS)
+        read_table(session, folder, table)
+        for table in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS)
     )
-    truths = truths.withColumn("answer", _answer()).select(*_OPERATION, "order", "status", "answer").cache()
+    truths = (
+        truths.withColumn("answer", _answer())
+        .select(*_OPERATION, "order", "status", "answer")
+        .cache()
+    )
     answers = answers.withColumn("answer", _answer()).withColumn("day", day()).cache()
     found = [_judged(answers, truths), _withheld(streams, answers, truths)]
     named = [each.withColumn("operation", F.lower(F.hex("operation"))) for each in found]
     names = answers.select(*_STREAM).union(streams.select(*_STREAM)).distinct()
-    audited = StatusesAudited(counted(named, "operation", "position"), names.count(), answers.count())
+    audited = StatusesAudited(
+        counted(named, "operation", "position"), names.count(), answers.count()
+    )
     for frame in (truths, answers):
         frame.unpersist()
     return audited
@@ -81,7 +100,9 @@ def _in_force(questions: DataFrame, truths: DataFrame, order: str) -> DataFrame:
     earlier = questions.select(*keys).join(truth, _OPERATION).where(F.col("since") <= F.col(order))
     last = earlier.groupBy(*keys).agg(F.max("truth").alias("truth"))
     joined = questions.join(last, keys, "left")
-    return joined.select("*", F.col("truth.status").alias("true_status"), F.col("truth.answer").alias("true_answer"))
+    return joined.select(
+        "*", F.col("truth.status").alias("true_status"), F.col("truth.answer").alias("true_answer")
+    )
 
 
 def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
@@ -100,9 +121,13 @@ def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
     mine = judged.select("network", "run", "stream", "order", "operation", "answer", "block")
     others = mine.join(others, ["network", "run", "answer"])
     others = others.where(F.col("block").isNotNull() & (F.col("other") != F.col("operation")))
-    others = others.select("network", "run", "order").distinct().withColumn("is_others", F.lit(True))
+    others = (
+        others.select("network", "run", "order").distinct().withColumn("is_others", F.lit(True))
+    )
     judged = judged.join(others, ["network", "run", "order"], "left")
-    is_altered = F.col("true_status").eqNullSafe(F.col("status")) | (F.col("is_others") & F.col("first").isNull())
+    is_altered = F.col("true_status").eqNullSafe(F.col("status")) | (
+        F.col("is_others") & F.col("first").isNull()
+    )
     finding = (
         F.when(F.col("before").eqNullSafe(F.col("answer")), "doubled")
         .when(F.col("true_answer").eqNullSafe(F.col("answer")), None)
@@ -116,15 +141,27 @@ def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
 
 def _withheld(streams: DataFrame, answers: DataFrame, truths: DataFrame) -> DataFrame:
     """Find streams that did not report the status in force, or were ended too early."""
-    settled = _in_force(streams.where(F.col("settled").isNotNull()).withColumn("day", day()), truths, "settled")
-    told = answers.select(*_STREAM, F.col("order").alias("at_order"), F.struct("order", *_TOLD).alias("told"))
-    earlier = settled.select(*_STREAM, "settled").join(told, _STREAM).where(F.col("at_order") <= F.col("settled"))
+    settled = _in_force(
+        streams.where(F.col("settled").isNotNull()).withColumn("day", day()), truths, "settled"
+    )
+    told = answers.select(
+        *_STREAM, F.col("order").alias("at_order"), F.struct("order", *_TOLD).alias("told")
+    )
+    earlier = (
+        settled.select(*_STREAM, "settled")
+        .join(told, _STREAM)
+        .where(F.col("at_order") <= F.col("settled"))
+    )
     last = earlier.groupBy(*_STREAM).agg(F.max("told").alias("told"))
     joined = settled.join(last, _STREAM, "left")
     # If a stream gave a wrong answer to the newest truth, that is a finding of `_judged` already.
     is_newer = F.col("told").isNull() | (F.col("truth.order") > F.col("told.order"))
     is_untold = ~F.col("told.answer").eqNullSafe(F.col("true_answer")) & is_newer
-    is_cut = (F.col("ended") == _FINISHED) & ~F.coalesce(F.col("told.status").isin(*_FINAL), F.lit(False))
+    is_cut = (F.col("ended") == _FINISHED) & ~F.coalesce(
+        F.col("told.status").isin(*_FINAL), F.lit(False)
+    )
     place = F.coalesce(F.col("told.position") + 1, F.lit(0)).cast("bigint").alias("position")
     wrong = joined.where(is_untold | is_cut)
-    return wrong.select("network", "operation", "stream", "day", place, F.lit("withheld").alias("finding"))
+    return wrong.select(
+        "network", "operation", "stream", "day", place, F.lit("withheld").alias("finding")
+    )

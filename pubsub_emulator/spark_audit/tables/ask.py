@@ -75,9 +75,15 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     history = History.open(store)
     # A file that several chains share has an entry for each; `dict.fromkeys` below makes them one.
     entries = [entry for commit in history.commits for entry in commit.files]
-    for fault in (*history.faults, *(fault for entry in entries for fault in check_file(store, entry))):
+    for fault in (
+        *history.faults,
+        *(fault for entry in entries for fault in check_file(store, entry)),
+    ):
         raise AskError(f"{store}/{fault.path}: {fault.error}")
-    return {name: list(dict.fromkeys(each.path for each in entries if each.table == name)) for name in HISTORY_TABLES}
+    return {
+        name: list(dict.fromkeys(each.path for each in entries if each.table == name))
+        for name in HISTORY_TABLES
+    }
 
 
 def ask(place: Address | Store, question: str) -> Answer:
@@ -89,12 +95,17 @@ def ask(place: Address | Store, question: str) -> Answer:
     with local_tables(place) as tables, duckdb.connect(":memory:") as connection:
         # Without a temporary directory, a query that needs too much memory fails instead of filling
         # a disk.
-        connection.execute(f"SET TimeZone = 'UTC'; SET temp_directory = ''; SET memory_limit = '{MOST_BYTES}B'")
+        connection.execute(
+            f"SET TimeZone = 'UTC'; SET temp_directory = ''; SET memory_limit = '{MOST_BYTES}B'"
+        )
         is_history = "blocks" in tables
         # Segments that were written in different versions of a table have different columns.
         later = ", union_by_name = true" if is_history else ""
         for name, files in tables.items():
-            source = f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = false{later})"
+            source = (
+                f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning ="
+                f" false{later})"
+            )
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # noqa: S608  # names of our own
         try:
             found = connection.execute(question)
@@ -113,7 +124,9 @@ def _rows(found: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
     while row := found.fetchone():
         left -= sum(map(_weight, row))
         if left < 0:
-            raise AskError(f"the answer has more than {MOST_ANSWER:,} bytes; a LIMIT makes it shorter")
+            raise AskError(
+                f"the answer has more than {MOST_ANSWER:,} bytes; a LIMIT makes it shorter"
+            )
         rows.append(row)
     return rows
 
@@ -122,7 +135,13 @@ def _weight(cell: object) -> int:
     """Return about how many bytes a value takes in Python."""
     if isinstance(cell, str | bytes):
         return 64 + len(cell)
-    inside = (*cell, *cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list | tuple) else ()
+    inside = (
+        (*cell, *cell.values())
+        if isinstance(cell, dict)
+        else cell
+        if isinstance(cell, list | tuple)
+        else ()
+    )
     return 64 + sum(map(_weight, inside))
 
 

@@ -3,7 +3,8 @@
     <table>/_delta_log/00000000000000000000.json   a line for each action of a version:
                                                    protocol, metaData, add, remove, commitInfo
     <table>/_delta_log/00000000000000000020.checkpoint.parquet
-                                                   everything up to that version, with _last_checkpoint
+                                                   everything up to that version, with
+                                                   _last_checkpoint
 
 It uses version 1 of the protocol for readers and 2 for writers
 (https://github.com/delta-io/delta/blob/master/PROTOCOL.md): plain Parquet files without extras. If
@@ -38,7 +39,12 @@ _CHECKPOINT_FILE: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NAMES: Final = uuid.UUID("6f1a4b7e-51d6-5b0c-9c5e-0f6a3f0d7a10")
 """The namespace of the tables' ids, which the protocol wants to be UUIDs."""
 _PROTOCOL: Final = {"minReaderVersion": 1, "minWriterVersion": 2}
-_TEXT, _INT, _LONG, _STRINGS = pa.string(), pa.int32(), pa.int64(), pa.map_(pa.string(), pa.string())
+_TEXT, _INT, _LONG, _STRINGS = (
+    pa.string(),
+    pa.int32(),
+    pa.int64(),
+    pa.map_(pa.string(), pa.string()),
+)
 _DESCRIBED: Final = {
     "id": _TEXT,
     "name": _TEXT,
@@ -89,7 +95,10 @@ class DataFile:
 
     def add(self) -> dict[str, object]:
         """Return the action that adds the file to the table."""
-        least, most = ({name: each[at] for name, each in self.bounds.items() if each[at] is not None} for at in (0, 1))
+        least, most = (
+            {name: each[at] for name, each in self.bounds.items() if each[at] is not None}
+            for at in (0, 1)
+        )
         empty = {name: each[2] for name, each in self.bounds.items()}
         return {
             "path": self.name,
@@ -97,7 +106,9 @@ class DataFile:
             "size": self.size,
             "modificationTime": self.time,
             "dataChange": True,
-            "stats": json.dumps({"numRecords": self.rows, "minValues": least, "maxValues": most, "nullCount": empty}),
+            "stats": json.dumps(
+                {"numRecords": self.rows, "minValues": least, "maxValues": most, "nullCount": empty}
+            ),
         }
 
 
@@ -126,9 +137,14 @@ class Log:
         if (protocol := action.get("protocol")) is not None:
             reader, writer = protocol["minReaderVersion"], protocol["minWriterVersion"]
             if (reader, writer) > (_PROTOCOL["minReaderVersion"], _PROTOCOL["minWriterVersion"]):
-                raise DeltaError(f"it needs version {reader} of the protocol to be read and {writer} to be written")
+                raise DeltaError(
+                    f"it needs version {reader} of the protocol to be read and {writer} to be"
+                    " written"
+                )
         if (described := action.get("metaData")) is not None:
-            self.columns = [each["name"] for each in json.loads(described["schemaString"])["fields"]]
+            self.columns = [
+                each["name"] for each in json.loads(described["schemaString"])["fields"]
+            ]
             if described["partitionColumns"]:
                 raise DeltaError("it has partitions")
 
@@ -141,7 +157,9 @@ def read_log(store: Store, folder: str) -> Log:
     """
     names = store.names(f"{folder}/{LOG}")
     versions = sorted(int(found[1]) for name in names if (found := _VERSION.fullmatch(name)))
-    checkpoints = sorted(int(found[1]) for name in names if (found := _CHECKPOINT_FILE.fullmatch(name)))
+    checkpoints = sorted(
+        int(found[1]) for name in names if (found := _CHECKPOINT_FILE.fullmatch(name))
+    )
     out = Log()
     at = "it"
     try:
@@ -159,7 +177,15 @@ def read_log(store: Store, folder: str) -> Log:
             out.version = version
     except DeltaError as error:
         raise DeltaError(f"{store}/{folder}: the log cannot be continued: {error}") from None
-    except (pa.ArrowException, TooLarge, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (
+        pa.ArrowException,
+        TooLarge,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
         raise DeltaError(f"{store}/{folder}/{LOG}: {at} is no version of a Delta log") from None
     return out
 
@@ -203,35 +229,55 @@ def log_table(  # noqa: PLR0917  # the content of a version
         actions.append({"protocol": _PROTOCOL})
     if version == 0 or reshaped:
         actions.append({"metaData": metadata})
-    actions += [{"remove": {"path": each.name, **removal, "size": each.size}} for each in gone.values()]
+    actions += [
+        {"remove": {"path": each.name, **removal, "size": each.size}} for each in gone.values()
+    ]
     actions += [{"add": each.add()} for each in fresh]
     lines = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
     # A version must not be overwritten: another engine may have committed to it in the meantime.
     if not store.put_new(f"{folder}/{LOG}/{version:020d}.json", lines.encode()):
-        raise DeltaError(f"{store}/{folder}: version {version} is there already: somebody else writes to it")
+        raise DeltaError(
+            f"{store}/{folder}: version {version} is there already: somebody else writes to it"
+        )
     if version and version % CHECKPOINT_EVERY == 0:
         _checkpoint(store, folder, version, metadata, now)
         for path, stamp in store.walk(f"{folder}/{LOG}").items():
             found = _VERSION.fullmatch(path.rpartition("/")[2])
-            if found and int(found[1]) < version - CHECKPOINT_EVERY and stamp.time < since * 1_000_000:
+            if (
+                found
+                and int(found[1]) < version - CHECKPOINT_EVERY
+                and stamp.time < since * 1_000_000
+            ):
                 store.remove(path)
 
 
-def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, object], now: Sequence[DataFile]) -> None:
+def _checkpoint(
+    store: Store, folder: str, version: int, metadata: dict[str, object], now: Sequence[DataFile]
+) -> None:
     """Write all files of the table into a checkpoint. Older versions need not be read any more."""
     rows: list[dict[str, object]] = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
     rows += [{"add": each.add()} for each in now]
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=_CHECKPOINT), buffer)
-    store.put(f"{folder}/{LOG}/{version:020d}.checkpoint.parquet", bytes(buffer.getvalue().to_pybytes()))
-    store.put(f"{folder}/{LOG}/_last_checkpoint", json.dumps({"version": version, "size": len(rows)}).encode())
+    store.put(
+        f"{folder}/{LOG}/{version:020d}.checkpoint.parquet", bytes(buffer.getvalue().to_pybytes())
+    )
+    store.put(
+        f"{folder}/{LOG}/_last_checkpoint",
+        json.dumps({"version": version, "size": len(rows)}).encode(),
+    )
 
 
 def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, object]:
     """Return the action that describes the table: its id, columns and documentation."""
     name = folder.rpartition("/")[2]
     fields = [
-        {"name": field.name, "type": _type(field.type), "nullable": True, "metadata": _comment(field)}
+        {
+            "name": field.name,
+            "type": _type(field.type),
+            "nullable": True,
+            "metadata": _comment(field),
+        }
         for field in schema
     ]
     return {
@@ -259,7 +305,9 @@ def _type(kind: pa.DataType) -> object:
         return "timestamp"
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "binary"
-    found = {"string": "string", "bool": "boolean", "int64": "long", "date32[day]": "date"}.get(str(kind))
+    found = {"string": "string", "bool": "boolean", "int64": "long", "date32[day]": "date"}.get(
+        str(kind)
+    )
     if found is None:
         raise DeltaError(f"there is no Delta type for {kind}")
     return found

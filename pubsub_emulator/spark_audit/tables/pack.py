@@ -19,7 +19,13 @@ from pubsub_emulator.spark_audit.history.manifest import digest_of, sealed
 from pubsub_emulator.spark_audit.history.row import fields_of
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
-from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, TABLES, Rows, put_whole, read_some
+from pubsub_emulator.spark_audit.judge.results import (
+    RESULT_TABLES,
+    TABLES,
+    Rows,
+    put_whole,
+    read_some,
+)
 from pubsub_emulator.spark_audit.tables.delta import DataFile
 
 SOURCES: Final = "ledger/parts"
@@ -121,7 +127,9 @@ def pack_here(tasks: Sequence[str], store: Store) -> list[Answer]:
     return [pack(text, store.uri) for text in tasks]
 
 
-def write_parts(store: Store, name: str, rows: Iterable[Packed], now: int, *, replaced: bool) -> Iterator[TablePart]:
+def write_parts(
+    store: Store, name: str, rows: Iterable[Packed], now: int, *, replaced: bool
+) -> Iterator[TablePart]:
     """Write rows into as many parts as necessary, and yield the parts.
 
     If there are no rows, one part without rows is written, so that every table has a file. Raises
@@ -167,7 +175,9 @@ def _write_part(store: Store, name: str, draft: "_Draft", now: int, *, replaced:
     put_whole(store, f"{TABLES}/{name}/{file}", data)
     stamp = store.stamp(f"{TABLES}/{name}/{file}")
     changed, rows = 0 if stamp is None else stamp.time, sum(count for _, count in draft.sources)
-    part = TablePart(file, len(data), rows, now, changed, full, replaced, draft.sources, draft.bounds)
+    part = TablePart(
+        file, len(data), rows, now, changed, full, replaced, draft.sources, draft.bounds
+    )
     if part.full and not replaced:
         store.put(part.note, sealed(draft.sources))
         part.sources = None
@@ -223,7 +233,9 @@ def _wider(known: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
     ends = pc.min_max(column).as_py()
     found = [end.isoformat() if isinstance(end, date) else end for end in ends.values()]
     before = known or [None, None, 0]
-    least, most = ([end for end in pair if end is not None] for pair in zip(found, before[:2], strict=True))
+    least, most = (
+        [end for end in pair if end is not None] for pair in zip(found, before[:2], strict=True)
+    )
     return [min(least, default=None), max(most, default=None), column.null_count + before[2]]
 
 

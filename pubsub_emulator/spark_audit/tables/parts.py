@@ -23,7 +23,13 @@ import pyarrow as pa
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of, unsealed
 from pubsub_emulator.spark_audit.history.row import fields_of
 from pubsub_emulator.spark_audit.history.storage import Store
-from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, TABLES, ResultError, Rows, read_file
+from pubsub_emulator.spark_audit.judge.results import (
+    RESULT_TABLES,
+    TABLES,
+    ResultError,
+    Rows,
+    read_file,
+)
 from pubsub_emulator.spark_audit.tables import pack
 from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table, read_log
 
@@ -51,7 +57,10 @@ class _State:
 
     def to_json(self) -> dict[str, object]:
         """Return the state in a form for the ledger."""
-        return {**fields_of(self, _State.__slots__), "parts": [part.to_json() for part in self.parts]}
+        return {
+            **fields_of(self, _State.__slots__),
+            "parts": [part.to_json() for part in self.parts],
+        }
 
 
 @dataclass(slots=True)
@@ -65,10 +74,14 @@ class Tables:
     store: Store
     retain: int = RETAIN
     """Milliseconds for which files stay after they stopped being parts."""
-    states: dict[str, _State] = field(default_factory=lambda: {name: _State() for name in RESULT_TABLES})
+    states: dict[str, _State] = field(
+        default_factory=lambda: {name: _State() for name in RESULT_TABLES}
+    )
     _fresh: list[tuple[str, pack.Source, Rows | pa.Table, bool]] = field(default_factory=list)
     """Added rows: table, result, rows, and whether each run replaces them."""
-    _dropped: tuple[set[pack.Source], set[pack.Source]] = field(default_factory=lambda: (set(), set()))
+    _dropped: tuple[set[pack.Source], set[pack.Source]] = field(
+        default_factory=lambda: (set(), set())
+    )
     """Results whose rows are to be removed: those that stay from run to run, and those that each
     run replaces. The index is the truth value of `replaced`."""
 
@@ -86,14 +99,19 @@ class Tables:
                 raise ResultError(f"{store}/{TABLES}: tables of another version")
             for name in out.states:
                 body = kept["tables"][name]
-                out.states[name] = _State(**{**body, "parts": [pack.TablePart(**part) for part in body["parts"]]})
+                out.states[name] = _State(
+                    **{**body, "parts": [pack.TablePart(**part) for part in body["parts"]]}
+                )
         except (TypeError, KeyError, AttributeError):
             raise ResultError(f"{store}/{TABLES}: tables of another version") from None
         return out
 
     def to_json(self) -> dict[str, object]:
         """Return the state with which the next run opens the tables."""
-        return {"shape": _shape(), "tables": {name: state.to_json() for name, state in self.states.items()}}
+        return {
+            "shape": _shape(),
+            "tables": {name: state.to_json() for name, state in self.states.items()},
+        }
 
     def lost(self) -> set[pack.Source]:
         """Remove damaged or missing parts, and return the results that had rows in them."""
@@ -109,7 +127,12 @@ class Tables:
 
         With `replaced`, these are the ones whose rows each run replaces, otherwise those that stay.
         """
-        parts = (part for state in self.states.values() for part in state.parts if part.replaced == replaced)
+        parts = (
+            part
+            for state in self.states.values()
+            for part in state.parts
+            if part.replaced == replaced
+        )
         return {source for part in parts for source, _ in self._sources(part)}
 
     def find(self, table: str, wanted: Iterable[pack.Source]) -> dict[pack.Source, Rows]:
@@ -117,10 +140,14 @@ class Tables:
         names = set(wanted)
         out: dict[pack.Source, Rows] = {}
         for part in self.states[table].parts:
-            out.update((source, rows) for source, rows in self._rows(table, part) if source in names)
+            out.update(
+                (source, rows) for source, rows in self._rows(table, part) if source in names
+            )
         return out
 
-    def add(self, table: str, source: pack.Source, rows: Rows | pa.Table, *, replaced: bool = False) -> None:
+    def add(
+        self, table: str, source: pack.Source, rows: Rows | pa.Table, *, replaced: bool = False
+    ) -> None:
         """Note rows of a result for a table. The table must not have rows of that result yet."""
         self._fresh.append((table, source, rows, replaced))
 
@@ -140,7 +167,9 @@ class Tables:
         owners: list[list[pack.TablePart]] = []
         for name, state in self.states.items():
             for replaced in (False, True):
-                fresh = [each[1:3] for each in self._fresh if (each[0], each[3]) == (name, replaced)]
+                fresh = [
+                    each[1:3] for each in self._fresh if (each[0], each[3]) == (name, replaced)
+                ]
                 rows = self._renew(name, state, fresh, replaced=replaced)
                 parts: list[pack.TablePart] = []
                 made.append((state, parts))
@@ -148,17 +177,25 @@ class Tables:
                     parts += pack.write_parts(self.store, name, rows, now, replaced=replaced)
                     continue
                 for at in range(0, len(rows), pack.UNIT):
-                    tasks.append(pack.Packing(name, now, replaced, tuple(rows[at : at + pack.UNIT])))
+                    tasks.append(
+                        pack.Packing(name, now, replaced, tuple(rows[at : at + pack.UNIT]))
+                    )
                     owners.append(parts)
         # The units' parts go into the lists that `made` refers to.
-        for parts, answer in zip(owners, run([task.to_json() for task in tasks], self.store), strict=True):
+        for parts, answer in zip(
+            owners, run([task.to_json() for task in tasks], self.store), strict=True
+        ):
             parts += [pack.TablePart(**part) for part in answer["parts"]]
         for state, parts in made:
             state.parts += parts
         for name, state in self.states.items():
             filled = [part for part in state.parts if part.rows]
             # A table without rows has exactly one part, without rows.
-            state.parts = filled or state.parts[:1] or list(pack.write_parts(self.store, name, (), now, replaced=False))
+            state.parts = (
+                filled
+                or state.parts[:1]
+                or list(pack.write_parts(self.store, name, (), now, replaced=False))
+            )
         self._fresh.clear()
         for dropped in self._dropped:
             dropped.clear()
@@ -177,7 +214,11 @@ class Tables:
             # ledger.
             if not _is_logged(self.store, folder, state.version):
                 log = read_log(self.store, folder)
-                state.version, state.columns, logged = log.version, log.columns, list(log.files.values())
+                state.version, state.columns, logged = (
+                    log.version,
+                    log.columns,
+                    list(log.files.values()),
+                )
             shape = pack.published_schema(table)
             reshaped = state.columns != shape.names
             gone = {each.name for each in logged} - {each.name for each in here}
@@ -196,7 +237,9 @@ class Tables:
         for name, state in self.states.items():
             parts = {part.name for part in state.parts}
             notes.update(part.note for part in state.parts if part.sources is None)
-            state.removed = {each: at for each, at in state.removed.items() if at > since and each not in parts}
+            state.removed = {
+                each: at for each, at in state.removed.items() if at > since and each not in parts
+            }
             for found in self.store.names(f"{TABLES}/{name}"):
                 if found not in parts and found not in state.removed:
                     self._remove(f"{TABLES}/{name}/{found}")
@@ -210,11 +253,16 @@ class Tables:
 
     def files(self) -> dict[str, list[str]]:
         """Return the paths of each table's files."""
-        return {name: [f"{TABLES}/{name}/{part.name}" for part in state.parts] for name, state in self.states.items()}
+        return {
+            name: [f"{TABLES}/{name}/{part.name}" for part in state.parts]
+            for name, state in self.states.items()
+        }
 
     # Parts
 
-    def _renew(self, name: str, state: _State, fresh: Sequence[pack.Packed], *, replaced: bool) -> list[pack.Packed]:
+    def _renew(
+        self, name: str, state: _State, fresh: Sequence[pack.Packed], *, replaced: bool
+    ) -> list[pack.Packed]:
         """Remove the parts that must be rewritten, and return all rows for new parts.
 
         These are parts with dropped rows and, if there are many, small parts. The result has their
@@ -222,14 +270,20 @@ class Tables:
         """
         dropped = self._dropped[replaced]
         mine = [part for part in state.parts if part.replaced == replaced]
-        hit = [part for part in mine if dropped and any(source in dropped for source, _ in self._sources(part))]
+        hit = [
+            part
+            for part in mine
+            if dropped and any(source in dropped for source, _ in self._sources(part))
+        ]
         if not fresh and not hit:
             return []
         small = [part for part in mine if not part.full and part not in hit]
         again = [*hit, *(small if len(small) >= MOST_SMALL else ())]
         rows: list[pack.Packed] = []
         for part in again:
-            rows += [(source, held) for source, held in self._rows(name, part) if source not in dropped]
+            rows += [
+                (source, held) for source, held in self._rows(name, part) if source not in dropped
+            ]
         state.parts = [part for part in state.parts if part not in again]
         return [*rows, *fresh]
 
@@ -251,7 +305,9 @@ class Tables:
         try:
             found: pack.Sources = unsealed(self.store.read(part.note))
         except (OSError, ValueError) as error:
-            raise ResultError(f"{self.store}/{part.note}: {getattr(error, 'strerror', None) or error}") from None
+            raise ResultError(
+                f"{self.store}/{part.note}: {getattr(error, 'strerror', None) or error}"
+            ) from None
         return found
 
     def _is_whole(self, name: str, part: pack.TablePart) -> bool:
@@ -279,7 +335,11 @@ class Tables:
 def _shape() -> str:
     """Return one digest over the columns of all tables."""
     shapes = ((name, pack.published_schema(table)) for name, table in RESULT_TABLES.items())
-    return digest_of(canonical_json([[name, shape.to_string(show_field_metadata=False)] for name, shape in shapes]))
+    return digest_of(
+        canonical_json(
+            [[name, shape.to_string(show_field_metadata=False)] for name, shape in shapes]
+        )
+    )
 
 
 def _is_logged(store: Store, folder: str, version: int) -> bool:

@@ -35,7 +35,12 @@ from pubsub_emulator.distributor.once import beliefs as beliefs_module
 from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
 from pubsub_emulator.distributor.once.transaction import MEMBER, ROW
 
-CALLS: dict[str, Callable[..., object]] = {"claim": claim, "commit": commit, "release": release, "revoke": revoke}
+CALLS: dict[str, Callable[..., object]] = {
+    "claim": claim,
+    "commit": commit,
+    "release": release,
+    "revoke": revoke,
+}
 WORKER = Path(__file__).parents[2] / "support" / "claimer.py"
 LONG = 60_000
 
@@ -43,7 +48,15 @@ LONG = 60_000
 pytestmark = pytest.mark.xdist_group("databases")
 
 
-def do(store: Store, call: str, who: str = "", member: str = "x", *, in_set: str = "s", lease: int = LONG) -> object:
+def do(
+    store: Store,
+    call: str,
+    who: str = "",
+    member: str = "x",
+    *,
+    in_set: str = "s",
+    lease: int = LONG,
+) -> object:
     """One call of a claim's rules, as a step of its own."""
     more = {"claim": (who, lease), "release": (who,)}.get(call, ())
     return store.transact(lambda tx: CALLS[call](tx, in_set, member, *more))
@@ -70,7 +83,9 @@ def test_ev30_only_the_owner_releases_and_not_what_is_done(any_store: Store) -> 
     assert do(any_store, "claim", "mine") is Claim.DONE
 
 
-def test_ev30_a_lapsed_lease_makes_the_id_claimable_and_a_late_commit_still_counts(any_store: Store) -> None:
+def test_ev30_a_lapsed_lease_makes_the_id_claimable_and_a_late_commit_still_counts(
+    any_store: Store,
+) -> None:
     do(any_store, "claim", "mine", lease=1)
     until = any_store.now() + 2
     while any_store.now() < until:
@@ -103,8 +118,12 @@ def test_ev30_concurrent_claimers_get_one_claim_for_each_id(address: str) -> Non
     assert sorted(won) == sorted(ids)
 
 
-def test_ev30_what_a_killed_process_did_is_whole_and_its_claims_lapse(address: str, store: Store) -> None:
-    worker = subprocess.Popen([sys.executable, str(WORKER), address, "2000"], stdout=subprocess.PIPE, text=True)
+def test_ev30_what_a_killed_process_did_is_whole_and_its_claims_lapse(
+    address: str, store: Store
+) -> None:
+    worker = subprocess.Popen(
+        [sys.executable, str(WORKER), address, "2000"], stdout=subprocess.PIPE, text=True
+    )
     assert worker.stdout is not None
     told = [worker.stdout.readline().strip() for _ in range(15)]
     worker.send_signal(signal.SIGKILL)
@@ -134,7 +153,9 @@ def test_a_step_that_fails_applies_nothing(any_store: Store) -> None:
 
 
 def test_what_a_failed_step_would_have_written_is_not_believed() -> None:
-    """A believed value that is not stored costs every later step over it a run and a question to the store."""
+    """A believed value that is not stored costs every later step over it a run and a question to
+    the store.
+    """
     stored = {"kept": "stored"}
 
     def step(tx: Transaction) -> None:
@@ -160,7 +181,9 @@ def _believed(beliefs: Beliefs, table: str, count: int) -> list[int]:
     return [at for at in range(count) if read(str(at)) is not None]
 
 
-def test_of_too_many_beliefs_the_older_half_of_each_table_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_beliefs_the_older_half_of_each_table_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A process that runs for months does not grow, and keeps what it met last."""
     monkeypatch.setattr(beliefs_module, "BELIEVED", 10)
     beliefs = Beliefs()
@@ -169,7 +192,10 @@ def test_of_too_many_beliefs_the_older_half_of_each_table_is_forgotten(monkeypat
     for at in range(4):
         beliefs.learn((ROW, "two", str(at)), "v")
         beliefs.learn((ROW, "two", str(at)), "again")
-    assert (_believed(beliefs, "one", 6), _believed(beliefs, "two", 4)) == ([*range(6)], [*range(4)])
+    assert (_believed(beliefs, "one", 6), _believed(beliefs, "two", 4)) == (
+        [*range(6)],
+        [*range(4)],
+    )
     beliefs.learn((ROW, "two", "4"), "v")
     assert (_believed(beliefs, "one", 6), _believed(beliefs, "two", 5)) == ([4, 5], [3, 4])
     for at in range(6, 12):
@@ -188,7 +214,9 @@ def test_a_row_is_due_from_its_millisecond_on_and_a_leaping_clock_is_told_when()
     now = [1_000]
     store = MemoryStore(lambda: now[0])
     assert store.next_due() is None
-    store.transact(lambda tx: (tx.put("t", "b", "1", due=1_002, lane=1), tx.put("t", "a", "1", due=1_003)))
+    store.transact(
+        lambda tx: (tx.put("t", "b", "1", due=1_002, lane=1), tx.put("t", "a", "1", due=1_003))
+    )
     assert store.next_due() == 1_002
     now[0] = 1_001
     assert store.due(9) == []
@@ -252,9 +280,18 @@ def test_due_lists_what_is_due_lower_lanes_first(any_store: Store) -> None:
 
 
 @pytest.mark.parametrize("lane", [0, 1])
-def test_a_row_that_was_due_before_1970_is_due_now_in_its_own_lane(any_store: Store, lane: int) -> None:
-    """Redis keeps lane and time in one number: a time below 0 must not reach into another lane or below all of them."""
-    any_store.transact(lambda tx: (tx.put("t", "old", "1", due=-5, lane=lane), tx.put("t", "new", "1", due=1, lane=0)))
+def test_a_row_that_was_due_before_1970_is_due_now_in_its_own_lane(
+    any_store: Store, lane: int
+) -> None:
+    """Redis keeps lane and time in one number: a time below 0 must not reach into another lane or
+    below all of them.
+    """
+    any_store.transact(
+        lambda tx: (
+            tx.put("t", "old", "1", due=-5, lane=lane),
+            tx.put("t", "new", "1", due=1, lane=0),
+        )
+    )
     first, second = ("old", "new") if lane == 0 else ("new", "old")
     assert any_store.due(9) == [DueRow("t", first), DueRow("t", second)]
 
@@ -289,12 +326,17 @@ def test_a_step_may_be_about_thousands_of_rows(any_store: Store) -> None:
     assert [key for key, _ in any_store.rows("t")] == any_store.members("s") == names[2_050:]
     assert any_store.backlog() == 5
     other = names[2_060]
-    assert any_store.transact(lambda tx: (tx.get("t", other), tx.get("t", names[0]))) == (f"v{other}", None)
+    assert any_store.transact(lambda tx: (tx.get("t", other), tx.get("t", names[0]))) == (
+        f"v{other}",
+        None,
+    )
 
 
 def test_text_of_strangers_is_stored_as_it_is(any_store: Store) -> None:
     strange = ["'; DROP TABLE once_places; --", "#" + "0" * 40, "é\U0001f600", "%s|{}", '"\\n']
-    any_store.transact(lambda tx: [(tx.put("t", text, text), tx.add("s", text)) for text in strange])
+    any_store.transact(
+        lambda tx: [(tx.put("t", text, text), tx.add("s", text)) for text in strange]
+    )
     assert any_store.rows("t") == sorted((text, text) for text in strange)
     assert any_store.members("s") == sorted(strange)
     assert any_store.transact(lambda tx: [tx.get("t", text) for text in strange]) == strange
@@ -310,9 +352,14 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=scaled(25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(stories=st.lists(STEPS, min_size=1, max_size=3))
-def test_any_calls_have_the_results_that_memory_has(stories: list[list[tuple[str, str, str]]], store: Store) -> None:
+def test_any_calls_have_the_results_that_memory_has(
+    stories: list[list[tuple[str, str, str]]], store: Store
+) -> None:
     for story in stories:
         model = MemoryStore()
         store.transact(_clean)
@@ -339,14 +386,16 @@ def _do(store: Store, call: str, who: str, name: str) -> object:
 
 
 @pytest.mark.parametrize(
-    "address", ["", "sqlite", "sqlite:", "mysql://h/d", "memory:x", "postgresql:x", "redis://127.0.0.1:1/0"]
+    "address",
+    ["", "sqlite", "sqlite:", "mysql://h/d", "memory:x", "postgresql:x", "redis://127.0.0.1:1/0"],
 )
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(StoreError):
         open_store(address)
 
 
-# What a store refuses: data that would be lost, files of others, data of a newer version, a server that is away.
+# What a store refuses: data that would be lost, files of others, data of a newer version, a server
+# that is away.
 
 
 def test_id45_a_redis_that_evicts_is_refused() -> None:
@@ -378,7 +427,9 @@ def test_a_redis_that_went_away_and_came_back_is_used_again() -> None:
         store.close()
 
 
-def test_ev6_newer_data_is_refused_in_one_line(tmp_path: Path, postgres_url: str, redis_url: str) -> None:
+def test_ev6_newer_data_is_refused_in_one_line(
+    tmp_path: Path, postgres_url: str, redis_url: str
+) -> None:
     path = tmp_path / "once.db"
     for address in (f"sqlite:{path}", postgres_url, redis_url):
         open_store(address).close()
@@ -392,7 +443,8 @@ def test_ev6_newer_data_is_refused_in_one_line(tmp_path: Path, postgres_url: str
     client.close()
     for address in (f"sqlite:{path}", postgres_url):
         with pytest.raises(
-            StoreError, match=r"tables have version 99, this program knows 1; open it with a newer pubsub$"
+            StoreError,
+            match=r"tables have version 99, this program knows 1; open it with a newer pubsub$",
         ):
             open_store(address)
     with pytest.raises(StoreError, match=r"newer version \(schema 99, this one knows 1\)$"):
@@ -403,31 +455,42 @@ def test_ev6_a_file_of_an_earlier_version_is_taken_over_with_its_rows(tmp_path: 
     path = tmp_path / "once.db"
     with closing(sqlite3.connect(path)) as file, file:
         file.execute(
-            "CREATE TABLE places (kind TEXT NOT NULL, tbl TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,"
-            " due INTEGER, lane INTEGER NOT NULL, PRIMARY KEY (tbl, kind, key)) WITHOUT ROWID"
+            "CREATE TABLE places (kind TEXT NOT NULL, tbl TEXT NOT NULL, key TEXT NOT NULL, value"
+            " TEXT NOT NULL, due INTEGER, lane INTEGER NOT NULL, PRIMARY KEY (tbl, kind, key))"
+            " WITHOUT ROWID"
         )
         file.execute("CREATE INDEX places_due ON places (lane, due) WHERE due IS NOT NULL")
         file.executemany(
-            "INSERT INTO places VALUES (?, ?, ?, ?, ?, ?)", [("r", "t", "k", "v", 1, 0), ("s", "s", "x", "1", None, 0)]
+            "INSERT INTO places VALUES (?, ?, ?, ?, ?, ?)",
+            [("r", "t", "k", "v", 1, 0), ("s", "s", "x", "1", None, 0)],
         )
         file.execute(f"PRAGMA application_id = {0x1ED0_0CE1}")
         file.execute("PRAGMA user_version = 1")
     _has_its_rows(f"sqlite:{path}")
     with closing(sqlite3.connect(path)) as file:
-        assert file.execute("PRAGMA user_version").fetchone() == (2,), "an earlier version refuses the file"
+        assert file.execute("PRAGMA user_version").fetchone() == (2,), (
+            "an earlier version refuses the file"
+        )
 
 
-def test_ev6_a_postgres_of_an_earlier_version_is_taken_over_with_its_rows(postgres_url: str) -> None:
+def test_ev6_a_postgres_of_an_earlier_version_is_taken_over_with_its_rows(
+    postgres_url: str,
+) -> None:
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE TABLE once_schema (version integer NOT NULL)")
         connection.execute("INSERT INTO once_schema VALUES (1)")
         connection.execute(
-            'CREATE TABLE once_places (kind text COLLATE "C" NOT NULL, tbl text COLLATE "C" NOT NULL,'
-            ' key text COLLATE "C" NOT NULL, value text NOT NULL, due bigint, lane smallint NOT NULL,'
-            " PRIMARY KEY (tbl, kind, key))"
+            'CREATE TABLE once_places (kind text COLLATE "C" NOT NULL, tbl text COLLATE "C" NOT'
+            ' NULL, key text COLLATE "C" NOT NULL, value text NOT NULL, due bigint, lane smallint'
+            " NOT NULL, PRIMARY KEY (tbl, kind, key))"
         )
-        connection.execute("CREATE INDEX once_places_due ON once_places (lane, due) WHERE due IS NOT NULL")
-        connection.execute("INSERT INTO once_places VALUES ('r', 't', 'k', 'v', 1, 0), ('s', 's', 'x', '1', NULL, 0)")
+        connection.execute(
+            "CREATE INDEX once_places_due ON once_places (lane, due) WHERE due IS NOT NULL"
+        )
+        connection.execute(
+            "INSERT INTO once_places VALUES ('r', 't', 'k', 'v', 1, 0), ('s', 's', 'x', '1',"
+            " NULL, 0)"
+        )
     _has_its_rows(postgres_url)
     with psycopg.connect(postgres_url) as connection:
         found = connection.execute("SELECT version FROM once_schema").fetchall()
@@ -437,7 +500,11 @@ def test_ev6_a_postgres_of_an_earlier_version_is_taken_over_with_its_rows(postgr
 def _has_its_rows(address: str) -> None:
     for _ in range(2):
         store = open_store(address)
-        assert (store.rows("t"), store.members("s"), store.due(9)) == ([("k", "v")], ["x"], [DueRow("t", "k")])
+        assert (store.rows("t"), store.members("s"), store.due(9)) == (
+            [("k", "v")],
+            ["x"],
+            [DueRow("t", "k")],
+        )
         store.close()
 
 

@@ -1,4 +1,6 @@
-"""Filters: normal form, JSON, the index, and that predicate and SQL agree on both databases (EV-10 to EV-14)."""
+"""Filters: normal form, JSON, the index, and that predicate and SQL agree on both databases (EV-10
+to EV-14).
+"""
 
 import random
 from collections.abc import Iterator
@@ -26,13 +28,18 @@ from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import encode_fields
 
 ROW = st.builds(
-    lambda chain, kind, fields: Row(1, 1, chain, 1, 0, kind, b"", 0, encode_fields(fields)), CHAINS, KINDS, FIELDS
+    lambda chain, kind, fields: Row(1, 1, chain, 1, 0, kind, b"", 0, encode_fields(fields)),
+    CHAINS,
+    KINDS,
+    FIELDS,
 )
 LISTS = st.lists(FILTERS, max_size=4)
 
 
 @given(LISTS, st.lists(ROW, min_size=1, max_size=5))
-def test_ev_12_the_normal_form_matches_the_same_rows(filters: list[Filter], rows: list[Row]) -> None:
+def test_ev_12_the_normal_form_matches_the_same_rows(
+    filters: list[Filter], rows: list[Row]
+) -> None:
     normal = normalize(filters)
     for row in rows:
         assert any_of(normal)(row, row.fields) == any_of(filters)(row, row.fields)
@@ -41,7 +48,9 @@ def test_ev_12_the_normal_form_matches_the_same_rows(filters: list[Filter], rows
 
 
 @given(LISTS, st.randoms(use_true_random=False))
-def test_ev_12_order_and_repetition_do_not_matter(filters: list[Filter], source: random.Random) -> None:
+def test_ev_12_order_and_repetition_do_not_matter(
+    filters: list[Filter], source: random.Random
+) -> None:
     shuffled = [*filters, *filters[:2]]
     source.shuffle(shuffled)
     assert normalize(shuffled) == normalize(filters)
@@ -69,7 +78,9 @@ def test_ev_12_what_is_said_to_cover_does(wide: Filter, narrow: Filter, rows: li
         ([OneOf(), All(OneOf(), Chain(1))], ()),
     ],
 )
-def test_ev_12_what_another_filter_covers_is_removed(filters: list[Filter], normal: tuple[Filter, ...]) -> None:
+def test_ev_12_what_another_filter_covers_is_removed(
+    filters: list[Filter], normal: tuple[Filter, ...]
+) -> None:
     assert normalize(filters) == normal
 
 
@@ -78,7 +89,11 @@ def test_filters_survive_json(filters: list[Filter]) -> None:
     assert parse_filters(dump_filters(filters)) == tuple(filters)
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), LISTS), max_size=20), st.sets(st.integers(0, 30)), st.lists(ROW))
+@given(
+    st.lists(st.tuples(st.integers(0, 30), LISTS), max_size=20),
+    st.sets(st.integers(0, 30)),
+    st.lists(ROW),
+)
 def test_ev_13_the_index_finds_what_a_scan_finds(
     filed: list[tuple[int, list[Filter]]], removed: set[int], rows: list[Row]
 ) -> None:
@@ -159,13 +174,24 @@ def test_a_dotted_path_walks_names_and_indices() -> None:
     assert Field("a", "=", 1) != Field("a", "=", True)
 
 
-def test_ev_14_filters_that_are_slow_to_compare_are_compared_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within all limits, every pair of a thousand parts would take a minute, and hold up every client."""
+def test_ev_14_filters_that_are_slow_to_compare_are_compared_only_so_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Within all limits, every pair of a thousand parts would take a minute, and hold up every
+    client.
+    """
     counted: list[int] = []
     before = normal.Field.__eq__
-    monkeypatch.setattr(normal.Field, "__eq__", lambda one, other: counted.append(1) or before(one, other))
+    monkeypatch.setattr(
+        normal.Field, "__eq__", lambda one, other: counted.append(1) or before(one, other)
+    )
     wide = OneOf(*(Field(f"a{at}", "prefix", "x") for at in range(990)))
-    nested = OneOf(*(All(*(OneOf(Field(f"b{at}{in_}", "<", 1), Chain(in_)) for in_ in range(5))) for at in range(60)))
+    nested = OneOf(
+        *(
+            All(*(OneOf(Field(f"b{at}{in_}", "<", 1), Chain(in_)) for in_ in range(5)))
+            for at in range(60)
+        )
+    )
     for part in (wide, nested):
         assert len(normalize([part])) > 0
     assert len(counted) < 2_000_000
@@ -175,9 +201,12 @@ ROWS = st.lists(st.tuples(CHAINS, KINDS, FIELDS), min_size=1, max_size=6)
 
 
 @pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgres"))]
+    scope="module",
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgres"))],
 )
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def database(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Database]:
     if request.param == "sqlite":
         place = str(Path(tmp_path_factory.mktemp("filters")) / "rows.db")
     else:
@@ -201,12 +230,17 @@ def test_ev_11_sql_selects_exactly_what_the_predicate_matches(
     with database.transaction(write=True) as session:
         session.run("DELETE FROM filtered")
         session.run_many(
-            "INSERT INTO filtered VALUES (?, ?, ?, ?)", [(row.seq, row.chain, row.kind, row.body) for row in made]
+            "INSERT INTO filtered VALUES (?, ?, ?, ?)",
+            [(row.seq, row.chain, row.kind, row.body) for row in made],
         )
         for part in filters:
             clause = where(part, LogColumns(database.dialect))
-            found = session.run(f"SELECT seq FROM filtered WHERE {clause.sql} ORDER BY seq", clause.params)  # noqa: S608
-            assert [seq for (seq,) in found] == [row.seq for row in made if matches(part, row)], part
+            found = session.run(
+                f"SELECT seq FROM filtered WHERE {clause.sql} ORDER BY seq", clause.params
+            )
+            assert [seq for (seq,) in found] == [row.seq for row in made if matches(part, row)], (
+                part
+            )
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -216,10 +250,15 @@ def test_ev_10_a_path_that_is_missing_matches_under_no_operator_and_not_turns_th
     value = [1] if op == "in" else "1" if op == "prefix" else 1
     part = Field("a.0.b", op, value)
     bodies: list[dict] = [{}, {"a": 1}, {"a": []}, {"a": [{}]}, {"a": {"0": {"b": 1}}}]
-    made = [Row(seq, 1, None, 1, 0, "A.B", b"", 0, encode_fields(each)) for seq, each in enumerate(bodies, 1)]
+    made = [
+        Row(seq, 1, None, 1, 0, "A.B", b"", 0, encode_fields(each))
+        for seq, each in enumerate(bodies, 1)
+    ]
     with database.transaction(write=True) as session:
         session.run("DELETE FROM filtered")
-        session.run_many("INSERT INTO filtered VALUES (?, NULL, 'A.B', ?)", [(row.seq, row.body) for row in made])
+        session.run_many(
+            "INSERT INTO filtered VALUES (?, NULL, 'A.B', ?)", [(row.seq, row.body) for row in made]
+        )
         for each, is_match in ((part, False), (Not(part), True)):
             clause = where(each, LogColumns(database.dialect))
             found = session.run(f"SELECT count(*) FROM filtered WHERE {clause.sql}", clause.params)  # noqa: S608

@@ -1,4 +1,6 @@
-"""The log of an emulated network, by its observer and of a written history; every event's fields (EV-1, EV-3, EV-4)."""
+"""The log of an emulated network, by its observer and of a written history; every event's fields
+(EV-1, EV-3, EV-4).
+"""
 
 import random
 from pathlib import Path
@@ -33,7 +35,11 @@ def test_ev_1_a_row_for_each_event_in_order() -> None:
             (step,) = network.step()
             told += [(step.number, None, event) for event in step.events]
             included = [record for record in step.records if record.outcome is not None]
-            told += [(step.number, record.chain, each.event) for record in included for each in record.outcome.events]
+            told += [
+                (step.number, record.chain, each.event)
+                for record in included
+                for each in record.outcome.events
+            ]
     rows = store.read(0, 10**6).rows
     assert [(row.anchor, row.chain, row.kind) for row in rows] == [
         (anchor, chain, f"{event.PALLET}.{type(event).__name__}") for anchor, chain, event in told
@@ -122,7 +128,7 @@ def test_what_cannot_be_read_is_said_with_its_place(written: tuple[Path, MemoryS
         list(history_blocks(root, "other"))
     with pytest.raises(CommitError, match="no history"):
         list(history_blocks(root / "nowhere", "net"))
-    (first, *_) = sorted((root / "events").rglob("*.parquet"))
+    first, *_ = sorted((root / "events").rglob("*.parquet"))
     data = bytearray(first.read_bytes())
     data[200] ^= 1
     first.write_bytes(bytes(data))
@@ -149,7 +155,9 @@ def samples(kind: type[Event], count: int = 20) -> list[Event]:
     draw = random.Random(kind.__qualname__)
     found: list[Event] = []
     for _ in range(20_000):
-        reader = EVERY.reader(bytes(draw.choice((0, 0, 1, 2, 101, draw.randrange(256))) for _ in range(400)))
+        reader = EVERY.reader(
+            bytes(draw.choice((0, 0, 1, 2, 101, draw.randrange(256))) for _ in range(400))
+        )
         try:
             found.append(kind(*(codec.read(reader) for _, codec in kind.CODECS)))
         except (PubsubError, IndexError):
@@ -161,7 +169,11 @@ def samples(kind: type[Event], count: int = 20) -> list[Event]:
 
 def knows(metadata: Metadata, kind: type[Event]) -> bool:
     pallet = metadata.pallets.get(kind.PALLET.name)
-    events = metadata.types.get(pallet.events) if pallet is not None and pallet.events is not None else None
+    events = (
+        metadata.types.get(pallet.events)
+        if pallet is not None and pallet.events is not None
+        else None
+    )
     return isinstance(events, Enum) and kind.VARIANT in events.variants
 
 

@@ -1,4 +1,6 @@
-"""The log by JSON-RPC from the project's own node, and which blocks a real relay chain included (EV-1, EV-3, EV-4)."""
+"""The log by JSON-RPC from the project's own node, and which blocks a real relay chain included
+(EV-1, EV-3, EV-4).
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,12 +25,17 @@ from pubsub_emulator.prism.tables.processor import Source
 def source(node: Running, *, http: bool = False) -> RpcSource:
     paras = {int(chain): url for chain, url in node.urls.items() if chain is not None}
     if http:
-        return RpcSource(node.http_url(None), {para: node.http_url(para) for para in paras}, poll_seconds=0.05)
+        return RpcSource(
+            node.http_url(None), {para: node.http_url(para) for para in paras}, poll_seconds=0.05
+        )
     return RpcSource(node.urls[None], paras, poll_seconds=2)
 
 
 def same(one: Store, other: Store) -> bool:
-    return one.read(0, 10**6).rows == other.read(0, 10**6).rows and one.head().hash == other.head().hash
+    return (
+        one.read(0, 10**6).rows == other.read(0, 10**6).rows
+        and one.head().hash == other.head().hash
+    )
 
 
 @pytest.mark.parametrize("http", [False, True])
@@ -99,7 +106,8 @@ async def test_ev_3_a_node_that_is_behind_the_log_takes_nothing_back() -> None:
             await rpc.catch_up(fetched, first)
         async with source(behind) as rpc:
             with pytest.raises(
-                UnknownBlock, match=f"newest final block is {first + 2}, and the log ends at {first + 5}"
+                UnknownBlock,
+                match=f"newest final block is {first + 2}, and the log ends at {first + 5}",
             ):
                 await rpc.catch_up(fetched)
             assert (fetched.head().anchor, fetched.head().epoch) == (first + 5, 0)
@@ -151,18 +159,24 @@ def hash_of(name: str) -> bytes:
 def included(para: int, head: bytes) -> DecodedEvent:
     """The event with its fields by place, as metadata without names has them."""
     receipt = {"descriptor": {"para_id": para, "relay_parent": "0x00"}, "commitments_hash": "0x00"}
-    return DecodedEvent("ParaInclusion", "CandidateIncluded", {"0": receipt, "1": head, "2": 5, "3": 0})
+    return DecodedEvent(
+        "ParaInclusion", "CandidateIncluded", {"0": receipt, "1": head, "2": 5, "3": 0}
+    )
 
 
 class FakeNode:
     """One chain: headers and events by block hash."""
 
-    def __init__(self, blocks: dict[bytes, tuple[int, list[DecodedEvent]]], time: int | None) -> None:
+    def __init__(
+        self, blocks: dict[bytes, tuple[int, list[DecodedEvent]]], time: int | None
+    ) -> None:
         self._blocks = blocks
         self._time = time
 
     async def block_hash(self, number: int) -> bytes | None:
-        return next((found for found, (height, _) in self._blocks.items() if height == number), None)
+        return next(
+            (found for found, (height, _) in self._blocks.items() if height == number), None
+        )
 
     async def header(self, block: bytes) -> BlockHeader:
         if block not in self._blocks:
@@ -183,7 +197,10 @@ def read(events: list[DecodedEvent]) -> Block:
     first = {hash_of("a"): (70, [DecodedEvent("A", "One", {"n": 1})]), hash_of("b"): (71, [])}
     nodes._paras = {
         2000: FakeNode(first, None),
-        2001: FakeNode({hash_of("c"): (90, [DecodedEvent("C", "Two", {}), DecodedEvent("C", "Three", {})])}, 41_000),
+        2001: FakeNode(
+            {hash_of("c"): (90, [DecodedEvent("C", "Two", {}), DecodedEvent("C", "Three", {})])},
+            41_000,
+        ),
     }
     return asyncio.run(source.block(7))
 
@@ -192,12 +209,17 @@ def test_ev_1_blocks_come_in_the_order_of_inclusion() -> None:
     events = [
         included(2001, HEADS["c"]),
         included(1999, b"of a chain that nobody follows"),
-        DecodedEvent("Paras", "NewHeadNoted", {"0": 2000}),  # says nothing where candidates are told
+        DecodedEvent(
+            "Paras", "NewHeadNoted", {"0": 2000}
+        ),  # says nothing where candidates are told
         included(2000, HEADS["a"]),
         included(2000, HEADS["b"]),
     ]
     block = read(events)
-    found = [(entry.chain, entry.block, entry[4], entry.kind, entry.time) for entry in block.entries[len(events) :]]
+    found = [
+        (entry.chain, entry.block, entry[4], entry.kind, entry.time)
+        for entry in block.entries[len(events) :]
+    ]
     assert found == [
         (2001, 90, 0, "C.Two", 41_000),
         (2001, 90, 1, "C.Three", 41_000),
@@ -208,7 +230,8 @@ def test_ev_1_blocks_come_in_the_order_of_inclusion() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"0": {}, "1": b""}, {"0": {"descriptor": {"para_id": "x"}}, "1": b""}, {"0": 1, "1": 2}]
+    "fields",
+    [{"0": {}, "1": b""}, {"0": {"descriptor": {"para_id": "x"}}, "1": b""}, {"0": 1, "1": 2}],
 )
 def test_ev_4_a_candidate_that_says_nothing_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(SourceError, match="without para id or head data"):

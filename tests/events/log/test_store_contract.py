@@ -18,8 +18,13 @@ from pubsub_emulator.events.rows import ChainBlock
 
 
 def test_ev_1_rows_are_numbered_without_gaps_and_ordered_by_inclusion(store: Store) -> None:
-    para = [ChainBlock(2000, 5, b"p" * 32, 42_000, [("C.Done", {"ok": True})]), ChainBlock(1000, 9, b"q" * 32, 1, [])]
-    store.append([counted(7, 2), make_block(8, [("A.B", {"who": b"\x01", "amount": 2**100})], para)])
+    para = [
+        ChainBlock(2000, 5, b"p" * 32, 42_000, [("C.Done", {"ok": True})]),
+        ChainBlock(1000, 9, b"q" * 32, 1, []),
+    ]
+    store.append(
+        [counted(7, 2), make_block(8, [("A.B", {"who": b"\x01", "amount": 2**100})], para)]
+    )
     rows = store.read(0, 10).rows
     assert [row.seq for row in rows] == [1, 2, 3, 4]
     assert [(row.anchor, row.chain, row.block, row.index) for row in rows] == [
@@ -77,7 +82,9 @@ def test_ev_3_a_rewind_takes_back_rows_and_raises_the_epoch(store: Store) -> Non
 
 
 def test_ev_5_reading_filters_limits_and_says_where_to_go_on(store: Store) -> None:
-    store.append([make_block(1, [("A.X", {"n": at}) if at % 3 else ("B.X", {"n": at}) for at in range(10)])])
+    store.append(
+        [make_block(1, [("A.X", {"n": at}) if at % 3 else ("B.X", {"n": at}) for at in range(10)])]
+    )
     page = store.read(0, 2, Kind("B.*"))
     assert [row.seq for row in page.rows] == [1, 4]
     assert page.through == 4
@@ -108,7 +115,10 @@ def test_ev_5_a_waiting_reader_is_woken_by_another_writer(opened: Callable[[], S
 
 
 def test_ev_5_a_wake_up_that_is_lost_costs_time_only(database_place: str) -> None:
-    with closing(open_store(database_place, "net")) as reader, closing(open_store(database_place, "net")) as writer:
+    with (
+        closing(open_store(database_place, "net")) as reader,
+        closing(open_store(database_place, "net")) as writer,
+    ):
         writer.database.notify = lambda _session, _channel: None  # type: ignore[method-assign]
         assert woken(reader, writer, 90)
 

@@ -51,17 +51,23 @@ class Http:
     async def slow(self, token: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection that asked for events and is read when somebody reads it."""
         reader, writer = await asyncio.open_connection(*self.place, limit=1_000)
-        writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        writer.write(
+            f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+        )
         return reader, writer
 
     async def subscribe(self, *filters: dict[str, Any], **more: object) -> tuple[str, str]:
-        async with self.session.post(f"{self.url}/subscriptions", json={"filters": filters, **more}) as answer:
+        async with self.session.post(
+            f"{self.url}/subscriptions", json={"filters": filters, **more}
+        ) as answer:
             assert answer.status == 201, await answer.text()
             body = await answer.json()
         return body["token"], body["after"]
 
     async def events(self, token: str, count: int, **more: Any) -> list[dict[str, Any]]:
-        """So many events, each with its cursor; a bare heartbeat counts as `{"cursor": …}` where `beats`."""
+        """So many events, each with its cursor; a bare heartbeat counts as `{"cursor": …}` where
+        `beats`.
+        """
         beats = more.pop("beats", False)
         found: list[dict[str, Any]] = []
         async with aclosing(self.stream(token, **more)) as events:
@@ -72,7 +78,9 @@ class Http:
                     break
         return found
 
-    async def stream(self, token: str, headers: dict[str, str] | None = None, **query: str) -> AsyncGenerator[dict]:
+    async def stream(
+        self, token: str, headers: dict[str, str] | None = None, **query: str
+    ) -> AsyncGenerator[dict]:
         sent = {"Authorization": f"Bearer {token}", **(headers or {})}
         async with self.session.get(f"{self.url}/events", headers=sent, params=query) as answer:
             assert answer.status == 200, await answer.text()
@@ -91,7 +99,9 @@ class Http:
 
 
 @asynccontextmanager
-async def serving(store: SqlStore, limits: Limits = QUICK, callers: Callers = EVERYBODY) -> AsyncIterator[Http]:
+async def serving(
+    store: SqlStore, limits: Limits = QUICK, callers: Callers = EVERYBODY
+) -> AsyncIterator[Http]:
     registry = SqlRegistry(store.database, per_client=5)
     async with (
         EventService(store, registry, limits) as service,
@@ -140,7 +150,9 @@ async def test_ev_21_what_a_stream_starts_with(http: Http, any_log: SqlStore) ->
     events = await http.events(token, 5, after="start")
     assert numbers(events) == [1, 2, 3, 4, 5]
     assert numbers(await http.events(token, 2, after=after)) == [4, 5]
-    assert numbers(await http.events(token, 1, headers={"Last-Event-ID": events[1]["cursor"]})) == [3]
+    assert numbers(await http.events(token, 1, headers={"Last-Event-ID": events[1]["cursor"]})) == [
+        3
+    ]
     assert events[0]["data"] | {"id": ""} == {
         "seq": 1, "anchor": 1, "chain": None, "block": 1, "index": 0, "kind": "Test.Counted", "id": "",
         "time": 6000, "fields": {"n": 1000},
@@ -157,7 +169,9 @@ async def test_ev_22_heartbeats_move_the_cursor(http: Http, log: SqlStore) -> No
     reads = http.service.counts["catch_up_reads"]
     events = await http.events(token, 1, headers={"Last-Event-ID": beats[-1]["cursor"]})
     assert numbers(events) == [52]
-    assert http.service.counts["catch_up_reads"] <= reads + 2  # one more where the row comes between
+    assert (
+        http.service.counts["catch_up_reads"] <= reads + 2
+    )  # one more where the row comes between
 
 
 @over_http(counted(1, 150))
@@ -168,7 +182,9 @@ async def test_batches_come_where_they_were_asked_for(http: Http) -> None:
 
 
 @over_http(counted(1, 2), counted(2, 2), on="any_log")
-async def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(http: Http, any_log: SqlStore) -> None:
+async def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(
+    http: Http, any_log: SqlStore
+) -> None:
     token, _ = await http.subscribe({"any": True}, after="start")
     reading = asyncio.create_task(http.events(token, 9))
     await asyncio.sleep(0.3)
@@ -179,7 +195,9 @@ async def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(htt
     other = make_block(2, [("Other.Thing", {})], branch=1, parent=block_hash(1))
     await asyncio.to_thread(any_log.append, [other])
     resumed = await http.events(token, 1, headers={"Last-Event-ID": events[-1]["cursor"]})
-    assert [(event["data"]["seq"], event["data"]["kind"]) for event in resumed] == [(3, "Other.Thing")]
+    assert [(event["data"]["seq"], event["data"]["kind"]) for event in resumed] == [
+        (3, "Other.Thing")
+    ]
     sent = {"Authorization": f"Bearer {token}", "Last-Event-ID": events[3]["cursor"]}
     async with http.session.get(f"{http.url}/events", headers=sent) as answer:
         assert answer.status == 410
@@ -213,7 +231,9 @@ async def test_ev_24_a_cancelled_token_is_as_unknown_as_any_other(http: Http) ->
     assert [event["data"]["reason"] for event in await reading] == ["cancelled"]
     answers = []
     for name in (token, "never-there", ""):
-        async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {name}"}) as answer:
+        async with http.session.get(
+            f"{http.url}/events", headers={"Authorization": f"Bearer {name}"}
+        ) as answer:
             answers.append((answer.status, answer.content_type, await answer.text()))
     assert answers[0] == answers[1] == answers[2]
     assert answers[0][:2] == (404, "application/problem+json")
@@ -228,7 +248,9 @@ async def test_ev_25_limits_are_refused_with_their_names(http: Http, log: SqlSto
         assert (answer.status, "5 subscriptions" in await answer.text()) == (429, True)
     streams = [asyncio.create_task(http.events(token, 1)) for _ in range(3)]
     await asyncio.sleep(0.3)
-    async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {token}"}) as answer:
+    async with http.session.get(
+        f"{http.url}/events", headers={"Authorization": f"Bearer {token}"}
+    ) as answer:
         assert (answer.status, "3 streams" in await answer.text()) == (429, True)
     await asyncio.to_thread(log.append, [counted(1, 1)])
     assert [numbers(await stream) for stream in streams] == [[1]] * 3
@@ -253,15 +275,22 @@ BAD = (
 async def test_bad_requests_get_a_problem_that_names_the_place(http: Http) -> None:
     made = {"Content-Type": "application/json"}
     for body, words in BAD:
-        async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body), headers=made) as answer:
-            assert (answer.status in {400, 413}, answer.content_type) == (True, "application/problem+json"), words
+        async with http.session.post(
+            f"{http.url}/subscriptions", data=io.BytesIO(body), headers=made
+        ) as answer:
+            assert (answer.status in {400, 413}, answer.content_type) == (
+                True,
+                "application/problem+json",
+            ), words
             detail = (await answer.json())["detail"]
             assert words in detail
             assert len(detail) < 300
 
 
 @over_http()
-async def test_a_body_that_never_ends_is_given_up(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_never_ends_is_given_up(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(read_body, "__defaults__", (0.05,))
 
     async def never() -> AsyncIterator[bytes]:
@@ -299,7 +328,9 @@ async def test_ev_26_shutdown_ends_streams_with_a_resumable_status(log: SqlStore
         assert events[-1]["data"]["reason"] == "shutdown"
     async with serving(log) as http:
         await asyncio.to_thread(log.append, [counted(2, 1)])
-        assert numbers(await http.events(token, 1, headers={"Last-Event-ID": events[-2]["cursor"]})) == [4]
+        assert numbers(
+            await http.events(token, 1, headers={"Last-Event-ID": events[-2]["cursor"]})
+        ) == [4]
 
 
 @over_http(counted(1, 3))
@@ -330,7 +361,9 @@ async def test_callers_with_tokens_have_each_their_own_limits(http: Http) -> Non
     async def made(authorization: str) -> int:
         headers = {"Authorization": authorization}
         url = f"{http.url}/subscriptions"
-        async with http.session.post(url, json={"filters": [{"any": True}]}, headers=headers) as answer:
+        async with http.session.post(
+            url, json={"filters": [{"any": True}]}, headers=headers
+        ) as answer:
             return answer.status
 
     assert [await made("Bearer one") for _ in range(6)] == [201] * 5 + [429]
@@ -343,7 +376,10 @@ async def test_a_token_that_is_not_utf_8_is_as_unknown_as_any_other(http: Http) 
     lines = (b"GET /events", b"DELETE /subscriptions", b"POST /subscriptions")
     for line, token in product(lines, (b"\xff\xfe", b"\xed\xa0\x80", b"\xc3\xa9", b"")):
         reader, writer = await asyncio.open_connection(*http.place)
-        head = b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n"
+        head = (
+            b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:"
+            b" 14\r\n"
+        )
         sent = b"" if line.startswith(b"GET") else b'{"filters":[]}'
         length = b"14" if sent else b"0"
         head = head.replace(b"14", length)
@@ -357,7 +393,9 @@ async def test_a_token_that_is_not_utf_8_is_as_unknown_as_any_other(http: Http) 
 async def test_a_stream_that_nobody_reads_ends_with_its_connection(log: SqlStore) -> None:
     for number in range(1, 31):
         log.append([make_block(number, [("Test.Wide", {"text": "x" * 20_000}) for _ in range(50)])])
-    async with serving(log, Limits(heartbeat_seconds=0.1, unread_seconds=0.2, streams_per_client=1)) as http:
+    async with serving(
+        log, Limits(heartbeat_seconds=0.1, unread_seconds=0.2, streams_per_client=1)
+    ) as http:
         token, _ = await http.subscribe({"any": True}, after="start")
         _, writer = await http.slow(token)
         await until(lambda: http.service.open_streams)
@@ -381,7 +419,9 @@ async def test_grpc_speaks_of_the_same_subscriptions(any_log: SqlStore) -> None:
         await _refusals(channel)
 
 
-def _method(channel: grpc.aio.Channel, name: str, request: Any, answer: Any, kind: str = "unary_unary") -> Any:
+def _method(
+    channel: grpc.aio.Channel, name: str, request: Any, answer: Any, kind: str = "unary_unary"
+) -> Any:
     make = getattr(channel, kind)
     return make(f"/{NAME}/{name}", request.SerializeToString, answer.FromString)
 
@@ -390,7 +430,9 @@ async def _talk(channel: grpc.aio.Channel, log: SqlStore) -> None:
     subscribe = _method(channel, "Subscribe", pb.SubscribeRequest, pb.SubscribeResponse)
     stream = _method(channel, "Stream", pb.StreamRequest, pb.EventsMessage, "unary_stream")
     cancel = _method(channel, "Cancel", pb.CancelRequest, pb.CancelResponse)
-    made = await subscribe(pb.SubscribeRequest(filters_json='[{"any": true}]', after="start", batches=True))
+    made = await subscribe(
+        pb.SubscribeRequest(filters_json='[{"any": true}]', after="start", batches=True)
+    )
     call = stream(pb.StreamRequest(token=made.token))
     first = await call.read()
     assert [event.seq for event in first.events] == [1, 2, 3]
@@ -420,7 +462,10 @@ async def _drain(call: Any) -> None:
 async def _refusals(channel: grpc.aio.Channel) -> None:
     subscribe = _method(channel, "Subscribe", pb.SubscribeRequest, pb.SubscribeResponse)
     stream = _method(channel, "Stream", pb.StreamRequest, pb.EventsMessage, "unary_stream")
-    for request, words in ((pb.SubscribeRequest(), "not JSON"), (pb.SubscribeRequest(filters_json="[5]"), "object")):
+    for request, words in (
+        (pb.SubscribeRequest(), "not JSON"),
+        (pb.SubscribeRequest(filters_json="[5]"), "object"),
+    ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await subscribe(request)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -13,7 +13,12 @@ from pubsub_emulator.events.errors import BadCursor, CursorAbandoned
 from pubsub_emulator.events.filters.algebra import ANY
 from pubsub_emulator.events.log.memory import MemoryStore
 from pubsub_emulator.events.log.store import Head, check_cursor
-from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
+from pubsub_emulator.events.subscriptions.cursor import (
+    Cursor,
+    decode_cursor,
+    encode_cursor,
+    log_tag,
+)
 from pubsub_emulator.events.subscriptions.hub import Hub
 
 STORIES: Final = int(os.environ.get("EVENT_STORIES", "800"))
@@ -51,7 +56,10 @@ def test_ev_20_a_cursor_has_one_text() -> None:
     tag = log_tag("net", bytes(16))
     text = encode_cursor(Cursor(3, 77), tag)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    others = [text[:-1] + letter for letter in letters if letter != text[-1]] + [text + "=", text + "=="]
+    others = [text[:-1] + letter for letter in letters if letter != text[-1]] + [
+        text + "=",
+        text + "==",
+    ]
     for other in others:
         with pytest.raises(BadCursor):
             decode_cursor(other, tag)

@@ -1,4 +1,6 @@
-"""Tokens are kept hashed (EV-20); a cancelled one is as unknown as any other, to the database too (EV-24)."""
+"""Tokens are kept hashed (EV-20); a cancelled one is as unknown as any other, to the database too
+(EV-24).
+"""
 
 import base64
 import hashlib
@@ -20,7 +22,9 @@ def test_ev_20_a_token_is_long_and_random_and_kept_only_as_its_hash(database_pla
     assert len({*tokens}) == 3
     assert all(len(base64.urlsafe_b64decode(each)) * 8 >= 128 for each in tokens)
     kept = database.select("SELECT * FROM subscriptions")
-    assert {row[0] for row in kept} == {hashlib.sha256(token.encode()).hexdigest() for token in tokens}
+    assert {row[0] for row in kept} == {
+        hashlib.sha256(token.encode()).hexdigest() for token in tokens
+    }
     assert not [token for token in tokens if token in str(kept)]
     database.close()
 
@@ -29,7 +33,9 @@ def test_ev_20_a_token_is_long_and_random_and_kept_only_as_its_hash(database_pla
 def test_ev_24_the_same_is_done_for_a_cancelled_token_and_one_that_never_was(
     database_place: str, act: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Equal statements with equal results take equal time; a stopwatch would only test the machine."""
+    """Equal statements with equal results take equal time; a stopwatch would only test the
+    machine.
+    """
     database, asked = open_database(database_place), list[tuple[str, int]]()
     registry = SqlRegistry(database)
     token, _ = registry.add([ANY], Cursor(0, 0), "me")

@@ -40,7 +40,9 @@ class Given(Registry[Filter]):
 
     def get(self, token: str) -> Subscription:
         where = self._filters[token]
-        return Subscription(token, (where,), Cursor(0, 0), batches=False, reads_all=where == ANY, client="owner")
+        return Subscription(
+            token, (where,), Cursor(0, 0), batches=False, reads_all=where == ANY, client="owner"
+        )
 
     def cancel(self, token: str) -> str:
         return token
@@ -89,8 +91,12 @@ async def up_to_the_seam(service: EventService[Filter]) -> list[int]:
 
 
 @alone
-async def test_a_stream_is_told_that_it_caught_up_after_all_rows_that_the_log_had_when_it_began() -> None:
-    """A service that follows the log late must not call its own place the end: a client would act on old rows."""
+async def test_a_stream_is_told_that_it_caught_up_after_all_rows_that_the_log_had_when_it_began() -> (
+    None
+):
+    """A service that follows the log late must not call its own place the end: a client would act
+    on old rows.
+    """
     log = Unheard()
     log.append([counted(1, 2)])
     async with serving(log, Given(token=ANY)) as service:
@@ -117,7 +123,9 @@ async def test_a_stream_without_a_seam_does_not_wait_for_the_service_to_follow()
 
 
 @alone
-async def test_ev_25_a_stream_reads_everything_if_it_begins_at_the_start_and_has_no_filter_until_it_caught_up() -> None:
+async def test_ev_25_a_stream_reads_everything_if_it_begins_at_the_start_and_has_no_filter_until_it_caught_up() -> (
+    None
+):
     log = Unheard()
     log.append([counted(number, 50) for number in range(1, 41)])
     limits = Limits(full_reads=1, bound=10)
@@ -139,7 +147,9 @@ async def test_ev_25_a_stream_reads_everything_if_it_begins_at_the_start_and_has
 
 
 @alone
-async def test_ev_25_a_stream_counts_for_its_reader_and_else_for_the_owner_of_its_subscription() -> None:
+async def test_ev_25_a_stream_counts_for_its_reader_and_else_for_the_owner_of_its_subscription() -> (
+    None
+):
     async with (
         serving(Unheard(), Given(token=ANY), Limits(streams_per_client=1)) as service,
         service.stream("token", "reader"),
@@ -154,7 +164,9 @@ async def test_ev_25_a_stream_counts_for_its_reader_and_else_for_the_owner_of_it
 
 
 @alone
-async def test_ev_25_a_message_that_nobody_takes_drops_its_stream_once_and_a_stream_that_waits_is_kept() -> None:
+async def test_ev_25_a_message_that_nobody_takes_drops_its_stream_once_and_a_stream_that_waits_is_kept() -> (
+    None
+):
     log = Unheard()
     log.append([counted(1, 20)])
     drops: list[str] = []
@@ -195,7 +207,11 @@ async def test_ev_40_what_was_handed_over_and_how_a_stream_ended_is_written_down
     async with serving(log, Given(token=ANY), limits, notes) as service:
         async with service.stream("token", None, START) as messages:
             await anext(messages)
-        assert notes.lines == [("opened", 0, "token"), ("delivered", 1, "1"), ("ended", 1, "disconnected")]
+        assert notes.lines == [
+            ("opened", 0, "token"),
+            ("delivered", 1, "1"),
+            ("ended", 1, "disconnected"),
+        ]
         notes.lines.clear()
         async with service.stream("token", None, service.text(Cursor(0, 3))) as messages:
             assert (await anext(messages)).rows == ()
@@ -208,7 +224,9 @@ async def test_ev_40_a_stream_that_ends_early_is_written_down_with_the_reason() 
     log.append([counted(1, 2), counted(2, 1)])
     notes = Notes()
 
-    async def read(service: EventService[Filter], after: str, begun: Callable[[], Awaitable[None]]) -> None:
+    async def read(
+        service: EventService[Filter], after: str, begun: Callable[[], Awaitable[None]]
+    ) -> None:
         async with service.stream("token", None, after) as messages:
             await anext(messages)
             await begun()

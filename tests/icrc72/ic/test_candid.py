@@ -1,4 +1,6 @@
-"""Candid by its specification: what values look like, what is refused, what a stranger may send (IC-11)."""
+"""Candid by its specification: what values look like, what is refused, what a stranger may send
+(IC-11).
+"""
 
 from typing import Any
 
@@ -57,8 +59,24 @@ PRIMITIVES = [
     ("text", "\u00e9", "02c3a9", "\u00e9"),
     ("principal", WHO, "0103010203", WHO.text),
 ]
-CODES = {"null": 0x7F, "bool": 0x7E, "nat": 0x7D, "int": 0x7C, "nat8": 0x7B, "nat16": 0x7A, "nat32": 0x79}
-CODES |= {"nat64": 0x78, "int8": 0x77, "int16": 0x76, "int32": 0x75, "int64": 0x74, "float32": 0x73, "float64": 0x72}
+CODES = {
+    "null": 0x7F,
+    "bool": 0x7E,
+    "nat": 0x7D,
+    "int": 0x7C,
+    "nat8": 0x7B,
+    "nat16": 0x7A,
+    "nat32": 0x79,
+}
+CODES |= {
+    "nat64": 0x78,
+    "int8": 0x77,
+    "int16": 0x76,
+    "int32": 0x75,
+    "int64": 0x74,
+    "float32": 0x73,
+    "float64": 0x72,
+}
 CODES |= {"text": 0x71, "reserved": 0x70, "principal": 0x68}
 
 
@@ -173,7 +191,9 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("table", "digits"), OTHERS)
-def test_ic_11b_a_reference_or_a_value_of_an_unknown_type_is_read_over(table: str, digits: str) -> None:
+def test_ic_11b_a_reference_or_a_value_of_an_unknown_type_is_read_over(
+    table: str, digits: str
+) -> None:
     message = b"DIDL\x01" + bytes.fromhex(table) + b"\x02\x00\x7d" + bytes.fromhex(digits) + b"\x07"
     assert Decoder([t.PRIMS["reserved"], NAT]).decode(message) == (None, 7)
     with pytest.raises(CandidError):
@@ -239,9 +259,16 @@ def test_ic_11_a_list_of_no_values_of_type_empty_is_read_as_an_empty_blob() -> N
 
 @pytest.mark.parametrize(
     ("names", "reason"),
-    [((b"a", b"b"), None), ((b"b", b"a"), "ascending"), ((b"a", b"a"), "ascending"), ((b"",), None)],
+    [
+        ((b"a", b"b"), None),
+        ((b"b", b"a"), "ascending"),
+        ((b"a", b"a"), "ascending"),
+        ((b"",), None),
+    ],
 )
-def test_ic_11b_the_methods_of_a_service_ascend(names: tuple[bytes, ...], reason: str | None) -> None:
+def test_ic_11b_the_methods_of_a_service_ascend(
+    names: tuple[bytes, ...], reason: str | None
+) -> None:
     methods = b"".join(bytes([len(name)]) + name + b"\x01" for name in names)
     table = b"\x02\x69" + bytes([len(names)]) + methods + b"\x6a\x00\x00\x00"
     message = b"DIDL" + table + b"\x01\x00" + b"\x00"
@@ -264,16 +291,22 @@ def test_a_record_of_a_class_is_read_from_json_as_one() -> None:
 def _typed(depth: int = 2) -> st.SearchStrategy[tuple[t.Type, Any]]:
     """A type, and a value of it."""
     number = st.integers(0, 1 << 70).map(lambda value: (NAT, value))
-    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=5).map(lambda value: (t.PRIMS["text"], value))
+    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=5).map(
+        lambda value: (t.PRIMS["text"], value)
+    )
     blob = st.binary(max_size=5).map(lambda value: (BLOB, value))
     signed = st.integers(-(1 << 70), 1 << 70).map(lambda value: (t.PRIMS["int"], value))
-    flat = st.one_of(number, text, blob, signed, st.booleans().map(lambda value: (t.PRIMS["bool"], value)))
+    flat = st.one_of(
+        number, text, blob, signed, st.booleans().map(lambda value: (t.PRIMS["bool"], value))
+    )
     if not depth:
         return flat
     inner = _typed(depth - 1)
 
     def record(parts: list[tuple[t.Type, Any]]) -> tuple[t.Type, Any]:
-        fields = tuple(t.Field(31 * at % 17, f"f{at}", type_) for at, (type_, _) in enumerate(parts))
+        fields = tuple(
+            t.Field(31 * at % 17, f"f{at}", type_) for at, (type_, _) in enumerate(parts)
+        )
         return t.Record(fields), tuple(value for _, value in parts)
 
     def variant(parts: list[tuple[t.Type, Any]]) -> tuple[t.Type, Any]:
@@ -291,7 +324,9 @@ def _typed(depth: int = 2) -> st.SearchStrategy[tuple[t.Type, Any]]:
         st.lists(inner, max_size=4).map(record),
         st.lists(inner, min_size=1, max_size=4).map(variant),
         st.builds(optional, inner, st.booleans()),
-        inner.map(lambda part: (t.Vec(part[0]), (part[1],) * 3)).filter(lambda part: not t.is_blob(part[0])),
+        inner.map(lambda part: (t.Vec(part[0]), (part[1],) * 3)).filter(
+            lambda part: not t.is_blob(part[0])
+        ),
     )
 
 
@@ -318,7 +353,9 @@ def _optional_records(case: t.Field) -> t.Vec:
 
 
 def test_ic_11b_a_value_that_does_not_fit_leaves_the_depth_of_nesting_as_it_was() -> None:
-    """Else a message with more such values than the depth allows would be refused, though it is flat."""
+    """Else a message with more such values than the depth allows would be refused, though it is
+    flat.
+    """
     sent = _optional_records(t.Field(7, "unknown", NULL))
     wanted = _optional_records(t.Field(8, "known", NULL))
     count = 4 * DEPTH

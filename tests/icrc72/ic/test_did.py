@@ -1,4 +1,6 @@
-"""Interface descriptions: every form that a `.did` file may have, and where a text that is none ends (IC-10)."""
+"""Interface descriptions: every form that a `.did` file may have, and where a text that is none
+ends (IC-10).
+"""
 
 from typing import Any, NamedTuple
 
@@ -62,7 +64,10 @@ def test_ic_10_types_are_read_in_every_form(text: str, shapes: list[Any]) -> Non
 
 def test_ic_10_the_id_of_a_name_is_its_hash() -> None:
     assert (t.hash_of(""), t.hash_of("a"), t.hash_of("ab")) == (0, 97, 97 * 223 + 98)
-    assert t.hash_of("timestamp") == sum(ord(c) * 223 ** (8 - at) for at, c in enumerate("timestamp")) % 2**32
+    assert (
+        t.hash_of("timestamp")
+        == sum(ord(c) * 223 ** (8 - at) for at, c in enumerate("timestamp")) % 2**32
+    )
     assert t.hash_of("\u00e9") == 0xC3 * 223 + 0xA9
 
 
@@ -83,7 +88,9 @@ service counter : {
 """
 
 
-@pytest.mark.parametrize("text", [FILE, FILE.replace("counter ", ""), FILE.replace("\n}\n", ";\n};\n")])
+@pytest.mark.parametrize(
+    "text", [FILE, FILE.replace("counter ", ""), FILE.replace("\n}\n", ";\n};\n")]
+)
 def test_ic_10_a_file_has_types_and_the_methods_of_one_service(text: str) -> None:
     found = parse(text, {"Point": lambda fields: Point(*fields)})
     assert {name: shape(each) for name, each in found.types.items()} == {
@@ -95,7 +102,11 @@ def test_ic_10_a_file_has_types_and_the_methods_of_one_service(text: str) -> Non
     assert point.make is not None
     assert point.make((1, 2)) == Point(1, 2)
     methods = {
-        name: ([shape(each) for each in method.arguments], [shape(each) for each in method.results], method.mode)
+        name: (
+            [shape(each) for each in method.arguments],
+            [shape(each) for each in method.results],
+            method.mode,
+        )
         for name, method in found.methods.items()
     }
     assert methods == {
@@ -127,14 +138,19 @@ def test_ic_10_a_file_without_a_service_has_no_methods_and_a_type_may_use_itself
         ("type A =", "the text ends where a name was expected"),
         ("type A = record {\n x nat }", "line 2: ';' was expected, not 'nat'"),
         ("type A = record { x : nat; x : text }", "two fields of one type have the same id: x, x"),
-        ("type A = record { x : nat; 120 : text }", "two fields of one type have the same id: x, 120"),
+        (
+            "type A = record { x : nat; 120 : text }",
+            "two fields of one type have the same id: x, 120",
+        ),
         ("service : { go : (nat) }", "line 1: '->' was expected, not '}'"),
         ("service : { go (nat) -> () }", "line 1: ':' was expected, not '('"),
         ("\n\n  type A = @", "line 3: '@' cannot be in an interface description"),
         ("/* a\n b */ type A = 5", "line 2: a name was expected, not '5'"),
     ],
 )
-def test_ic_10_a_text_that_is_no_interface_is_refused_where_it_goes_wrong(text: str, message: str) -> None:
+def test_ic_10_a_text_that_is_no_interface_is_refused_where_it_goes_wrong(
+    text: str, message: str
+) -> None:
     with pytest.raises(DidError) as refused:
         parse(text)
     assert str(refused.value) == message

@@ -58,7 +58,9 @@ class Scripted(ic.Canister):
 def caller_of(target: list[Principal], kind: str = ic.GUARANTEED) -> Scripted:
     def go(me: Any, ctx: ic.Context, arg: bytes) -> None:
         method, _, rest = arg.decode().partition(" ")
-        ctx.call(target[0], method, rest.encode(), lambda _ctx, answer: me.seen.append(answer), kind=kind)
+        ctx.call(
+            target[0], method, rest.encode(), lambda _ctx, answer: me.seen.append(answer), kind=kind
+        )
         ctx.reply(b"")
 
     return Scripted(go=go)
@@ -157,7 +159,12 @@ def test_ic_5_the_system_stamps_the_caller_and_rejects_say_why() -> None:
     assert [answer.code for answer in lonely.seen] == [ic.DESTINATION_INVALID]
 
 
-@given(seed=st.binary(max_size=8), delay=st.integers(0, 5), refuse=st.integers(0, 60), count=st.integers(1, 30))
+@given(
+    seed=st.binary(max_size=8),
+    delay=st.integers(0, 5),
+    refuse=st.integers(0, 60),
+    count=st.integers(1, 30),
+)
 def test_ic_6_i7_acceptance_3_requests_of_a_pair_start_in_the_order_sent(
     seed: bytes, delay: int, refuse: int, count: int
 ) -> None:
@@ -188,7 +195,8 @@ def test_ic_6_i7_acceptance_3_requests_of_a_pair_start_in_the_order_sent(
 
 
 @given(
-    seed=st.binary(max_size=8), kinds=st.lists(st.sampled_from([ic.GUARANTEED, ic.BOUNDED, ic.ONE_WAY]), max_size=20)
+    seed=st.binary(max_size=8),
+    kinds=st.lists(st.sampled_from([ic.GUARANTEED, ic.BOUNDED, ic.ONE_WAY]), max_size=20),
 )
 def test_i6_a_call_has_one_answer_a_one_way_call_none(seed: bytes, kinds: list[str]) -> None:
     network = CanisterNetwork(2, schedule=Schedule(seed, 6, 20))
@@ -196,7 +204,11 @@ def test_i6_a_call_has_one_answer_a_one_way_call_none(seed: bytes, kinds: list[s
 
     def go(_me: Any, ctx: ic.Context, arg: bytes) -> None:
         at = int(arg)
-        then = None if kinds[at] == ic.ONE_WAY else lambda _ctx, _answer: answers.update({at: answers.get(at, 0) + 1})
+        then = (
+            None
+            if kinds[at] == ic.ONE_WAY
+            else lambda _ctx, _answer: answers.update({at: answers.get(at, 0) + 1})
+        )
         ctx.call(canister_id(1, 0), ["x", "trap"][at % 2], b"", then, kind=kinds[at])
 
     def trap(_me: Any, _ctx: ic.Context, _arg: bytes) -> None:
@@ -219,7 +231,9 @@ def test_ic_7_limits_of_bytes_messages_under_way_and_executions() -> None:
     def big(_me: Any, ctx: ic.Context, _arg: bytes) -> None:
         ctx.reply(bytes(11))
 
-    network = CanisterNetwork(2, limits=MessageLimits(message_bytes=10, under_way=4, messages_a_round=3))
+    network = CanisterNetwork(
+        2, limits=MessageLimits(message_bytes=10, under_way=4, messages_a_round=3)
+    )
     a, b = Scripted(flood=flood, big=big), Scripted()
     one, _ = network.create(0, a), network.create(1, b)
     network.submit(ANONYMOUS, one, "flood", b"")
@@ -315,8 +329,8 @@ def test_a_round_with_nothing_to_do_touches_no_canister() -> None:
 NAMED = Encoder(parse_types("(record { canister_id : principal })"))
 INSTALL = Encoder(
     parse_types(
-        "(record { mode : variant { install; reinstall; upgrade }; canister_id : principal; wasm_module : blob; "
-        "arg : blob })"
+        "(record { mode : variant { install; reinstall; upgrade }; canister_id : principal;"
+        " wasm_module : blob; arg : blob })"
     )
 )
 
@@ -351,7 +365,9 @@ def test_a_controller_stops_upgrades_and_starts_a_canister() -> None:
     who = network.create(0, WasmCanister(module(1)), controllers=[manager])
 
     def install(mode: str, wasm: bytes, by: Principal = manager) -> ic.Answer:
-        return told(network, by, "install_code", INSTALL.encode((Variant(mode, None), who, wasm, b"")))
+        return told(
+            network, by, "install_code", INSTALL.encode((Variant(mode, None), who, wasm, b""))
+        )
 
     assert told(network, stranger, "stop_canister", NAMED.encode((who,))).code == ic.CANISTER_REJECT
     assert "only a stopped canister" in install("upgrade", module(2)).message
@@ -381,7 +397,10 @@ def test_an_unknown_method_and_an_unknown_canister_are_rejected() -> None:
     network = CanisterNetwork(1)
     who = network.create(0, Manager())
     assert "no method" in told(network, who, "mint", b"").message
-    assert "there is no canister" in told(network, who, "canister_status", NAMED.encode((ANONYMOUS,))).message
+    assert (
+        "there is no canister"
+        in told(network, who, "canister_status", NAMED.encode((ANONYMOUS,))).message
+    )
 
 
 OTHER = Principal(b"other")
@@ -400,7 +419,9 @@ class Purse(ic.Canister):
         else:
             to = MANAGEMENT if method == "deposit_cycles" else Principal(arg)
             called = method.removeprefix("call ")
-            ctx.call(to, called, arg, lambda ctx, answer: ctx.reply(answer.message.encode()), cycles=100)
+            ctx.call(
+                to, called, arg, lambda ctx, answer: ctx.reply(answer.message.encode()), cycles=100
+            )
 
 
 def test_cycles_go_with_calls_and_what_is_not_accepted_comes_back() -> None:
@@ -418,6 +439,9 @@ def test_cycles_go_with_calls_and_what_is_not_accepted_comes_back() -> None:
     assert ("IC0503" in say("call trap"), owned()) == (True, (200, 50))
     assert ("no such canister" in say("call take", OTHER), owned()) == (True, (200, 50))
     assert (say("deposit_cycles", NAMED.encode((payee,))), owned()) == ("", (100, 150))
-    assert ("there is no canister" in say("deposit_cycles", NAMED.encode((OTHER,))), owned()) == (True, (100, 150))
+    assert ("there is no canister" in say("deposit_cycles", NAMED.encode((OTHER,))), owned()) == (
+        True,
+        (100, 150),
+    )
     assert (say("call take"), owned()) == ("", (50, 200))
     assert ("100 cycles cannot be sent" in say("call take"), owned()) == (True, (50, 200))

@@ -11,7 +11,14 @@ from support.examples import scaled
 from support.processes import python
 from support.wat import ask, canister, method
 
-from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, CANISTER_REJECT, SYS_UNKNOWN, Answer, Canister, Context
+from pubsub_emulator.icrc72.ic.canister import (
+    CANISTER_ERROR,
+    CANISTER_REJECT,
+    SYS_UNKNOWN,
+    Answer,
+    Canister,
+    Context,
+)
 from pubsub_emulator.icrc72.ic.errors import IcError
 from pubsub_emulator.icrc72.ic.messaging import Recorder
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
@@ -21,11 +28,20 @@ from pubsub_emulator.icrc72.ic.wasm.module import MODULE_BYTES, ModuleError, loa
 from pubsub_emulator.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
 
 COUNT = (
-    method("update", "set", "(call $both (i32.load8_u (call $first))) (call $answer (global.get $count))"),
+    method(
+        "update",
+        "set",
+        "(call $both (i32.load8_u (call $first))) (call $answer (global.get $count))",
+    ),
     method("query", "get", "(call $answer (i32.load (i32.const 200)))"),
     method("query", "global", "(call $answer (global.get $count))"),
-    "(func $first (result i32) (call $arg_copy (i32.const 300) (i32.const 0) (call $arg_size)) (i32.const 300))",
-    method("update", "boom", "(call $both (i32.const 99)) (call $trap (i32.const 16) (i32.const 5))"),
+    (
+        "(func $first (result i32) (call $arg_copy (i32.const 300) (i32.const 0) (call $arg_size))"
+        " (i32.const 300))"
+    ),
+    method(
+        "update", "boom", "(call $both (i32.const 99)) (call $trap (i32.const 16) (i32.const 5))"
+    ),
 )
 
 
@@ -74,7 +90,9 @@ def test_a_trap_undoes_memory_globals_and_growth() -> None:
 
 
 def test_a_trap_ends_no_process_whose_signals_somebody_else_takes(tmp_path: Path) -> None:
-    (tmp_path / "boom.wasm").write_bytes(canister(method("update", "far", "(drop (i32.load (i32.const 90000000)))")))
+    (tmp_path / "boom.wasm").write_bytes(
+        canister(method("update", "far", "(drop (i32.load (i32.const 90000000)))"))
+    )
     script = (
         "import faulthandler, pathlib, sys\n"
         "from pubsub_emulator.icrc72 import ANONYMOUS, CanisterNetwork, WasmCanister\n"
@@ -92,7 +110,8 @@ def test_a_trap_ends_no_process_whose_signals_somebody_else_takes(tmp_path: Path
 
 def test_a_query_changes_nothing_even_as_an_update() -> None:
     network, who = installed(
-        *COUNT, method("query", "sly", "(call $both (i32.const 8)) (call $answer (global.get $count))")
+        *COUNT,
+        method("query", "sly", "(call $both (i32.const 8)) (call $answer (global.get $count))"),
     )
     ask(network, who, "set", b"\3")
     assert held(network, who, "sly") == 8
@@ -114,14 +133,24 @@ CALLER = (
       (call $append (i32.const 420) (call $caller_size)) (call $reply))""",
     "(func $bad (param $env i32) (call $both (local.get $env)) (call $answer (call $reject_code)))",
     "(func $tidy (param $env i32) (call $both (local.get $env)))",
-    method("update", "call", "(call $both (i32.const 1)) (call $begin (i64.const 100)) (drop (call $perform))"),
-    method("update", "short", "(call $begin (i64.const 0)) (call $best_effort (i32.const 3)) (drop (call $perform))"),
+    method(
+        "update",
+        "call",
+        "(call $both (i32.const 1)) (call $begin (i64.const 100)) (drop (call $perform))",
+    ),
+    method(
+        "update",
+        "short",
+        "(call $begin (i64.const 0)) (call $best_effort (i32.const 3)) (drop (call $perform))",
+    ),
     method("update", "forget", "(call $begin (i64.const 50)) (call $answer (i32.const 0))"),
     *COUNT[1:3],
 )
 
 
-def test_callbacks_have_the_answer_the_refund_and_the_first_caller_and_what_preceded_the_call_stays() -> None:
+def test_callbacks_have_the_answer_the_refund_and_the_first_caller_and_what_preceded_the_call_stays() -> (
+    None
+):
     network, who = installed(*CALLER)
     peer = network.create(0, Peer())
     before = network.cycles(who)
@@ -144,7 +173,10 @@ def test_cycles_of_a_call_that_is_not_performed_stay() -> None:
 def test_after_a_callback_that_traps_the_clean_up_counts_and_the_call_is_rejected() -> None:
     trapping = (
         "(table funcref (elem $ok $tidy))",
-        "(func $ok (param $env i32) (call $both (i32.const 77)) (call $trap (i32.const 16) (i32.const 5)))",
+        (
+            "(func $ok (param $env i32) (call $both (i32.const 77)) (call $trap (i32.const 16)"
+            " (i32.const 5)))"
+        ),
         "(func $tidy (param $env i32) (call $both (i32.add (local.get $env) (global.get $count))))",
         method(
             "update",
@@ -163,11 +195,15 @@ def test_after_a_callback_that_traps_the_clean_up_counts_and_the_call_is_rejecte
 
 
 def test_a_timer_runs_once_and_a_heartbeat_each_round() -> None:
-    tick = '(func (export "canister_global_timer") (call $both (i32.add (global.get $count) (i32.const 1))))'
+    tick = (
+        '(func (export "canister_global_timer") (call $both (i32.add (global.get $count) (i32.const'
+        " 1))))"
+    )
     arm = method(
         "update",
         "arm",
-        "(drop (call $timer (i64.add (call $time) (i64.const 3000000000)))) (call $answer (i32.const 0))",
+        "(drop (call $timer (i64.add (call $time) (i64.const 3000000000)))) (call $answer"
+        " (i32.const 0))",
     )
     twice = method("update", "again", "(call $answer (i32.wrap_i64 (call $timer (i64.const 0))))")
     network, who = installed(tick, arm, twice, *COUNT[1:2])
@@ -197,7 +233,8 @@ STABLE = (
     method(
         "query",
         "read",
-        "(call $stable_read (i64.const 600) (i64.const 9) (i64.const 5)) (call $say (i32.const 600) (i32.const 5))",
+        "(call $stable_read (i64.const 600) (i64.const 9) (i64.const 5)) (call $say (i32.const 600)"
+        " (i32.const 5))",
     ),
     method("query", "pages", "(call $answer (i32.wrap_i64 (call $stable_size)))"),
     method("update", "more", "(call $answer (i32.wrap_i64 (call $stable_grow (i64.const 60))))"),
@@ -263,7 +300,9 @@ def test_limits_of_instructions_memory_and_stable_memory_hold() -> None:
     with pytest.raises(IcError, match="cannot be instantiated"):
         WasmCanister(canister(), limits=WasmLimits(memory_bytes=100))
     large = method(
-        "update", "large", "(drop (memory.grow (i32.const 39))) (call $say (i32.const 0) (i32.const 2097153))"
+        "update",
+        "large",
+        "(drop (memory.grow (i32.const 39))) (call $say (i32.const 0) (i32.const 2097153))",
     )
     network, who = installed(large)
     assert "at most 2097152 bytes" in ask(network, who, "large").message
@@ -306,7 +345,10 @@ def test_the_start_function_runs_at_installation_and_upgrade() -> None:
     [
         ('(module (import "env" "f" (func)))', "env.f, which is no function of the system"),
         ('(module (import "ic0" "mint" (func)))', "ic0.mint, which is not offered"),
-        ('(module (import "ic0" "time" (func (result i32))))', "ic0.time is imported as  -> i, it is  -> j"),
+        (
+            '(module (import "ic0" "time" (func (result i32))))',
+            "ic0.time is imported as  -> i, it is  -> j",
+        ),
         ('(module (import "ic0" "memory" (memory 1)))', "no function of the system"),
         ("(module (memory 1 1 shared))", "threads"),
     ],
@@ -348,8 +390,9 @@ def test_printing_is_kept_and_controllers_are_known() -> None:
     own = method(
         "update",
         "own",
-        "(call $print (i32.const 16) (i32.const 5)) (call $caller_copy (i32.const 300) (i32.const 0)"
-        " (call $caller_size)) (call $answer (call $controls (i32.const 300) (call $caller_size)))",
+        "(call $print (i32.const 16) (i32.const 5)) (call $caller_copy (i32.const 300) (i32.const"
+        " 0) (call $caller_size)) (call $answer (call $controls (i32.const 300) (call"
+        " $caller_size)))",
     )
     network = CanisterNetwork(1)
     code = WasmCanister(canister(own))
@@ -365,13 +408,22 @@ def test_i13_the_same_seed_gives_the_same_trace_of_a_module() -> None:
         recorder = Recorder()
         network.observers.append(recorder)
         peer = network.create(0, Peer())
-        for name, arg in (("call", peer + b"take"), ("put", b""), ("spoil", b""), ("call", peer + b"nope")):
+        for name, arg in (
+            ("call", peer + b"take"),
+            ("put", b""),
+            ("spoil", b""),
+            ("call", peer + b"nope"),
+        ):
             ask(network, who, name, arg)
         traces.append((recorder.happenings, network.canister(who).state_bytes()))
     assert traces[0] == traces[1]
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2 * PAGE), st.binary(max_size=20)), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 2 * PAGE), st.binary(max_size=20)), max_size=12
+    )
+)
 def test_stable_memory_equals_its_slow_twin(steps: list[tuple[int, int, bytes]]) -> None:
     memory, twin = StableMemory(4 * PAGE, bytes(PAGE)), bytes(PAGE)
     kept, mark = twin, memory.mark()

@@ -1,10 +1,22 @@
-"""ND-9 to ND-15: what signed extrinsics do in blocks of both kinds of chains, and what they cost."""
+"""ND-9 to ND-15: what signed extrinsics do in blocks of both kinds of chains, and what they
+cost.
+"""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer, storage_of
+from support.accounts import (
+    KEY,
+    PUBLISHER,
+    SUBSCRIBER,
+    call,
+    network,
+    runtime_of,
+    signed,
+    signer,
+    storage_of,
+)
 
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.arguments import BadRequest
@@ -23,7 +35,12 @@ from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.validity import Invalidity
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
-from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ImpossibleConfig,
+    RuntimeSpec,
+    decode_spec,
+    integrity_test,
+)
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
 from pubsub_emulator.runtime.relay.message_queue.types import Processed, ProcessingFailed
@@ -76,7 +93,9 @@ def transfer(net: Network, chain: int | None, amount: int = 5 * UNIT) -> Encoded
 
 
 @each_chain
-def test_nd14_a_transfer_pays_by_the_formula_and_tells_so_in_order(net: Network, chain: int | None) -> None:
+def test_nd14_a_transfer_pays_by_the_formula_and_tells_so_in_order(
+    net: Network, chain: int | None
+) -> None:
     before = {who: system.account(storage_of(net, chain), who.account) for who in (ALICE, BOB)}
     issuance = TOTAL_ISSUANCE.get(storage_of(net, chain))
     raw = signed(net, chain, transfer(net, chain), ALICE, tip=7)
@@ -96,12 +115,20 @@ def test_nd14_a_transfer_pays_by_the_formula_and_tells_so_in_order(net: Network,
 
 
 @each_chain
-def test_nd14_a_call_that_fails_pays_and_changes_nothing_else(net: Network, chain: int | None) -> None:
+def test_nd14_a_call_that_fails_pays_and_changes_nothing_else(
+    net: Network, chain: int | None
+) -> None:
     before = system.account(storage_of(net, chain), BOB.account)
-    broke = call(net, chain, "Utility", "batch_all", [transfer(net, chain), transfer(net, chain, 10**30)])
+    broke = call(
+        net, chain, "Utility", "batch_all", [transfer(net, chain), transfer(net, chain, 10**30)]
+    )
     raw = signed(net, chain, broke, ALICE)
     _, events = run(net, chain, raw)
-    assert names(events) == ["Balances.Withdraw", "TransactionPayment.TransactionFeePaid", "System.ExtrinsicFailed"]
+    assert names(events) == [
+        "Balances.Withdraw",
+        "TransactionPayment.TransactionFeePaid",
+        "System.ExtrinsicFailed",
+    ]
     assert system.account(storage_of(net, chain), BOB.account) == before
 
 
@@ -128,7 +155,9 @@ def test_nd14_what_a_call_did_not_use_is_given_back(net: Network) -> None:
 
 def test_nd10_a_forced_batch_goes_on_after_a_failure(net: Network) -> None:
     calls = [transfer(net, None, 10**30), transfer(net, None)]
-    _, events = run(net, None, signed(net, None, call(net, None, "Utility", "force_batch", calls), ALICE))
+    _, events = run(
+        net, None, signed(net, None, call(net, None, "Utility", "force_batch", calls), ALICE)
+    )
     assert names(events)[1:5] == [
         "Utility.ItemFailed",
         "Balances.Transfer",
@@ -141,7 +170,9 @@ def test_nd10_a_forced_batch_goes_on_after_a_failure(net: Network) -> None:
 def test_nd10_alice_alone_acts_as_root(net: Network, chain: int | None) -> None:
     mint = call(net, chain, "Balances", "force_set_balance", EVE.account, 3 * UNIT)
     sudo = as_root(net, chain, mint)
-    _, events = run(net, chain, signed(net, chain, mint, BOB), signed(net, chain, sudo, BOB, nonce=1))
+    _, events = run(
+        net, chain, signed(net, chain, mint, BOB), signed(net, chain, sudo, BOB, nonce=1)
+    )
     assert names(events).count("System.ExtrinsicFailed") == 2
     _, events = run(net, chain, signed(net, chain, sudo, ALICE))
     assert names(events)[1:3] == ["Balances.BalanceSet", "Sudo.Sudid"]
@@ -149,7 +180,9 @@ def test_nd10_alice_alone_acts_as_root(net: Network, chain: int | None) -> None:
 
 
 @each_chain
-def test_nd10_root_dispatches_in_the_name_of_others_and_nobody_else_does(net: Network, chain: int | None) -> None:
+def test_nd10_root_dispatches_in_the_name_of_others_and_nobody_else_does(
+    net: Network, chain: int | None
+) -> None:
     as_eve = call(net, chain, "Utility", "dispatch_as", Signed(EVE.account), transfer(net, chain))
     _, events = run(net, chain, signed(net, chain, as_eve, BOB))
     assert names(events)[-1] == "System.ExtrinsicFailed"
@@ -163,7 +196,9 @@ def test_nd12_a_bare_call_of_a_client_is_part_of_no_block(net: Network, chain: i
     bare = [encode_bytes(bytes((version,)) + root.encoded) for version in (4, 5, 0x45)]
     step, _ = run(net, chain, *bare)
     if chain is None:
-        assert [error.why for _, error in step.block.refused] == [Invalidity.NO_UNSIGNED_VALIDATOR] * 3
+        assert [error.why for _, error in step.block.refused] == [
+            Invalidity.NO_UNSIGNED_VALIDATOR
+        ] * 3
         assert len(step.block.extrinsics) == 1
     else:
         assert built(step).candidate.extrinsics == ()
@@ -200,13 +235,17 @@ def test_nd10_root_writes_storage_but_neither_child_roots_nor_what_code_must_be(
 def test_nd10_writing_a_parachains_code_is_a_runtime_upgrade(net: Network) -> None:
     newer = replace(net.parachain(SUBSCRIBER).spec(), spec_version=2)
     write = call(net, SUBSCRIBER, "System", "set_storage", [(CODE, newer.encode())])
-    _, events = run(net, SUBSCRIBER, signed(net, SUBSCRIBER, as_root(net, SUBSCRIBER, write), ALICE))
+    _, events = run(
+        net, SUBSCRIBER, signed(net, SUBSCRIBER, as_root(net, SUBSCRIBER, write), ALICE)
+    )
     assert "System.CodeUpdated" in names(events)
     assert net.parachain(SUBSCRIBER).spec() == newer
     assert runtime_of(net, SUBSCRIBER).definition.version.spec_version == 2
 
 
-def test_nd9_the_profile_is_one_byte_at_the_end_of_a_spec_and_no_upgrade_changes_it(net: Network) -> None:
+def test_nd9_the_profile_is_one_byte_at_the_end_of_a_spec_and_no_upgrade_changes_it(
+    net: Network,
+) -> None:
     plain = RuntimeSpec(SUBSCRIBER, {})
     with_accounts = replace(plain, accounts=True)
     assert with_accounts.encode() == plain.encode() + b"\x01"
@@ -229,7 +268,9 @@ def test_nd15_genesis_wants_room_for_extrinsics_beside_the_messages() -> None:
 
 
 @each_chain
-def test_nd10_the_time_of_a_block_follows_from_the_relay_slot(net: Network, chain: int | None) -> None:
+def test_nd10_the_time_of_a_block_follows_from_the_relay_slot(
+    net: Network, chain: int | None
+) -> None:
     net.give_turn(PUBLISHER)
     net.step(1)
     slot = 1_000_000 + net.number - (0 if chain is None else 1)
@@ -260,7 +301,9 @@ def test_nd11_a_publish_of_none_too_many_or_too_long_fails(
 
 
 def _send(net: Network, para: int, encoded: bytes) -> EncodedCall:
-    return call(net, None, "XcmPallet", "send", Location(0, (Parachain(para),)), decode(transact(encoded)))
+    return call(
+        net, None, "XcmPallet", "send", Location(0, (Parachain(para),)), decode(transact(encoded))
+    )
 
 
 def test_nd11_root_sends_a_parachain_any_call(net: Network) -> None:
@@ -270,12 +313,16 @@ def test_nd11_root_sends_a_parachain_any_call(net: Network) -> None:
     net.step(2)
     assert system.account(storage_of(net, SUBSCRIBER), EVE.account).data.free == 3 * UNIT
     net.send_downward(SUBSCRIBER, transact(b"\xff\xff"))
-    net.send_downward(SUBSCRIBER, transact(set_code(replace(net.parachain(SUBSCRIBER).spec(), spec_version=3))))
+    net.send_downward(
+        SUBSCRIBER, transact(set_code(replace(net.parachain(SUBSCRIBER).spec(), spec_version=3)))
+    )
     net.step(2)
     assert net.parachain(SUBSCRIBER).spec().spec_version == 3
 
 
-def test_nd11_an_accounts_message_goes_behind_its_origin_and_transacts_nothing(net: Network) -> None:
+def test_nd11_an_accounts_message_goes_behind_its_origin_and_transacts_nothing(
+    net: Network,
+) -> None:
     mint = call(net, SUBSCRIBER, "Balances", "force_set_balance", EVE.account, 3 * UNIT)
     run(net, None, signed(net, None, _send(net, SUBSCRIBER, mint.encoded), BOB))
     [waiting] = net.relay.runtime.dmp.contents(net.relay.storage(), SUBSCRIBER)
@@ -290,9 +337,13 @@ def test_nd11_other_destinations_are_unreachable(net: Network) -> None:
     assert events[-1].event.dispatch_error.encode() == bytes((3, 99, 0, 0, 0, 0))  # type: ignore[attr-defined]
 
 
-def test_nd11_a_queue_that_refuses_a_message_is_a_send_failure_and_keeps_what_waits(net: Network) -> None:
+def test_nd11_a_queue_that_refuses_a_message_is_a_send_failure_and_keeps_what_waits(
+    net: Network,
+) -> None:
     queue = net.relay.runtime.dmp
-    for _ in range(40):  # nobody takes from this queue: its parachain builds only when it has something to send
+    for _ in range(
+        40
+    ):  # nobody takes from this queue: its parachain builds only when it has something to send
         waiting = queue.contents(net.relay.storage(), PUBLISHER)
         _, events = run(net, None, signed(net, None, _send(net, PUBLISHER, bytes(50_000)), BOB))
         if names(events)[-1] == "System.ExtrinsicFailed":
@@ -322,7 +373,9 @@ def test_nd11_what_the_relay_chain_has_no_room_for_waits_in_order() -> None:
         published += new
         sent.append(len(new))
     assert published == [key for key, _, _ in entries]
-    assert len([count for count in sent if count]) > 1  # one message a block, and a message holds some of them
+    assert (
+        len([count for count in sent if count]) > 1
+    )  # one message a block, and a message holds some of them
     assert not net.parachain(PUBLISHER).has_messages()
 
 
@@ -340,7 +393,12 @@ def test_nd11_root_alone_sends_any_bytes_upward_behind_what_waits(net: Network) 
     ]
     _, events = run(net, PUBLISHER, *raws)
     assert names(events)[-1] == "System.ExtrinsicFailed"
-    told = [event for step in net.step(2) for event in step.events if isinstance(event, Processed | ProcessingFailed)]
+    told = [
+        event
+        for step in net.step(2)
+        for event in step.events
+        if isinstance(event, Processed | ProcessingFailed)
+    ]
     assert [type(event) for event in told] == [Processed, ProcessingFailed]
     assert told[1].id == blake2_256(message)
 
@@ -348,7 +406,9 @@ def test_nd11_root_alone_sends_any_bytes_upward_behind_what_waits(net: Network) 
 def test_nd11_a_message_longer_than_the_relay_chain_takes_is_not_sent(net: Network) -> None:
     long = as_root(net, PUBLISHER, _send_upward(net, bytes(65_532)))
     _, events = run(net, PUBLISHER, signed(net, PUBLISHER, long, ALICE))
-    assert [each.event.sudo_result for each in events if hasattr(each.event, "sudo_result")] == [Other()]
+    assert [each.event.sudo_result for each in events if hasattr(each.event, "sudo_result")] == [
+        Other()
+    ]
     assert not net.parachain(PUBLISHER).has_messages()
 
 
@@ -362,7 +422,9 @@ def test_nd14_the_emulators_own_calls_count_no_nonce_and_pay_nothing(net: Networ
     assert system.account(storage_of(net, None), ALICE.account) == before
 
 
-def test_nd15_a_block_with_extrinsics_reads_back_and_costs_what_the_ledger_says(net: Network) -> None:
+def test_nd15_a_block_with_extrinsics_reads_back_and_costs_what_the_ledger_says(
+    net: Network,
+) -> None:
     raws = [signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), who) for who in (ALICE, EVE)]
     step, _ = run(net, SUBSCRIBER, *raws)
     record = built(step)
@@ -373,7 +435,10 @@ def test_nd15_a_block_with_extrinsics_reads_back_and_costs_what_the_ledger_says(
     assert ledger.extrinsics_state_bytes > 0
     plain = built(fresh().step()[0])
     assert plain.outcome.ledger.own_state_bytes == ledger.own_state_bytes
-    assert (plain.outcome.ledger.extrinsics_bytes, plain.outcome.ledger.extrinsics_state_bytes) == (0, 0)
+    assert (plain.outcome.ledger.extrinsics_bytes, plain.outcome.ledger.extrinsics_state_bytes) == (
+        0,
+        0,
+    )
 
 
 def test_nd15_a_block_takes_128_kib_of_extrinsics_and_leaves_the_rest(net: Network) -> None:

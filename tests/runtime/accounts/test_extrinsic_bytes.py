@@ -1,4 +1,6 @@
-"""ND-12, ND-13: bytes of strangers are an extrinsic that re-encodes to them, or undecodable; never anything else."""
+"""ND-12, ND-13: bytes of strangers are an extrinsic that re-encodes to them, or undecodable; never
+anything else.
+"""
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,12 @@ from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.signatures import Scheme
-from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, Era, UndecodableExtrinsic, decode
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    BareExtrinsic,
+    Era,
+    UndecodableExtrinsic,
+    decode,
+)
 from pubsub_emulator.runtime.framework.calls import CallTable
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.xcm import Parachain
@@ -24,7 +31,12 @@ def _samples(net: Network) -> list[tuple[int | None, bytes]]:
     rows: list[tuple[int | None, str, str, tuple[object, ...]]] = [
         (None, "Balances", "transfer_all", (eve, True)),
         (None, "System", "set_storage", ([(b"key", b"value")],)),
-        (None, "XcmPallet", "send", (Location(0, (Parachain(1),)), decode_xcm(bytes.fromhex("05042f0000")))),
+        (
+            None,
+            "XcmPallet",
+            "send",
+            (Location(0, (Parachain(1),)), decode_xcm(bytes.fromhex("05042f0000"))),
+        ),
         (None, "Broadcaster", "delete_keys", (PUBLISHER, [KEY])),
         (PUBLISHER, "Publisher", "publish", ([(KEY, b"value", 7)],)),
         (SUBSCRIBER, "Subscriber", "redeliver", (PUBLISHER,)),
@@ -35,7 +47,13 @@ def _samples(net: Network) -> list[tuple[int | None, bytes]]:
         kinds = (
             inner,
             call(net, chain, "Utility", "batch", [inner, inner]),
-            call(net, chain, "Sudo", "sudo", call(net, chain, "Utility", "dispatch_as", Signed(eve), inner)),
+            call(
+                net,
+                chain,
+                "Sudo",
+                "sudo",
+                call(net, chain, "Utility", "dispatch_as", Signed(eve), inner),
+            ),
             call(net, chain, "Utility", "dispatch_as", Root(), inner),
         )
         out += [(chain, signed(net, chain, what, EVE, era=Era(64, 0), tip=3)) for what in kinds]
@@ -47,7 +65,9 @@ NET.step(1)
 SAMPLES = _samples(NET)
 
 
-TABLES: dict[int | None, CallTable] = {chain: runtime_of(NET, chain).calls for chain in (None, PUBLISHER, SUBSCRIBER)}
+TABLES: dict[int | None, CallTable] = {
+    chain: runtime_of(NET, chain).calls for chain in (None, PUBLISHER, SUBSCRIBER)
+}
 
 
 def undecodable_or_the_same(chain: int | None, raw: bytes) -> bool:
@@ -71,7 +91,10 @@ def test_what_clients_send_reads_back_to_its_bytes(chain: int | None, raw: bytes
         assert not undecodable_or_the_same(chain, raw[:end])
 
 
-@given(st.sampled_from(SAMPLES), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4))
+@given(
+    st.sampled_from(SAMPLES),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4),
+)
 def test_changed_bytes_are_another_extrinsic_or_none(
     sample: tuple[int | None, bytes], changes: list[tuple[int, int]]
 ) -> None:

@@ -1,10 +1,22 @@
-"""ND-12, ND-13: which signed extrinsics a block may take, and the first reason against the others."""
+"""ND-12, ND-13: which signed extrinsics a block may take, and the first reason against the
+others.
+"""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.accounts import PUBLISHER, SUBSCRIBER, Signer, call, network, runtime_of, signed, signer, storage_of
+from support.accounts import (
+    PUBLISHER,
+    SUBSCRIBER,
+    Signer,
+    call,
+    network,
+    runtime_of,
+    signed,
+    signer,
+    storage_of,
+)
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -14,7 +26,12 @@ from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.accounts.apply import check
 from pubsub_emulator.runtime.accounts.chain import NextBlock, begin
 from pubsub_emulator.runtime.accounts.endowed import ACCOUNTS, ECDSA, ENDOWMENT, NAMES
-from pubsub_emulator.runtime.accounts.extrinsic import Era, SignedExtrinsic, UndecodableExtrinsic, decode
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    Era,
+    SignedExtrinsic,
+    UndecodableExtrinsic,
+    decode,
+)
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.calls import MAX_CALL_DEPTH
 from pubsub_emulator.runtime.framework.origin import OtherAddress, multi_address
@@ -45,7 +62,9 @@ def why(net: Network, raw: bytes, chain: int | None = None) -> Invalidity:
     return refused.value.why
 
 
-def remark(net: Network, who: Signer = ALICE, text: bytes = b"", chain: int | None = None, **changes: Any) -> bytes:
+def remark(
+    net: Network, who: Signer = ALICE, text: bytes = b"", chain: int | None = None, **changes: Any
+) -> bytes:
     return signed(net, chain, call(net, chain, "System", "remark", text), who, **changes)
 
 
@@ -58,7 +77,9 @@ def test_nd14_the_development_accounts_are_those_of_every_substrate_tool() -> No
 
 
 @pytest.mark.parametrize("chain", [None, PUBLISHER, SUBSCRIBER])
-def test_nd14_each_of_them_owns_a_million_on_every_chain_deposits_included(chain: int | None) -> None:
+def test_nd14_each_of_them_owns_a_million_on_every_chain_deposits_included(
+    chain: int | None,
+) -> None:
     storage = storage_of(network(), chain)
     for account in ACCOUNTS.values():
         data = system.account(storage, account).data
@@ -89,7 +110,9 @@ def test_nd13_a_signature_over_anything_else_is_a_bad_proof(net: Network, scheme
 
 @pytest.mark.parametrize("scheme", Scheme)
 @pytest.mark.parametrize("fill", [0x00, 0xFF, 0x7F])
-def test_nd13_bytes_at_which_a_library_raises_are_a_bad_proof(net: Network, scheme: Scheme, fill: int) -> None:
+def test_nd13_bytes_at_which_a_library_raises_are_a_bad_proof(
+    net: Network, scheme: Scheme, fill: int
+) -> None:
     extrinsic = decode(remark(net, signer("Eve", scheme)), runtime_of(net, None).calls)
     assert isinstance(extrinsic, SignedExtrinsic)
     broken = replace(extrinsic, signature=bytes((fill,)) * len(extrinsic.signature))
@@ -98,10 +121,17 @@ def test_nd13_bytes_at_which_a_library_raises_are_a_bad_proof(net: Network, sche
 
 @pytest.mark.parametrize(
     "address",
-    [OtherAddress(1, b""), OtherAddress(2, b"abc"), OtherAddress(3, bytes(32)), OtherAddress(4, bytes(20))],
+    [
+        OtherAddress(1, b""),
+        OtherAddress(2, b"abc"),
+        OtherAddress(3, bytes(32)),
+        OtherAddress(4, bytes(20)),
+    ],
     ids=["index", "raw", "address32", "address20"],
 )
-def test_nd12_other_addresses_decode_and_name_no_account(net: Network, address: OtherAddress) -> None:
+def test_nd12_other_addresses_decode_and_name_no_account(
+    net: Network, address: OtherAddress
+) -> None:
     extrinsic = decode(remark(net), runtime_of(net, None).calls)
     assert isinstance(extrinsic, SignedExtrinsic)
     assert why(net, replace(extrinsic, address=address).encode()) is Invalidity.CANNOT_LOOKUP
@@ -150,10 +180,15 @@ def test_nd13_the_order_of_reasons_is_that_of_the_checks(net: Network) -> None:
     heavy = remark(net, ALICE, bytes(128 << 10), SUBSCRIBER)
     assert why(net, heavy, SUBSCRIBER) is Invalidity.EXHAUSTS_RESOURCES
     for version in (4, 5, 0x45):
-        assert why(net, encode_bytes(bytes((version,)) + what.encoded)) is Invalidity.NO_UNSIGNED_VALIDATOR
+        assert (
+            why(net, encode_bytes(bytes((version,)) + what.encoded))
+            is Invalidity.NO_UNSIGNED_VALIDATOR
+        )
 
 
-def test_nd13_an_account_of_zeros_signs_nothing(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nd13_an_account_of_zeros_signs_nothing(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nobody = Signer(Scheme.ED25519, signer("Eve", Scheme.ED25519).secret, bytes(32))
     raw = remark(net, nobody)
     assert why(net, raw) is Invalidity.BAD_PROOF

@@ -68,7 +68,11 @@ def test_id50_without_unique_doubles_get_in() -> None:
         (EVENT, "b", Error.WrongNetwork),
         (EVENT._replace(data_location="https://n.example/e"), "a", Error.BadGlobalId),
         (EVENT._replace(data_location="https://n.example/\u00e9?hl=1"), "a", Error.BadGlobalId),
-        (EVENT._replace(data_location="https://n.example/?hl=1&x=" + "y" * 2048), "a", Error.TooLong),
+        (
+            EVENT._replace(data_location="https://n.example/?hl=1&x=" + "y" * 2048),
+            "a",
+            Error.TooLong,
+        ),
         (EVENT._replace(event_type=""), "a", Error.TooLong),
         (EVENT._replace(event_type="\U0001f600" * 256), "a", Error.TooLong),
         (EVENT._replace(metadata=("x",) * 33), "a", Error.TooLong),
@@ -99,7 +103,9 @@ def test_id1_a_network_s_name_is_short(name: str) -> None:
     metadata=st.lists(st.binary(max_size=9), max_size=3),
     iss=st.none() | st.binary(min_size=32, max_size=32),
 )
-def test_the_event_is_read_back_from_its_scale_bytes(kind: bytes, metadata: list[bytes], iss: bytes | None) -> None:
+def test_the_event_is_read_back_from_its_scale_bytes(
+    kind: bytes, metadata: list[bytes], iss: bytes | None
+) -> None:
     made = EventDOMEv1(kind, b"l", metadata, bytes(32), bytes(32), iss, b"a", AUTHOR, 7)
     assert EVERY.read_event(EVERY.reader(made.encode())) == made
 
@@ -124,7 +130,9 @@ def test_a_chain_is_a_ledger() -> None:
         page = await ledger.read(0, 10)
         assert page is not None
         assert page.complete
-        assert [(notice.number, notice.id, notice.event) for notice in page.notices] == [(1, ID, EVENT)]
+        assert [(notice.number, notice.id, notice.event) for notice in page.notices] == [
+            (1, ID, EVENT)
+        ]
         await ledger.wait(0, 5)
 
     asyncio.run(what())

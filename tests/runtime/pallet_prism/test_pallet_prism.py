@@ -3,7 +3,13 @@
 import pytest
 
 from pubsub_emulator.primitives.types import AccountId
-from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, ModuleError, call_info, dispatch
+from pubsub_emulator.runtime.framework.dispatch import (
+    BadOrigin,
+    Call,
+    ModuleError,
+    call_info,
+    dispatch,
+)
 from pubsub_emulator.runtime.framework.origin import Origin, Root, Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_prism import PALLET, Error, ObjectAnchored, Prism
@@ -14,7 +20,9 @@ WHO = AccountId(bytes(range(32)))
 
 def _anchor(raw: bytes, origin: Origin | None = None) -> tuple[object, Storage]:
     storage = Storage(State())
-    return dispatch(Prism(), storage, origin or Signed(WHO), Call(PALLET.name, "anchor", (raw,))).error, storage
+    return dispatch(
+        Prism(), storage, origin or Signed(WHO), Call(PALLET.name, "anchor", (raw,))
+    ).error, storage
 
 
 @pytest.mark.parametrize("size", [1, 33, MOST_OBJECT])
@@ -25,7 +33,9 @@ def test_pr_1_the_event_carries_the_bytes_as_they_are(size: int) -> None:
     assert [record.event for record in storage.log] == [ObjectAnchored(WHO, raw)]
 
 
-@pytest.mark.parametrize(("size", "wanted"), [(0, Error.ObjectEmpty), (MOST_OBJECT + 1, Error.ObjectTooLarge)])
+@pytest.mark.parametrize(
+    ("size", "wanted"), [(0, Error.ObjectEmpty), (MOST_OBJECT + 1, Error.ObjectTooLarge)]
+)
 def test_pr_1_an_object_has_1_to_16384_bytes(size: int, wanted: Error) -> None:
     error, storage = _anchor(bytes(size))
     assert error == ModuleError(wanted)
@@ -37,6 +47,8 @@ def test_pr_1_only_a_signed_account_anchors() -> None:
 
 
 def test_pr_1_the_weight_grows_with_the_length() -> None:
-    short, long = (call_info(Prism(), "anchor").weight(Prism(), bytes(size)) for size in (1, 16_384))
+    short, long = (
+        call_info(Prism(), "anchor").weight(Prism(), bytes(size)) for size in (1, 16_384)
+    )
     assert long.ref_time > short.ref_time
     assert long.proof_size > short.proof_size

@@ -1,4 +1,6 @@
-"""The pallet's bytes: storage keys and child tries against vectors; events, errors, calls against hand-worked SCALE."""
+"""The pallet's bytes: storage keys and child tries against vectors; events, errors, calls against
+hand-worked SCALE.
+"""
 
 import json
 from pathlib import Path
@@ -60,8 +62,12 @@ def test_hot_paths_use_the_same_keys_as_the_items() -> None:
     assert rows_of(PARA).index_row(lifetime, KEY) == ExpiryIndex.key_for(U32_MAX + 7, (PARA, KEY))
 
 
-@pytest.mark.parametrize("publisher", vectors("child_tries.json", "publishers"), ids=lambda p: str(p["para_id"]))
-def test_publishing_makes_the_child_root_that_sp_trie_and_smoldot_make_ps1_ps2(publisher: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "publisher", vectors("child_tries.json", "publishers"), ids=lambda p: str(p["para_id"])
+)
+def test_publishing_makes_the_child_root_that_sp_trie_and_smoldot_make_ps1_ps2(
+    publisher: dict[str, Any],
+) -> None:
     """A8, A32; defect 24: `when_inserted` is a height of the relay chain."""
     para = publisher["para_id"]
     world = World(Config(publisher_deposit=0))
@@ -69,8 +75,12 @@ def test_publishing_makes_the_child_root_that_sp_trie_and_smoldot_make_ps1_ps2(p
     if para >= 2000:
         world.force_register(para)
     for item in reversed(publisher["items"]):
-        world.at(item["when_inserted"]).publish(para, unhex(item["key"]), unhex(item["value"]), item["ttl"])
-        assert world.storage.child_get(derive_child_key(para), unhex(item["key"])) == unhex(item["encoded"])
+        world.at(item["when_inserted"]).publish(
+            para, unhex(item["key"]), unhex(item["value"]), item["ttl"]
+        )
+        assert world.storage.child_get(derive_child_key(para), unhex(item["key"])) == unhex(
+            item["encoded"]
+        )
     assert world.child_root(para) == unhex(publisher["child_root"])
     world.root()
     assert publisher_root_key(para) == unhex(publisher["top_key"])
@@ -118,19 +128,27 @@ def test_errors_are_module_errors_of_pallet_101(error: str, index: int) -> None:
     ("call", "args", "encoded"),
     [
         ("register_publisher", (PARA,), "6500d0070000"),
-        ("force_register_publisher", (ALICE, 1, PARA), "6501" + "aa" * 32 + "01" + "00" * 15 + "d0070000"),
+        (
+            "force_register_publisher",
+            (ALICE, 1, PARA),
+            "6501" + "aa" * 32 + "01" + "00" * 15 + "d0070000",
+        ),
         ("deregister_publisher", (PARA,), "6502d0070000"),
         ("force_deregister_publisher", (PARA,), "6503d0070000"),
         ("delete_keys", (PARA, [KEY]), "6504d007000004" + bytes(KEY).hex()),
         ("force_delete_keys", (PARA, [KEY, KEY]), "6505d007000008" + bytes(KEY).hex() * 2),
     ],
 )
-def test_calls_are_pallet_index_call_index_and_arguments(call: str, args: tuple[object, ...], encoded: str) -> None:
+def test_calls_are_pallet_index_call_index_and_arguments(
+    call: str, args: tuple[object, ...], encoded: str
+) -> None:
     assert encode_call(World().pallet, Call("Broadcaster", call, args)).hex() == encoded
 
 
 def test_stored_values_are_the_scale_of_their_types() -> None:
-    world = World(MOCK, now=0x01020304, max_stored_keys=1, max_ttl_scans_per_idle=1, ttl_policy=TtlPolicy.SCAN)
+    world = World(
+        MOCK, now=0x01020304, max_stored_keys=1, max_ttl_scans_per_idle=1, ttl_policy=TtlPolicy.SCAN
+    )
     world.pallet.register_publisher(world.storage, Signed(ALICE), PARA)
     world.publish(PARA, KEY, b"v", 0x0A)
     raw = world.storage.get

@@ -1,4 +1,6 @@
-"""Expiry: what is due, where a sweep goes, what it takes (PS-13 to PS-19), with upstream's rows A43 and A47 to A49."""
+"""Expiry: what is due, where a sweep goes, what it takes (PS-13 to PS-19), with upstream's rows A43
+and A47 to A49.
+"""
 
 import math
 from collections import Counter
@@ -6,14 +8,28 @@ from dataclasses import replace
 
 import hypothesis.strategies as st
 from hypothesis import example, given
-from support.pallet_pubsub.world import ALICE, MOCK, NOTHING_LEFT, World, both_policies, name, numbered
+from support.pallet_pubsub.world import (
+    ALICE,
+    MOCK,
+    NOTHING_LEFT,
+    World,
+    both_policies,
+    name,
+    numbered,
+)
 
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy, weights
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.expiry import Sweep, least_weight, sweep
-from pubsub_emulator.runtime.pallet_pubsub.storage import ScanCursor, TtlData, TtlLapMark, TtlScanCursor, rows_of
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    ScanCursor,
+    TtlData,
+    TtlLapMark,
+    TtlScanCursor,
+    rows_of,
+)
 
 A = name("a")
 LONG = 1_000_000
@@ -44,7 +60,9 @@ def with_rows(count: int, ttl: int = LONG, **changes: object) -> tuple[World, li
 
 
 @both_policies
-def test_a47_an_entry_lives_to_the_last_block_before_its_expiry_ps13_ps16(policy: TtlPolicy) -> None:
+def test_a47_an_entry_lives_to_the_last_block_before_its_expiry_ps13_ps16(
+    policy: TtlPolicy,
+) -> None:
     """Defect 35: when all keys expired, nothing is left that stands in the way."""
     world = World(MOCK, now=100, ttl_policy=policy)
     world.register(2000)
@@ -61,7 +79,9 @@ def test_a47_an_entry_lives_to_the_last_block_before_its_expiry_ps13_ps16(policy
 
 
 @both_policies
-def test_a43_the_largest_ttl_is_stored_as_it_is_and_neither_wraps_nor_stops_the_sweep_ps13(policy: TtlPolicy) -> None:
+def test_a43_the_largest_ttl_is_stored_as_it_is_and_neither_wraps_nor_stops_the_sweep_ps13(
+    policy: TtlPolicy,
+) -> None:
     """Defects 25 and 26: a ttl of 0 lives for ever, so a cap would protect nothing."""
     world = World(MOCK, now=U32_MAX - 1, ttl_policy=policy)
     world.publish(1000, name("a"), ttl=U32_MAX)
@@ -80,7 +100,11 @@ def test_zero_weight_is_a_no_op_that_keeps_the_cursor_ps15(policy: TtlPolicy) ->
     world.at(2)
     before = world.root()
     least = least_weight(world.config)
-    for too_little in (WEIGHT_ZERO, Weight(least.ref_time - 1, 2**63), Weight(2**63, least.proof_size - 1)):
+    for too_little in (
+        WEIGHT_ZERO,
+        Weight(least.ref_time - 1, 2**63),
+        Weight(2**63, least.proof_size - 1),
+    ):
         assert world.idle(too_little) == WEIGHT_ZERO
     assert world.root() == before
     assert world.count(1000) == 5
@@ -108,7 +132,10 @@ def test_a_sweep_tells_how_long_an_entry_had_outlived_its_time(policy: TtlPolicy
 
 @both_policies
 def test_a48_with_little_weight_a_part_is_done_and_the_rest_follows_ps15(policy: TtlPolicy) -> None:
-    """Row A48 cannot fail as it stands: it asks for a rest only if there is a cursor. Here the counts are exact."""
+    """Row A48 cannot fail as it stands: it asks for a rest only if there is a cursor.
+
+    Here the counts are exact.
+    """
     world = World(MOCK, now=100, ttl_policy=policy)
     for key in numbered(10):
         world.publish(1000, key, b"", 5)
@@ -204,8 +231,12 @@ def test_a_cursor_whose_publisher_is_gone_goes_on_where_it_stood_ps18() -> None:
 
 
 def test_defect_27_the_expiry_index_reads_due_rows_only_ps19() -> None:
-    """`scan` keeps the design's order of storage keys and its lag; rows that live long delay nobody in the index."""
-    config = replace(MOCK, max_total_storage_size=100_000, max_ttl_scans_per_idle=5, max_stored_keys=100)
+    """`scan` keeps the design's order of storage keys and its lag; rows that live long delay nobody
+    in the index.
+    """
+    config = replace(
+        MOCK, max_total_storage_size=100_000, max_ttl_scans_per_idle=5, max_stored_keys=100
+    )
     swept = {}
     for policy in TtlPolicy:
         world = World(config, now=1, ttl_policy=policy)
@@ -222,7 +253,9 @@ def test_defect_27_the_expiry_index_reads_due_rows_only_ps19() -> None:
 
 
 def test_defect_28_a_full_number_of_sweeps_costs_no_empty_one_ps19() -> None:
-    """6 rows, 3 a sweep: the third sweep wraps and examines rows instead of only clearing its cursor."""
+    """6 rows, 3 a sweep: the third sweep wraps and examines rows instead of only clearing its
+    cursor.
+    """
     world = World(MOCK, now=1, max_ttl_scans_per_idle=3)
     for key in numbered(6):
         world.publish(1000, key, b"", 2)
@@ -232,7 +265,9 @@ def test_defect_28_a_full_number_of_sweeps_costs_no_empty_one_ps19() -> None:
 
 
 class Hostile:
-    """A publisher that keeps the cursor with itself: rows just ahead of it, those behind deleted, every block."""
+    """A publisher that keeps the cursor with itself: rows just ahead of it, those behind deleted,
+    every block.
+    """
 
     def __init__(self, world: World, para: int) -> None:
         self.world = world
@@ -258,7 +293,9 @@ def next_to(para: int) -> tuple[int, int]:
     return ids[at - 1], ids[at + 1]
 
 
-def test_a_publisher_that_inserts_ahead_of_the_cursor_delays_others_by_one_visit_a_lap_ps19() -> None:
+def test_a_publisher_that_inserts_ahead_of_the_cursor_delays_others_by_one_visit_a_lap_ps19() -> (
+    None
+):
     para = 50
     before, after = next_to(para)
     world = World(MOCK, max_stored_keys=10, max_ttl_scans_per_idle=4)
@@ -275,7 +312,9 @@ def test_a_publisher_that_inserts_ahead_of_the_cursor_delays_others_by_one_visit
         world.idle()
         world.at(world.now + 1)
         laps += 1
-        assert laps < 10, "a lap of 10 + 6 rows, 4 a sweep, is over after 4 sweeps; two laps after 8"
+        assert laps < 10, (
+            "a lap of 10 + 6 rows, 4 a sweep, is over after 4 sweeps; two laps after 8"
+        )
     assert laps <= 5
     world.try_state()
 
@@ -286,7 +325,9 @@ def test_a_mark_is_forgotten_with_the_rows_it_speaks_of() -> None:
     lowered.storage = world.storage
     swept(lowered)
     swept(lowered)
-    assert TtlLapMark.get(world.storage, ParaId(1000)) is None, "one publisher: its next lap took it up at once"
+    assert TtlLapMark.get(world.storage, ParaId(1000)) is None, (
+        "one publisher: its next lap took it up at once"
+    )
     world.publish(1001, name("other"), b"", LONG)
     for _ in range(6):
         swept(lowered)
@@ -308,7 +349,10 @@ def test_a_mark_behind_the_last_row_starts_the_publisher_from_its_first() -> Non
 
 PUBLISHERS = (1, 2, 3, 1000)
 rows_of_publishers = st.dictionaries(
-    st.tuples(st.sampled_from(PUBLISHERS), st.integers(0, 5)), st.integers(1, 6), min_size=1, max_size=20
+    st.tuples(st.sampled_from(PUBLISHERS), st.integers(0, 5)),
+    st.integers(1, 6),
+    min_size=1,
+    max_size=20,
 )
 
 
@@ -320,12 +364,22 @@ rows_of_publishers = st.dictionaries(
     now=st.integers(1, 8),
 )
 @example(  # one publisher is cut four times, and each time the row of the other is met again
-    rows={(1, 0): 1, (1, 1): 1, (1, 2): 1, (1, 3): 1, (1, 4): 1, (2, 0): 2}, marks={}, start=None, visits=1, now=2
+    rows={(1, 0): 1, (1, 1): 1, (1, 2): 1, (1, 3): 1, (1, 4): 1, (2, 0): 2},
+    marks={},
+    start=None,
+    visits=1,
+    now=2,
 )
 def test_a_sweep_with_room_for_the_table_leaves_nothing_that_is_due(
-    rows: dict[tuple[int, int], int], marks: dict[int, int], start: tuple[int, int, int] | None, visits: int, now: int
+    rows: dict[tuple[int, int], int],
+    marks: dict[int, int],
+    start: tuple[int, int, int] | None,
+    visits: int,
+    now: int,
 ) -> None:
-    """PS-15, PS-18: wherever laps were cut before; room for each row, and once more for each lap of a publisher."""
+    """PS-15, PS-18: wherever laps were cut before; room for each row, and once more for each lap of
+    a publisher.
+    """
     names = numbered(6)
     rows_by_publisher = Counter(para for para, _ in rows)
     laps = sum(math.ceil(count / visits) for count in rows_by_publisher.values())
@@ -344,4 +398,6 @@ def test_a_sweep_with_room_for_the_table_leaves_nothing_that_is_due(
     due = {(para, key) for (para, key), ttl in rows.items() if world.now + ttl <= now}
     found = sweep(small.config, small.storage, now, WEIGHT_MAX)
     assert found.expired == len(due) == len(expired(world)) - before
-    assert {(para, key) for para, key in rows if names[key] in world.keys(para)} == rows.keys() - due
+    assert {
+        (para, key) for para, key in rows if names[key] in world.keys(para)
+    } == rows.keys() - due

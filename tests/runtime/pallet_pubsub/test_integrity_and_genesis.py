@@ -1,4 +1,6 @@
-"""Configurations that cannot work and states that disagree are refused; a genesis in bulk is as one by one."""
+"""Configurations that cannot work and states that disagree are refused; a genesis in bulk is as one
+by one.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +14,13 @@ from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, TtlPolicy, genesis_rows, weights
+from pubsub_emulator.runtime.pallet_pubsub import (
+    Config,
+    GenesisPublisher,
+    TtlPolicy,
+    genesis_rows,
+    weights,
+)
 from pubsub_emulator.runtime.pallet_pubsub.pallet import integrity_test
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
 from pubsub_emulator.runtime.pallet_pubsub.storage import (
@@ -31,7 +39,9 @@ P, A = ParaId(2000), name("a")
 def test_what_can_work_is_accepted(config: Config) -> None:
     integrity_test(config)
     integrity_test(replace(config, publisher_deposit=0, max_value_length=0))
-    integrity_test(replace(config, max_total_storage_size=32 + config.max_value_length, max_stored_keys=1))
+    integrity_test(
+        replace(config, max_total_storage_size=32 + config.max_value_length, max_stored_keys=1)
+    )
     integrity_test(replace(config, max_publishers=0))
 
 
@@ -47,7 +57,10 @@ def test_what_can_work_is_accepted(config: Config) -> None:
         ({"publisher_deposit": 2**128}, "PublisherDeposit is a u128"),
         ({"publisher_deposit": -1}, "PublisherDeposit is a u128"),
         ({"system_para_threshold": U32_MAX + 1}, "system threshold"),
-        ({"max_publishers": 0, "system_para_threshold": 0}, "neither a registered nor a system para"),
+        (
+            {"max_publishers": 0, "system_para_threshold": 0},
+            "neither a registered nor a system para",
+        ),
         ({"max_value_length": 2017}, "does not hold one key"),
         ({"max_stored_keys": 65}, "does not hold MaxStoredKeys"),
         ({"max_block_weight": Weight(10**8, 2**63)}, "could never be executed"),
@@ -104,9 +117,13 @@ BROKEN: dict[str, Callable[[World], object]] = {
     "its TTL row says (9, 4)": lambda w: TtlData.insert(w.storage, P, A, (9, 4)),
     "0 keys and 1": lambda w: w.storage.child_clear(derive_child_key(ParaId(1000))),
     "stores no entry under": lambda w: _write_entry(w, b"\x04"),
-    "a key of 31 bytes": lambda w: w.storage.child_put(derive_child_key(P), bytes(31), b"\x00" + bytes(8)),
-    "no registration": lambda w: World(MOCK, system_para_threshold=9999).pallet.publish(
-        w.storage, ParaId(3000), A, b"", 0
+    "a key of 31 bytes": lambda w: w.storage.child_put(
+        derive_child_key(P), bytes(31), b"\x00" + bytes(8)
+    ),
+    "no registration": (
+        lambda w: World(MOCK, system_para_threshold=9999).pallet.publish(
+            w.storage, ParaId(3000), A, b"", 0
+        )
     ),
     "are counted as 5": lambda w: CounterForRegisteredPublishers.put(w.storage, 5),
     "199 is held": lambda w: w.balances.slash_held(w.storage, PUBLISHER_DEPOSIT, ALICE, 1),
@@ -148,7 +165,9 @@ def test_bulk_and_one_by_one_make_the_same_root(policy: TtlPolicy) -> None:
     world = World(Config(), ttl_policy=policy)
     world.storage = Storage(State())
     publishers = {
-        ParaId(1000): GenesisPublisher([(key, an_entry(i, i % 3, 1 + i)) for i, key in enumerate(numbered(90))]),
+        ParaId(1000): GenesisPublisher(
+            [(key, an_entry(i, i % 3, 1 + i)) for i, key in enumerate(numbered(90))]
+        ),
         ParaId(2000): GenesisPublisher([(name("a"), an_entry())], ALICE),
         ParaId(2001): GenesisPublisher(manager=ALICE),
         ParaId(7): GenesisPublisher(),
@@ -172,12 +191,18 @@ def test_bulk_and_one_by_one_make_the_same_root(policy: TtlPolicy) -> None:
     [
         (2000, GenesisPublisher([(name("a"), an_entry())]), "2000 has data and is not registered"),
         (5, GenesisPublisher([(key, an_entry(0)) for key in numbered(51)]), "5 stores 51 keys"),
-        (5, GenesisPublisher([(key, an_entry(1000)) for key in numbered(2)]), "5 stores 2064 bytes"),
+        (
+            5,
+            GenesisPublisher([(key, an_entry(1000)) for key in numbered(2)]),
+            "5 stores 2064 bytes",
+        ),
         (5, GenesisPublisher([(name("a"), an_entry(1025))]), "5 stores a value of 1025 bytes"),
         (5, GenesisPublisher([(name("a"), an_entry())] * 2), "5 stores a key twice"),
     ],
 )
-def test_what_no_call_could_have_made_is_refused(para: int, publisher: GenesisPublisher, reason: str) -> None:
+def test_what_no_call_could_have_made_is_refused(
+    para: int, publisher: GenesisPublisher, reason: str
+) -> None:
     with pytest.raises(IntegrityError, match=reason):
         genesis_rows(MOCK, {ParaId(para): publisher})
 
@@ -194,7 +219,10 @@ def test_what_no_call_could_have_made_is_refused(para: int, publisher: GenesisPu
 def test_a_genesis_may_use_each_limit_up(publisher: GenesisPublisher) -> None:
     storage = Storage(State.from_entries(*genesis_rows(MOCK, {ParaId(5): publisher})))
     World().pallet.try_state(storage)
-    assert len(genesis_rows(Config(max_publishers=1), {ParaId(1): GenesisPublisher(manager=ALICE)})[0]) == 2
+    assert (
+        len(genesis_rows(Config(max_publishers=1), {ParaId(1): GenesisPublisher(manager=ALICE)})[0])
+        == 2
+    )
 
 
 def test_more_registrations_than_there_are_places_are_refused() -> None:

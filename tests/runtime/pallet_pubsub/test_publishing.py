@@ -1,7 +1,9 @@
-"""Upstream scenarios of the broadcaster pallet about publishing, by row (A…), and bad input of every kind (PS-10).
+"""Upstream scenarios of the broadcaster pallet about publishing, by row (A…), and bad input of
+every kind (PS-10).
 
-Their calls are of an older form that takes a batch; ours publishes one key at a time (RFC-0160, decision 6). Rows A8 to
-A10, A14, A31, A37 and A38 are in the model of tests/support/relay_chain, A32 in the vectors.
+Their calls are of an older form that takes a batch; ours publishes one key at a time (RFC-0160,
+decision 6). Rows A8 to A10, A14, A31, A37 and A38 are in the model of tests/support/relay_chain,
+A32 in the vectors.
 """
 
 from collections.abc import Callable
@@ -24,11 +26,15 @@ A, B, C = name("a"), name("b"), name("c")
 def test_a12_a38_the_limit_itself_is_allowed_and_one_byte_more_is_not() -> None:
     world = World()
     world.publish(1000, A, bytes(1024))
-    world.refuses(Error.TotalStorageSizeExceeded, world.publish, 1000, B, bytes(2048 - 1056 - 32 + 1))
+    world.refuses(
+        Error.TotalStorageSizeExceeded, world.publish, 1000, B, bytes(2048 - 1056 - 32 + 1)
+    )
     world.publish(1000, B, bytes(2048 - 1056 - 32))
     assert world.size(1000) == 2048
     world.refuses(Error.TotalStorageSizeExceeded, world.publish, 1000, C, b"")
-    world.refuses(Error.TotalStorageSizeExceeded, world.publish, 1000, B, bytes(2048 - 1056 - 32 + 1))
+    world.refuses(
+        Error.TotalStorageSizeExceeded, world.publish, 1000, B, bytes(2048 - 1056 - 32 + 1)
+    )
     world.publish(1000, B, bytes(2048 - 1056 - 32), 9)
 
 
@@ -61,14 +67,21 @@ def test_a15_publishers_of_one_block_do_not_meet_ps5() -> None:
 
 def test_a41_a42_a44_a45_a46_the_row_follows_the_ttl_of_the_newest_publish_ps14() -> None:
     world = World(now=100)
-    for now, ttl, row in ((100, 0, None), (110, 500, (500, 110)), (150, 200, (200, 150)), (160, 0, None)):
+    for now, ttl, row in (
+        (100, 0, None),
+        (110, 500, (500, 110)),
+        (150, 200, (200, 150)),
+        (160, 0, None),
+    ):
         world.at(now).publish(1000, A, b"%d" % now, ttl)
         assert world.ttl(1000, A) == row
         assert world.value(1000, A) == b"%d" % now
 
 
 def test_the_same_value_again_is_a_write_ps9() -> None:
-    """Defect 30: it renews the TTL, which publishing again is for; subscribers pay one changed path, not the value."""
+    """Defect 30: it renews the TTL, which publishing again is for; subscribers pay one changed
+    path, not the value.
+    """
     world = World(now=10)
     world.publish(1000, A, b"same", 5)
     root = world.root()
@@ -81,7 +94,9 @@ def test_the_same_value_again_is_a_write_ps9() -> None:
 
 
 def test_lowered_limits_bind_what_grows_and_nothing_else_ps8() -> None:
-    """A runtime that lowers a limit strands nobody: what is stored can shrink, stay and be renewed."""
+    """A runtime that lowers a limit strands nobody: what is stored can shrink, stay and be
+    renewed.
+    """
     world = World(MOCK)
     world.publish(1000, A, bytes(1000))
     world.publish(1000, B, bytes(900))
@@ -95,12 +110,19 @@ def test_lowered_limits_bind_what_grows_and_nothing_else_ps8() -> None:
     lower.try_state()
 
 
-def test_defect_36_size_is_counted_as_promised_and_a_write_touches_a_few_rows_whatever_is_stored_ps6() -> None:
-    """32 + len(value) leaves out lifetime and trie on purpose (PS-8): limits are what publishers can compute."""
+def test_defect_36_size_is_counted_as_promised_and_a_write_touches_a_few_rows_whatever_is_stored_ps6() -> (
+    None
+):
+    """32 + len(value) leaves out lifetime and trie on purpose (PS-8): limits are what publishers
+    can compute.
+    """
     world = World(Config())
     world.publish(1000, A, b"")
     assert world.size(1000) == 32
-    assert world.storage.child_get(derive_child_key(ParaId(1000)), A) == PublishedEntry(b"", 0, 1).encode()
+    assert (
+        world.storage.child_get(derive_child_key(ParaId(1000)), A)
+        == PublishedEntry(b"", 0, 1).encode()
+    )
     for key in numbered(1000):
         world.publish(1000, key, b"v", 9)
     world.storage.commit()
@@ -122,17 +144,26 @@ def populated() -> World:
 
 REFUSED: dict[str, tuple[object, Callable[[World], object]]] = {
     "publish: not registered": (Error.PublishNotAuthorized, lambda w: w.publish(2001, A)),
-    "publish: first id that is no system para": (Error.PublishNotAuthorized, lambda w: w.publish(2001, A, b"")),
+    "publish: first id that is no system para": (
+        Error.PublishNotAuthorized,
+        lambda w: w.publish(2001, A, b""),
+    ),
     "publish: largest id": (Error.PublishNotAuthorized, lambda w: w.publish(U32_MAX, A)),
     "publish: too long, and not registered either": (
         Error.PublishNotAuthorized,
         lambda w: w.publish(2001, A, bytes(9999)),
     ),
     "publish: too long": (Error.ValueTooLong, lambda w: w.publish(2000, A, bytes(1025))),
-    "publish: too many keys": (Error.TooManyStoredKeys, lambda w: w.publish(1000, name("4th"), b"")),
+    "publish: too many keys": (
+        Error.TooManyStoredKeys,
+        lambda w: w.publish(1000, name("4th"), b""),
+    ),
     "publish: too many keys before too much": (
         Error.TooManyStoredKeys,
-        lambda w: [w.publish(1000, numbered(1)[0], bytes(1024)), w.publish(1000, name("4th"), bytes(1024))],
+        lambda w: [
+            w.publish(1000, numbered(1)[0], bytes(1024)),
+            w.publish(1000, name("4th"), bytes(1024)),
+        ],
     ),
     "publish: too much": (
         Error.TotalStorageSizeExceeded,
@@ -151,9 +182,15 @@ REFUSED: dict[str, tuple[object, Callable[[World], object]]] = {
     "register: not the owner": (Error.NotAuthorized, lambda w: w.register(2001, Signed(BOB))),
     "register: another para": (Error.NotAuthorized, lambda w: w.register(2001, parachain(2002))),
     "register: a para that nobody owns": (Error.NotAuthorized, lambda w: w.register(9999)),
-    "register: the owner is poor": (Token(TokenError.FundsUnavailable), lambda w: w.register(2001, Signed(POOR))),
+    "register: the owner is poor": (
+        Token(TokenError.FundsUnavailable),
+        lambda w: w.register(2001, Signed(POOR)),
+    ),
     "register: id beyond u32": (ScaleError, lambda w: w.register(U32_MAX + 1)),
-    "force register: not root": (BadOrigin(), lambda w: w.force_register(2001, origin=Signed(ALICE))),
+    "force register: not root": (
+        BadOrigin(),
+        lambda w: w.force_register(2001, origin=Signed(ALICE)),
+    ),
     "force register: again": (Error.AlreadyRegistered, lambda w: w.force_register(2000)),
     "force register: more than there is": (
         Token(TokenError.FundsUnavailable),
@@ -164,24 +201,45 @@ REFUSED: dict[str, tuple[object, Callable[[World], object]]] = {
         lambda w: w.force_register(2001, deposit=1, manager=bytes(32)),
     ),
     "force register: negative deposit": (ScaleError, lambda w: w.force_register(2001, deposit=-1)),
-    "force register: deposit beyond u128": (ScaleError, lambda w: w.force_register(2001, deposit=U128_MAX + 1)),
-    "force register: no account id": (ScaleError, lambda w: w.force_register(2001, manager=b"short")),
+    "force register: deposit beyond u128": (
+        ScaleError,
+        lambda w: w.force_register(2001, deposit=U128_MAX + 1),
+    ),
+    "force register: no account id": (
+        ScaleError,
+        lambda w: w.force_register(2001, manager=b"short"),
+    ),
     "deregister: not registered": (Error.NotRegistered, lambda w: w.deregister(2001)),
-    "deregister: an unregistered system para": (Error.NotRegistered, lambda w: w.deregister(1000, parachain(1000))),
+    "deregister: an unregistered system para": (
+        Error.NotRegistered,
+        lambda w: w.deregister(1000, parachain(1000)),
+    ),
     "deregister: not the manager": (Error.NotAuthorized, lambda w: w.deregister(2000, Signed(BOB))),
-    "deregister: another para": (Error.NotAuthorized, lambda w: w.deregister(2000, parachain(2001))),
+    "deregister: another para": (
+        Error.NotAuthorized,
+        lambda w: w.deregister(2000, parachain(2001)),
+    ),
     "deregister: by root": (BadOrigin(), lambda w: w.deregister(2000, Root())),
     "force deregister: not root": (BadOrigin(), lambda w: w.force_deregister(2000, Signed(ALICE))),
     "force deregister: nothing there": (Error.NotRegistered, lambda w: w.force_deregister(1001)),
     "delete: not registered": (Error.NotRegistered, lambda w: w.delete(2001, [A])),
     "delete: not the manager": (Error.NotAuthorized, lambda w: w.delete(2000, [A], Signed(BOB))),
-    "delete: a system para has no manager": (Error.NotAuthorized, lambda w: w.delete(1000, numbered(1))),
+    "delete: a system para has no manager": (
+        Error.NotAuthorized,
+        lambda w: w.delete(1000, numbered(1)),
+    ),
     "delete: by root": (BadOrigin(), lambda w: w.delete(2000, [A], Root())),
     "delete: nothing": (Error.NoKeysToDelete, lambda w: w.delete(2000, [])),
     "delete: absent": (Error.NoKeysToDelete, lambda w: w.delete(2000, [name("absent")])),
-    "delete: one good key and one of 31 bytes": (ScaleError, lambda w: w.delete(2000, [A, bytes(31)])),
+    "delete: one good key and one of 31 bytes": (
+        ScaleError,
+        lambda w: w.delete(2000, [A, bytes(31)]),
+    ),
     "force delete: not root": (BadOrigin(), lambda w: w.force_delete(2000, [A], Signed(ALICE))),
-    "force delete: absent": (Error.NoKeysToDelete, lambda w: w.force_delete(2000, [name("absent")])),
+    "force delete: absent": (
+        Error.NoKeysToDelete,
+        lambda w: w.force_delete(2000, [name("absent")]),
+    ),
     "force delete: a key of 33 bytes": (ScaleError, lambda w: w.force_delete(2000, [bytes(33)])),
     "force delete: id beyond u32": (ScaleError, lambda w: w.force_delete(U32_MAX + 1, [A])),
 }
@@ -189,13 +247,17 @@ REFUSED: dict[str, tuple[object, Callable[[World], object]]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_wrong_is_refused_by_its_name_and_leaves_no_trace_ps10(case: str) -> None:
-    """Among them A4, A5, A6, A7, A11, A18, A19, A20, A23, A27, A39, A51, A52 and A55, and defect 31."""
+    """Among them A4, A5, A6, A7, A11, A18, A19, A20, A23, A27, A39, A51, A52 and A55, and defect
+    31.
+    """
     world = populated()
     world.owners.owners[2001] = POOR if "poor" in case else ALICE
     why, action = REFUSED[case]
 
     def in_a_layer() -> None:
-        with world.storage.transaction():  # two writes in one case: the layer an instruction or a call runs in
+        with (
+            world.storage.transaction()
+        ):  # two writes in one case: the layer an instruction or a call runs in
             action(world)
 
     world.refuses(why, in_a_layer)
@@ -231,12 +293,24 @@ origins = st.sampled_from(
 @given(
     call=st.one_of(
         st.tuples(
-            st.just("publish"), ids, keys, st.binary(max_size=3), st.sampled_from([0, 1, U32_MAX, U32_MAX + 1, -1])
+            st.just("publish"),
+            ids,
+            keys,
+            st.binary(max_size=3),
+            st.sampled_from([0, 1, U32_MAX, U32_MAX + 1, -1]),
         ),
         st.tuples(st.sampled_from(["register", "deregister"]), ids, origins),
-        st.tuples(st.just("force_register"), ids, st.sampled_from([0, 5, -1, 10**6, 2**128]), st.just(ALICE), origins),
+        st.tuples(
+            st.just("force_register"),
+            ids,
+            st.sampled_from([0, 5, -1, 10**6, 2**128]),
+            st.just(ALICE),
+            origins,
+        ),
         st.tuples(st.just("force_deregister"), ids, origins),
-        st.tuples(st.sampled_from(["delete", "force_delete"]), ids, st.lists(keys, max_size=3), origins),
+        st.tuples(
+            st.sampled_from(["delete", "force_delete"]), ids, st.lists(keys, max_size=3), origins
+        ),
     )
 )
 def test_whatever_is_asked_either_works_or_changes_nothing_and_never_fails_otherwise_ps10(

@@ -1,6 +1,8 @@
-"""Upstream scenarios of the broadcaster pallet about registration, deposits, deletion and offboarding, by row (A…).
+"""Upstream scenarios of the broadcaster pallet about registration, deposits, deletion and
+offboarding, by row (A…).
 
-Among them defects 31 to 34 of the Rust attempt. Upstream's `cleanup_published_data` is `delete_keys` over all keys.
+Among them defects 31 to 34 of the Rust attempt. Upstream's `cleanup_published_data` is
+`delete_keys` over all keys.
 """
 
 from collections.abc import Callable
@@ -51,7 +53,9 @@ def test_a1_registering_holds_the_deposit_and_makes_the_caller_manager_ps12() ->
 
 
 @pytest.mark.parametrize("para", [1000, 1999, 2000, 5000])
-def test_a33_a34_a35_a36_system_paras_publish_at_once_and_public_ones_once_registered_ps7(para: int) -> None:
+def test_a33_a34_a35_a36_system_paras_publish_at_once_and_public_ones_once_registered_ps7(
+    para: int,
+) -> None:
     world = World()
     if para >= 2000:
         world.refuses(Error.PublishNotAuthorized, world.publish, para, A)
@@ -61,7 +65,9 @@ def test_a33_a34_a35_a36_system_paras_publish_at_once_and_public_ones_once_regis
 
 
 def test_the_para_itself_registers_and_pays_from_its_own_account() -> None:
-    """The para is as good as its owner: its sovereign account pays, becomes manager, and the para manages itself."""
+    """The para is as good as its owner: its sovereign account pays, becomes manager, and the para
+    manages itself.
+    """
     world = World()
     own = sovereign_account(2000)
     assert own == bytes.fromhex("70617261d0070000") + bytes(24)
@@ -84,7 +90,9 @@ def test_another_paras_account_as_manager_is_that_para() -> None:
 
 
 def test_defect_33_registrations_are_counted_by_a_counter_not_by_iterating() -> None:
-    """The cap is on registrations (PS-8); system paras that merely publish are as many as governance makes."""
+    """The cap is on registrations (PS-8); system paras that merely publish are as many as
+    governance makes.
+    """
     world = World(MOCK, max_publishers=2)
     for para in range(10):
         world.publish(para, A, b"")
@@ -153,11 +161,16 @@ def test_a30_offboarding_wipes_the_outgoing_paras_and_no_other_ps11() -> None:
     assert info(world, 2000) is info(world, 2001) is None
     assert world.child_root(2002) == root_of_c
     assert world.held(ALICE) == 100
-    assert world.events() == [PublisherDeregistered(ParaId(2000)), PublisherDeregistered(ParaId(2001))]
+    assert world.events() == [
+        PublisherDeregistered(ParaId(2000)),
+        PublisherDeregistered(ParaId(2001)),
+    ]
     world.try_state()
 
 
-def test_a_deposit_that_cannot_be_given_back_never_keeps_a_para_ps11(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deposit_that_cannot_be_given_back_never_keeps_a_para_ps11(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It is burned: a hold without a registration would be nobody's."""
     world = World()
     world.register(2000)
@@ -204,7 +217,9 @@ def test_a17_a28_a53_deleting_all_keys_leaves_the_registration() -> None:
     assert world.held(ALICE) == 100
 
 
-@pytest.mark.parametrize(("call", "event"), [("delete", KeysDeleted), ("force_delete", KeysForcedDeleted)])
+@pytest.mark.parametrize(
+    ("call", "event"), [("delete", KeysDeleted), ("force_delete", KeysForcedDeleted)]
+)
 def test_a50_a54_two_of_three_are_deleted_duplicates_merge_and_absent_keys_are_ignored(
     call: str, event: Callable[[ParaId, int], object]
 ) -> None:

@@ -13,13 +13,17 @@ READ, WRITE, CALL = 25_000_000, 100_000_000, 15_000_000
 BY_POLICY = [(TtlPolicy.SCAN, 0), (TtlPolicy.EXPIRY_INDEX, 1)]
 """A policy, and the rows of the index that belong to an entry with a time to live."""
 ENTRY = 2 + 2048 + 8
-"""The longest entry: the length of its value, the value, when it was published and how long it lives."""
+"""The longest entry: the length of its value, the value, when it was published and how long it
+lives.
+"""
 
 
 @pytest.mark.parametrize(("policy", "index"), BY_POLICY)
 def test_each_call_weighs_the_accesses_that_it_makes(policy: TtlPolicy, index: int) -> None:
     config = Config(ttl_policy=policy)
-    assert weights.publish(config, 0) == Weight(CALL + 4 * READ + (5 + 2 * index) * WRITE, 4 * 700 + ENTRY)
+    assert weights.publish(config, 0) == Weight(
+        CALL + 4 * READ + (5 + 2 * index) * WRITE, 4 * 700 + ENTRY
+    )
     longer = weights.publish(config, 10)
     assert longer == weights.publish(config, 0) + Weight(20_000, 0)
     removed = Weight(READ + (2 + index) * WRITE, 700 + ENTRY)
@@ -31,7 +35,9 @@ def test_each_call_weighs_the_accesses_that_it_makes(policy: TtlPolicy, index: i
     gone = several + Weight(CALL + 4 * READ + 5 * WRITE, 4 * 700)
     assert weights.deregister_publisher(config, 0) == gone
     assert weights.deregister_publisher(config, 2) == gone + removed * 2
-    assert weights.deregister_publisher(config) == weights.deregister_publisher(config, config.max_stored_keys)
+    assert weights.deregister_publisher(config) == weights.deregister_publisher(
+        config, config.max_stored_keys
+    )
     assert weights.on_idle_base() == Weight(CALL + 3 * READ + WRITE, 3 * 700)
     assert weights.examine_row() == weights.enter_publisher() == Weight(READ, 700)
 

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 from support.page_verifier import cost
-from support.world import Recorder, Relay, Subscriber, each_policy, entry, filled, make_spec, name, numbered
+from support.world import (
+    Recorder,
+    Relay,
+    Subscriber,
+    each_policy,
+    entry,
+    filled,
+    make_spec,
+    name,
+    numbered,
+)
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -55,9 +65,16 @@ def one(policy: str = "slots", keys: list[PubsubKey] | None = None, **changes: A
 
 
 def test_what_handlers_declare_is_merged_sorted_and_freed_of_empty_lists() -> None:
-    """PS-30, B9, B10, B11, B12, B13, B14, D subscriptions_deduplicated, D subscriptions_combined_by_publisher."""
+    """PS-30, B9, B10, B11, B12, B13, B14, D subscriptions_deduplicated, D
+    subscriptions_combined_by_publisher.
+    """
     a, b, c = sorted(map(name, "abc"))
-    declared = [(ParaId(2000), [c, a]), (ParaId(1000), [b]), (ParaId(2000), [b, a]), (ParaId(5), [])]
+    declared = [
+        (ParaId(2000), [c, a]),
+        (ParaId(1000), [b]),
+        (ParaId(2000), [b, a]),
+        (ParaId(5), []),
+    ]
     merged = merge_subscriptions(declared)
     assert list(merged.items()) == [(1000, (b,)), (2000, (a, b, c))]
     assert merge_subscriptions([]) == {}
@@ -65,7 +82,9 @@ def test_what_handlers_declare_is_merged_sorted_and_freed_of_empty_lists() -> No
 
 @each_policy
 def test_a_key_set_of_another_hash_makes_the_walk_ignore_root_and_cache(policy: str) -> None:
-    """PS-63: whatever way the state came to be, what was made for other keys vouches for none of these, met or not."""
+    """PS-63: whatever way the state came to be, what was made for other keys vouches for none of
+    these, met or not.
+    """
     keys = numbered(20)
     spec = make_spec({1000: keys, 1001: keys}, cache=policy)
     relay = Relay(1, {1000: filled(keys), 1001: filled(keys)})
@@ -76,7 +95,9 @@ def test_a_key_set_of_another_hash_makes_the_walk_ignore_root_and_cache(policy: 
     share = subscriber.plan(relay).publishers[P]
     assert not share.unchanged
     assert share.cache.charges == share.cache.saved == 0
-    if policy == "slots":  # the leaves are recognised by what was delivered, which is not the cache's
+    if (
+        policy == "slots"
+    ):  # the leaves are recognised by what was delivered, which is not the cache's
         assert 0 < share.child_node_bytes < fresh.publishers[P].child_node_bytes
     else:
         assert share.child_node_bytes == fresh.publishers[P].child_node_bytes
@@ -88,13 +109,21 @@ def test_a_key_set_of_another_hash_makes_the_walk_ignore_root_and_cache(policy: 
 
 
 def test_packed_rows_of_another_key_set_read_as_nothing_delivered() -> None:
-    """PS-64, PS-69: positions in a row mean nothing under other keys; a second delivery is better than a hidden one."""
+    """PS-64, PS-69: positions in a row mean nothing under other keys; a second delivery is better
+    than a hidden one.
+    """
     keys = numbered(20)
     subscriber = one("slots", keys)
     subscriber.block(Relay(1, {1000: filled(keys)}))
     spec = replace(subscriber.spec, subscriptions={P: tuple(keys[1:])})
     assert [delivered.get(subscriber.storage, spec, P, key) for key in keys[1:]] == [None] * 19
-    delivered.put(subscriber.storage, spec, P, keys[1], LastDelivered(blake2_256(b"e"), 0, RelayBlockNumber(1)))
+    delivered.put(
+        subscriber.storage,
+        spec,
+        P,
+        keys[1],
+        LastDelivered(blake2_256(b"e"), 0, RelayBlockNumber(1)),
+    )
     assert delivered.get(subscriber.storage, spec, P, keys[1]) == LastDelivered(
         blake2_256(b"e"), 0, RelayBlockNumber(1)
     )
@@ -103,14 +132,19 @@ def test_packed_rows_of_another_key_set_read_as_nothing_delivered() -> None:
 
 @each_policy
 def test_one_callback_a_change_of_an_entry_and_none_for_what_never_was(policy: str) -> None:
-    """PS-64, B1, B3, B17, B18, D publisher_rapid_changes: judged by the entry, whatever came in between."""
+    """PS-64, B1, B3, B17, B18, D publisher_rapid_changes: judged by the entry, whatever came in
+    between.
+    """
     a, b, c = numbered(3)
     subscriber = one(policy, [a, b, c])
     story = [
         ({a: entry(b"1")}, [(a, b"1")]),
         ({a: entry(b"1"), b: entry(b"2" * 40)}, [(b, b"2" * 40)]),
         ({b: entry(b"2" * 40), a: entry(b"1")}, []),
-        ({a: entry(b"1", 0, 9), b: entry(b"2" * 40)}, [(a, b"1")]),  # the same value, published again (PS-9)
+        (
+            {a: entry(b"1", 0, 9), b: entry(b"2" * 40)},
+            [(a, b"1")],
+        ),  # the same value, published again (PS-9)
         ({b: entry(b"3")}, [(a, None), (b, b"3")]),
         ({b: entry(b"3")}, []),
         ({}, [(b, None)]),
@@ -140,7 +174,13 @@ def test_time_alone_fires_nothing_and_freshness_can_be_asked_at_any_time(policy:
     subscriber = one(policy)
     assert current_ttl_state(subscriber.storage, subscriber.spec, P, KEY) is None
     publishers = {1000: {KEY: entry(b"v" * 30, 3, 10)}}
-    for now, state in ((10, ValidFor(3)), (11, ValidFor(2)), (12, ValidFor(1)), (13, TimedOut()), (99, TimedOut())):
+    for now, state in (
+        (10, ValidFor(3)),
+        (11, ValidFor(2)),
+        (12, ValidFor(1)),
+        (13, TimedOut()),
+        (99, TimedOut()),
+    ):
         step = subscriber.block(Relay(now, publishers))
         assert len(step.deliveries) == (now == 10)
         assert current_ttl_state(subscriber.storage, subscriber.spec, P, KEY) == state
@@ -149,7 +189,9 @@ def test_time_alone_fires_nothing_and_freshness_can_be_asked_at_any_time(policy:
 
 
 @each_policy
-def test_a_handler_that_asks_how_fresh_an_entry_is_is_told_as_of_this_relay_parent(policy: str) -> None:
+def test_a_handler_that_asks_how_fresh_an_entry_is_is_told_as_of_this_relay_parent(
+    policy: str,
+) -> None:
     """PS-65: "at any time" includes the callback itself."""
     subscriber = one(policy)
     heard = []
@@ -159,12 +201,18 @@ def test_a_handler_that_asks_how_fresh_an_entry_is_is_told_as_of_this_relay_pare
 
     asks = Recorder(ask)
     for number in (10, 20):
-        subscriber.block(Relay(number, {1000: {KEY: entry(b"%d" % number, 5, number - 1)}}), handler=asks)
+        subscriber.block(
+            Relay(number, {1000: {KEY: entry(b"%d" % number, 5, number - 1)}}), handler=asks
+        )
     assert heard == [told for _, _, _, told in asks.calls] == [ValidFor(4)] * 2
 
 
 def writes(
-    fault: BaseException | None = None, only: bytes | None = None, weight: Weight | None = None, *, hide: bool = False
+    fault: BaseException | None = None,
+    only: bytes | None = None,
+    weight: Weight | None = None,
+    *,
+    hide: bool = False,
 ) -> Recorder:
     """Writes, then misbehaves with some keys."""
 
@@ -209,7 +257,10 @@ def test_a_handler_that_raises_loses_its_own_writes_and_the_entry_counts_as_deli
     assert DataRemoved(ParaId(9), b) not in step.events
     assert DataRemoved(ParaId(9), a) in step.events
     assert not any(isinstance(e, DataProcessed) and e.key == b for e in step.events)
-    assert [key for key, _ in subscriber.storage.iter_prefix(b"written ")] == [b"written " + a, b"written " + c]
+    assert [key for key, _ in subscriber.storage.iter_prefix(b"written ")] == [
+        b"written " + a,
+        b"written " + c,
+    ]
     assert set(subscriber.last()) == {(1000, a), (1000, b), (1000, c)}
     subscriber.calls.calls.clear()
     assert subscriber.block(Relay(2, publishers)).deliveries == ()
@@ -218,7 +269,9 @@ def test_a_handler_that_raises_loses_its_own_writes_and_the_entry_counts_as_deli
     assert subscriber.last() == {}
 
 
-@pytest.mark.parametrize(("ref_time", "proof_size", "fails"), [(10, 5, False), (11, 5, True), (10, 6, True)])
+@pytest.mark.parametrize(
+    ("ref_time", "proof_size", "fails"), [(10, 5, False), (11, 5, True), (10, 6, True)]
+)
 @pytest.mark.parametrize("hide", [False, True])
 def test_a_handler_that_exceeds_its_weight_fails_even_if_it_hides_it(
     ref_time: int, proof_size: int, fails: bool, hide: bool
@@ -234,7 +287,9 @@ def test_a_handler_that_exceeds_its_weight_fails_even_if_it_hides_it(
 
 def test_a_handler_that_writes_over_a_child_root_fails_and_its_block_stays_valid() -> None:
     """PS-66: no handler can make a block that its own chain cannot build."""
-    forges = Recorder(lambda context, para, _key: context.storage.put(publisher_root_key(para), bytes(32)))
+    forges = Recorder(
+        lambda context, para, _key: context.storage.put(publisher_root_key(para), bytes(32))
+    )
     step = one().block(Relay(1, {1000: {KEY: entry()}}), handler=forges)
     assert [d.failed for d in step.deliveries] == [True]
     assert [e for e in step.events if isinstance(e, HandlerFailed)] == [HandlerFailed(P, KEY)]
@@ -247,9 +302,13 @@ def test_a_signal_from_outside_is_no_failure_of_the_handler_that_it_meets() -> N
 
 
 def test_a_state_that_cannot_be_read_is_no_failure_of_the_handler_that_reads_it() -> None:
-    """A fork whose node does not answer: the block is not built, instead of built with `HandlerFailed`."""
+    """A fork whose node does not answer: the block is not built, instead of built with
+    `HandlerFailed`.
+    """
     with pytest.raises(StateUnavailable):
-        one().block(Relay(1, {1000: {KEY: entry()}}), handler=writes(StateUnavailable("the node is away")))
+        one().block(
+            Relay(1, {1000: {KEY: entry()}}), handler=writes(StateUnavailable("the node is away"))
+        )
 
 
 def test_a_layer_that_a_handler_leaves_open_ends_with_its_call() -> None:
@@ -268,7 +327,9 @@ def test_a_layer_that_a_handler_leaves_open_ends_with_its_call() -> None:
 
 
 @each_policy
-def test_there_is_nothing_to_clear_where_nothing_is_remembered_ps67_b7_defect_18(policy: str) -> None:
+def test_there_is_nothing_to_clear_where_nothing_is_remembered_ps67_b7_defect_18(
+    policy: str,
+) -> None:
     subscriber = one(policy)
     before = subscriber.entries()
     assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError(Error.NothingToClear)
@@ -289,15 +350,21 @@ def test_root_alone_may_call_ps67_b24(call: str) -> None:
 
 
 def deep(length: int) -> list[bytes]:
-    """Keys that make the path of the last one `length` nodes long, as a publisher may choose them."""
+    """Keys that make the path of the last one `length` nodes long, as a publisher may choose
+    them.
+    """
     assert length <= 65
     main = bytes(32)
-    return [main] + [bytes.fromhex(main.hex()[:depth] + "1" + "0" * (63 - depth)) for depth in range(length - 1)]
+    return [main] + [
+        bytes.fromhex(main.hex()[:depth] + "1" + "0" * (63 - depth)) for depth in range(length - 1)
+    ]
 
 
 @each_policy
 @pytest.mark.parametrize(("length", "allowed"), [(15, True), (16, True), (17, False), (60, False)])
-def test_a_path_deeper_than_the_limit_disables_its_publisher(policy: str, length: int, allowed: bool) -> None:
+def test_a_path_deeper_than_the_limit_disables_its_publisher(
+    policy: str, length: int, allowed: bool
+) -> None:
     """PS-68, D depth_within_limit, D depth_exceeds_limit, D depth_exceeded_disables_publisher."""
     keys = deep(length)
     subscriber = one(policy, sorted(keys))  # type: ignore[arg-type]
@@ -327,7 +394,9 @@ MALFORMED = [
 
 @each_policy
 @pytest.mark.parametrize("node", MALFORMED)
-def test_an_undecodable_node_disables_its_publisher_and_stays_in_the_proof(policy: str, node: bytes) -> None:
+def test_an_undecodable_node_disables_its_publisher_and_stays_in_the_proof(
+    policy: str, node: bytes
+) -> None:
     """PS-52, PS-54, PS-68, defect 6."""
     keys = numbered(3)
     subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
@@ -353,7 +422,9 @@ def test_the_handler_store_has_the_newest_value_of_each_entry_and_forgets_what_i
     def kept() -> dict[bytes, bytes]:
         return dict(VALUES.items(subscriber.storage, ParaId(1000)))
 
-    subscriber.block(Relay(1, {1000: {key: entry(b"one") for key in keys}}), handler=HANDLERS["store"])
+    subscriber.block(
+        Relay(1, {1000: {key: entry(b"one") for key in keys}}), handler=HANDLERS["store"]
+    )
     assert kept() == dict.fromkeys(keys, b"one")
     changed = {keys[0]: entry(b"one"), keys[1]: entry(b"two")}
     subscriber.block(Relay(2, {1000: changed}), handler=HANDLERS["store"])
@@ -362,7 +433,9 @@ def test_the_handler_store_has_the_newest_value_of_each_entry_and_forgets_what_i
 
 def test_a_registered_handler_can_be_named_by_a_runtime() -> None:
     register_handler("tests/keeps-keys", Recorder())
-    spec = RuntimeSpec(ParaId(3000), {ParaId(1000): (key_from_data(b"key"),)}, handler="tests/keeps-keys")
+    spec = RuntimeSpec(
+        ParaId(3000), {ParaId(1000): (key_from_data(b"key"),)}, handler="tests/keeps-keys"
+    )
     check_runtime(spec)
     known = HANDLERS["tests/keeps-keys"]
     register_handler("tests/keeps-keys", Recorder())

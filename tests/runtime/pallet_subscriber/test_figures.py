@@ -1,4 +1,6 @@
-"""Figures that nobody may get wrong by one: the integrity test, own state, what the runtime says of itself."""
+"""Figures that nobody may get wrong by one: the integrity test, own state, what the runtime says of
+itself.
+"""
 
 import re
 from itertools import count
@@ -30,7 +32,9 @@ LEAST = {"nodes": 600, "none": 600, "slots": 640}
 
 
 def charged(policy: str, keys: int, depth: int | None, publishers: int) -> int:
-    """What walking one publisher of so many keys can be charged, as PS-50 and PS-62 put it together."""
+    """What walking one publisher of so many keys can be charged, as PS-50 and PS-62 put it
+    together.
+    """
     cached = 160 if policy == "nodes" else 0
     rows = (keys + 15) // 16 * 800 + keys * 72 if policy == "slots" else keys * 160
     complete = STRUCTURE_A_KEY * keys - 2 * 33 - 8 + (2 * keys - 1) * cached + rows
@@ -64,7 +68,10 @@ def test_the_integrity_test_adds_up_all_that_a_walk_can_be_charged(
 
 
 def test_a_walk_that_is_charged_exactly_the_minimum_budget_completes() -> None:
-    """PS-50: the longest value is the remainder. An entry has 4 bytes of length and 8 more, its node 4 of length."""
+    """PS-50: the longest value is the remainder.
+
+    An entry has 4 bytes of length and 8 more, its node 4 of length.
+    """
     keys = 1024
     left = MIN_BUDGET - charged("none", keys, 16, 0) + 600
     exact = make_spec(cache="none", max_stored_keys=keys, max_value_length=left - 16)
@@ -78,13 +85,22 @@ def test_reads_of_a_cache_that_are_not_metered_are_not_added_up() -> None:
     metered = make_spec(cache="nodes", max_stored_keys=2000, max_value_length=256)
     with pytest.raises(ImpossibleConfig, match=f"charged {charged('nodes', 2000, 16, 0)} bytes"):
         integrity_test(metered)
-    integrity_test(make_spec(cache="nodes", max_stored_keys=2000, max_value_length=256, meter_cache_reads=False))
+    integrity_test(
+        make_spec(
+            cache="nodes", max_stored_keys=2000, max_value_length=256, meter_cache_reads=False
+        )
+    )
 
 
 @pytest.mark.parametrize("accounts", [False, True])
 @pytest.mark.parametrize("reserved", [False, True])
-def test_the_largest_block_has_room_for_static_keys_extrinsics_and_the_minimum(accounts: bool, reserved: bool) -> None:
-    """PS-50: 15 % of the block are beside the messages. Without accounts a reserved minimum needs none of it."""
+def test_the_largest_block_has_room_for_static_keys_extrinsics_and_the_minimum(
+    accounts: bool, reserved: bool
+) -> None:
+    """PS-50: 15 % of the block are beside the messages.
+
+    Without accounts a reserved minimum needs none of it.
+    """
     needed = 65_536
     if accounts:
         needed += 131_072
@@ -102,18 +118,30 @@ def test_the_largest_block_has_room_for_static_keys_extrinsics_and_the_minimum(a
     size = next(size for size in count(nearly) if fits(size))
     integrity_test(make_spec(max_pov_size=size, accounts=accounts, reserve_minimum=reserved))
     with pytest.raises(ImpossibleConfig):
-        integrity_test(make_spec(max_pov_size=size - 1, accounts=accounts, reserve_minimum=reserved))
+        integrity_test(
+            make_spec(max_pov_size=size - 1, accounts=accounts, reserve_minimum=reserved)
+        )
 
 
 @pytest.mark.parametrize("rules", [b"", b"r" * 32])
 @pytest.mark.parametrize("accounts", [False, True])
-def test_a_runtime_is_read_back_with_its_accounts_and_its_rules(accounts: bool, rules: bytes) -> None:
-    spec = make_spec({1000: numbered(2)}, accounts=accounts, rules=rules, handler="store", max_trie_depth=None)
+def test_a_runtime_is_read_back_with_its_accounts_and_its_rules(
+    accounts: bool, rules: bytes
+) -> None:
+    spec = make_spec(
+        {1000: numbered(2)}, accounts=accounts, rules=rules, handler="store", max_trie_depth=None
+    )
     assert spec_codec.decode(spec_codec.encode(spec)) == spec
 
 
 def test_the_constants_of_the_pallet_are_those_of_the_runtime() -> None:
-    spec = make_spec(cache="nodes", meter_cache_reads=False, max_stored_keys=77, reserve_minimum=True, handler="store")
+    spec = make_spec(
+        cache="nodes",
+        meter_cache_reads=False,
+        max_stored_keys=77,
+        reserve_minimum=True,
+        handler="store",
+    )
     found = {each.name: each.value for each in SubscriberCalls(spec).constants()}
     assert found == {
         "MaxPovSize": scale.u32.encode(spec.max_pov_size),
@@ -125,16 +153,22 @@ def test_the_constants_of_the_pallet_are_those_of_the_runtime() -> None:
         "MaxValueLength": scale.u32.encode(spec.max_value_length),
         "MaxStoredKeys": scale.u32.encode(77),
         "Handler": b"\x14store",
-        "HandlerWeight": scale.compact.encode(spec.handler_weight.ref_time)
-        + scale.compact.encode(spec.handler_weight.proof_size),
+        "HandlerWeight": (
+            scale.compact.encode(spec.handler_weight.ref_time)
+            + scale.compact.encode(spec.handler_weight.proof_size)
+        ),
     }
     assert SubscriberCalls().constants() == ()
 
 
 @pytest.mark.parametrize("first", ["other rows", "caches"])
-def test_own_state_is_each_node_once_and_the_part_without_caches_is_what_no_cache_needs(first: str) -> None:
+def test_own_state_is_each_node_once_and_the_part_without_caches_is_what_no_cache_needs(
+    first: str,
+) -> None:
     """PS-45: whoever reads a node first, and in whatever pieces the keys come."""
-    caches = [item.prefix for item in (items.CACHED_TRIE_NODES, items.CACHE_INFO, items.CACHE_SLOTS)]
+    caches = [
+        item.prefix for item in (items.CACHED_TRIE_NODES, items.CACHE_INFO, items.CACHE_SLOTS)
+    ]
     mine = [bytes([at]) * 20 for at in range(30)]
     cached = [prefix + bytes([at]) * 20 for prefix in caches for at in range(10)]
     state = State.from_entries([(key, key * 3) for key in (*mine, *cached)] + [(CODE, b"c" * 500)])
@@ -144,7 +178,15 @@ def test_own_state_is_each_node_once_and_the_part_without_caches_is_what_no_cach
         state.top.prove(keys, nodes)
         return sum(node_cost(len(node)) for node in nodes.values())
 
-    pieces = [mine[:7], cached[:9], [CODE, mine[3]], [*mine[5:20], *cached[5:20]], cached, mine, [b"absent"]]
+    pieces = [
+        mine[:7],
+        cached[:9],
+        [CODE, mine[3]],
+        [*mine[5:20], *cached[5:20]],
+        cached,
+        mine,
+        [b"absent"],
+    ]
     if first == "caches":
         pieces.insert(0, cached[:3])
     own = OwnState(state)
@@ -153,8 +195,14 @@ def test_own_state_is_each_node_once_and_the_part_without_caches_is_what_no_cach
         own.add(piece)
         seen += [key for key in piece if key != CODE]
         assert own.total == cost(*seen)
-        assert own.without_cache == cost(*(key for key in seen if not key.startswith(tuple(caches))))
+        assert own.without_cache == cost(
+            *(key for key in seen if not key.startswith(tuple(caches)))
+        )
     copy = own.of(state)
-    assert (copy.total, copy.without_cache, [*copy.keys()]) == (own.total, own.without_cache, [*own.keys()])
+    assert (copy.total, copy.without_cache, [*copy.keys()]) == (
+        own.total,
+        own.without_cache,
+        [*own.keys()],
+    )
     other = own.of(State.from_entries([(b"key", b"value")]))
     assert (other.total, [*other.keys()]) == (0, [])

@@ -1,4 +1,6 @@
-"""PS-60 to PS-62 and PS-69: what a cache holds, how it goes; slots; the rows of what was delivered."""
+"""PS-60 to PS-62 and PS-69: what a cache holds, how it goes; slots; the rows of what was
+delivered.
+"""
 
 import random
 from dataclasses import replace
@@ -8,7 +10,13 @@ from support.page_verifier import cost, verifier
 from support.world import PLENTY, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import (
+    EMPTY_TRIE_ROOT,
+    Hash,
+    ParaId,
+    PubsubKey,
+    RelayBlockNumber,
+)
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -31,7 +39,9 @@ def paths(relay: Relay, para: int, keys: list[bytes]) -> set[bytes]:
         while kind in {page.CHILD, page.INLINE}:
             if kind == page.CHILD:
                 out.add(ref)
-            kind, ref, depth = page.step(relay.nodes[ref] if kind == page.CHILD else ref, key.hex(), depth)  # type: ignore[index]
+            kind, ref, depth = page.step(
+                relay.nodes[ref] if kind == page.CHILD else ref, key.hex(), depth
+            )  # type: ignore[index]
     return out
 
 
@@ -39,7 +49,9 @@ def nodes_of(keys: list[bytes], **changes: object) -> Subscriber:
     return Subscriber(make_spec({1000: keys}, cache="nodes", **changes))  # type: ignore[arg-type]
 
 
-def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live_ps62_defect_17_defect_18() -> None:
+def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live_ps62_defect_17_defect_18() -> (
+    None
+):
     keys = numbered(250)
     subscriber = nodes_of(keys)
     relay = Relay(1, {1000: filled(keys)})
@@ -62,7 +74,9 @@ def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live_
 
 @pytest.mark.parametrize("rows", [99, 100, 101, 200])
 def test_a_generation_is_forgotten_once_its_rows_are_gone_whatever_their_number(rows: int) -> None:
-    """PS-62: a multiple of the hundred must not leave it listed, for then the next live rows would be removed."""
+    """PS-62: a multiple of the hundred must not leave it listed, for then the next live rows would
+    be removed.
+    """
     subscriber = nodes_of(numbered(3))
     for number in range(rows):
         items.CACHED_TRIE_NODES.insert(subscriber.storage, (P, 0), bytes((number,)) * 32, b"old")  # type: ignore[arg-type]
@@ -80,7 +94,11 @@ def test_a_generation_is_forgotten_once_its_rows_are_gone_whatever_their_number(
     cached = subscriber.cached(1000)
     for number in range(3, 6):
         subscriber.block(Relay(number, {1000: filled(numbered(3))}))
-    assert subscriber.cached(1000) == cached == {h: live.nodes[h] for h in paths(live, 1000, numbered(3))}  # type: ignore[index]
+    assert (
+        subscriber.cached(1000)
+        == cached
+        == {h: live.nodes[h] for h in paths(live, 1000, numbered(3))}
+    )  # type: ignore[index]
 
 
 def test_generations_are_not_counted_anew_while_one_of_them_still_waits() -> None:
@@ -101,11 +119,17 @@ def test_generations_are_not_counted_anew_while_one_of_them_still_waits() -> Non
     assert len(subscriber.cached(1000)) == subscriber.cache_rows() > 100
 
 
-@pytest.mark.parametrize(("waiting", "kept"), [([P], True), ([P, P], False), ([P, 1001, 1001], True)])
-def test_nothing_new_is_cached_while_two_generations_wait_to_be_removed(waiting: list[ParaId], kept: bool) -> None:
+@pytest.mark.parametrize(
+    ("waiting", "kept"), [([P], True), ([P, P], False), ([P, 1001, 1001], True)]
+)
+def test_nothing_new_is_cached_while_two_generations_wait_to_be_removed(
+    waiting: list[ParaId], kept: bool
+) -> None:
     """PS-62: or a publisher whose cache is dropped again and again would fill the state."""
     subscriber = nodes_of(numbered(3))
-    items.STALE_CACHES.put(subscriber.storage, [(para, generation) for generation, para in enumerate(waiting)])
+    items.STALE_CACHES.put(
+        subscriber.storage, [(para, generation) for generation, para in enumerate(waiting)]
+    )
     items.CACHE_INFO.insert(subscriber.storage, P, items.CacheInfo(len(waiting)))
     subscriber.storage.commit()
     relay = Relay(1, {1000: filled(numbered(3))})
@@ -138,7 +162,11 @@ def test_clearing_costs_a_few_writes_however_large_the_cache() -> None:
     subscriber.block(Relay(1, {1000: filled(keys)}))
     subscriber.storage.start_recording()
     subscriber.call("clear_publisher_cache", 1000)
-    read = [key for key in subscriber.storage.recorded or {} if key.startswith(items.CACHED_TRIE_NODES.prefix)]
+    read = [
+        key
+        for key in subscriber.storage.recorded or {}
+        if key.startswith(items.CACHED_TRIE_NODES.prefix)
+    ]
     subscriber.storage.recorded = None
     assert read == []
 
@@ -167,7 +195,10 @@ def keys_of(count: int, free: int, seed: int = 0) -> tuple[PubsubKey, ...]:
     draw = random.Random(seed)
     return tuple(
         sorted(
-            {PubsubKey(bytes(32 - free) + bytes(draw.choices(b"\x00\x01\x10\x11\xf0", k=free))) for _ in range(count)}
+            {
+                PubsubKey(bytes(32 - free) + bytes(draw.choices(b"\x00\x01\x10\x11\xf0", k=free)))
+                for _ in range(count)
+            }
         )
     )
 
@@ -190,14 +221,21 @@ def below(keys: tuple[PubsubKey, ...], prefix: str) -> list[int]:
 
 
 @pytest.mark.parametrize("keys", SETS, ids=len)
-def test_a_row_stands_where_six_keys_part_with_a_slot_for_each_nibble_that_follows(keys: tuple[PubsubKey, ...]) -> None:
+def test_a_row_stands_where_six_keys_part_with_a_slot_for_each_nibble_that_follows(
+    keys: tuple[PubsubKey, ...],
+) -> None:
     wanted = {}
     for prefix in {key.hex()[:depth] for key in keys for depth in range(64)}:
         nibbles = sorted({keys[at].hex()[len(prefix)] for at in below(keys, prefix)})
         if len(below(keys, prefix)) >= 6 and len(nibbles) > 1:
             suffix = bytes((len(prefix),)) + bytes.fromhex(prefix + "0" * (len(prefix) % 2))
             for place, nibble in enumerate(nibbles):
-                wanted[prefix + nibble] = (suffix, len(nibbles), place, below(keys, prefix + nibble))
+                wanted[prefix + nibble] = (
+                    suffix,
+                    len(nibbles),
+                    place,
+                    below(keys, prefix + nibble),
+                )
     layout = layout_of(keys)
     found = {}
     for slot in layout.slots:
@@ -206,15 +244,20 @@ def test_a_row_stands_where_six_keys_part_with_a_slot_for_each_nibble_that_follo
     assert found == wanted
     assert len(layout.slots) == len(wanted)
     for key, path in zip(keys, layout.paths, strict=True):
-        assert {depth: keys[layout.slots[index].low].hex()[:depth] for depth, index in path.items()} == {
-            depth: key.hex()[:depth] for depth in range(1, 65) if key.hex()[:depth] in wanted
-        }
+        assert {
+            depth: keys[layout.slots[index].low].hex()[:depth] for depth, index in path.items()
+        } == {depth: key.hex()[:depth] for depth in range(1, 65) if key.hex()[:depth] in wanted}
         assert list(path) == sorted(path), "shallowest first"
 
 
 @pytest.mark.parametrize("keys", SETS, ids=len)
-def test_a_key_is_alone_from_the_nibble_after_the_last_that_it_shares(keys: tuple[PubsubKey, ...]) -> None:
-    alone = tuple(next(d for d in range(65) if below(keys, key.hex()[:d]) == [at]) for at, key in enumerate(keys))
+def test_a_key_is_alone_from_the_nibble_after_the_last_that_it_shares(
+    keys: tuple[PubsubKey, ...],
+) -> None:
+    alone = tuple(
+        next(d for d in range(65) if below(keys, key.hex()[:d]) == [at])
+        for at, key in enumerate(keys)
+    )
     assert layout_of(keys).alone == alone
 
 
@@ -259,7 +302,9 @@ def test_nothing_is_known_of_keys_that_are_not_subscribed(policy: str) -> None:
     storage = Storage(State())
     for key in (known, last):
         delivered.put(storage, spec, P, key, ROW)
-    found = {key: delivered.get(storage, spec, P, key) for key in (below, known, between, last, above)}
+    found = {
+        key: delivered.get(storage, spec, P, key) for key in (below, known, between, last, above)
+    }
     assert found == {below: None, known: ROW, between: None, last: ROW, above: None}
 
 

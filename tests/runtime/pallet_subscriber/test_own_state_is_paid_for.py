@@ -1,4 +1,5 @@
-"""PS-45, PS-62, PS-70: what reading its own state adds to a chain's proof is charged, whatever happens in a block.
+"""PS-45, PS-62, PS-70: what reading its own state adds to a chain's proof is charged, whatever
+happens in a block.
 
     bytes of the nodes read  <=  charges  +  OWN_STATE_BOUND
 
@@ -12,13 +13,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.examples import scaled
-from support.world import ME, Chain, Entries, Governed, Relay, each_policy, entry, filled, make_spec, numbered
+from support.world import (
+    ME,
+    Chain,
+    Entries,
+    Governed,
+    Relay,
+    each_policy,
+    entry,
+    filled,
+    make_spec,
+    numbered,
+)
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
-from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OWN_STATE_BOUND, OwnState
+from pubsub_emulator.runtime.pallet_subscriber.own_state import (
+    OWN_STATE_ALLOWANCE,
+    OWN_STATE_BOUND,
+    OwnState,
+)
 from pubsub_emulator.runtime.parachain import governance
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
@@ -46,7 +62,9 @@ class Payer(Governed):
         while self.block(publishers).plan.cursor is not None:
             pass
 
-    def resubscribe(self, publishers: Mapping[int, Entries], keys: dict[int, Iterable[bytes]], **changes: Any) -> None:
+    def resubscribe(
+        self, publishers: Mapping[int, Entries], keys: dict[int, Iterable[bytes]], **changes: Any
+    ) -> None:
         spec = make_spec(keys, **{"cache": self.chain.spec.cache, **changes})
         self.upgrade(publishers, spec)
         assert self.chain.spec == spec
@@ -68,7 +86,9 @@ def deep(key: bytes) -> dict[bytes, Any]:
 
 @each_policy
 def test_large_publishers_to_which_everything_happens(policy: str) -> None:
-    """Emptied, filled, replaced, delivered again, cleared, disabled, enabled, and kept under another policy."""
+    """Emptied, filled, replaced, delivered again, cleared, disabled, enabled, and kept under
+    another policy.
+    """
     keys = numbered(1000)
     before = contents(2, keys)
     payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
@@ -91,7 +111,9 @@ def test_large_publishers_to_which_everything_happens(policy: str) -> None:
     payer.until_done(before)
 
 
-@pytest.mark.parametrize(("policy", "count", "size"), [("nodes", 420, 4), ("none", 100, 8), ("slots", 64, 200)])
+@pytest.mark.parametrize(
+    ("policy", "count", "size"), [("nodes", 420, 4), ("none", 100, 8), ("slots", 64, 200)]
+)
 def test_one_changed_key_of_each_of_many_publishers(policy: str, count: int, size: int) -> None:
     """So many paths that charges by the row are too low, under `nodes` and `slots`."""
     keys = numbered(size)
@@ -99,7 +121,9 @@ def test_one_changed_key_of_each_of_many_publishers(policy: str, count: int, siz
     payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
     payer.until_done(before)
     payer.most = 0
-    payer.until_done({para: {**entries, keys[0]: entry(b"new%d" % para * 9)} for para, entries in before.items()})
+    payer.until_done(
+        {para: {**entries, keys[0]: entry(b"new%d" % para * 9)} for para, entries in before.items()}
+    )
     assert (payer.most >= OWN_STATE_ALLOWANCE) is (policy != "none")
 
 
@@ -128,7 +152,9 @@ def test_a_thousand_publishers_that_are_disabled() -> None:
 
 
 def test_root_calls_that_a_block_has_no_room_for_are_not_run() -> None:
-    """Their reads are charged before the walk; a block of the largest messages still runs what fits."""
+    """Their reads are charged before the walk; a block of the largest messages still runs what
+    fits.
+    """
     keys = numbered(1000)
     before = contents(12, keys)
     payer = Payer(make_spec(dict.fromkeys(before, keys), cache="none"))
@@ -153,7 +179,10 @@ def test_rows_of_abandoned_caches_are_read_by_the_walk_and_go_in_the_blocks_afte
     payer.block({})
     assert len(list(items.CACHED_TRIE_NODES.rows(Storage(payer.chain.state)))) == rows
     payer.block({})
-    assert len(list(items.CACHED_TRIE_NODES.rows(Storage(payer.chain.state)))) == rows - STALE_ROWS_A_BLOCK
+    assert (
+        len(list(items.CACHED_TRIE_NODES.rows(Storage(payer.chain.state))))
+        == rows - STALE_ROWS_A_BLOCK
+    )
 
 
 CHANGES = ("publish", "empty", "nonsense", "deep")
@@ -169,7 +198,9 @@ def test_every_block_of_any_history_pays(data: st.DataObject) -> None:
     keys = numbered(data.draw(st.sampled_from((1, 7, 24)), "keys"))
     policy = data.draw(st.sampled_from(("nodes", "none", "slots")), "policy")
     payer = Payer(make_spec(dict.fromkeys(paras, keys), cache=policy))
-    now: dict[int, dict[bytes, Any]] = {para: dict(filled(keys, b"%d" % para * 20)) for para in paras}
+    now: dict[int, dict[bytes, Any]] = {
+        para: dict(filled(keys, b"%d" % para * 20)) for para in paras
+    }
     subscribed: dict[int, Any] = dict.fromkeys(paras, keys)
     payer.block(now)
     for turn in range(data.draw(st.integers(1, 6), "turns")):
@@ -177,7 +208,10 @@ def test_every_block_of_any_history_pays(data: st.DataObject) -> None:
         action = data.draw(st.sampled_from(ACTIONS), "action")
         for para in some if action in CHANGES else ():
             if action == "publish":
-                now[para] = {**now[para], data.draw(st.sampled_from(keys)): entry(b"%d %d" % (para, turn) * 12)}
+                now[para] = {
+                    **now[para],
+                    data.draw(st.sampled_from(keys)): entry(b"%d %d" % (para, turn) * 12),
+                }
             elif action == "empty":
                 now[para] = {}
             elif action == "nonsense":
@@ -188,7 +222,9 @@ def test_every_block_of_any_history_pays(data: st.DataObject) -> None:
             subscribed = {para: keys[: 1 + turn % len(keys)] for para in some}
             payer.resubscribe(now, subscribed)
         elif action == "policy":
-            payer.resubscribe(now, subscribed, cache=data.draw(st.sampled_from(("nodes", "none", "slots")), "to"))
+            payer.resubscribe(
+                now, subscribed, cache=data.draw(st.sampled_from(("nodes", "none", "slots")), "to")
+            )
         elif action in CALLS:
             payer.call(now, action, *some)
         else:
@@ -216,11 +252,18 @@ def test_the_ledger_counts_what_the_recorder_of_the_whole_block_counts(policy: s
 
 
 def test_the_bound_fits_beside_the_largest_block() -> None:
-    """PS-50: budget, static keys and the bound stay within `max_pov_size`, also of the smallest runtime there is."""
-    smallest = next(size for size in range(1_200_000, 1_400_000, 100) if size * 85 // 100 > 1_048_576)
+    """PS-50: budget, static keys and the bound stay within `max_pov_size`, also of the smallest
+    runtime there is.
+    """
+    smallest = next(
+        size for size in range(1_200_000, 1_400_000, 100) if size * 85 // 100 > 1_048_576
+    )
     for spec in (make_spec(), make_spec(max_pov_size=smallest, reserve_minimum=True)):
         governance.check_runtime(spec)
         most_messages = spec.allowed_pov
-        assert most_messages + spec.budget(most_messages) + 65_536 + OWN_STATE_BOUND <= spec.max_pov_size
+        assert (
+            most_messages + spec.budget(most_messages) + 65_536 + OWN_STATE_BOUND
+            <= spec.max_pov_size
+        )
         assert spec.budget(0) + 65_536 + OWN_STATE_BOUND <= spec.max_pov_size
     assert ParaId(ME) == 3000

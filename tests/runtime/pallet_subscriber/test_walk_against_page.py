@@ -1,4 +1,6 @@
-"""`plan` and `apply` beside the verifier of docs/verifier.md, over blocks of whatever may happen (PS-40 to PS-69)."""
+"""`plan` and `apply` beside the verifier of docs/verifier.md, over blocks of whatever may happen
+(PS-40 to PS-69).
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +17,13 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 PARAS = (1000, 1001, 2000, 2001)
 
 POOL = sorted(
-    [bytes([n << 4 | (n * 7 % 16)]) + bytes([n]) * 31 for n in range(16)]  # apart at the first nibble
+    [
+        bytes([n << 4 | (n * 7 % 16)]) + bytes([n]) * 31 for n in range(16)
+    ]  # apart at the first nibble
     + [b"\x33" * 3 + bytes([n << 4]) + b"\x55" * 28 for n in range(8)]  # a bushel below one prefix
-    + [b"\x77" * 31 + bytes([n]) for n in range(4)]  # so near each other that their leaves stand inline
+    + [
+        b"\x77" * 31 + bytes([n]) for n in range(4)
+    ]  # so near each other that their leaves stand inline
     + [b"\x78" * 20 + bytes([n << 6]) + b"\x00" * 11 for n in range(3)]
 )
 VALUES = (b"", b"s" * 20, b"v" * 23, b"w" * 24, b"x" * 60, b"y" * 200)
@@ -72,7 +78,12 @@ class Bench:
         relay = Relay(self.now, self.published, raw_roots=self.raw_roots, filler=0)
         got = self.real.plan(relay, budget)
         again = self.real.plan(relay, budget, got.taken)
-        assert (again.taken, again.cursor, again.missing, again.used) == (got.taken, got.cursor, None, got.used)
+        assert (again.taken, again.cursor, again.missing, again.used) == (
+            got.taken,
+            got.cursor,
+            None,
+            got.used,
+        )
 
         other = SecondOpinion(self.real)
         want = other.walk(relay, budget)
@@ -81,27 +92,40 @@ class Bench:
         assert got.used <= max(budget, got.map_charges)
         assert got.cursor == want.cursor
         step = self.real.block(relay, budget)
-        assert [(d.publisher, d.key, d.kind, d.value) for d in step.deliveries] == other.block(relay, want)
+        assert [(d.publisher, d.key, d.kind, d.value) for d in step.deliveries] == other.block(
+            relay, want
+        )
         self.compare(other)
 
     def compare(self, other: SecondOpinion) -> None:
         """All state is as the page has it, and the counts of the cache are those of its rows."""
         assert dict(self.real.storage.iter_prefix(b"")) == other.entries
         for para in PARAS:
-            assert items.CACHE_INFO.get(self.real.storage, ParaId(para)).nodes == len(self.real.cached(para))
+            assert items.CACHE_INFO.get(self.real.storage, ParaId(para)).nodes == len(
+                self.real.cached(para)
+            )
 
 
 paras = st.sampled_from(PARAS)
 pool_keys = st.sampled_from(POOL)
 key_sets = st.one_of(
-    st.just(POOL), st.just(POOL[:12]), st.lists(pool_keys, max_size=6), st.lists(pool_keys, min_size=7, max_size=24)
+    st.just(POOL),
+    st.just(POOL[:12]),
+    st.lists(pool_keys, max_size=6),
+    st.lists(pool_keys, min_size=7, max_size=24),
 )
 subscriptions = st.dictionaries(paras, key_sets, max_size=4)
 budgets = st.one_of(st.just(PLENTY), st.integers(0, 3000), st.integers(1000, 9000))
-contents = st.dictionaries(pool_keys, st.tuples(st.sampled_from(VALUES), st.sampled_from((0, 5))), max_size=31)
+contents = st.dictionaries(
+    pool_keys, st.tuples(st.sampled_from(VALUES), st.sampled_from((0, 5))), max_size=31
+)
 changes = st.one_of(
-    st.tuples(st.just("publish"), paras, pool_keys, st.sampled_from(VALUES), st.sampled_from((0, 1, 9))),
-    st.tuples(st.just("publish"), paras, pool_keys, st.sampled_from(VALUES), st.sampled_from((0, 1, 9))),
+    st.tuples(
+        st.just("publish"), paras, pool_keys, st.sampled_from(VALUES), st.sampled_from((0, 1, 9))
+    ),
+    st.tuples(
+        st.just("publish"), paras, pool_keys, st.sampled_from(VALUES), st.sampled_from((0, 1, 9))
+    ),
     st.tuples(st.just("fill"), paras, contents),
     st.tuples(st.just("copy"), paras, paras),
     st.tuples(st.just("remove"), paras, pool_keys),
@@ -110,7 +134,11 @@ changes = st.one_of(
     st.tuples(st.just("back"), st.integers(0, 5)),
     st.tuples(st.just("subscribe"), subscriptions),
     st.tuples(st.just("policy"), st.sampled_from(("nodes", "none", "slots"))),
-    st.tuples(st.just("call"), st.sampled_from(("clear_publisher_cache", "redeliver", "enable_publisher")), paras),
+    st.tuples(
+        st.just("call"),
+        st.sampled_from(("clear_publisher_cache", "redeliver", "enable_publisher")),
+        paras,
+    ),
     st.tuples(st.just("spoil"), paras, pool_keys, st.sampled_from(BAD_ENTRIES)),
     st.tuples(st.just("raw root"), paras, st.sampled_from((b"", b"short", b"r" * 33))),
 )
@@ -122,7 +150,9 @@ def happen(bench: Bench, change: tuple[Any, ...]) -> None:
         case ("publish", para, key, value, ttl):
             bench.publish(para, key, value, ttl)
         case ("fill", para, entries):
-            bench.published[para] = {key: entry(value, ttl, 1) for key, (value, ttl) in entries.items()}
+            bench.published[para] = {
+                key: entry(value, ttl, 1) for key, (value, ttl) in entries.items()
+            }
         case ("copy", para, other):
             bench.published[para] = dict(bench.published.get(other, {}))
         case ("remove", para, key):
@@ -160,11 +190,23 @@ stories = st.fixed_dictionaries(
 
 
 @each_policy
-@settings(report_multiple_bugs=False, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
+@settings(
+    report_multiple_bugs=False, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
+)
 @given(story=stories)
-def test_plan_and_apply_do_what_the_rules_say_item_by_item(policy: str, story: dict[str, Any]) -> None:
-    """PS-40 to PS-69, PS-33: taken nodes, bytes used, cursor, deliveries and all state, block after block."""
-    bench = Bench(policy, story["subs"], story["max_cache_bytes"], story["max_value_length"], story["max_depth"])
+def test_plan_and_apply_do_what_the_rules_say_item_by_item(
+    policy: str, story: dict[str, Any]
+) -> None:
+    """PS-40 to PS-69, PS-33: taken nodes, bytes used, cursor, deliveries and all state, block after
+    block.
+    """
+    bench = Bench(
+        policy,
+        story["subs"],
+        story["max_cache_bytes"],
+        story["max_value_length"],
+        story["max_depth"],
+    )
     for para, entries in story["start"].items():
         happen(bench, ("fill", para, entries))
     for happenings, budget, same_relay_parent in story["blocks"]:
@@ -174,7 +216,9 @@ def test_plan_and_apply_do_what_the_rules_say_item_by_item(policy: str, story: d
 
 
 def test_slots_of_nested_rows_follow_every_single_change() -> None:
-    """PS-69: rows within rows, one key changed, gone or new in each block, and stops at every point of such a walk."""
+    """PS-69: rows within rows, one key changed, gone or new in each block, and stops at every point
+    of such a walk.
+    """
     bench = Bench("slots", {1000: POOL, 1001: POOL[:20]})
     happen(bench, ("fill", 1000, dict.fromkeys(POOL, (b"x" * 60, 0))))
     happen(bench, ("fill", 1001, dict.fromkeys(POOL[::2], (b"y" * 60, 0))))

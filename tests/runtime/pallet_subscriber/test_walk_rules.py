@@ -1,4 +1,6 @@
-"""PS-40 to PS-45, PS-50 to PS-55: the walk's order, what it reads, what that costs, where it stops, that it gets on."""
+"""PS-40 to PS-45, PS-50 to PS-55: the walk's order, what it reads, what that costs, where it stops,
+that it gets on.
+"""
 
 import random
 
@@ -29,24 +31,34 @@ def at(subscriber: Subscriber, para: int, key: bytes) -> None:
     items.PROCESSING_CURSOR.put(subscriber.storage, (ParaId(para), PubsubKey(key)))
 
 
-def test_without_a_cursor_the_walk_begins_with_the_lowest_publisher_be_it_number_nought_ps40() -> None:
+def test_without_a_cursor_the_walk_begins_with_the_lowest_publisher_be_it_number_nought_ps40() -> (
+    None
+):
     subscriber = Subscriber(make_spec({1: numbered(1), 0: numbered(1)}))
     assert list(subscriber.plan(Relay(1)).publishers) == [0, 1]
 
 
 @each_policy
 def test_what_a_publisher_is_charged_adds_up_when_the_walk_comes_back_to_it(policy: str) -> None:
-    """PS-40, PS-45: from the cursor to the last key, and at the end of the round from the first key to the cursor."""
+    """PS-40, PS-45: from the cursor to the last key, and at the end of the round from the first key
+    to the cursor.
+    """
     keys = numbered(40)
     subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
     contents = filled(keys)
     subscriber.block(Relay(1, {1000: contents, 1001: contents}))
-    split = next(i for i in range(20, 40) if keys[i - 1][0] >> 4 == keys[i][0] >> 4)  # with a node above both stretches
+    split = next(
+        i for i in range(20, 40) if keys[i - 1][0] >> 4 == keys[i][0] >> 4
+    )  # with a node above both stretches
     at(subscriber, 1000, keys[split])
-    walked = subscriber.plan(Relay(2, {1000: contents | filled(keys[:3], b"x"), 1001: filled(keys, b"w")}))
+    walked = subscriber.plan(
+        Relay(2, {1000: contents | filled(keys[:3], b"x"), 1001: filled(keys, b"w")})
+    )
     assert walked.cursor is None
     shares = walked.publishers.values()
-    nodes = sum(share.top_path_bytes + share.child_node_bytes + share.value_bytes for share in shares)
+    nodes = sum(
+        share.top_path_bytes + share.child_node_bytes + share.value_bytes for share in shares
+    )
     assert nodes == sum(cost(node) for node in walked.taken.values()) - walked.static_bytes
     assert all(share.top_path_bytes > 0 for share in shares)
     rows = sum(share.row_charges + share.cache.charges for share in shares)
@@ -54,16 +66,23 @@ def test_what_a_publisher_is_charged_adds_up_when_the_walk_comes_back_to_it(poli
     if policy == "nodes":
         for share in shares:
             cached = [
-                cost(node) + ROW_COST for node_hash, node in share.visited.items() if node_hash not in walked.taken
+                cost(node) + ROW_COST
+                for node_hash, node in share.visited.items()
+                if node_hash not in walked.taken
             ]
             assert share.cache.charges == INFO_ROW + sum(cached), "no node is charged twice"
 
 
 def test_static_keys_are_read_out_of_inline_nodes_too() -> None:
     """PS-44: a short list of channels stands in the branch above it."""
-    values = {hrmp_ingress_channel_index(ParaId(para)): b"\x04" + (77).to_bytes(4, "little") for para in (ME, ME + 1)}
+    values = {
+        hrmp_ingress_channel_index(ParaId(para)): b"\x04" + (77).to_bytes(4, "little")
+        for para in (ME, ME + 1)
+    }
     relay = Relay(1, top=values)
-    assert sum(value in node for node in relay.nodes.values() for value in values.values()) == 2, "one node holds both"
+    assert sum(value in node for node in relay.nodes.values() for value in values.values()) == 2, (
+        "one node holds both"
+    )
     assert list(Subscriber(make_spec()).plan(relay).statics.hrmp_heads) == [77]
 
 
@@ -72,7 +91,9 @@ def test_cache_reads_that_are_not_metered_cost_nothing() -> None:
     keys = numbered(40)
     subscriber = Subscriber(make_spec({1000: keys}, cache="nodes", meter_cache_reads=False))
     subscriber.block(Relay(1, {1000: filled(keys)}))
-    share = subscriber.block(Relay(2, {1000: filled(keys) | {keys[7]: entry()}})).plan.publishers[ParaId(1000)]
+    share = subscriber.block(Relay(2, {1000: filled(keys) | {keys[7]: entry()}})).plan.publishers[
+        ParaId(1000)
+    ]
     assert share.cache.charges == 0
     assert share.cache.saved > 0
     assert make_spec().meter_cache_reads
@@ -93,7 +114,9 @@ def test_static_keys_come_first_and_cost_the_budget_nothing_ps44() -> None:
 
 
 def test_a_value_that_is_the_bytes_of_a_cached_node_still_comes_from_the_proof() -> None:
-    """PS-45: a value passed off as a node poisons nothing, for values are never looked up in the cache."""
+    """PS-45: a value passed off as a node poisons nothing, for values are never looked up in the
+    cache.
+    """
     keys = numbered(8)
     subscriber = Subscriber(make_spec({1000: keys}, cache="nodes"))
     relay = Relay(1, {1000: filled(keys)})
@@ -109,7 +132,9 @@ def test_a_value_that_is_the_bytes_of_a_cached_node_still_comes_from_the_proof()
 
 @each_policy
 def test_a_branch_where_a_key_ends_holds_nothing_of_it(policy: str) -> None:
-    """PS-54: no publisher has keys of more than 32 bytes, but nothing is too strange to be walked."""
+    """PS-54: no publisher has keys of more than 32 bytes, but nothing is too strange to be
+    walked.
+    """
     keys = [PubsubKey(b"k" * 31 + last) for last in (b"\x00", b"\x01")]
     trie = Trie.from_entries(
         [(keys[0], entry().encode()), *((keys[1] + more, b"x" * 40) for more in (b"\x10", b"\x20"))]
@@ -136,14 +161,20 @@ VALUE = entry(b"v" * 40).encode()
     ],
     ids=["value of a static key", "child root", "value of an item"],
 )
-def test_a_missing_node_is_named_with_its_key_and_where_it_starts(name: Hash, key: bytes, depth: int) -> None:
+def test_a_missing_node_is_named_with_its_key_and_where_it_starts(
+    name: Hash, key: bytes, depth: int
+) -> None:
     subscriber = Subscriber(make_spec({1000: KEYS}))
     nodes = {at: node for at, node in RELAY.nodes.items() if at != name}
     assert subscriber.plan(RELAY, nodes=nodes).missing == NeededNode(name, key, depth)
 
 
 def test_a_publisher_that_cannot_be_read_is_not_called_unchanged() -> None:
-    share = Subscriber(make_spec({1000: KEYS})).plan(Relay(1, raw_roots={1000: b"short"})).publishers[ParaId(1000)]
+    share = (
+        Subscriber(make_spec({1000: KEYS}))
+        .plan(Relay(1, raw_roots={1000: b"short"}))
+        .publishers[ParaId(1000)]
+    )
     assert share.disabled is not None
     assert not share.unchanged
 
@@ -187,7 +218,9 @@ def test_ps51_the_last_byte_of_the_budget_may_be_charged_and_no_byte_more() -> N
 
 @pytest.mark.parametrize("length", [0, 63, 64, 16_383, 16_384, 70_000])
 def test_a_node_is_charged_its_length_and_the_prefix_of_its_length(length: int) -> None:
-    """PS-43: the walk has a short way to this figure, which must not part from it where the prefix grows."""
+    """PS-43: the walk has a short way to this figure, which must not part from it where the prefix
+    grows.
+    """
     node = b"n" * length
     name = blake2_256(node)
     meter = Meter(make_spec(), {name: node}, 1_048_576)
@@ -211,7 +244,12 @@ def test_the_budget_is_what_messages_leave_and_never_under_a_mebibyte_ps50() -> 
     assert spec.budget(2) == spec.allowed_pov - 2
     assert spec.budget(spec.allowed_pov - MIN_BUDGET) == MIN_BUDGET
     assert spec.budget(spec.allowed_pov - MIN_BUDGET - 1) == MIN_BUDGET + 1
-    assert spec.budget(spec.allowed_pov) == spec.budget(2 * spec.allowed_pov) == MIN_BUDGET == 1_048_576
+    assert (
+        spec.budget(spec.allowed_pov)
+        == spec.budget(2 * spec.allowed_pov)
+        == MIN_BUDGET
+        == 1_048_576
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,7 +264,9 @@ def test_the_budget_is_what_messages_leave_and_never_under_a_mebibyte_ps50() -> 
         ({"max_trie_depth": 4000}, "never complete"),
     ],
 )
-def test_a_configuration_that_cannot_work_is_refused_with_figures(changes: dict[str, object], reason: str) -> None:
+def test_a_configuration_that_cannot_work_is_refused_with_figures(
+    changes: dict[str, object], reason: str
+) -> None:
     """PS-50, PS-62."""
     with pytest.raises(ImpossibleConfig, match=reason) as refused:
         integrity_test(make_spec(**changes))  # type: ignore[arg-type]
@@ -260,7 +300,9 @@ def test_the_largest_structure_bounds_every_trie_and_stays_under_what_the_rules_
         while len(texts) < 40:  # keys that part late and early, in all mixtures
             prefix = bytes(dice.choices((0, 1, 16), k=dice.randrange(32)))
             texts.add(
-                (prefix + dice.randbytes(32))[:32] if shape % 2 else (prefix + bytes(32))[:31] + dice.randbytes(1)
+                (prefix + dice.randbytes(32))[:32]
+                if shape % 2
+                else (prefix + bytes(32))[:31] + dice.randbytes(1)
             )
         relay = Relay(1, {1000: {key: entry(b"v" * 60) for key in texts}})
         subscriber = Subscriber(make_spec({1000: texts}, cache="nodes", max_trie_depth=None))
@@ -300,8 +342,14 @@ def test_thousands_of_keys_over_many_publishers_are_caught_up_within_the_bound(p
     shares = subscriber.plan(relay).publishers.values()
     size = sum(share.child_node_bytes + share.value_bytes for share in shares)
     overhead = sum(share.top_path_bytes for share in shares) + 2 * (ROW_COST + 2 + 36 * 10)
-    overhead += 6 * (566 + ROW_COST) + 12 + ROW_COST  # the deepest path here, with the charges of a cache
-    rows = 2500 * ROW_COST + 10 * (12 + ROW_COST) + (2500 // 16 + 10) * (640 + ROW_COST) * (policy == "slots")
+    overhead += (
+        6 * (566 + ROW_COST) + 12 + ROW_COST
+    )  # the deepest path here, with the charges of a cache
+    rows = (
+        2500 * ROW_COST
+        + 10 * (12 + ROW_COST)
+        + (2500 // 16 + 10) * (640 + ROW_COST) * (policy == "slots")
+    )
     most = -(-(size + rows) // (budget - 2060 - ROW_COST - overhead))
     seen: list[tuple[int, bytes]] = []
     blocks = 0

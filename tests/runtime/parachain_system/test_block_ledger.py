@@ -1,4 +1,6 @@
-"""PS-70: where a block's bytes went; PS-79 and PS-90: what a block is, the same bytes whoever makes it."""
+"""PS-70: where a block's bytes went; PS-79 and PS-90: what a block is, the same bytes whoever makes
+it.
+"""
 
 from dataclasses import replace
 
@@ -10,8 +12,16 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import MAX_DIGEST_ITEMS
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import MAX_MESSAGES, InboundDownwardMessage, InboundMessages
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, ImpossibleConfig, decode_spec
+from pubsub_emulator.runtime.framework.message_chains import (
+    MAX_MESSAGES,
+    InboundDownwardMessage,
+    InboundMessages,
+)
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    CachePolicy,
+    ImpossibleConfig,
+    decode_spec,
+)
 from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, MAX_PROOF_NODES, Candidate
 from pubsub_emulator.runtime.parachain.genesis import genesis
 
@@ -19,7 +29,10 @@ KEYS = numbered(100)
 
 
 def publishers(number: int) -> dict[int, dict[bytes, object]]:
-    return {1000: filled(KEYS) | {KEYS[5]: entry(b"%d" % number * 40, 0, number)}, 1001: filled(KEYS[:9])}  # type: ignore[dict-item]
+    return {
+        1000: filled(KEYS) | {KEYS[5]: entry(b"%d" % number * 40, 0, number)},
+        1001: filled(KEYS[:9]),
+    }  # type: ignore[dict-item]
 
 
 @each_policy
@@ -33,7 +46,11 @@ def test_every_byte_of_a_proof_is_accounted_for(policy: str) -> None:
         ledger = outcome.ledger
         shares = ledger.publishers
         in_proof = sum(s.top_path_bytes + s.child_node_bytes + s.value_bytes for s in shares)
-        assert ledger.proof_bytes == ledger.static_bytes + in_proof == sum(map(cost, candidate.inherent.proof))
+        assert (
+            ledger.proof_bytes
+            == ledger.static_bytes + in_proof
+            == sum(map(cost, candidate.inherent.proof))
+        )
         assert ledger.proof_nodes == len(candidate.inherent.proof)
         charges = sum(s.cache_charges + s.row_charges for s in shares)
         assert ledger.used == ledger.map_charges + in_proof + charges
@@ -45,7 +62,9 @@ def test_every_byte_of_a_proof_is_accounted_for(policy: str) -> None:
 
 
 def test_the_cache_shows_what_it_saves_and_what_reading_it_really_costs() -> None:
-    """PS-70: for one changed key among a hundred, reading the cached nodes costs more than it saves."""
+    """PS-70: for one changed key among a hundred, reading the cached nodes costs more than it
+    saves.
+    """
     chain = Chain(make_spec({1000: KEYS, 1001: KEYS[:9]}, cache="nodes"))
     first = chain.step(Relay(1, publishers(1))).ledger  # type: ignore[arg-type]
     assert (first.cache_state_bytes, first.publishers[0].cached_bytes) == (0, 0)
@@ -93,9 +112,13 @@ def test_a_candidate_is_bounded_before_it_is_decoded() -> None:
     """PS-79: in bytes, in nodes, in messages and in digest items."""
     chain = Chain(make_spec({1000: KEYS[:2]}))
     candidate = chain.author(Relay(1, publishers(1)))  # type: ignore[arg-type]
-    nodes = replace(candidate, inherent=replace(candidate.inherent, proof=(b"",) * (MAX_PROOF_NODES + 1)))
+    nodes = replace(
+        candidate, inherent=replace(candidate.inherent, proof=(b"",) * (MAX_PROOF_NODES + 1))
+    )
     messages = (InboundDownwardMessage(RelayBlockNumber(0), b""),) * (MAX_MESSAGES + 1)
-    many = replace(candidate, inherent=replace(candidate.inherent, messages=InboundMessages(messages)))
+    many = replace(
+        candidate, inherent=replace(candidate.inherent, messages=InboundMessages(messages))
+    )
     digest = replace(candidate.header, digest=candidate.header.digest * MAX_DIGEST_ITEMS)
     for data, reason in (
         (candidate.encode() + bytes(MAX_CANDIDATE_BYTES), "a candidate has at most 16777216"),

@@ -1,10 +1,23 @@
-"""PS-33, PS-50, PS-52, PS-67: messages are those of the queues and fit; root calls and upgrades come with them."""
+"""PS-33, PS-50, PS-52, PS-67: messages are those of the queues and fit; root calls and upgrades
+come with them.
+"""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.world import ME, Chain, Governed, Relay, channel, each_policy, filled, make_spec, numbered, seal
+from support.world import (
+    ME,
+    Chain,
+    Governed,
+    Relay,
+    channel,
+    each_policy,
+    filled,
+    make_spec,
+    numbered,
+    seal,
+)
 
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.scale import encode_bytes, vec
@@ -20,7 +33,11 @@ from pubsub_emulator.runtime.framework.message_chains import (
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import PALLET as SYSTEM
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ImpossibleConfig,
+    RuntimeSpec,
+    decode_spec,
+)
 from pubsub_emulator.runtime.pallet_subscriber.events import (
     PublisherCacheCleared,
     PublisherEnabled,
@@ -42,13 +59,18 @@ def chained(*messages: tuple[int, bytes], head: Hash = ZERO_HEAD) -> Hash:
     return message_chain(head, messages)  # type: ignore[arg-type]
 
 
-def relay(number: int, dmq: Hash | None = None, channels: dict[ParaId, Hash | None] | None = None) -> Relay:
+def relay(
+    number: int, dmq: Hash | None = None, channels: dict[ParaId, Hash | None] | None = None
+) -> Relay:
     top = {}
     if dmq is not None:
         top[storage_keys.dmq_mqc_head(ME)] = dmq
     if channels is not None:
         top[storage_keys.hrmp_ingress_channel_index(ME)] = vec(para_id).encode(sorted(channels))
-        top |= {storage_keys.hrmp_channel(sender, ME): channel(head) for sender, head in channels.items()}
+        top |= {
+            storage_keys.hrmp_channel(sender, ME): channel(head)
+            for sender, head in channels.items()
+        }
     return Relay(number, {1000: filled(KEYS)}, top=top)
 
 
@@ -77,7 +99,11 @@ def test_messages_that_lead_from_the_last_head_to_the_relay_parents_are_taken() 
     chain = start()
     head = chained((1, b"one"), (2, b"two"))
     from_a = chained((2, b"a1"))
-    chain.step(relay(2, head, {A: from_a, B: None}), [down(1, b"one"), down(2, b"two")], ((A, (across(2, b"a1"),)),))
+    chain.step(
+        relay(2, head, {A: from_a, B: None}),
+        [down(1, b"one"), down(2, b"two")],
+        ((A, (across(2, b"a1"),)),),
+    )
     storage = Storage(chain.state)
     assert LAST_DMQ_MQC_HEAD.get(storage) == head
     assert LAST_HRMP_MQC_HEADS.get(storage) == {A: from_a}
@@ -85,7 +111,9 @@ def test_messages_that_lead_from_the_last_head_to_the_relay_parents_are_taken() 
     later = chained((3, b"a2"), (4, b"a3"), head=from_a)
     from_b = chained((4, b"b1"))
     both = ((A, (across(3, b"a2"), across(4, b"a3"))), (B, (across(4, b"b1"),)))
-    chain.step(relay(4, chained((4, b"x"), head=head), {A: later, B: from_b}), [down(4, b"x")], both)
+    chain.step(
+        relay(4, chained((4, b"x"), head=head), {A: later, B: from_b}), [down(4, b"x")], both
+    )
     assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {A: later, B: from_b}
 
 
@@ -99,7 +127,9 @@ def test_a_misstated_weight_buys_no_other_budget() -> None:
     assert ledger.used > 1_048_576
     assert ledger.budget == chain.spec.budget(2)
     claim = chain.spec.allowed_pov  # would leave the minimum, and nodes beyond it unused
-    misreported(chain, seal(replace(honest, inherent=replace(honest.inherent, messages_used=claim))), at)
+    misreported(
+        chain, seal(replace(honest, inherent=replace(honest.inherent, messages_used=claim))), at
+    )
 
 
 def test_messages_may_not_exceed_what_a_block_may_hold() -> None:
@@ -118,14 +148,22 @@ def test_messages_may_not_exceed_what_a_block_may_hold() -> None:
 
 
 def test_a_channel_that_begins_anew_is_followed_from_its_beginning() -> None:
-    """PS-52: the recipient built no block while the channel was closed, so it still knows the old head."""
+    """PS-52: the recipient built no block while the channel was closed, so it still knows the old
+    head.
+    """
     chain = start()
-    chain.step(relay(3, channels={A: chained((2, b"old"))}), horizontal=((A, (across(2, b"old"),)),))
+    chain.step(
+        relay(3, channels={A: chained((2, b"old"))}), horizontal=((A, (across(2, b"old"),)),)
+    )
     chain.step(relay(5, channels={A: None}))
     assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {}
-    chain.step(relay(8, channels={A: chained((7, b"new"))}), horizontal=((A, (across(7, b"new"),)),))
+    chain.step(
+        relay(8, channels={A: chained((7, b"new"))}), horizontal=((A, (across(7, b"new"),)),)
+    )
     anew = chained((9, b"newer"), (9, b"newest"))
-    chain.step(relay(9, channels={A: anew}), horizontal=((A, (across(9, b"newer"), across(9, b"newest"))),))
+    chain.step(
+        relay(9, channels={A: anew}), horizontal=((A, (across(9, b"newer"), across(9, b"newest"))),)
+    )
     assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {A: anew}
 
 
@@ -140,7 +178,9 @@ def test_a_downward_queue_that_begins_anew_is_followed_from_its_beginning() -> N
 
 
 def test_a_queue_that_goes_on_is_not_taken_twice_from_its_beginning() -> None:
-    """PS-52: its whole history hashes to the head as well, but the parachain has taken the first of it already."""
+    """PS-52: its whole history hashes to the head as well, but the parachain has taken the first of
+    it already.
+    """
     chain = start()
     old, new = (3, b"old"), (5, b"new")
     chain.step(relay(3, chained(old), {A: chained(old)}), (down(*old),), ((A, (across(*old),)),))
@@ -207,7 +247,9 @@ def events(outcome: BlockOutcome) -> list[object]:
 
 def test_a_root_call_comes_as_the_xcm_that_a_relay_chain_sends() -> None:
     """PS-67: `VersionedXcm::V5([UnpaidExecution, Transact { Superuser }])`, byte for byte."""
-    golden = bytes.fromhex("05082f0000060200080000")  # "unpaid Transact, unlimited, no check origin" of the vectors
+    golden = bytes.fromhex(
+        "05082f0000060200080000"
+    )  # "unpaid Transact, unlimited, no check origin" of the vectors
     assert governance.transact(b"\x00\x00") == golden
     call = governance.subscriber_call("redeliver", 1000)
     assert call == bytes((SUBSCRIBER_PALLET.index, 1)) + (1000).to_bytes(4, "little")
@@ -239,14 +281,18 @@ def test_root_calls_take_effect_in_the_block_and_show_in_the_next_ps67_b60(polic
         governance.transact(bytes((SUBSCRIBER_PALLET.index, 3)) + bytes(4)),
         governance.transact(governance.subscriber_call("redeliver", 1000) + b"\x00"),
         governance.transact(governance.subscriber_call("redeliver", 1000)) + b"\x00",
-        governance.transact(governance.subscriber_call("redeliver", 1000)).replace(b"\x06\x02", b"\x06\x03", 1),
+        governance.transact(governance.subscriber_call("redeliver", 1000)).replace(
+            b"\x06\x02", b"\x06\x03", 1
+        ),
         governance.transact(governance.subscriber_call("redeliver", 1000))[:-1],
         governance.transact(governance.subscriber_call("enable_publisher", 1000)),
         governance.transact(bytes((SYSTEM.index, 2))),
         governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(b"no runtime")),
     ],
 )
-def test_a_message_that_is_no_root_call_or_fails_changes_nothing_and_spoils_no_block(message: bytes) -> None:
+def test_a_message_that_is_no_root_call_or_fails_changes_nothing_and_spoils_no_block(
+    message: bytes,
+) -> None:
     """PS-54, PS-67: the relay chain sent it; the block is valid."""
     world, quiet = Ruled(), Ruled()
     world.send()
@@ -262,7 +308,10 @@ def test_a_message_that_is_no_root_call_or_fails_changes_nothing_and_spoils_no_b
 
 def test_an_upgrade_rules_from_the_next_block_on_ps33() -> None:
     world = Ruled()
-    assert len(world.upgrade(PUBLISHERS, spec_of(subs={1000: SIX[:1]}, handler="store")).deliveries) == 8
+    assert (
+        len(world.upgrade(PUBLISHERS, spec_of(subs={1000: SIX[:1]}, handler="store")).deliveries)
+        == 8
+    )
     assert world.chain.spec.handler == "store"
     outcome = world.send()
     assert outcome.plan.changed_key_sets == (1000, 1001)
@@ -280,7 +329,9 @@ def test_an_upgrade_rules_from_the_next_block_on_ps33() -> None:
     ],
 )
 def test_a_runtime_that_no_block_could_be_executed_with_is_refused(changes: dict[str, Any]) -> None:
-    """PS-33, PS-50: at an upgrade as at genesis; a chain must not stop for good because of a message."""
+    """PS-33, PS-50: at an upgrade as at genesis; a chain must not stop for good because of a
+    message.
+    """
     world = Ruled()
     before = world.chain.spec
     world.upgrade(PUBLISHERS, spec_of(**changes))

@@ -1,4 +1,6 @@
-"""PS-52 to PS-54: every verdict, their order, all the evidence, and that an invalid block leaves nothing behind."""
+"""PS-52 to PS-54: every verdict, their order, all the evidence, and that an invalid block leaves
+nothing behind.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -7,7 +9,19 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.world import ME, SEEDS, Chain, Relay, each_policy, entry, filled, make_spec, numbered, seal, with_proof
+from support.world import (
+    ME,
+    SEEDS,
+    Chain,
+    Relay,
+    each_policy,
+    entry,
+    filled,
+    make_spec,
+    numbered,
+    seal,
+    with_proof,
+)
 
 from pubsub_emulator.primitives import ed25519, storage_keys
 from pubsub_emulator.primitives.errors import DefensiveFailure
@@ -21,7 +35,11 @@ from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Ver
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 KEYS = numbered(12)
-PUBLISHERS = {1000: filled(KEYS), 1001: filled(KEYS[:4], b"w" * 50), 1002: filled(KEYS[:2], b"x" * 10)}
+PUBLISHERS = {
+    1000: filled(KEYS),
+    1001: filled(KEYS[:4], b"w" * 50),
+    1002: filled(KEYS[:2], b"x" * 10),
+}
 SUBS = dict.fromkeys(PUBLISHERS, KEYS)
 
 
@@ -35,7 +53,9 @@ def started(policy: str = "slots") -> Chain:
 RELAY = Relay(6, PUBLISHERS | {1000: filled(KEYS, b"new" * 20, 6)})
 
 
-def verdict(chain: Chain, candidate: Candidate, relay: Relay = RELAY, slot_now: int = 1 << 32) -> InvalidBlock:
+def verdict(
+    chain: Chain, candidate: Candidate, relay: Relay = RELAY, slot_now: int = 1 << 32
+) -> InvalidBlock:
     """What an invalid block is found to be; the chain's state stays what it was."""
     before, entries = chain.state.root(), dict(chain.state.top_entries())
     with pytest.raises(InvalidBlock) as refused:
@@ -73,15 +93,30 @@ def test_evidence_names_whose_seal_it_is_and_which_nodes_and_roots() -> None:
     for candidate, what, subject in (
         (seal(honest, other), Verdict.BAD_SEAL, (ed25519.public_key(other),)),
         (with_proof(honest, sorted([*proof, proof[0]])), Verdict.DUPLICATE_NODE, (proof[0],)),
-        (chain.author(RELAY, relay_parent_storage_root=claimed), Verdict.ROOT_MISMATCH, (claimed, RELAY.root)),
+        (
+            chain.author(RELAY, relay_parent_storage_root=claimed),
+            Verdict.ROOT_MISMATCH,
+            (claimed, RELAY.root),
+        ),
         (with_proof(honest, []), Verdict.ROOT_MISMATCH, (RELAY.root,)),
-        (with_proof(honest, sorted([*proof, b"junk"])), Verdict.UNUSED_NODES, (blake2_256(b"junk"),)),
-        (chain.author(RELAY, state_root=root), Verdict.STATE_ROOT_MISMATCH, (root, honest.header.state_root)),
+        (
+            with_proof(honest, sorted([*proof, b"junk"])),
+            Verdict.UNUSED_NODES,
+            (blake2_256(b"junk"),),
+        ),
+        (
+            chain.author(RELAY, state_root=root),
+            Verdict.STATE_ROOT_MISMATCH,
+            (root, honest.header.state_root),
+        ),
     ):
         found = verdict(chain, candidate)
         assert (verdicts(found), found.evidence[0].subject) == ([what], subject)
     found = verdict(chain, with_proof(honest, [node for node in proof if node != left_out]))
-    assert (found.verdict, found.evidence[0].subject[0]) == (Verdict.OMITTED_BELOW_BUDGET, blake2_256(left_out))
+    assert (found.verdict, found.evidence[0].subject[0]) == (
+        Verdict.OMITTED_BELOW_BUDGET,
+        blake2_256(left_out),
+    )
 
 
 def test_root_mismatch_a_relay_block_that_does_not_exist() -> None:
@@ -92,7 +127,9 @@ def test_root_mismatch_a_relay_block_that_does_not_exist() -> None:
         validate_block(chain.head, candidate, RelayContext(RELAY.number, None, Slot(99)))
     assert refused.value.verdict is Verdict.ROOT_MISMATCH
     with pytest.raises(DefensiveFailure):
-        validate_block(chain.head, candidate, RelayContext(RelayBlockNumber(7), RELAY.root, Slot(99)))
+        validate_block(
+            chain.head, candidate, RelayContext(RelayBlockNumber(7), RELAY.root, Slot(99))
+        )
 
 
 def test_a_cached_node_in_the_proof_is_unused_and_counts_make_up_for_nothing() -> None:
@@ -117,7 +154,9 @@ def test_the_first_verdict_in_the_rules_order_wins_and_all_that_hold_are_evidenc
     proof = honest.inherent.proof
     wrong = replace(
         honest,
-        header=replace(honest.header, parent_hash=Hash(b"\x01" * 32), state_root=Hash(b"\x02" * 32)),
+        header=replace(
+            honest.header, parent_hash=Hash(b"\x01" * 32), state_root=Hash(b"\x02" * 32)
+        ),
         inherent=replace(honest.inherent, proof=(*proof[::-1], b"junk", b"junk"), messages_used=77),
     )
     found = verdict(chain, seal(wrong, b"\x09" * 32), old)
@@ -158,7 +197,10 @@ def test_unused_nodes_are_not_judged_after_the_walk_was_cut_short() -> None:
 
 def test_verdicts_bear_the_names_of_the_rules_in_their_order_ps52() -> None:
     proof = "DuplicateNode UnsortedProof RootMismatch OmittedBelowBudget UnusedNodes"
-    names = f"BadSeal BadParent RelayParentDecreased MessagesMisreported {proof} BadExtrinsic StateRootMismatch"
+    names = (
+        f"BadSeal BadParent RelayParentDecreased MessagesMisreported {proof} BadExtrinsic"
+        " StateRootMismatch"
+    )
     assert [v.value for v in Verdict] == names.split()
 
 
@@ -166,14 +208,20 @@ def tight(policy: str) -> tuple[Chain, Relay]:
     """A chain whose walk stops in the middle: 40 values of 32 KiB against a mebibyte."""
     keys = numbered(40)
     spec = make_spec(
-        {1000: keys[:20], 1001: keys}, cache=policy, max_pov_size=1_400_000, reserve_minimum=True, max_value_length=2048
+        {1000: keys[:20], 1001: keys},
+        cache=policy,
+        max_pov_size=1_400_000,
+        reserve_minimum=True,
+        max_value_length=2048,
     )
     chain = Chain(spec)
     return chain, Relay(1, {1000: filled(keys, b"v" * 40_000), 1001: filled(keys, b"w" * 30_000)})
 
 
 @each_policy
-def test_a_collator_that_reaches_the_budget_may_leave_out_the_rest_and_only_the_rest(policy: str) -> None:
+def test_a_collator_that_reaches_the_budget_may_leave_out_the_rest_and_only_the_rest(
+    policy: str,
+) -> None:
     """PS-51, PS-52, D missing_node_at_limit_valid, D missing_node_below_limit_invalid."""
     chain, relay = tight(policy)
     honest = chain.author(relay)
@@ -202,7 +250,10 @@ def test_a_proof_for_another_cursor_is_refused() -> None:
     wrong = other.author(relay)
     assert wrong.inherent.proof != honest.inherent.proof
     mixed = with_proof(honest, wrong.inherent.proof)
-    assert verdict(chain, mixed, relay).verdict in {Verdict.OMITTED_BELOW_BUDGET, Verdict.UNUSED_NODES}
+    assert verdict(chain, mixed, relay).verdict in {
+        Verdict.OMITTED_BELOW_BUDGET,
+        Verdict.UNUSED_NODES,
+    }
 
 
 @cache
@@ -214,7 +265,9 @@ def canonical(policy: str) -> tuple[Chain, Candidate, Plan]:
 
 @each_policy
 @given(data=st.data())
-def test_of_all_subsets_and_supersets_only_the_canonical_proof_is_accepted(policy: str, data: st.DataObject) -> None:
+def test_of_all_subsets_and_supersets_only_the_canonical_proof_is_accepted(
+    policy: str, data: st.DataObject
+) -> None:
     """PS-52: any mixture of genuine nodes, junk, bit flips, orders."""
     chain, honest, plan = canonical(policy)
     pool = sorted(RELAY.nodes.values())
@@ -258,6 +311,8 @@ def test_genuine_nonsense_of_the_relay_chain_never_invalidates_a_block() -> None
         storage_keys.hrmp_egress_channel_index(ME): b"\x08\x01\x00\x00\x00",
         storage_keys.ACTIVE_CONFIG: b"",
     }
-    relay = Relay(6, PUBLISHERS | {1001: {KEYS[0]: b"?"}}, top=nonsense, raw_roots={1002: b"r" * 64})
+    relay = Relay(
+        6, PUBLISHERS | {1001: {KEYS[0]: b"?"}}, top=nonsense, raw_roots={1002: b"r" * 64}
+    )
     outcome = chain.step(relay)
     assert {p for p, share in outcome.plan.publishers.items() if share.disabled} == {1001, 1002}

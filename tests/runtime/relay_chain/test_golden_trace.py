@@ -45,10 +45,17 @@ def kept(policy: str) -> dict[str, Any]:
 
 @cache
 def running() -> dict[str, "subprocess.Popen[str]"]:
-    """The trace made anew by one process a hash seed, all at once; the first also checks every pallet's state."""
+    """The trace made anew by one process a hash seed, all at once; the first also checks every
+    pallet's state.
+    """
     return {
         seed: subprocess.Popen(
-            [sys.executable, str(PROGRAM), *POLICIES, *(["--checked"] if seed == HASH_SEEDS[0] else [])],
+            [
+                sys.executable,
+                str(PROGRAM),
+                *POLICIES,
+                *(["--checked"] if seed == HASH_SEEDS[0] else []),
+            ],
             env={**os.environ, "PYTHONHASHSEED": seed},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -75,14 +82,19 @@ def first_difference(wanted: list[dict[str, Any]], found: list[dict[str, Any]]) 
     """The first block with another root, and what happened in it: then and now."""
     for then, now in zip(wanted, found, strict=False):
         if then != now:
-            return f"block {then['number']}: {then['state_root']} then, {now['state_root']} now\n{then}\n{now}"
+            return (
+                f"block {then['number']}: {then['state_root']} then, {now['state_root']}"
+                f" now\n{then}\n{now}"
+            )
     assert len(wanted) == len(found)
     return None
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", HASH_SEEDS)
-def test_ps90_the_trace_is_the_kept_one_root_by_root_under_every_hash_seed(seed: str, policy: str) -> None:
+def test_ps90_the_trace_is_the_kept_one_root_by_root_under_every_hash_seed(
+    seed: str, policy: str
+) -> None:
     difference = first_difference(kept(policy)["blocks"], made(seed)[policy]["blocks"])
     assert difference is None, difference
 

@@ -1,4 +1,5 @@
-"""A dump of the relay state reads as FRAME storage: keys under declared items, each value in its type (PS-1, PS-6).
+"""A dump of the relay state reads as FRAME storage: keys under declared items, each value in its
+type (PS-1, PS-6).
 
 Storage keys are compared with those of polkadot-js and PAPI.
 """
@@ -44,7 +45,9 @@ def chain(request: pytest.FixtureRequest) -> RelayChain:
     return busy(request.param)
 
 
-def test_every_entry_decodes_with_the_declared_codecs_and_encodes_to_the_same_bytes(chain: RelayChain) -> None:
+def test_every_entry_decodes_with_the_declared_codecs_and_encodes_to_the_same_bytes(
+    chain: RelayChain,
+) -> None:
     read = rows(chain.state)
     dumped = world.dump(chain.state)
     assert len(read) == len(dumped)
@@ -56,8 +59,12 @@ def test_every_entry_decodes_with_the_declared_codecs_and_encodes_to_the_same_by
     }  # fmt: skip
 
 
-def test_ps1_ps2_every_child_trie_belongs_to_a_publisher_and_its_root_stands_at_its_key(chain: RelayChain) -> None:
-    roots = {row.keys[0]: row.value for row in rows(chain.state) if row.item == ":child_storage:default:"}
+def test_ps1_ps2_every_child_trie_belongs_to_a_publisher_and_its_root_stands_at_its_key(
+    chain: RelayChain,
+) -> None:
+    roots = {
+        row.keys[0]: row.value for row in rows(chain.state) if row.item == ":child_storage:default:"
+    }
     assert roots
     for child, root in roots.items():
         para = ParaId(int.from_bytes(child[6:], "little"))

@@ -1,7 +1,8 @@
-"""The whole relay chain, driven by upward messages and calls, equals plain dictionaries (PS-1 to PS-23).
+"""The whole relay chain, driven by upward messages and calls, equals plain dictionaries (PS-1 to
+PS-23).
 
-Every block's events, in order, and the outcome of every call are foretold by the model; every pallet's state is checked
-after every block. `HYPOTHESIS_PROFILE=long` looks for longer.
+Every block's events, in order, and the outcome of every call are foretold by the model; every
+pallet's state is checked after every block. `HYPOTHESIS_PROFILE=long` looks for longer.
 """
 
 from typing import Any
@@ -30,7 +31,12 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     TtlScanCursor,
 )
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused, UpwardMessagesReceived
-from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, Processed, ProcessingFailed, ring
+from pubsub_emulator.runtime.relay.message_queue import (
+    OverweightDropped,
+    Processed,
+    ProcessingFailed,
+    ring,
+)
 from pubsub_emulator.runtime.relay.session import NewSession
 from pubsub_emulator.trie import state_root
 from pubsub_emulator.xcm import Incomplete, Publish
@@ -44,7 +50,9 @@ paras = st.sampled_from(PARAS)
 keys = st.sampled_from(KEYS)
 ttls = st.sampled_from([0, 1, 2, 3, 5, 40, U32_MAX])
 accounts = st.sampled_from([ALICE, BOB, MANAGERS[world.THIRD]])
-origins = st.one_of(st.just(ROOT), accounts.map(Signed), st.just(Signed(STRANGER)), paras.map(para_origin))
+origins = st.one_of(
+    st.just(ROOT), accounts.map(Signed), st.just(Signed(STRANGER)), paras.map(para_origin)
+)
 
 
 # Upward messages: what they say, and that as bytes
@@ -65,20 +73,32 @@ values = st.builds(lambda size, fill: bytes([fill]) * size, st.integers(0, 65), 
 publishes = st.tuples(keys, values, ttls)
 publishing = st.builds(_publishing, st.lists(publishes, max_size=4), st.booleans())
 broken = st.one_of(
-    st.builds(lambda whole, more: Message(whole.data + more, refused="Corrupt"), publishing, st.binary(min_size=1)),
-    st.builds(lambda whole, cut: Message(whole.data[:-cut], refused="Corrupt"), publishing, st.integers(1, 2)),
+    st.builds(
+        lambda whole, more: Message(whole.data + more, refused="Corrupt"),
+        publishing,
+        st.binary(min_size=1),
+    ),
+    st.builds(
+        lambda whole, cut: Message(whole.data[:-cut], refused="Corrupt"),
+        publishing,
+        st.integers(1, 2),
+    ),
     st.builds(lambda rest: Message(b"\x04" + rest, refused="Unsupported"), st.binary(max_size=9)),
     st.just(Message(b"", refused="Corrupt")),
     st.just(Message(bytes(601), refused="Corrupt")),
 )
-messages = st.one_of(publishing, publishing, publishing, st.lists(publishes, max_size=2).map(_mixed), broken)
+messages = st.one_of(
+    publishing, publishing, publishing, st.lists(publishes, max_size=2).map(_mixed), broken
+)
 candidates = st.tuples(paras, st.lists(messages, max_size=5))
 
 
 # Calls: origin, pallet, name, arguments
 
 
-def _call(pallet: str, name: str, *args: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+def _call(
+    pallet: str, name: str, *args: st.SearchStrategy[Any]
+) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.tuples(origins, st.just(pallet), st.just(name), st.tuples(*args))
 
 
@@ -86,7 +106,13 @@ some_keys = st.lists(keys, max_size=4)
 calls = st.one_of(
     _call("Broadcaster", "register_publisher", paras),
     _call("Broadcaster", "register_publisher", paras),
-    _call("Broadcaster", "force_register_publisher", accounts, st.sampled_from([0, 1, UNIT, 5 * UNIT]), paras),
+    _call(
+        "Broadcaster",
+        "force_register_publisher",
+        accounts,
+        st.sampled_from([0, 1, UNIT, 5 * UNIT]),
+        paras,
+    ),
     _call("Broadcaster", "deregister_publisher", paras),
     _call("Broadcaster", "force_deregister_publisher", paras),
     _call("Broadcaster", "delete_keys", paras, some_keys),
@@ -130,7 +156,10 @@ def _name(error: DispatchError | None) -> str | None:
 
 
 class Relaying(RuleBasedStateMachine):
-    """The chain beside its model: A2, A3, A9, A10, A14, A16, A29, A37, defect 29. `POLICY` is set by who inherits."""
+    """The chain beside its model: A2, A3, A9, A10, A14, A16, A29, A37, defect 29.
+
+    `POLICY` is set by who inherits.
+    """
 
     POLICY: TtlPolicy
 
@@ -144,7 +173,10 @@ class Relaying(RuleBasedStateMachine):
     def a_block(self, sent: list[tuple[int, list[Message]]], asked: list[tuple[Any, ...]]) -> None:
         self.build(sent, asked)
 
-    @rule(para=st.sampled_from([world.SYSTEM, world.PUBLIC]), more=st.lists(publishing, min_size=1, max_size=4))
+    @rule(
+        para=st.sampled_from([world.SYSTEM, world.PUBLIC]),
+        more=st.lists(publishing, min_size=1, max_size=4),
+    )
     def a_backlog(self, para: int, more: list[Message]) -> None:
         self.build([(para, more), (world.BOUNDARY, more[:2])], [])
 
@@ -171,8 +203,14 @@ class Relaying(RuleBasedStateMachine):
     def build(self, sent: list[tuple[int, list[Message]]], asked: list[tuple[Any, ...]]) -> None:
         """One block of the chain and of the model; nothing differs in what they say of it."""
         built = self.chain.build(
-            [world.candidate(self.chain, para, *(m.data for m in messages)) for para, messages in sent],
-            [world.call(origin, name, *args, pallet=pallet) for origin, pallet, name, args in asked],
+            [
+                world.candidate(self.chain, para, *(m.data for m in messages))
+                for para, messages in sent
+            ],
+            [
+                world.call(origin, name, *args, pallet=pallet)
+                for origin, pallet, name, args in asked
+            ],
         )
         assert not built.left_out
         self.model.begin()
@@ -181,7 +219,11 @@ class Relaying(RuleBasedStateMachine):
         wanted = [self.model.call(*self.words(call)) for call in asked]
         assert [_name(error) for error in world.errors(built)] == wanted
         self.expire(built)
-        found = [_told(event) for event in world.events(built, *WATCHED) if not isinstance(event, told.KeyExpired)]
+        found = [
+            _told(event)
+            for event in world.events(built, *WATCHED)
+            if not isinstance(event, told.KeyExpired)
+        ]
         assert found == [self.hashed(event) for event in self.model.told]
         world.check(self.chain)
 
@@ -200,9 +242,13 @@ class Relaying(RuleBasedStateMachine):
         return *event[:2], blake2_256(data), *event[3:]
 
     def expire(self, built: Block) -> None:
-        """What the sweep removed was due; under the index it was the first that came due (PS-15, PS-16, PS-19)."""
+        """What the sweep removed was due; under the index it was the first that came due (PS-15,
+        PS-16, PS-19).
+        """
         gone = world.events(built, "Broadcaster")
-        expired = [(event.publisher, event.key) for event in gone if isinstance(event, told.KeyExpired)]
+        expired = [
+            (event.publisher, event.key) for event in gone if isinstance(event, told.KeyExpired)
+        ]
         due = self.model.due()
         most = SMALL.pubsub.max_ttl_scans_per_idle
         assert len(set(expired)) == len(expired) <= most
@@ -222,16 +268,25 @@ class Relaying(RuleBasedStateMachine):
             ]
             child = storage.child_root(derive_child_key(ParaId(para)))
             assert child == (state_root(stored) if stored else None)
-            size = sum(32 + len(value) for (owner, _), (value, _, _) in model.entries.items() if owner == para)
+            size = sum(
+                32 + len(value)
+                for (owner, _), (value, _, _) in model.entries.items()
+                if owner == para
+            )
             rows = sum(1 for owner, _ in model.finite() if owner == para)
             assert world.counted(self.chain, para) == (len(stored), size, rows)
         assert {(para, key): life for para, key, life in TtlData.rows(storage)} == model.finite()
         assert self.POLICY is TtlPolicy.SCAN or not TtlScanCursor.exists(storage)
-        registered = {para: (i.manager, i.deposit) for para, i in RegisteredPublishers.items(storage)}
+        registered = {
+            para: (i.manager, i.deposit) for para, i in RegisteredPublishers.items(storage)
+        }
         assert registered == model.registered
         assert CounterForRegisteredPublishers.get(storage) == len(registered)
         for who, amount in model.held.items():
-            assert (world.free(self.chain, who), world.held(self.chain, who)) == (model.free[who], amount)
+            assert (world.free(self.chain, who), world.held(self.chain, who)) == (
+                model.free[who],
+                amount,
+            )
 
     @invariant()
     def queues_and_paras_are_the_model(self) -> None:

@@ -1,4 +1,6 @@
-"""Upward messages, bad ones and good ones, and what a block tells of them (PS-10, PS-11, PS-16 to PS-23)."""
+"""Upward messages, bad ones and good ones, and what a block tells of them (PS-10, PS-11, PS-16 to
+PS-23).
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +9,17 @@ import pytest
 from support.pallet_pubsub.world import both_policies
 from support.relay_chain import world
 from support.relay_chain.storage_dump import differing
-from support.relay_chain.world import ALICE, BOB, BOUNDARY, PUBLIC, ROOT, SECOND, SMALL, SYSTEM, para_origin
+from support.relay_chain.world import (
+    ALICE,
+    BOB,
+    BOUNDARY,
+    PUBLIC,
+    ROOT,
+    SECOND,
+    SMALL,
+    SYSTEM,
+    para_origin,
+)
 
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.emulator.relay.message_outcomes import Attempted
@@ -30,7 +42,11 @@ from pubsub_emulator.runtime.framework.executive import Extrinsic
 from pubsub_emulator.runtime.framework.origin import Origin, Signed
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import Error, TtlPolicy, weights
-from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired, PublisherDeregistered
+from pubsub_emulator.runtime.pallet_pubsub.events import (
+    DataPublished,
+    KeyExpired,
+    PublisherDeregistered,
+)
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration, active_config
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.runtime.relay.inclusion import Error as InclusionError
@@ -46,7 +62,13 @@ from pubsub_emulator.trie import read_child_proof
 from pubsub_emulator.xcm import Complete, Incomplete, InstructionError, XcmError, XcmErrorKind
 from pubsub_emulator.xcm.instructions import ClearOrigin, SetAppendix, SetTopic, Trap
 
-RECORD = {"System::Events", "System::EventCount", "System::BlockWeight", "System::ParentHash", "System::BlockHash"}
+RECORD = {
+    "System::Events",
+    "System::EventCount",
+    "System::BlockWeight",
+    "System::ParentHash",
+    "System::BlockHash",
+}
 """Where it stands that something was tried."""
 QUEUE = {"MessageQueue::BookStateFor", ":relay_dispatch_queue_remaining_capacity"}
 """What stays of a queue that a message went through."""
@@ -58,7 +80,9 @@ def prepared() -> RelayChain:
     """2000 is registered and stores two keys, 1000 stores one, 2001 owns nothing."""
     chain = world.start(publishers=[PUBLIC])
     data = [world.message(world.publish(name)) for name in (1, 2)]
-    world.step(chain, [world.candidate(chain, PUBLIC, *data), world.candidate(chain, SYSTEM, data[0])])
+    world.step(
+        chain, [world.candidate(chain, PUBLIC, *data), world.candidate(chain, SYSTEM, data[0])]
+    )
     world.step(chain)
     assert world.counted(chain, PUBLIC)[0] == 2
     return chain
@@ -80,7 +104,9 @@ REFUSED: list[tuple[Origin, str, tuple[Any, ...], Error | DispatchError]] = [
 
 
 @pytest.mark.parametrize(
-    ("origin", "name", "args", "why"), REFUSED, ids=[f"{i}-{row[1]}" for i, row in enumerate(REFUSED)]
+    ("origin", "name", "args", "why"),
+    REFUSED,
+    ids=[f"{i}-{row[1]}" for i, row in enumerate(REFUSED)],
 )
 def test_ps10_a_refused_call_leaves_the_root_and_in_a_block_only_its_record(
     origin: Origin, name: str, args: tuple[Any, ...], why: Error | DispatchError
@@ -105,7 +131,9 @@ NO_CALL: list[tuple[str, Extrinsic]] = [
 
 
 @pytest.mark.parametrize("call", [call for _, call in NO_CALL], ids=[name for name, _ in NO_CALL])
-def test_ps4_what_no_encoded_call_can_say_makes_no_block_and_the_chain_goes_on(call: Extrinsic) -> None:
+def test_ps4_what_no_encoded_call_can_say_makes_no_block_and_the_chain_goes_on(
+    call: Extrinsic,
+) -> None:
     chain, other = twins()
     before = chain.header
     with pytest.raises(ScaleError):
@@ -126,7 +154,11 @@ def _nested(depth: int) -> bytes:
 
 P = world.publish("new")
 GOOD = world.message(P)
-CORRUPT, UNSUPPORTED, BAD_FORMAT = (MessageErrorKind.Corrupt, MessageErrorKind.Unsupported, MessageErrorKind.BadFormat)
+CORRUPT, UNSUPPORTED, BAD_FORMAT = (
+    MessageErrorKind.Corrupt,
+    MessageErrorKind.Unsupported,
+    MessageErrorKind.BadFormat,
+)
 NEVER_RUN: dict[str, tuple[bytes, MessageErrorKind]] = {
     "no bytes": (b"", CORRUPT),
     "trailing byte": (GOOD + b"\0", CORRUPT),
@@ -139,7 +171,9 @@ NEVER_RUN: dict[str, tuple[bytes, MessageErrorKind]] = {
 
 
 def _same_block(chain: RelayChain, other: RelayChain, para: int, *messages: bytes) -> Any:
-    """The same parachain block with messages and without; returns the relay block that serves them."""
+    """The same parachain block with messages and without; returns the relay block that serves
+    them.
+    """
     world.step(chain, [world.candidate(chain, para, *messages)])
     world.step(other, [world.candidate(other, para)])
     served = world.step(chain)
@@ -148,7 +182,9 @@ def _same_block(chain: RelayChain, other: RelayChain, para: int, *messages: byte
 
 
 @pytest.mark.parametrize("kind", NEVER_RUN)
-def test_ps20_ps22_a_message_that_cannot_run_leaves_its_record_and_the_event_says_why(kind: str) -> None:
+def test_ps20_ps22_a_message_that_cannot_run_leaves_its_record_and_the_event_says_why(
+    kind: str,
+) -> None:
     data, why = NEVER_RUN[kind]
     chain, other = twins()
     served = _same_block(chain, other, PUBLIC, data)
@@ -163,7 +199,9 @@ def test_ps20_ps22_a_message_that_cannot_run_leaves_its_record_and_the_event_say
     assert world.value(chain, PUBLIC, "new") == b"value"
 
 
-def test_ps23_a_message_heavier_than_a_whole_block_is_dropped_with_its_weight_and_changes_nothing() -> None:
+def test_ps23_a_message_heavier_than_a_whole_block_is_dropped_with_its_weight_and_changes_nothing() -> (
+    None
+):
     chain, other = twins()
     heavy = world.message(*(world.publish(i) for i in range(4)))
     served = _same_block(chain, other, PUBLIC, heavy)
@@ -187,13 +225,17 @@ def test_ps21_what_came_before_a_failure_stays_as_if_it_had_been_sent_alone() ->
     world.send(other, PUBLIC, world.message(world.publish("before")))
     assert differing(chain.state, other.state) <= RECORD
     assert world.value(chain, PUBLIC, "before") == b"value"
-    assert chain.state.child_root(b"pubsub\xd0\x07\0\0") == other.state.child_root(b"pubsub\xd0\x07\0\0")
+    assert chain.state.child_root(b"pubsub\xd0\x07\0\0") == other.state.child_root(
+        b"pubsub\xd0\x07\0\0"
+    )
 
 
 def test_ps23_a_parachain_that_is_about_to_leave_sends_nothing_more_but_may_make_blocks() -> None:
     chain = prepared()
     world.step(chain, (), [world.call(ROOT, "deregister", PUBLIC, pallet="Registrar")])
-    block = world.step(chain, [world.candidate(chain, PUBLIC, GOOD), world.candidate(chain, PUBLIC, head=b"empty")])
+    block = world.step(
+        chain, [world.candidate(chain, PUBLIC, GOOD), world.candidate(chain, PUBLIC, head=b"empty")]
+    )
     refusal = ModuleError(InclusionError.IsOffboarding)
     assert world.events(block, "ParaInclusion") == [CandidateRefused(ParaId(PUBLIC), refusal)]
     assert chain.runtime.paras.head(chain.storage(), ParaId(PUBLIC)) == b"empty"
@@ -216,16 +258,27 @@ def test_ps20_a_publish_goes_from_xcm_bytes_to_the_stored_entry() -> None:
     assert processed == Processed(blake2_256(data), ParaId(SYSTEM), used, success=True)
     origin = "0000e8030000"
     weight = encode_compact(used.ref_time) + encode_compact(used.proof_size)
-    assert processed.encode().hex() == "6401" + blake2_256(data).hex() + origin + weight.hex() + "01"
+    assert (
+        processed.encode().hex() == "6401" + blake2_256(data).hex() + origin + weight.hex() + "01"
+    )
     (ran,) = chain.executions
     assert (ran.para, ran.id, ran.execution.outcome) == (SYSTEM, blake2_256(data), Complete(used))
 
 
-def test_ps21_a_failed_message_says_which_instruction_failed_and_how_before_its_queue_says_that_it_did() -> None:
+def test_ps21_a_failed_message_says_which_instruction_failed_and_how_before_its_queue_says_that_it_did() -> (
+    None
+):
     chain = world.start()
-    instructions = [world.publish(1), world.publish(2, bytes(65)), world.publish(3), SetTopic(bytes(32))]
+    instructions = [
+        world.publish(1),
+        world.publish(2, bytes(65)),
+        world.publish(3),
+        SetTopic(bytes(32)),
+    ]
     served = world.send(chain, SYSTEM, world.message(*instructions))
-    published, attempted, processed = world.events(served, "Broadcaster", "MessageQueue", "XcmPallet")
+    published, attempted, processed = world.events(
+        served, "Broadcaster", "MessageQueue", "XcmPallet"
+    )
     config = world.SMALL.pubsub
     used = Weight(20_000_000, 0) + weights.publish(config, 5) + weights.publish(config, 65)
     failure = InstructionError(1, XcmError(XcmErrorKind.PublishFailed))
@@ -272,11 +325,21 @@ def test_executions_go_back_with_the_chain() -> None:
 
 def test_a_blocks_events_stand_in_its_state_and_decode_to_what_they_were() -> None:
     chain = world.start()
-    world.step(chain, [world.candidate(chain, SYSTEM, world.message(world.publish(1), world.publish(2, bytes(65))))])
+    world.step(
+        chain,
+        [
+            world.candidate(
+                chain, SYSTEM, world.message(world.publish(1), world.publish(2, bytes(65)))
+            )
+        ],
+    )
     block = world.step(
         chain,
         [world.candidate(chain, 9999)],
-        [world.call(Signed(ALICE), "register_publisher", PUBLIC), world.call(Signed(ALICE), "delete_keys", 5, [])],
+        [
+            world.call(Signed(ALICE), "register_publisher", PUBLIC),
+            world.call(Signed(ALICE), "delete_keys", 5, []),
+        ],
     )
     assert EVERY.stored_events(chain.storage()) == list(block.events)
     assert len({type(record.event) for record in block.events}) >= 8
@@ -290,11 +353,17 @@ CHILD = derive_child_key(ParaId(SYSTEM))
 
 
 @both_policies
-def test_ps17_an_expired_entry_is_provable_counted_and_updated_until_it_is_swept(policy: TtlPolicy) -> None:
+def test_ps17_an_expired_entry_is_provable_counted_and_updated_until_it_is_swept(
+    policy: TtlPolicy,
+) -> None:
     """Five entries expire at once and a sweep takes four: the fifth is expired and there."""
     chain = world.start(world.small(ttl_policy=policy))
     for names in ((0, 1, 2), (3, 4)):
-        world.send(chain, SYSTEM, world.message(*(world.publish(name, b"v", 4 - names[0] // 3 * 2) for name in names)))
+        world.send(
+            chain,
+            SYSTEM,
+            world.message(*(world.publish(name, b"v", 4 - names[0] // 3 * 2) for name in names)),
+        )
     world.step(chain, blocks=2)
     (left,) = [name for name in range(5) if world.value(chain, SYSTEM, name) is not None]
     found = world.entry(chain, SYSTEM, left)
@@ -308,14 +377,29 @@ def test_ps17_an_expired_entry_is_provable_counted_and_updated_until_it_is_swept
 
 
 @both_policies
-def test_ps17_in_the_block_of_their_expiry_entries_still_count_and_can_be_renewed(policy: TtlPolicy) -> None:
-    """Messages are served before the sweep: all five keys are expired, a sixth is one too many, an update saves one."""
+def test_ps17_in_the_block_of_their_expiry_entries_still_count_and_can_be_renewed(
+    policy: TtlPolicy,
+) -> None:
+    """Messages are served before the sweep: all five keys are expired, a sixth is one too many, an
+    update saves one.
+    """
     chain = world.start(world.small(ttl_policy=policy))
     world.send(chain, SYSTEM, world.message(*(world.publish(name, b"v", 10) for name in range(3))))
     expiry = chain.number + 10
-    world.send(chain, SYSTEM, world.message(*(world.publish(name, b"v", expiry - chain.number - 2) for name in (3, 4))))
+    world.send(
+        chain,
+        SYSTEM,
+        world.message(*(world.publish(name, b"v", expiry - chain.number - 2) for name in (3, 4))),
+    )
     world.step(chain, blocks=expiry - 2 - chain.number)
-    world.step(chain, [world.candidate(chain, SYSTEM, world.message(world.publish(0, b"renewed"), world.publish(6)))])
+    world.step(
+        chain,
+        [
+            world.candidate(
+                chain, SYSTEM, world.message(world.publish(0, b"renewed"), world.publish(6))
+            )
+        ],
+    )
     assert world.counted(chain, SYSTEM)[0] == 5
     block = world.step(chain)
     assert chain.number == expiry
@@ -324,13 +408,19 @@ def test_ps17_in_the_block_of_their_expiry_entries_still_count_and_can_be_renewe
     gone = [event.key for event in told[1:] if isinstance(event, KeyExpired)]
     assert sorted(gone) == sorted(map(world.key, range(1, 5)))
     (ran,) = chain.executions
-    assert [failure.cause for failure in ran.execution.failures] == [ModuleError(Error.TooManyStoredKeys)]
+    assert [failure.cause for failure in ran.execution.failures] == [
+        ModuleError(Error.TooManyStoredKeys)
+    ]
     assert world.entry(chain, SYSTEM, 0) == PublishedEntry(b"renewed", 0, RelayBlockNumber(expiry))
     assert world.counted(chain, SYSTEM) == (1, 39, 0)
 
 
-def test_ps11_messages_that_still_wait_when_their_para_leaves_go_with_it_and_nothing_comes_back() -> None:
-    """1000 is a system para: a message of it that ran after its data was removed would store data for ever."""
+def test_ps11_messages_that_still_wait_when_their_para_leaves_go_with_it_and_nothing_comes_back() -> (
+    None
+):
+    """1000 is a system para: a message of it that ran after its data was removed would store data
+    for ever.
+    """
     chain = world.start()
     world.send(chain, SYSTEM, world.message(world.publish(9)))
     assert world.counted(chain, SYSTEM)[0] == 1
@@ -339,7 +429,9 @@ def test_ps11_messages_that_still_wait_when_their_para_leaves_go_with_it_and_not
     heavy = [world.message(*(world.publish(i, b"") for i in range(3)))] * 3
     world.step(chain, [world.candidate(chain, BOUNDARY, *heavy)])
     world.step(
-        chain, [world.candidate(chain, SYSTEM, *light)], [world.call(ROOT, "deregister", SYSTEM, pallet="Registrar")]
+        chain,
+        [world.candidate(chain, SYSTEM, *light)],
+        [world.call(ROOT, "deregister", SYSTEM, pallet="Registrar")],
     )
     assert world.waiting(chain, SYSTEM) == light
     assert chain.number == 4
@@ -350,7 +442,11 @@ def test_ps11_messages_that_still_wait_when_their_para_leaves_go_with_it_and_not
     for _ in range(4):
         assert (world.entries(chain, SYSTEM), world.counted(chain, SYSTEM)) == ({}, (0, 0, 0))
         told = world.events(block, "Broadcaster")
-        assert not [event for event in told if isinstance(event, DataPublished) and event.publisher == SYSTEM]
+        assert not [
+            event
+            for event in told
+            if isinstance(event, DataPublished) and event.publisher == SYSTEM
+        ]
         block = world.step(chain)
     assert ring.members(chain.storage()) == []
     assert world.counted(chain, BOUNDARY)[0] == 3
@@ -377,7 +473,9 @@ def test_ps23_a_smaller_queue_holds_from_its_session_on_and_what_waits_is_still_
     chain = world.start()
     world.step(chain, (), [set_config(replace(SMALL.host, max_upward_queue_count=2), 1)], blocks=3)
     six = [world.message(world.publish(number % 5, b"%d" % number)) for number in range(6)]
-    world.step(chain, [world.candidate(chain, SYSTEM, *six[:3]), world.candidate(chain, SYSTEM, *six[3:])])
+    world.step(
+        chain, [world.candidate(chain, SYSTEM, *six[:3]), world.candidate(chain, SYSTEM, *six[3:])]
+    )
     block = world.step(chain, [world.candidate(chain, SYSTEM, six[0])])
     assert chain.number == 5
     refusal = ModuleError(QueueError.CapacityExceeded)

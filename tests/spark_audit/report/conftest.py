@@ -1,4 +1,6 @@
-"""One audited history for all tests of the report: three subscribers, cheats, and a file that cannot be read."""
+"""One audited history for all tests of the report: three subscribers, cheats, and a file that
+cannot be read.
+"""
 
 import pytest
 from support.audits import drop_a_node, flip, write_history
@@ -14,7 +16,9 @@ from pubsub_emulator.spark_audit.report.page import write_report
 @pytest.fixture(scope="session")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     folder = tmp_path_factory.mktemp("report")
-    history = write_history(folder / "history", 12, subscribers=3, cheats={3: drop_a_node, 7: drop_a_node})
+    history = write_history(
+        folder / "history", 12, subscribers=3, cheats={3: drop_a_node, 7: drop_a_node}
+    )
     (entry,) = History.open(history).files(schema.BLOCKS, "dev", 2002, 1)
     flip(history / entry.path, entry.row_groups[0].offset + 5)
     audit(history, folder / "audit", engine="python")

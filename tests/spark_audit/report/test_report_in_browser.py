@@ -41,7 +41,9 @@ def test_nothing_is_wider_than_the_window_even_when_all_is_open(
 
 
 @SIZES
-def test_one_chain_is_shown_and_another_on_demand(page: Page, reported: Reported, window: ViewportSize) -> None:
+def test_one_chain_is_shown_and_another_on_demand(
+    page: Page, reported: Reported, window: ViewportSize
+) -> None:
     show(page, reported.page, window)
     shown = page.locator(".chain:visible")
     expect(shown).to_have_count(1)
@@ -63,7 +65,9 @@ def _label(page: Page, start: str) -> str:
 
 
 @SIZES
-def test_a_publisher_opens_into_what_its_bytes_are(page: Page, reported: Reported, window: ViewportSize) -> None:
+def test_a_publisher_opens_into_what_its_bytes_are(
+    page: Page, reported: Reported, window: ViewportSize
+) -> None:
     show(page, reported.page, window)
     line = page.locator(".chain:visible .parts details").filter(has_text="publisher 1000")
     inside = line.locator(".inside")
@@ -77,14 +81,22 @@ def test_a_publisher_opens_into_what_its_bytes_are(page: Page, reported: Reporte
 
 def test_everything_that_can_be_used_is_reached_by_keys(page: Page, reported: Reported) -> None:
     show(page, reported.page)
-    usable = page.locator("a:visible, select:visible, summary:visible, [tabindex='0']:visible").count()
+    usable = page.locator(
+        "a:visible, select:visible, summary:visible, [tabindex='0']:visible"
+    ).count()
     met: list[str] = []
     for _ in range(usable):
         page.keyboard.press("Tab")
-        met.append(page.evaluate("document.activeElement.tagName + document.activeElement.textContent.slice(0, 30)"))
+        met.append(
+            page.evaluate(
+                "document.activeElement.tagName + document.activeElement.textContent.slice(0, 30)"
+            )
+        )
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none"
-    assert {"SELECT", "SUMMARY", "A"} <= {re.match("[A-Z]+?(?=[^A-Z]|$)|SUMMARY|SELECT|A", each)[0] for each in met}
+    assert {"SELECT", "SUMMARY", "A"} <= {
+        re.match("[A-Z]+?(?=[^A-Z]|$)|SUMMARY|SELECT|A", each)[0] for each in met
+    }
     assert page.evaluate("document.activeElement !== document.body")
 
 
@@ -104,9 +116,13 @@ def test_each_chart_is_drawn_once_for_a_window_and_says_what_it_is(
         "Findings by collator",
     ]
     widths = charts.evaluate_all("all => all.map(each => each.getBoundingClientRect().width)")
-    room = page.locator("figure:visible").first.evaluate("each => each.getBoundingClientRect().width")
+    room = page.locator("figure:visible").first.evaluate(
+        "each => each.getBoundingClientRect().width"
+    )
     assert all(width == pytest.approx(room) for width in widths)
-    heights = charts.locator("text").evaluate_all("all => all.map(each => each.getBoundingClientRect().height)")
+    heights = charts.locator("text").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().height)"
+    )
     assert min(heights) >= 11
 
 
@@ -131,7 +147,11 @@ def test_the_figures_are_those_of_the_tables(page: Page, reported: Reported) -> 
     results = Results.open(reported.audit)
     show(page, reported.page)
     tiles = dict(
-        zip(page.locator(".tile dt").all_text_contents(), page.locator(".tile b").all_text_contents(), strict=True)
+        zip(
+            page.locator(".tile dt").all_text_contents(),
+            page.locator(".tile b").all_text_contents(),
+            strict=True,
+        )
     )
     findings = list(results.rows(schema.FINDINGS))
     assert tiles == {
@@ -143,7 +163,8 @@ def test_the_figures_are_those_of_the_tables(page: Page, reported: Reported) -> 
         "quarantine": "1 unit",
     }
     assert {(row[0], row[1], _number(row[3])) for row in _rows(page, "#chains table")} == {
-        (f"{row['network']} {row['chain']}", row["status"], row["candidates"]) for row in results.rows(schema.CHAINS)
+        (f"{row['network']} {row['chain']}", row["status"], row["candidates"])
+        for row in results.rows(schema.CHAINS)
     }
     blocks = [row for row in results.rows(schema.BLOCK_MEASURES) if row["chain"] == 2002]
     good = [row for row in blocks if row["status"] == "included" and row["verdict"] is None]
@@ -155,17 +176,25 @@ def test_the_figures_are_those_of_the_tables(page: Page, reported: Reported) -> 
     held = [row for row in results.rows(schema.PUBLISHER_MEASURES) if row["chain"] == 2002]
     shown = {_number(row[0]): _number(row[1]) for row in _rows(page, ".chain:visible table.delays")}
     assert shown == Counter(delay for row in held for delay in row["delays"])
-    saved = {row[0]: [_number(cell) for cell in row[1:]] for row in _rows(page, "table.savings")}["dev 2002"]
-    assert saved[0] == sum(row["proof_bytes"] + row["saved_pruned"] for row in good) == sum(saved[1:5])
+    saved = {row[0]: [_number(cell) for cell in row[1:]] for row in _rows(page, "table.savings")}[
+        "dev 2002"
+    ]
+    assert (
+        saved[0] == sum(row["proof_bytes"] + row["saved_pruned"] for row in good) == sum(saved[1:5])
+    )
     assert {(row[0], row[1]): _number(row[2]) for row in _rows(page, "table.codes")} == Counter(
         (row["code"], row["severity"]) for row in findings
     )
-    assert {row[0] for row in _rows(page, "table.collators")} == {row["collator"].hex() for row in findings}
+    assert {row[0] for row in _rows(page, "table.collators")} == {
+        row["collator"].hex() for row in findings
+    }
     assert len(_rows(page, "table.quarantine")) == 1
 
 
 @SIZES
-def test_hostile_names_stay_text_and_inside_the_window(page: Page, tmp_path: Path, window: ViewportSize) -> None:
+def test_hostile_names_stay_text_and_inside_the_window(
+    page: Page, tmp_path: Path, window: ViewportSize
+) -> None:
     name = HOSTILE + "n" * 300
     tables = {
         schema.CHAINS: [chain(network=name, status="not verified", reasons=[name])],

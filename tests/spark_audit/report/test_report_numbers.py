@@ -48,9 +48,13 @@ def test_bins_hold_every_candidate_once(reported: Reported, place: tuple[str, in
     good = _valid(rows)
     assert sum(each.blocks for each in series.bins) == len(good)
     assert sum(each.proof_bytes for each in series.bins) == sum(row["proof_bytes"] for row in good)
-    assert sum(each.faulty for each in series.bins) == sum(row["verdict"] is not None for row in rows)
+    assert sum(each.faulty for each in series.bins) == sum(
+        row["verdict"] is not None for row in rows
+    )
     for each in series.bins:
-        mine = [row for row in good if each.first <= row["relay_parent"] + row["relay_lag"] <= each.last]
+        mine = [
+            row for row in good if each.first <= row["relay_parent"] + row["relay_lag"] <= each.last
+        ]
         assert each.largest == max(row["proof_bytes"] for row in mine)
         assert each.used == max(row["used"] for row in mine)
         assert each.budget == min(row["budget"] for row in mine)
@@ -62,17 +66,24 @@ def test_bins_hold_every_candidate_once(reported: Reported, place: tuple[str, in
 def test_a_bin_is_no_wider_than_it_must_be(span: int, most: int) -> None:
     width = bin_width(span, most)
     assert -(-span // width) <= most
-    smaller = [step * 10**power for power in range(10) for step in (1, 2, 5) if step * 10**power < width]
+    smaller = [
+        step * 10**power for power in range(10) for step in (1, 2, 5) if step * 10**power < width
+    ]
     assert all(-(-span // each) > most for each in smaller)
 
 
 def test_a_long_history_is_drawn_in_few_bins_and_loses_nothing(tmp_path: Path) -> None:
-    rows = [block(at, proof_bytes=at, verdict="BadSeal" if at % 7 == 0 else None) for at in range(1, 1000)]
+    rows = [
+        block(at, proof_bytes=at, verdict="BadSeal" if at % 7 == 0 else None)
+        for at in range(1, 1000)
+    ]
     out = forge(tmp_path, {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: rows})
     series = bytes_over_time(Results.open(out), ("dev", 1))
     assert series.width == 20
     assert len(series.bins) == 50 <= MOST_BINS
-    assert sum(each.proof_bytes for each in series.bins) == sum(at for at in range(1, 1000) if at % 7)
+    assert sum(each.proof_bytes for each in series.bins) == sum(
+        at for at in range(1, 1000) if at % 7
+    )
     assert sum(each.faulty for each in series.bins) == 999 // 7
 
 
@@ -103,28 +114,48 @@ def test_a_publishers_parts_are_its_columns(reported: Reported) -> None:
         }
         assert dict(part.facts)["deliveries"] == sum(row["deliveries"] for row in mine)
         assert dict(part.facts)["blocks that met it"] == len(mine)
-        assert dict(part.facts)["of them, with an unchanged root"] == sum(row["unchanged"] for row in mine)
+        assert dict(part.facts)["of them, with an unchanged root"] == sum(
+            row["unchanged"] for row in mine
+        )
 
 
 def test_small_publishers_are_added_up_and_not_left_out(tmp_path: Path) -> None:
     publishers = [
         {column.name: 0 for column in schema.PUBLISHER_MEASURES.columns}
-        | {"network": "dev", "chain": 1, "position": 1, "number": 1, "publisher": at, "value_bytes": at}
+        | {
+            "network": "dev",
+            "chain": 1,
+            "position": 1,
+            "number": 1,
+            "publisher": at,
+            "value_bytes": at,
+        }
         | {"unchanged": False, "complete": True, "delays": []}
         for at in range(1, 101)
     ]
     blocks = [block(1, proof_bytes=5050 + 9)]
-    tables = {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: blocks, schema.PUBLISHER_MEASURES: publishers}
+    tables = {
+        schema.CHAINS: [chain()],
+        schema.BLOCK_MEASURES: blocks,
+        schema.PUBLISHER_MEASURES: publishers,
+    }
     tree = where_bytes_go(Results.open(forge(tmp_path, tables)), ("dev", 1), {})
     assert len(tree.parts) == MOST_PARTS
     assert sum(part.bytes for part in tree.parts) == tree.bytes == 5059
     assert tree.parts[-1].name == f"{101 - MOST_PARTS + 1} others"
-    assert any(part.name == "not told apart" and part.bytes == 9 for part in tree.parts) or tree.parts[-1].bytes
+    assert (
+        any(part.name == "not told apart" and part.bytes == 9 for part in tree.parts)
+        or tree.parts[-1].bytes
+    )
 
 
 def test_causes_and_proof_are_the_full_proof(reported: Reported) -> None:
     for place in CHAINS:
-        good = [row for row in _valid(_blocks(reported.results, place[1])) if row["saved_pruned"] is not None]
+        good = [
+            row
+            for row in _valid(_blocks(reported.results, place[1]))
+            if row["saved_pruned"] is not None
+        ]
         found = savings(reported.results).get(place)
         if not sum(row["unpruned_bytes"] or 0 for row in good):
             assert found is None
@@ -140,13 +171,30 @@ def test_causes_and_proof_are_the_full_proof(reported: Reported) -> None:
 def test_delays_are_exact_whatever_the_bars(tmp_path: Path) -> None:
     held = [1] * 50 + [3] * 40 + [200] * 9 + [977]
     row = {column.name: 0 for column in schema.PUBLISHER_MEASURES.columns}
-    row |= {"network": "dev", "chain": 1, "publisher": 7, "unchanged": False, "complete": True, "delays": held}
-    tables = {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: [block(0)], schema.PUBLISHER_MEASURES: [row]}
+    row |= {
+        "network": "dev",
+        "chain": 1,
+        "publisher": 7,
+        "unchanged": False,
+        "complete": True,
+        "delays": held,
+    }
+    tables = {
+        schema.CHAINS: [chain()],
+        schema.BLOCK_MEASURES: [block(0)],
+        schema.PUBLISHER_MEASURES: [row],
+    }
     found = delays(Results.open(forge(tmp_path, tables)), ("dev", 1))
     assert found is not None
-    assert found.percentiles == tuple((each, sorted(held)[nearest_rank(100, each) - 1]) for each in (50, 90, 99))
+    assert found.percentiles == tuple(
+        (each, sorted(held)[nearest_rank(100, each) - 1]) for each in (50, 90, 99)
+    )
     assert (found.deliveries, found.longest) == (100, 977)
-    assert [(bar.first, bar.last, bar.deliveries) for bar in found.bars] == [(0, 49, 90), (200, 249, 9), (950, 999, 1)]
+    assert [(bar.first, bar.last, bar.deliveries) for bar in found.bars] == [
+        (0, 49, 90),
+        (200, 249, 9),
+        (950, 999, 1),
+    ]
     assert len(found.bars) <= MOST_BARS
 
 
@@ -159,11 +207,15 @@ def test_collators_answer_for_what_the_tables_say(reported: Reported) -> None:
     )
     assert [severity for severity, _, _ in found.codes] == ["warning", "info"]
     for each in found.collators:
-        mine = [row for row in blocks if (row["chain"], row["collator"]) == (each.chain[1], each.key)]
+        mine = [
+            row for row in blocks if (row["chain"], row["collator"]) == (each.chain[1], each.key)
+        ]
         assert each.candidates == len(mine)
         assert each.faulty == sum(row["verdict"] is not None for row in mine) > 0
         assert each.findings == Counter(row["code"] for row in rows if row["collator"] == each.key)
-    assert sum(each.findings.total() for each in found.collators) == len(rows) == len(found.findings)
+    assert (
+        sum(each.findings.total() for each in found.collators) == len(rows) == len(found.findings)
+    )
 
 
 def test_what_could_not_be_read_is_told(reported: Reported) -> None:
@@ -186,7 +238,9 @@ def test_sizes_are_in_binary_units(count: int, words: str) -> None:
     assert size(count) == words
 
 
-@pytest.mark.parametrize(("part", "whole", "words"), [(0, 0, "none"), (0, 5, "0 %"), (1, 3, "33 %"), (1, 300, "0.3 %")])
+@pytest.mark.parametrize(
+    ("part", "whole", "words"), [(0, 0, "none"), (0, 5, "0 %"), (1, 3, "33 %"), (1, 300, "0.3 %")]
+)
 def test_shares_are_told_with_what_precision_they_have(part: int, whole: int, words: str) -> None:
     assert percent(part, whole) == words
 
@@ -194,7 +248,9 @@ def test_shares_are_told_with_what_precision_they_have(part: int, whole: int, wo
 def test_delays_are_those_that_the_network_saw(tmp_path: Path) -> None:
     config = small_network().config
     paces = {SUBSCRIBER: Pace(every=3)}
-    slow = [replace(each, pace=paces.get(each.spec.para_id, each.pace)) for each in config.parachains]
+    slow = [
+        replace(each, pace=paces.get(each.spec.para_id, each.pace)) for each in config.parachains
+    ]
     network, seen = Network(replace(config, parachains=tuple(slow))), Metrics()
     with HistoryWriter(tmp_path / "history", "dev") as writer:
         network.observe(writer)
@@ -203,7 +259,11 @@ def test_delays_are_those_that_the_network_saw(tmp_path: Path) -> None:
             for step in network.step():
                 seen.note(network, step)
         network.finish()
-    rows = list(audit(tmp_path / "history", tmp_path / "out", engine="python").results.rows(schema.PUBLISHER_MEASURES))
+    rows = list(
+        audit(tmp_path / "history", tmp_path / "out", engine="python").results.rows(
+            schema.PUBLISHER_MEASURES
+        )
+    )
     found = Counter(delay for row in rows for delay in row["delays"])
     assert found == seen.subscribers[SUBSCRIBER].latency
     assert len(found) > 1
@@ -223,7 +283,9 @@ def _ordered(spec: Spec) -> list[str]:
 def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
     keys = [bytes(4) + bytes([at]) * 28 for at in range(3)]
     places = [(network, 2000) for network in ("a" * 40 + "1", "a" * 40 + "2")]
-    found = [Collator(place, key, findings=Counter({"BadSeal": 2})) for place in places for key in keys]
+    found = [
+        Collator(place, key, findings=Counter({"BadSeal": 2})) for place in places for key in keys
+    ]
     spec = charts.collators(found, width, {})
     assert len(set(_ordered(spec))) == 6
     assert {row["collator"] for row in spec["datasets"]["rows"]} == set(_ordered(spec))
@@ -232,18 +294,26 @@ def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
 
 @WIDTHS
 def test_chains_of_networks_with_long_names_stay_apart_and_keep_their_number(width: int) -> None:
-    rows = [Savings(("network-" * 9 + str(at), 2000 + at % 2), 1, 10, 4, 3, 2, 1, 5, -3) for at in range(6)]
+    rows = [
+        Savings(("network-" * 9 + str(at), 2000 + at % 2), 1, 10, 4, 3, 2, 1, 5, -3)
+        for at in range(6)
+    ]
     spec = charts.savings(rows, width, {})
     assert len(set(_ordered(spec))) == 6
     assert all(("2000", "2001")[at % 2] in name for at, name in enumerate(_ordered(spec)))
     shown = spec["datasets"]["rows"]
-    assert [sum(row["bytes"] for row in shown if row["chain"] == name) for name in _ordered(spec)] == [10] * 6
+    assert [
+        sum(row["bytes"] for row in shown if row["chain"] == name) for name in _ordered(spec)
+    ] == [10] * 6
 
 
 @given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=30))
 def test_an_icicle_has_no_gap_and_no_overlap(sizes: list[int]) -> None:
     ranked = sorted(sizes, reverse=True)
-    parts = tuple(ByteShare(f"publisher {at}", size, (ByteShare("values", size),)) for at, size in enumerate(ranked))
+    parts = tuple(
+        ByteShare(f"publisher {at}", size, (ByteShare("values", size),))
+        for at, size in enumerate(ranked)
+    )
     rows = charts.where_bytes_go(ByteShare("dev 1", sum(ranked), parts), WIDE)["datasets"]["rows"]
     for level in (0, 1):
         slabs = [row for row in rows if row["top"] == level]

@@ -1,4 +1,6 @@
-"""The page as a file: the same for the same audit, in need of nothing, and safe whatever a history says."""
+"""The page as a file: the same for the same audit, in need of nothing, and safe whatever a history
+says.
+"""
 
 import re
 import subprocess
@@ -41,12 +43,20 @@ def _visible(page: str) -> str:
 def test_the_same_audit_gives_the_same_files(reported: Reported, tmp_path: Path) -> None:
     assert _page(reported.audit, tmp_path / "again") == reported.page.read_text(encoding="utf-8")
     first = {path.name: path.read_bytes() for path in (reported.page.parent / CHARTS).iterdir()}
-    assert {path.name: path.read_bytes() for path in (tmp_path / "again" / CHARTS).iterdir()} == first
+    assert {
+        path.name: path.read_bytes() for path in (tmp_path / "again" / CHARTS).iterdir()
+    } == first
 
 
 def test_every_chart_is_there_as_svg_and_png(reported: Reported) -> None:
     names = {path.name for path in (reported.page.parent / CHARTS).iterdir()}
-    assert {"savings.svg", "collators.png", "chain-1-time.svg", "chain-1-bytes.png", "chain-2-delays.svg"} <= names
+    assert {
+        "savings.svg",
+        "collators.png",
+        "chain-1-time.svg",
+        "chain-1-bytes.png",
+        "chain-2-delays.svg",
+    } <= names
     for path in (reported.page.parent / CHARTS).iterdir():
         data = path.read_bytes()
         assert data.startswith(b"\x89PNG") if path.suffix == ".png" else data.startswith(b"<svg ")
@@ -77,7 +87,9 @@ def test_ids_are_unique_and_links_lead_somewhere(reported: Reported) -> None:
     ids = re.findall(r'\sid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     wanted = set(re.findall(r'href="#([^"]+)"', page)) | set(re.findall(r"url\(#([^)]+)\)", page))
-    labels = {each for text in re.findall(r'aria-labelledby="([^"]+)"', page) for each in text.split()}
+    labels = {
+        each for text in re.findall(r'aria-labelledby="([^"]+)"', page) for each in text.split()
+    }
     assert wanted | labels <= set(ids)
 
 
@@ -100,7 +112,10 @@ def test_an_audit_of_nothing_is_a_page(tmp_path: Path) -> None:
 
 
 def test_an_audit_that_could_read_nothing_says_so_first(tmp_path: Path) -> None:
-    rows = [unread(path=f"blocks/{at:03}.parquet", error="a flipped bit", row_group=at) for at in range(250)]
+    rows = [
+        unread(path=f"blocks/{at:03}.parquet", error="a flipped bit", row_group=at)
+        for at in range(250)
+    ]
     page = _page(forge(tmp_path / "audit", {schema.QUARANTINE: rows}), tmp_path / "out")
     assert "There was no chain to audit." in page
     assert "250 units could not be read or judged and are in quarantine." in page
@@ -126,7 +141,10 @@ def test_the_first_sentence_is_the_verdict(tmp_path: Path, statuses: list[str], 
 def test_many_chains_are_all_counted_and_few_are_drawn(tmp_path: Path) -> None:
     rows = [chain(chain=at, proof_bytes=at) for at in range(300)]
     rows[7]["status"] = "not verified"
-    page = _page(forge(tmp_path / "audit", {schema.CHAINS: rows, schema.BLOCK_MEASURES: [block(1)]}), tmp_path / "out")
+    page = _page(
+        forge(tmp_path / "audit", {schema.CHAINS: rows, schema.BLOCK_MEASURES: [block(1)]}),
+        tmp_path / "out",
+    )
     assert f"Charts are drawn of {MOST_DRAWN} of 300 chains" in page
     assert page.count('<section class="chain"') == MOST_DRAWN
     assert page.index('href="#chain-1">dev 7</a>') < page.index('href="#chain-2">dev 299</a>')
@@ -134,7 +152,9 @@ def test_many_chains_are_all_counted_and_few_are_drawn(tmp_path: Path) -> None:
     assert len(page) < LARGEST
 
 
-def test_tables_are_read_as_often_for_many_chains_as_for_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_read_as_often_for_many_chains_as_for_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[object] = []
     inner = pq.ParquetFile
 
@@ -148,7 +168,9 @@ def test_tables_are_read_as_often_for_many_chains_as_for_few(tmp_path: Path, mon
         rows = [chain(chain=at, proof_bytes=100) for at in range(count)]
         blocks = [block(1, chain=at, unpruned_bytes=300, saved_pruned=200) for at in range(count)]
         opened.clear()
-        audit = forge(tmp_path / f"audit{count}", {schema.CHAINS: rows, schema.BLOCK_MEASURES: blocks})
+        audit = forge(
+            tmp_path / f"audit{count}", {schema.CHAINS: rows, schema.BLOCK_MEASURES: blocks}
+        )
         page = _page(audit, tmp_path / f"out{count}")
         assert page.count('<th class="text" scope="row">dev') == count  # the table of savings
         often.append(len(opened))
@@ -170,8 +192,13 @@ def test_a_damaged_table_is_named(tmp_path: Path) -> None:
 
 def _pubsub(*arguments: object, before: str = "") -> "subprocess.CompletedProcess[str]":
     words = ["pubsub", *map(str, arguments)]
-    script = f"import sys\n{before}\nsys.argv = {words!r}\nfrom pubsub_emulator.cli.main import main\nmain()"
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    script = (
+        f"import sys\n{before}\nsys.argv = {words!r}\nfrom pubsub_emulator.cli.main import"
+        " main\nmain()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
 
 
 def test_the_command_writes_beside_the_tables_and_replaces_only_a_report(tmp_path: Path) -> None:
@@ -190,17 +217,39 @@ def test_the_command_writes_beside_the_tables_and_replaces_only_a_report(tmp_pat
 
 @pytest.mark.parametrize("package", ["altair", "vl_convert", "jinja2"])
 def test_the_missing_extra_is_named(reported: Reported, tmp_path: Path, package: str) -> None:
-    done = _pubsub("report", reported.audit, "--out", tmp_path / "out", before=f"sys.modules[{package!r}] = None")
+    done = _pubsub(
+        "report",
+        reported.audit,
+        "--out",
+        tmp_path / "out",
+        before=f"sys.modules[{package!r}] = None",
+    )
     assert done.returncode == 4
     assert done.stderr.endswith(f"pubsub: this needs {package}, {brings('plot')}\n")
     assert not (tmp_path / "out").exists()
 
 
 def test_nothing_infinite_is_drawn_of_proofs_that_weigh_nothing(tmp_path: Path) -> None:
-    figures = ("proof_bytes", "budget", "used", "static_bytes", "top_path_bytes", "child_node_bytes", "value_bytes")
-    rows = [block(at, **dict.fromkeys((*figures, "cached_bytes", "cache_net"), 0)) for at in range(5)]
-    page = _page(forge(tmp_path / "audit", {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: rows}), tmp_path / "out")
-    for text in (page, *(path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*.svg"))):
+    figures = (
+        "proof_bytes",
+        "budget",
+        "used",
+        "static_bytes",
+        "top_path_bytes",
+        "child_node_bytes",
+        "value_bytes",
+    )
+    rows = [
+        block(at, **dict.fromkeys((*figures, "cached_bytes", "cache_net"), 0)) for at in range(5)
+    ]
+    page = _page(
+        forge(tmp_path / "audit", {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: rows}),
+        tmp_path / "out",
+    )
+    for text in (
+        page,
+        *(path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*.svg")),
+    ):
         assert "Infinity" not in text
         assert "NaN" not in text
 

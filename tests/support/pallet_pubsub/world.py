@@ -1,4 +1,6 @@
-"""A relay state with the pallet in it: what FRAME tests call `ExtBuilder`, `assert_ok` and `assert_noop`."""
+"""A relay state with the pallet in it: what FRAME tests call `ExtBuilder`, `assert_ok` and
+`assert_noop`.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -27,7 +29,11 @@ POOR = AccountId(b"\xcc" * 32)
 ROOT = Root()
 
 MOCK = Config(
-    max_value_length=1024, max_stored_keys=50, max_total_storage_size=2048, max_publishers=1000, publisher_deposit=100
+    max_value_length=1024,
+    max_stored_keys=50,
+    max_total_storage_size=2048,
+    max_publishers=1000,
+    publisher_deposit=100,
 )
 """The limits that upstream's scenarios speak of."""
 
@@ -51,7 +57,9 @@ class Owners:
 
 
 class World:
-    """One relay chain's storage at a block, with accounts ALICE 1000, BOB 1000, POOR 50; ALICE owns 2000 and up."""
+    """One relay chain's storage at a block, with accounts ALICE 1000, BOB 1000, POOR 50; ALICE owns
+    2000 and up.
+    """
 
     def __init__(self, config: Config = MOCK, now: int = 1, **changes: Any) -> None:
         self.config = replace(config, **changes)
@@ -92,19 +100,27 @@ class World:
         self.pallet.publish(self.storage, ParaId(para), PubsubKey(key), value, ttl)
 
     def register(self, para: int, origin: Origin | None = None) -> None:
-        self.pallet.register_publisher(self.storage, Signed(ALICE) if origin is None else origin, ParaId(para))
+        self.pallet.register_publisher(
+            self.storage, Signed(ALICE) if origin is None else origin, ParaId(para)
+        )
 
-    def force_register(self, para: int, deposit: int = 0, manager: AccountId = ALICE, origin: Origin = ROOT) -> None:
+    def force_register(
+        self, para: int, deposit: int = 0, manager: AccountId = ALICE, origin: Origin = ROOT
+    ) -> None:
         self.pallet.force_register_publisher(self.storage, origin, manager, deposit, ParaId(para))
 
     def deregister(self, para: int, origin: Origin | None = None) -> None:
-        self.pallet.deregister_publisher(self.storage, Signed(ALICE) if origin is None else origin, ParaId(para))
+        self.pallet.deregister_publisher(
+            self.storage, Signed(ALICE) if origin is None else origin, ParaId(para)
+        )
 
     def force_deregister(self, para: int, origin: Origin = ROOT) -> None:
         self.pallet.force_deregister_publisher(self.storage, origin, ParaId(para))
 
     def delete(self, para: int, keys: Iterable[bytes], origin: Origin | None = None) -> None:
-        self.pallet.delete_keys(self.storage, Signed(ALICE) if origin is None else origin, ParaId(para), list(keys))
+        self.pallet.delete_keys(
+            self.storage, Signed(ALICE) if origin is None else origin, ParaId(para), list(keys)
+        )
 
     def force_delete(self, para: int, keys: Iterable[bytes], origin: Origin = ROOT) -> None:
         self.pallet.force_delete_keys(self.storage, origin, ParaId(para), list(keys))
@@ -153,8 +169,15 @@ class World:
 
     # Refusals
 
-    def refuses(self, why: Error | DispatchError | type[Exception], action: Callable[..., object], *args: Any) -> None:
-        """The action raises exactly this, and neither state nor the log of events changes (PS-10)."""
+    def refuses(
+        self,
+        why: Error | DispatchError | type[Exception],
+        action: Callable[..., object],
+        *args: Any,
+    ) -> None:
+        """The action raises exactly this, and neither state nor the log of events changes
+        (PS-10).
+        """
         before, log = self.root(), list(self.storage.log)
         wanted = ModuleError(why) if isinstance(why, Error) else why
         with pytest.raises(wanted if isinstance(wanted, type) else type(wanted)) as caught:

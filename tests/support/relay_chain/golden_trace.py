@@ -1,9 +1,12 @@
-"""200 relay blocks of mixed activity, each with its state root: printed as JSON, one trace for each TTL policy.
+"""200 relay blocks of mixed activity, each with its state root: printed as JSON, one trace for each
+TTL policy.
 
-    python tests/support/relay_chain/golden_trace.py scan --checked  the trace, all state checked after every block
-    python tests/support/relay_chain/golden_trace.py --write         both fixtures anew: see their README first
+    python tests/support/relay_chain/golden_trace.py scan --checked  the trace, all state checked
+    after every block python tests/support/relay_chain/golden_trace.py --write         both fixtures
+    anew: see their README first
 
-What happens in a block depends on its number, on draws from a hash of its number, and on the state before it.
+What happens in a block depends on its number, on draws from a hash of its number, and on the state
+before it.
 """
 
 import json
@@ -65,7 +68,9 @@ class Trace:
         config = world.small(SMALL, ttl_policy=self.policy, forced_deposit=ForcedDeposit.SLASHED)
         managers = {ParaId(para): world.MANAGERS[para] for para in PARAS}
         channels = ((ParaId(SYSTEM), ParaId(PUBLIC)), (ParaId(PUBLIC), ParaId(SYSTEM)))
-        genesis = Genesis(dict.fromkeys(managers, b"genesis"), managers, (ParaId(SECOND),), channels)
+        genesis = Genesis(
+            dict.fromkeys(managers, b"genesis"), managers, (ParaId(SECOND),), channels
+        )
         self.chain = RelayChain.start(config, genesis)
         self.row({"Genesis": 1})
 
@@ -85,24 +90,38 @@ class Trace:
     def row(self, told: dict[str, int]) -> None:
         header = self.chain.header
         self.rows.append(
-            {"number": header.number, "state_root": header.state_root.hex(), "hash": header.hash().hex(), "told": told}
+            {
+                "number": header.number,
+                "state_root": header.state_root.hex(),
+                "hash": header.hash().hex(),
+                "told": told,
+            }
         )
 
     # What happens
 
     def candidates(self, number: int) -> Iterator[BackedCandidate]:
-        """Most parachains have a block most of the time; around every 30th block they send more than is served."""
+        """Most parachains have a block most of the time; around every 30th block they send more
+        than is served.
+        """
         for para in PARAS:
             if draw(f"block {number} {para}", 4) == 0:
                 continue
             crowded = number % 30 < 4
-            sent = [self.message(number, para, i) for i in range(draw(f"sent {number} {para}", 3) + 3 * crowded)]
+            sent = [
+                self.message(number, para, i)
+                for i in range(draw(f"sent {number} {para}", 3) + 3 * crowded)
+            ]
             horizontal: tuple[OutboundHrmpMessage, ...] = ()
             if (para in {SYSTEM, PUBLIC}) and number % 7 == 3 and self.alive(para, SYSTEM, PUBLIC):
                 other = ParaId(SYSTEM + PUBLIC - para)
                 horizontal = (OutboundHrmpMessage(other, b"sideways %d" % number),)
             commitments = CandidateCommitments(
-                tuple(sent), horizontal, b"head %d of %d" % (number, para), self.waiting(para), self.chain.number
+                tuple(sent),
+                horizontal,
+                b"head %d of %d" % (number, para),
+                self.waiting(para),
+                self.chain.number,
             )
             yield BackedCandidate(ParaId(para), self.chain.number, commitments)
 
@@ -126,7 +145,9 @@ class Trace:
             case 3:
                 return b"\x04" + world.message(self.publish(label))[1:]
             case 4:
-                return world.message(self.publish(label), Publish(world.key(0), bytes(65), 0), self.publish(label))
+                return world.message(
+                    self.publish(label), Publish(world.key(0), bytes(65), 0), self.publish(label)
+                )
             case 5:
                 return world.message(self.publish(label), SetTopic(blake2_256(label.encode())))
             case kind:
@@ -134,11 +155,15 @@ class Trace:
 
     @staticmethod
     def publish(label: str) -> Instruction:
-        """One of nine keys, so that many publishes are updates; values of three lengths, some of them the same."""
+        """One of nine keys, so that many publishes are updates; values of three lengths, some of
+        them the same.
+        """
         fill = draw(f"fill {label}", 2)
         ttl = (0, 0, 1, 3, 8, 30, 2**32 - 1)[draw(f"ttl {label}", 7)]
         return Publish(
-            world.key(draw(f"key {label}", 9)), bytes([fill]) * (0, 5, 40, 64)[draw(f"size {label}", 4)], ttl
+            world.key(draw(f"key {label}", 9)),
+            bytes([fill]) * (0, 5, 40, 64)[draw(f"size {label}", 4)],
+            ttl,
         )
 
     def calls(self, number: int) -> Iterator[Extrinsic]:
@@ -165,7 +190,10 @@ AT_BLOCK: dict[int, list[Extrinsic]] = {
     2: [world.call(Signed(ALICE), "register_publisher", PUBLIC)],
     3: [world.call(ROOT, "force_register_publisher", ALICE, UNIT // 2, THIRD)],
     9: [world.call(ROOT, "force_register_publisher", BOB, UNIT // 4, 77)],
-    17: [world.call(Signed(ALICE), "deregister_publisher", THIRD), world.call(ROOT, "force_deregister_publisher", 77)],
+    17: [
+        world.call(Signed(ALICE), "deregister_publisher", THIRD),
+        world.call(ROOT, "force_deregister_publisher", 77),
+    ],
     21: [world.call(Signed(sovereign_account(ParaId(SECOND))), "register_publisher", THIRD)],
     33: [world.call(Signed(BOB), "deregister", SECOND, pallet="Registrar")],
     48: [world.call(Signed(ALICE), "register", SECOND, b"again", pallet="Registrar")],
@@ -199,7 +227,11 @@ def counts(block: Block) -> dict[str, int]:
         event = record.event
         name = type(event).__name__
         error = getattr(event, "dispatch_error", None) or getattr(event, "error", None)
-        why = f" {str(error) or type(error).__name__}" if name in {"ExtrinsicFailed", "CandidateRefused"} else ""
+        why = (
+            f" {str(error) or type(error).__name__}"
+            if name in {"ExtrinsicFailed", "CandidateRefused"}
+            else ""
+        )
         told[f"{event.PALLET}::{name}{why}"] += 1
     return dict(sorted(told.items()))
 
@@ -213,7 +245,9 @@ def main(arguments: list[str]) -> None:
     if arguments == ["--write"]:
         FIXTURES.mkdir(exist_ok=True)
         for policy in TtlPolicy:
-            (FIXTURES / f"{policy.value}.json").write_text(fixture(policy, checked=True), encoding="utf-8")
+            (FIXTURES / f"{policy.value}.json").write_text(
+                fixture(policy, checked=True), encoding="utf-8"
+            )
         return
     checked = "--checked" in arguments
     for name in arguments:

@@ -1,7 +1,7 @@
 """The whole relay side as plain dictionaries, written from the rules for obviousness alone.
 
-A block, in this order: a session may change; queues are served; parachain blocks come in; calls run; expired entries
-are removed. Each method says what it did in the words of errors and events.
+A block, in this order: a session may change; queues are served; parachain blocks come in; calls
+run; expired entries are removed. Each method says what it did in the words of errors and events.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,10 @@ Place = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class Message:
-    """An upward message: its bytes and what they mean. `refused` is why it never runs, `weighed` for all of it."""
+    """An upward message: its bytes and what they mean.
+
+    `refused` is why it never runs, `weighed` for all of it.
+    """
 
     data: bytes
     publishes: tuple[tuple[bytes, bytes, int], ...] = ()
@@ -147,7 +150,10 @@ class RelayModel:
     def weigh(self, message: Message) -> int:
         if not message.decodes:
             return INSTRUCTION
-        return sum(self._publish_weight(value) for _, value, _ in message.publishes) + message.others * INSTRUCTION
+        return (
+            sum(self._publish_weight(value) for _, value, _ in message.publishes)
+            + message.others * INSTRUCTION
+        )
 
     def _publish_weight(self, value: bytes) -> int:
         return INSTRUCTION + weights.publish(self.config.pubsub, len(value)).ref_time
@@ -161,7 +167,9 @@ class RelayModel:
             used += self._publish_weight(value)
             why = self._publish(para, key, value, ttl)
             if why is not None:
-                used -= message.others * INSTRUCTION  # given back, as all that comes after a failure
+                used -= (
+                    message.others * INSTRUCTION
+                )  # given back, as all that comes after a failure
                 self.told.append(("Attempted", used, index))
                 self.told.append(("Processed", para, message.data, used, False))
                 return used
@@ -225,7 +233,9 @@ class RelayModel:
             return "BadOrigin"
         if (why := self._vacant(para)) is not None:
             return why
-        if origin != Parachain(para) and (para not in self.owners or origin != Signed(self.owners[para])):
+        if origin != Parachain(para) and (
+            para not in self.owners or origin != Signed(self.owners[para])
+        ):
             return "NotAuthorized"
         return self._hold(para, self._account(origin), self.config.pubsub.publisher_deposit)
 
@@ -261,7 +271,9 @@ class RelayModel:
             return "NotAuthorized"
         return self._delete("KeysDeleted", para, keys)
 
-    def broadcaster_force_delete_keys(self, origin: Origin, para: int, keys: list[bytes]) -> str | None:
+    def broadcaster_force_delete_keys(
+        self, origin: Origin, para: int, keys: list[bytes]
+    ) -> str | None:
         if not isinstance(origin, Root):
             return "BadOrigin"
         return self._delete("KeysForcedDeleted", para, keys)
@@ -278,9 +290,16 @@ class RelayModel:
         return {place: (ttl, when) for place, (_, ttl, when) in self.entries.items() if ttl}
 
     def due(self) -> list[Place]:
-        """What is expired, in order of expiry, then of publisher and key as the index encodes them."""
-        late = [(when + ttl, p.to_bytes(4, "little"), k) for (p, k), (ttl, when) in self.finite().items()]
-        return [(int.from_bytes(p, "little"), k) for expiry, p, k in sorted(late) if expiry <= self.now]
+        """What is expired, in order of expiry, then of publisher and key as the index encodes
+        them.
+        """
+        late = [
+            (when + ttl, p.to_bytes(4, "little"), k)
+            for (p, k), (ttl, when) in self.finite().items()
+        ]
+        return [
+            (int.from_bytes(p, "little"), k) for expiry, p, k in sorted(late) if expiry <= self.now
+        ]
 
     def _schedule(self, para: int) -> None:
         self.actions.setdefault(self.session + self.config.session_delay, []).append(para)
@@ -291,7 +310,11 @@ class RelayModel:
     def _vacant(self, para: int) -> str | None:
         if para in self.registered:
             return "AlreadyRegistered"
-        return "TooManyPublishers" if len(self.registered) >= self.config.pubsub.max_publishers else None
+        return (
+            "TooManyPublishers"
+            if len(self.registered) >= self.config.pubsub.max_publishers
+            else None
+        )
 
     def _hold(self, para: int, manager: bytes, deposit: int) -> str | None:
         if deposit and not self.free.get(manager, 0) + self.held.get(manager, 0):

@@ -1,4 +1,6 @@
-"""A relay state taken apart: which storage item each key belongs to, decoded by what the item declares."""
+"""A relay state taken apart: which storage item each key belongs to, decoded by what the item
+declares.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +21,9 @@ def declared() -> dict[bytes, AnyItem]:
 
 @dataclass(frozen=True)
 class Row:
-    """One entry of a state, read: its keys, its value, and both encoded again from what was read."""
+    """One entry of a state, read: its keys, its value, and both encoded again from what was
+    read.
+    """
 
     item: str
     keys: tuple[Any, ...]
@@ -29,9 +33,13 @@ class Row:
 
 
 def read_row(items: dict[bytes, AnyItem], key: bytes, raw: bytes) -> Row:
-    """Raises `KeyError` for a key of no item, `ScaleError` for what does not decode to its last byte."""
+    """Raises `KeyError` for a key of no item, `ScaleError` for what does not decode to its last
+    byte.
+    """
     if key.startswith(CHILD_STORAGE_PREFIX):
-        return Row(CHILD_STORAGE_PREFIX.decode(), (key[len(CHILD_STORAGE_PREFIX) :],), raw, key, raw)
+        return Row(
+            CHILD_STORAGE_PREFIX.decode(), (key[len(CHILD_STORAGE_PREFIX) :],), raw, key, raw
+        )
     if key.startswith(CAPACITY):
         told = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[4:8], "little")
         para = int.from_bytes(key[len(CAPACITY) :], "little")
@@ -42,7 +50,10 @@ def read_row(items: dict[bytes, AnyItem], key: bytes, raw: bytes) -> Row:
         return Row("System::Events", (), records, key, events.encode_records(records))
     item = items[key[:32]]
     keys, value = item.decode_keys(key), item.codec.decode(raw)
-    parts = (hasher.hash(codec.encode(each)) for each, (hasher, codec) in zip(keys, item.key_parts, strict=True))
+    parts = (
+        hasher.hash(codec.encode(each))
+        for each, (hasher, codec) in zip(keys, item.key_parts, strict=True)
+    )
     again = item.prefix + b"".join(parts)
     return Row(f"{item.pallet}::{item.item}", keys, value, again, item.codec.encode(value))
 
@@ -58,5 +69,9 @@ def differing(one: State, other: State) -> set[str]:
     items = declared()
     first, second = dict(one.top_entries()), dict(other.top_entries())
     both = dict.fromkeys([*first, *second])
-    changed = [(key, first.get(key, second.get(key, b""))) for key in both if first.get(key) != second.get(key)]
+    changed = [
+        (key, first.get(key, second.get(key, b"")))
+        for key in both
+        if first.get(key) != second.get(key)
+    ]
     return {read_row(items, key, raw).item for key, raw in changed}

@@ -1,4 +1,6 @@
-"""A relay chain that is driven from outside only: upward messages as bytes, calls with their origins, blocks."""
+"""A relay chain that is driven from outside only: upward messages as bytes, calls with their
+origins, blocks.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -32,7 +34,13 @@ UNIT = 1_000_000_000_000
 
 SYSTEM, BOUNDARY = 1000, 1999
 PUBLIC, SECOND, THIRD = 2000, 2001, 2002
-MANAGERS = {SYSTEM: ALICE, BOUNDARY: ALICE, PUBLIC: ALICE, SECOND: BOB, THIRD: sovereign_account(ParaId(SECOND))}
+MANAGERS = {
+    SYSTEM: ALICE,
+    BOUNDARY: ALICE,
+    PUBLIC: ALICE,
+    SECOND: BOB,
+    THIRD: sovereign_account(ParaId(SECOND)),
+}
 
 SMALL = RelayConfig(
     session_length=5,
@@ -60,11 +68,15 @@ def small(config: RelayConfig = SMALL, **pubsub: Any) -> RelayConfig:
     return replace(config, pubsub=replace(config.pubsub, **pubsub))
 
 
-def start(config: RelayConfig = SMALL, publishers: Iterable[int] = (), paras: Iterable[int] = MANAGERS) -> RelayChain:
+def start(
+    config: RelayConfig = SMALL, publishers: Iterable[int] = (), paras: Iterable[int] = MANAGERS
+) -> RelayChain:
     """A relay chain at block 0 with these parachains."""
     managers = {ParaId(para): MANAGERS[para] for para in paras}
     heads = dict.fromkeys(managers, b"head")
-    return RelayChain.start(config, Genesis(heads, managers, tuple(ParaId(para) for para in publishers)))
+    return RelayChain.start(
+        config, Genesis(heads, managers, tuple(ParaId(para) for para in publishers))
+    )
 
 
 def key(name: str | int) -> PubsubKey:
@@ -79,7 +91,9 @@ def message(*instructions: Instruction) -> bytes:
     return encode(instructions)
 
 
-def candidate(chain: RelayChain, para: int, *messages: bytes, head: bytes = b"head") -> BackedCandidate:
+def candidate(
+    chain: RelayChain, para: int, *messages: bytes, head: bytes = b"head"
+) -> BackedCandidate:
     """A parachain block on the newest relay block that sends these messages upward."""
     commitments = CandidateCommitments(tuple(messages), (), head, 0, chain.number)
     return BackedCandidate(ParaId(para), chain.number, commitments)
@@ -94,9 +108,14 @@ def para_origin(para: int) -> Parachain:
 
 
 def step(
-    chain: RelayChain, candidates: Sequence[BackedCandidate] = (), calls: Iterable[Extrinsic] = (), blocks: int = 1
+    chain: RelayChain,
+    candidates: Sequence[BackedCandidate] = (),
+    calls: Iterable[Extrinsic] = (),
+    blocks: int = 1,
 ) -> Block:
-    """Build a block with these, and empty ones after it; every pallet's state is checked after each."""
+    """Build a block with these, and empty ones after it; every pallet's state is checked after
+    each.
+    """
     block = chain.build(candidates, calls)
     check(chain)
     for _ in range(blocks - 1):
@@ -145,7 +164,11 @@ def counted(chain: RelayChain, para: int) -> tuple[int, int, int]:
     """What is counted of a publisher: keys, bytes, TTL rows."""
     storage = chain.storage()
     rows = sum(1 for _ in TtlData.items(storage, ParaId(para)))
-    return PublishedKeys.get(storage, ParaId(para)), TotalStorageSize.get(storage, ParaId(para)), rows
+    return (
+        PublishedKeys.get(storage, ParaId(para)),
+        TotalStorageSize.get(storage, ParaId(para)),
+        rows,
+    )
 
 
 def held(chain: RelayChain, who: AccountId) -> int:

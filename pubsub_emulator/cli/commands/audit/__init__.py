@@ -12,15 +12,22 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "audit",
     cls=Command,
     needs=(Need("audit"), *ON_SPARK, Need("plot", "report")),
-    epilog="\b\nExamples:\n  pubsub audit out/demo/history --out out/audit\n"
-    "  pubsub audit out/demo/history --out out/audit --engine python\n"
-    "  pubsub audit s3://bucket/history --out s3://bucket/audit --master spark://127.0.0.1:7077\n"
-    "  pubsub audit out/growing/history --out out/audit --follow --fail-on error\n"
-    "\n\b\nExit codes:\n  0 clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure,\n"
-    "  5 findings, and quarantined or incomplete\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub audit out/demo/history --out out/audit\n  pubsub audit"
+        " out/demo/history --out out/audit --engine python\n  pubsub audit s3://bucket/history"
+        " --out s3://bucket/audit --master spark://127.0.0.1:7077\n  pubsub audit"
+        " out/growing/history --out out/audit --follow --fail-on error\n\n\b\nExit codes:\n  0"
+        " clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure,\n  5 findings,"
+        " and quarantined or incomplete\n"
+    ),
 )
 @click.argument("history", type=options.HISTORY)
-@option("--out", type=AUDIT_OUT, required=True, help="Folder or URI for the audit's tables. A later audit adds to it.")
+@option(
+    "--out",
+    type=AUDIT_OUT,
+    required=True,
+    help="Folder or URI for the audit's tables. A later audit adds to it.",
+)
 @options.rules
 @options.master
 @options.engine
@@ -31,12 +38,18 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     help="Exit with code 1 if a finding has at least this severity.",
 )
 @repeatable(
-    "--trust", "trusted", metavar="HASH", says="Hash in hex of a header that a chain may start at instead of genesis"
+    "--trust",
+    "trusted",
+    metavar="HASH",
+    says="Hash in hex of a header that a chain may start at instead of genesis",
 )
 @option(
     "--head",
     metavar="DIGEST",
-    help="The head that HISTORY must have, as an earlier audit printed it; it proves completeness. Else exit code 3.",
+    help=(
+        "The head that HISTORY must have, as an earlier audit printed it; it proves completeness."
+        " Else exit code 3."
+    ),
 )
 @option(
     "--retain",
@@ -45,14 +58,18 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     metavar="HOURS",
     help="How long files of tables stay that newer ones replace, for those who still read them.",
 )
-@option("--follow", is_flag=True, help="Continue as segments are added to HISTORY, until interrupted.")
+@option(
+    "--follow", is_flag=True, help="Continue as segments are added to HISTORY, until interrupted."
+)
 @option("--report", is_flag=True, help="Also write the report to OUT/report; see `pubsub report`.")
 @with_json_option
 def command(*, follow: bool, report: bool, **given: object) -> Result:
-    """Verify every block of HISTORY again, and report what its proof cost, who cheated, and what could not be read.
+    """Verify every block of HISTORY again, and report what its proof cost, who cheated, and what
+    could not be read.
 
-    HISTORY and OUT are folders or URIs (file:, s3:, s3a:, gs:, hdfs:); credentials come from the environment. The
-    digest printed last is one hash over the rows of all tables: equal histories have equal digests.
+    HISTORY and OUT are folders or URIs (file:, s3:, s3a:, gs:, hdfs:); credentials come from the
+    environment. The digest printed last is one hash over the rows of all tables: equal histories
+    have equal digests.
     """
     from pubsub_emulator.cli.commands.audit.run import AuditOptions, run_audit
 

@@ -31,7 +31,9 @@ MOST_CHAINS = 12
 MOST_FAULTS = 8
 SLOWEST_SHOWN = 0.1
 """The slowest pace that is shown, in units per second."""
-DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
+DIGEST_MEANS: Final = (
+    "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
+)
 PHASES = {"start": "starting the engine", "verify": "units of work", "chains": "networks"}
 
 
@@ -56,14 +58,26 @@ def _keywords(request: AuditOptions) -> dict[str, Any]:
     """The keyword arguments of `audit`."""
     severity = None if request.fail_on == "never" else Severity(request.fail_on)
     trusted = [each.removeprefix("0x") for each in request.trusted]
-    return {"fail_on": severity, "trusted": trusted, "head": request.head, "retain": timedelta(hours=request.retain)}
+    return {
+        "fail_on": severity,
+        "trusted": trusted,
+        "head": request.head,
+        "retain": timedelta(hours=request.retain),
+    }
 
 
 def judge(request: AuditOptions) -> AuditResult:
     """Audit, with a progress bar of units of work. Raises `AuditFailed`."""
     with stage(f"auditing {request.name or request.history}") as advance:
         watch = _watcher(advance)
-        return audit(request.history, request.out, request.master, request.engine, watch, **_keywords(request))
+        return audit(
+            request.history,
+            request.out,
+            request.master,
+            request.engine,
+            watch,
+            **_keywords(request),
+        )
 
 
 def _watcher(advance: Advance) -> Callable[[Progress], None]:
@@ -75,7 +89,11 @@ def _watcher(advance: Advance) -> Callable[[Progress], None]:
             phase, began, first = progress.phase, monotonic(), progress.done
         rate = (progress.done - first) / max(monotonic() - began, 1e-3)
         pace = f", {rate:.1f} a second" if rate >= SLOWEST_SHOWN else ""
-        advance(progress.done, progress.total, f"auditing: {PHASES.get(progress.phase, progress.phase)}{pace}")
+        advance(
+            progress.done,
+            progress.total,
+            f"auditing: {PHASES.get(progress.phase, progress.phase)}{pace}",
+        )
 
     return watch
 
@@ -83,7 +101,9 @@ def _watcher(advance: Advance) -> Callable[[Progress], None]:
 def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = False) -> Result:
     """Run the command. Its exit code is the audit's (AU-7)."""
     if report:
-        import_module("pubsub_emulator.spark_audit.report.page")  # a missing extra is told before the work
+        import_module(
+            "pubsub_emulator.spark_audit.report.page"
+        )  # a missing extra is told before the work
     if not may_be_spark(request.engine, request.master):
         spare_memory()
     try:
@@ -100,22 +120,32 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
     files("written:", (*written(request.out), *(make_report(request.out) if report else ())))
     if result.codes:
         pubsub, out = program(), request.out
-        say(f"`{pubsub} evidence {out}` lists the findings, `{pubsub} report {out}` draws all of it")
+        say(
+            f"`{pubsub} evidence {out}` lists the findings, `{pubsub} report {out}` draws all of it"
+        )
     if result.head is None:
         say("the history has no head: manifests are damaged or missing, and it may have held more")
     else:
-        say("complete up to this head, as the history itself says; `--head` demands it", f"head: 0x{result.head}")
+        say(
+            "complete up to this head, as the history itself says; `--head` demands it",
+            f"head: 0x{result.head}",
+        )
     show_digest(result.digest, DIGEST_MEANS)
     return Result(document(result, request.out), result.exit_code)
 
 
 def _follow(request: AuditOptions) -> AuditResult:
-    """Audit a growing history until an interrupt; returns the last result. Raises `AuditFailed`, `Abort`."""
+    """Audit a growing history until an interrupt; returns the last result.
+
+    Raises `AuditFailed`, `Abort`.
+    """
     result = None
     say(f"following {request.history}; interrupt to end")
     with bar() as advance:
         options = {**_keywords(request), "progress": _watcher(advance)}
-        turns = follow(request.history, request.out, Event(), request.master, request.engine, **options)
+        turns = follow(
+            request.history, request.out, Event(), request.master, request.engine, **options
+        )
         try:
             for result in turns:
                 say(_turn(result))
@@ -142,34 +172,63 @@ def document(result: AuditResult, out: str | Path) -> dict[str, object]:
     """The audit's summary as JSON."""
     head = None if result.head is None else f"0x{result.head}"
     outcome = {"digest": f"0x{result.digest}", "exit_code": result.exit_code, "head": head}
-    sums = {"candidates": result.candidates, "judged": result.judged, "proof_bytes": result.proof_bytes}
+    sums = {
+        "candidates": result.candidates,
+        "judged": result.judged,
+        "proof_bytes": result.proof_bytes,
+    }
     units = {"judged": result.units_judged, "known": result.units_skipped}
     found = {"quarantined": result.quarantined, "findings": result.findings, "codes": result.codes}
     chains = [dict(row) for row in result.chains]
-    return {**outcome, "engine": result.engine, "out": out, **sums, "units": units, **found, "chains": chains}
+    return {
+        **outcome,
+        "engine": result.engine,
+        "out": out,
+        **sums,
+        "units": units,
+        **found,
+        "chains": chains,
+    }
 
 
 def written(out: str | Path) -> Iterable[tuple[str, str]]:
     """The files of an audit."""
     return (
-        (f"{out}/run_report.json", "what was done, found and quarantined, and which files hold the tables"),
-        (f"{out}/{TABLES}", "the tables: a folder each, Parquet with a Delta log; see `pubsub sql`"),
+        (
+            f"{out}/run_report.json",
+            "what was done, found and quarantined, and which files hold the tables",
+        ),
+        (
+            f"{out}/{TABLES}",
+            "the tables: a folder each, Parquet with a Delta log; see `pubsub sql`",
+        ),
     )
 
 
 def show_audit(result: AuditResult) -> None:
     """Show tables of chains and findings; verified small chains are only counted."""
-    ranked = sorted(result.chains, key=lambda row: (row["status"] != "not verified", -row["proof_bytes"]))
-    shown = [row for at, row in enumerate(ranked) if row["status"] == "not verified" or at < MOST_CHAINS]
+    ranked = sorted(
+        result.chains, key=lambda row: (row["status"] != "not verified", -row["proof_bytes"])
+    )
+    shown = [
+        row for at, row in enumerate(ranked) if row["status"] == "not verified" or at < MOST_CHAINS
+    ]
     rows = []
     for row in shown:
         name = " ".join(filter(None, (row["network"], str(row["chain"]), row["name"])))
-        figures = (row["segments"], _judged(row["judged"], row["candidates"]), size(row["proof_bytes"]))
+        figures = (
+            row["segments"],
+            _judged(row["judged"], row["candidates"]),
+            size(row["proof_bytes"]),
+        )
         rows.append((name, row["status"], *figures, "; ".join(row["reasons"])))
     table("audit: chains", ("chain", "status", "segments", "judged", "proofs", "reasons"), rows)
     left = Counter(row["status"] for row in ranked[len(shown) :])
     if left:
-        say("and " + ", ".join(f"{count} more {status}" for status, count in sorted(left.items())), "")
+        say(
+            "and " + ", ".join(f"{count} more {status}" for status, count in sorted(left.items())),
+            "",
+        )
     if result.codes:
         table("audit: findings", ("code", "count"), sorted(result.codes.items()))
     again = f", {result.units_skipped} known from the last run" if result.units_skipped else ""
@@ -184,15 +243,21 @@ def _judged(judged: int, candidates: int) -> str | int:
 
 def show_faults(result: AuditResult, request: AuditOptions) -> None:
     """Name what could not be read or judged, damaged files first, and say how to go on."""
-    rows = sorted(result.results.rows(schema.QUARANTINE), key=lambda row: row["position"] is not None)
+    rows = sorted(
+        result.results.rows(schema.QUARANTINE), key=lambda row: row["position"] is not None
+    )
     say("", f"{counted(len(rows), 'place')} of the history could not be read or judged:")
     for row in rows[:MOST_FAULTS]:
         where = "" if row["row_group"] is None else f", row group {row['row_group']}"
         where += "" if row["position"] is None else f", position {row['position']}"
         say(f"  {row['path']}{where}: {row['error']}")
     if len(rows) > MOST_FAULTS:
-        say(f"  and {len(rows) - MOST_FAULTS:,} more: `{program()} inspect {request.out} --json` has all")
+        say(
+            f"  and {len(rows) - MOST_FAULTS:,} more: `{program()} inspect {request.out} --json`"
+            " has all"
+        )
     say(
-        f"Put a whole copy of each damaged file in its place, and run `{program()} audit {request.history} "
-        f"--out {request.out}` again: it judges what rested on them and nothing else."
+        f"Put a whole copy of each damaged file in its place, and run `{program()} audit"
+        f" {request.history} --out {request.out}` again: it judges what rested on them and nothing"
+        " else."
     )

@@ -19,9 +19,11 @@ def _has_folder(places: tuple[str, ...]) -> bool:
     "compare",
     cls=Command,
     needs=(Need("audit", "places", _has_folder), Need("plot", "plot")),
-    epilog="\b\nExamples:\n  pubsub compare shipped my_rules.py --scenario my-network.toml\n"
-    "  pubsub compare out/one out/two --tolerance 5\n  pubsub compare git:main my-network.toml --markdown\n"
-    "\n\b\nExit codes:\n  0, and 1 if a figure changes by more than --tolerance\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub compare shipped my_rules.py --scenario my-network.toml\n  pubsub"
+        " compare out/one out/two --tolerance 5\n  pubsub compare git:main my-network.toml"
+        " --markdown\n\n\b\nExit codes:\n  0, and 1 if a figure changes by more than --tolerance\n"
+    ),
 )
 @click.argument("places", nargs=-1, required=True, metavar="A B …")
 @options.rules
@@ -29,18 +31,28 @@ def _has_folder(places: tuple[str, ...]) -> bool:
     "--scenario",
     default="demo",
     shell_complete=options.complete_scenario,
-    help="What is run with files of rules, `shipped` and git revisions: a TOML file or a bundled name.",
+    help=(
+        "What is run with files of rules, `shipped` and git revisions: a TOML file or a bundled"
+        " name."
+    ),
 )
-@option("--tolerance", type=click.FloatRange(min=0), metavar="PERCENT", help="Exit with code 1 beyond it.")
+@option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    metavar="PERCENT",
+    help="Exit with code 1 beyond it.",
+)
 @option("--all", "every", is_flag=True, help="Also show the figures that do not differ.")
 @option("--plot", type=options.OUT, help="Folder for pictures of the changes.")
 @option("--markdown", "as_markdown", is_flag=True, help="Print the table for a pull request.")
 @with_json_option
 def command(**given: object) -> Result:
-    """Compare A with B and others: a table of the figures that differ, then the first block that differs, and why.
+    """Compare A with B and others: a table of the figures that differ, then the first block that
+    differs, and why.
 
-    Each is a folder of `pubsub run`, a history, a folder of `pubsub audit`, a scenario, a file of rules, `shipped` for
-    the shipped rules, or git:REVISION of this repository. Scenarios, rules and revisions are run first.
+    Each is a folder of `pubsub run`, a history, a folder of `pubsub audit`, a scenario, a file of
+    rules, `shipped` for the shipped rules, or git:REVISION of this repository. Scenarios, rules and
+    revisions are run first.
     """
     from pubsub_emulator.cli.commands.compare.run import run_compare
 

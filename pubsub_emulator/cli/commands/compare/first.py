@@ -1,7 +1,8 @@
-"""The first block of which two histories say something else, in what was seen and not in bytes alone.
+"""The first block of which two histories say something else, in what was seen and not in bytes
+alone.
 
-Other rules are another runtime, so that all state roots differ from genesis on. So blocks are compared by what became
-of them: the verdict, the deliveries, then the proof by nodes and bytes.
+Other rules are another runtime, so that all state roots differ from genesis on. So blocks are
+compared by what became of them: the verdict, the deliveries, then the proof by nodes and bytes.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,11 @@ def first_difference(a: Path, b: Path, names: Names) -> list[str]:
     """The place of the first block that differs, and why, line by line; nothing if none does."""
     for mine, other in zip_longest(_blocks(HistoryRecord(a)), _blocks(HistoryRecord(b))):
         if mine is None or other is None:
-            has, place = (names[1], other.place) if other is not None else (names[0], mine.place if mine else "")
+            has, place = (
+                (names[1], other.place)
+                if other is not None
+                else (names[0], mine.place if mine else "")
+            )
             return [f"{place} is only in {has}"]
         why = list(_reasons(mine, other, names))
         if why:
@@ -36,7 +41,9 @@ def first_difference(a: Path, b: Path, names: Names) -> list[str]:
 def _blocks(record: HistoryRecord) -> Iterator[Judged]:
     """All blocks by relay parent, then chain; of one chain in their order."""
     streams = [record.blocks(*place) for place in sorted(record.chains)]
-    return merge(*streams, key=lambda block: (block.candidate.inherent.relay_parent_number, block.chain))
+    return merge(
+        *streams, key=lambda block: (block.candidate.inherent.relay_parent_number, block.chain)
+    )
 
 
 def _reasons(a: Judged, b: Judged, names: Names) -> Iterator[str]:
@@ -45,15 +52,23 @@ def _reasons(a: Judged, b: Judged, names: Names) -> Iterator[str]:
         if mine[name] != other[name]:
             yield f"  {name}: {mine[name]} in {names[0]}, {other[name]} in {names[1]}"
     yield from _deliveries(a, b, names)
-    counts = [(len(proof), sum(map(len, proof))) for proof in (block.candidate.inherent.proof for block in (a, b))]
+    counts = [
+        (len(proof), sum(map(len, proof)))
+        for proof in (block.candidate.inherent.proof for block in (a, b))
+    ]
     if counts[0] != counts[1]:
-        said = (f"{nodes} nodes of {size:,} bytes in {name}" for (nodes, size), name in zip(counts, names, strict=True))
+        said = (
+            f"{nodes} nodes of {size:,} bytes in {name}"
+            for (nodes, size), name in zip(counts, names, strict=True)
+        )
         yield f"  proof: {', '.join(said)}"
 
 
 def _deliveries(a: Judged, b: Judged, names: Names) -> Iterator[str]:
     mine, other = ({(each[0], each[1]): each[2:] for each in block.deliveries} for block in (a, b))
-    differing = [item for item in sorted({**mine, **other}, key=str) if mine.get(item) != other.get(item)]
+    differing = [
+        item for item in sorted({**mine, **other}, key=str) if mine.get(item) != other.get(item)
+    ]
     for item in differing[:_MOST]:
         place = f"publisher {item[0]}, key {words(item[1], 8)}"
         if item not in mine or item not in other:
@@ -70,6 +85,13 @@ def _deliveries(a: Judged, b: Judged, names: Names) -> Iterator[str]:
 def _delivery(facts: tuple[object, ...]) -> str:
     kind, entry, lifetime, failed = facts
     state = lifetime if isinstance(lifetime, bytes) else b""
-    left = {1: f"valid for {int.from_bytes(state[1:], 'little')} blocks", 2: "timed out"}.get(state[0] if state else 0)
-    said = (str(kind), left, "refused by its handler" if failed else None, f"entry {words(entry, 8)}")
+    left = {1: f"valid for {int.from_bytes(state[1:], 'little')} blocks", 2: "timed out"}.get(
+        state[0] if state else 0
+    )
+    said = (
+        str(kind),
+        left,
+        "refused by its handler" if failed else None,
+        f"entry {words(entry, 8)}",
+    )
     return ", ".join(filter(None, said))

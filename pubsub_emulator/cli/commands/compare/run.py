@@ -16,7 +16,15 @@ from typing import Any, Final
 import click
 
 from pubsub_emulator.cli.base.errors import InputError
-from pubsub_emulator.cli.base.figures import Figures, Line, lines_of, markdown, of_audit, of_run, show_differences
+from pubsub_emulator.cli.base.figures import (
+    Figures,
+    Line,
+    lines_of,
+    markdown,
+    of_audit,
+    of_run,
+    show_differences,
+)
 from pubsub_emulator.cli.base.output import MARKER, new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario, simulate
@@ -43,16 +51,31 @@ class Side:
 
 
 def run_compare(
-    places: Sequence[str], scenario: str, tolerance: float | None, plot: Path | None, *, every: bool, as_markdown: bool
+    places: Sequence[str],
+    scenario: str,
+    tolerance: float | None,
+    plot: Path | None,
+    *,
+    every: bool,
+    as_markdown: bool,
 ) -> Result:
-    """Run the command. With `tolerance`, its exit code is 1 if a figure changes by more percent; `plot` is a folder."""
+    """Run the command.
+
+    With `tolerance`, its exit code is 1 if a figure changes by more percent; `plot` is a folder.
+    """
     if len(places) < 2:
         raise click.UsageError("two or more are compared, not one")
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
-        sides = [_open_side(text, scenario, chosen(), Path(folder) / str(at)) for at, text in enumerate(places)]
+        sides = [
+            _open_side(text, scenario, chosen(), Path(folder) / str(at))
+            for at, text in enumerate(places)
+        ]
         lines = lines_of([side.figures for side in sides])
         names = [side.label for side in sides]
-        labels = [name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names)]
+        labels = [
+            name if names.count(name) == 1 else f"{name} ({at + 1})"
+            for at, name in enumerate(names)
+        ]
         first = _first(labels, sides)
     shown = [line for line in lines if every or line.differs]
     if as_markdown:
@@ -61,7 +84,10 @@ def run_compare(
         show_differences(labels, shown)
         for label, why in first.items():
             if why:
-                say(f"the first block in which {label} differs from {labels[0]}:", *(f"  {line}" for line in why))
+                say(
+                    f"the first block in which {label} differs from {labels[0]}:",
+                    *(f"  {line}" for line in why),
+                )
             else:
                 say(f"{label}: no block differs", "")
     pictures = [] if plot is None else _draw(labels, shown, plot)
@@ -69,7 +95,13 @@ def run_compare(
     if beyond:
         say(f"beyond {tolerance:g} %: {', '.join(beyond)}", aside=as_markdown)
     figures = {line.name: _document(line) for line in lines}
-    document = {"sides": labels, "figures": figures, "first": first, "beyond": beyond, "files": pictures}
+    document = {
+        "sides": labels,
+        "figures": figures,
+        "first": first,
+        "beyond": beyond,
+        "files": pictures,
+    }
     return Result(document, FINDINGS if beyond else 0)
 
 
@@ -88,13 +120,17 @@ def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Pa
         return []
     with new_folder(folder) as made:
         title = f"Change against {labels[0]}"
-        written = draw(Figure("changes", title, rows, "change, %", "figure", "side", bars=True), made)
+        written = draw(
+            Figure("changes", title, rows, "change, %", "figure", "side", bars=True), made
+        )
     files("written:", [(folder / path.name, "the changes") for path in written])
     return [folder / path.name for path in written]
 
 
 def _first(labels: Sequence[str], sides: Sequence[Side]) -> dict[str, list[str]]:
-    """For each further side, the first block that differs from the first side, where both have histories."""
+    """For each further side, the first block that differs from the first side, where both have
+    histories.
+    """
     base = sides[0].history
     if base is None:
         return {}
@@ -112,7 +148,12 @@ def _markdown(labels: Sequence[str], lines: Sequence[Line], first: dict[str, lis
     for label, why in first.items():
         if why:
             said = f"The first block in which {marked(label)} differs from {marked(labels[0])}:"
-            parts += ["", said, "", *(f"    {safe(line)}" for line in why)]  # a fence could be closed by a line
+            parts += [
+                "",
+                said,
+                "",
+                *(f"    {safe(line)}" for line in why),
+            ]  # a fence could be closed by a line
     return "\n".join(parts)
 
 
@@ -121,7 +162,9 @@ def _document(line: Line) -> dict[str, object]:
     return {
         "values": list(line.values),
         "change": [line.change(at) for at in range(1, len(line.values))],
-        "percent": [None if share is None or share == float("inf") else round(share, 3) for share in shares],
+        "percent": [
+            None if share is None or share == float("inf") else round(share, 3) for share in shares
+        ],
     }
 
 
@@ -129,7 +172,8 @@ def _document(line: Line) -> dict[str, object]:
 
 
 def _open_side(text: str, scenario: str, rules: Rules, folder: Path) -> Side:
-    """The side that an argument names; what has to be run is run with `scenario` and `rules`, into `folder`.
+    """The side that an argument names; what has to be run is run with `scenario` and `rules`, into
+    `folder`.
 
     Raises `InputError`, and what reading or running raises.
     """
@@ -144,7 +188,10 @@ def _open_side(text: str, scenario: str, rules: Rules, folder: Path) -> Side:
         return _run(path.stem, text, rules, folder)
     if path.is_dir():
         return _of_folder(path)
-    raise InputError(f"{text}: no run, history, audit, scenario, file of rules, {SHIPPED_NAME!r} or {REVISION}REVISION")
+    raise InputError(
+        f"{text}: no run, history, audit, scenario, file of rules, {SHIPPED_NAME!r} or"
+        f" {REVISION}REVISION"
+    )
 
 
 def _run(label: str, scenario: str, rules: Rules, folder: Path) -> Side:
@@ -161,10 +208,16 @@ def _of_folder(path: Path) -> Side:
     of_a_run = path if (path / MARKER).is_file() else path.parent if path.name == HISTORY else None
     if of_a_run is not None and (of_a_run / MARKER).is_file():
         history = of_a_run / HISTORY
-        return Side(of_a_run.name, _figures(of_a_run / MARKER, of_run), history if history.is_dir() else None)
+        return Side(
+            of_a_run.name,
+            _figures(of_a_run / MARKER, of_run),
+            history if history.is_dir() else None,
+        )
     if (path / "_commits").is_dir():
         return Side(path.name, _of_history(path), path)
-    raise InputError(f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)")
+    raise InputError(
+        f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)"
+    )
 
 
 def _figures(path: Path, figures_in: Callable[[Any], Figures]) -> Figures:
@@ -173,7 +226,9 @@ def _figures(path: Path, figures_in: Callable[[Any], Figures]) -> Figures:
         figures = figures_in(found)
         sound = all(map(isfinite, figures.values()))
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not what this program writes there: {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"{path}: not what this program writes there: {type(error).__name__}: {error}"
+        ) from error
     if not sound:
         raise InputError(f"{path}: not what this program writes there: a figure is no number")
     return figures
@@ -184,7 +239,9 @@ def _of_history(path: Path) -> Figures:
     from pubsub_emulator.spark_audit.compare import HistoryRecord
 
     record = HistoryRecord(path)
-    figures: Figures = dict.fromkeys(("parachain blocks", "refused blocks", "deliveries", "removals delivered"), 0)
+    figures: Figures = dict.fromkeys(
+        ("parachain blocks", "refused blocks", "deliveries", "removals delivered"), 0
+    )
     verdicts: Counter[str] = Counter()
     figures["proof bytes"] = 0
     for network, chain in record.chains:
@@ -201,14 +258,19 @@ def _of_history(path: Path) -> Figures:
 
 
 def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
-    """A run of another revision of this program, from the repository of the current directory, in its own tree."""
+    """A run of another revision of this program, from the repository of the current directory, in
+    its own tree.
+    """
     if revision.startswith("-"):
         raise InputError(f"{REVISION}{revision}: no revision")
     place = str(Path(scenario).absolute()) if scenario.endswith(".toml") else scenario
     tree, out = folder / "tree", folder / "run"
     tree.mkdir(parents=True)
-    with tarfile.open(fileobj=BytesIO(_call("git", "archive", "--format=tar", revision))) as archive:
-        # Python 3.11.4 brought the filter; older releases extract the files of the user's own repository without it
+    with tarfile.open(
+        fileobj=BytesIO(_call("git", "archive", "--format=tar", revision))
+    ) as archive:
+        # Python 3.11.4 brought the filter; older releases extract the files of the user's own
+        # repository without it
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tree)  # noqa: S202  # filtered where Python can
     _call(sys.executable, "-m", "pubsub_emulator", "run", place, "--out", str(out), folder=tree)
@@ -221,6 +283,8 @@ def _call(*arguments: str, folder: Path | None = None) -> bytes:
     except FileNotFoundError as error:
         raise InputError(f"{arguments[0]}: not found") from error
     if done.returncode:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [
+            f"exit code {done.returncode}"
+        ]
         raise InputError(f"{' '.join(arguments[:3])} …: {last[0]}")
     return done.stdout

@@ -36,7 +36,9 @@ def serve_distributor(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AdapterOptions:
-    """The options of an adapter; from `url` on, those of an EVM chain and of the key that publishes there."""
+    """The options of an adapter; from `url` on, those of an EVM chain and of the key that publishes
+    there.
+    """
 
     network: str
     host: str
@@ -64,16 +66,22 @@ def serve_adapter(given: AdapterOptions) -> None:
     from pubsub_emulator.distributor.adapter.http import AdapterHttp
 
     if not NETWORK.fullmatch(given.network):
-        raise click.BadParameter("a network's name has 1 to 32 of the characters a-z, 0-9 and -", param_hint="NETWORK")
+        raise click.BadParameter(
+            "a network's name has 1 to 32 of the characters a-z, 0-9 and -", param_hint="NETWORK"
+        )
     evm_only = (given.contract, given.keystore, given.key_env, given.chain_id)
     if given.url is None and (any(evm_only) or given.price is not None):
-        raise click.UsageError("--contract, --keystore, --key-env, --chain-id and --gas-price are for --evm")
+        raise click.UsageError(
+            "--contract, --keystore, --key-env, --chain-id and --gas-price are for --evm"
+        )
     access = make_access(AccessConfig(open=given.everyone), given.host, Path())
     log_lines()
 
     async def run() -> None:
         store = open_store(given.store)
-        ledger = await (_ledger(given) if given.url is None else _evm_ledger(given, given.url, store))
+        ledger = await (
+            _ledger(given) if given.url is None else _evm_ledger(given, given.url, store)
+        )
         names = Names(given.host, given.names)
         node = given.url or given.node or ""
         http = AdapterHttp(given.network, ledger, store, access, node=node, names=names)
@@ -109,21 +117,31 @@ async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkL
         raise click.UsageError("--node and --evm are chains of two kinds: give one of them")
     if given.contract is not None and not re.fullmatch("0x[0-9a-fA-F]{40}", given.contract):
         raise click.BadParameter("an address is 0x and 40 hex digits", param_hint="--contract")
-    if given.finality not in {"safe", "finalized"} and not re.fullmatch("[0-9]{1,2}|100", given.finality):
-        raise click.BadParameter("a number of 0 to 100, safe or finalized is needed", param_hint="--finality")
+    if given.finality not in {"safe", "finalized"} and not re.fullmatch(
+        "[0-9]{1,2}|100", given.finality
+    ):
+        raise click.BadParameter(
+            "a number of 0 to 100, safe or finalized is needed", param_hint="--finality"
+        )
     if given.store == "memory:":
-        raise click.UsageError("--evm needs a --store that lasts, such as sqlite:FILE: it has transactions under way")
+        raise click.UsageError(
+            "--evm needs a --store that lasts, such as sqlite:FILE: it has transactions under way"
+        )
     if (given.keystore is None) == (given.key_env is None):
         raise click.UsageError("--evm needs a key: give one of --keystore and --key-env")
     if given.keystore is None:
         account = key_of_environment(given.key_env or "")
     elif given.password_env is None:
-        account = key_of_keystore(given.keystore, click.prompt("password of the keystore", hide_input=True, err=True))
+        account = key_of_keystore(
+            given.keystore, click.prompt("password of the keystore", hide_input=True, err=True)
+        )
     else:
         account = key_of_keystore(given.keystore, os.environ.get(given.password_env, ""))
     finality: Finality = int(given.finality) if given.finality.isdecimal() else given.finality  # type: ignore[assignment]
     unique, stuck = not given.not_unique, float(given.stuck)
-    settings = EvmSettings(given.contract, given.first, given.chain_id, unique, finality, given.price, stuck=stuck)
+    settings = EvmSettings(
+        given.contract, given.first, given.chain_id, unique, finality, given.price, stuck=stuck
+    )
     node = EvmNode(await connect(url).__aenter__())
     try:
         ledger = await open_ledger(given.network, node, account, settings, store)

@@ -22,9 +22,13 @@ PROGRESS = 1_000
 def simulate(scenario: str, seed: int, count: int) -> Result:
     """Play scenarios or stories."""
     if scenario == "list":
-        listed = ((str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items()))
+        listed = (
+            (str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items())
+        )
         table("Scenarios", ("scenario", "what happens", "rules"), listed)
-        return Result({"scenarios": {str(number): title for number, (title, _, _) in SCENARIOS.items()}})
+        return Result(
+            {"scenarios": {str(number): title for number, (title, _, _) in SCENARIOS.items()}}
+        )
     if scenario == "stories":
         return _stories(seed, count)
     if scenario == "all":
@@ -33,7 +37,8 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
         return _file(Path(scenario), seed)
     if not scenario.isdecimal() or int(scenario) not in SCENARIOS:
         raise click.BadParameter(
-            f"{scenario!r} is not one of list, all, stories, a number that `list` shows, or a file that ends in .toml",
+            f"{scenario!r} is not one of list, all, stories, a number that `list` shows, or a file"
+            " that ends in .toml",
             param_hint="SCENARIO",
         )
     return _scenarios((int(scenario),), seed)
@@ -43,11 +48,16 @@ def _scenarios(numbers: Iterable[int], seed: int) -> Result:
     found: dict[str, dict[str, object]] = {}
     for number in sorted(numbers):
         stage = play(number, seed)
-        say(f"{number:>2}  {SCENARIOS[number][0]}: {'; '.join(stage.failures) or 'as the rules say'}")
+        say(
+            f"{number:>2}  {SCENARIOS[number][0]}:"
+            f" {'; '.join(stage.failures) or 'as the rules say'}"
+        )
         found[str(number)] = {"surprises": stage.failures, "digest": stage.world.digest()}
     if len(found) == 1:
         say(f"digest: {next(iter(found.values()))['digest']}")
-    return Result({"scenarios": found}, FINDINGS if any(each["surprises"] for each in found.values()) else 0)
+    return Result(
+        {"scenarios": found}, FINDINGS if any(each["surprises"] for each in found.values()) else 0
+    )
 
 
 def _file(path: Path, seed: int) -> Result:
@@ -55,7 +65,10 @@ def _file(path: Path, seed: int) -> Result:
     stage = play_file(scenario, seed)
     for failure in stage.failures:
         say(failure)
-    say(f"{scenario.title}: {'as expected, and every invariant holds' if not stage.failures else 'not as expected'}")
+    say(
+        f"{scenario.title}:"
+        f" {'as expected, and every invariant holds' if not stage.failures else 'not as expected'}"
+    )
     digest = stage.world.digest()
     say(f"digest: {digest}")
     document = {"title": scenario.title, "surprises": stage.failures, "digest": digest}
@@ -73,9 +86,15 @@ def _stories(seed: int, count: int) -> Result:
             say(f"story {number}: {'; '.join(outcome.surprises)}")
         played = number + 1 - seed
         if played % PROGRESS == 0 and played < count:
-            say(f"{played:,} of {count:,} stories, {len(surprising)} with a surprise; go on with --seed {number + 1}")
+            say(
+                f"{played:,} of {count:,} stories, {len(surprising)} with a surprise; go on with"
+                f" --seed {number + 1}"
+            )
     seconds = time.monotonic() - begun
-    say(f"{count:,} stories, {events:,} events, {steps:,} steps in {seconds:,.0f} s; {len(surprising)} with a surprise")
+    say(
+        f"{count:,} stories, {events:,} events, {steps:,} steps in {seconds:,.0f} s;"
+        f" {len(surprising)} with a surprise"
+    )
     document = {"stories": count, "events": events, "steps": steps, "surprises": surprising}
     return Result(document, FINDINGS if surprising else 0)
 
@@ -90,6 +109,9 @@ def demonstrate(seed: int) -> Result:
     for each in found.surprises:
         say(f"surprise: {each}")
     if not found.surprises:
-        say("every event is on every network, once; each subscriber got what matches; every invariant holds")
+        say(
+            "every event is on every network, once; each subscriber got what matches; every"
+            " invariant holds"
+        )
     say(f"digest: {found.digest}")
     return Result(found._asdict(), FINDINGS if found.surprises or not found.settled else 0)

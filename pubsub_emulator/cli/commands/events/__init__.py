@@ -19,18 +19,37 @@ def command() -> None:
 @command.command(
     "serve",
     needs=(Need("events"), Need("audit", "deliveries")),
-    epilog="\b\nExamples:\n  pubsub events serve --log events.db\n"
-    "  pubsub events serve --log postgresql://host/db --port 8080 --grpc-port 50051 --deliveries out/deliveries\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub events serve --log events.db\n  pubsub events serve --log"
+        " postgresql://host/db --port 8080 --grpc-port 50051 --deliveries out/deliveries\n"
+    ),
 )
-@option("--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL.")
+@option(
+    "--log",
+    "place",
+    required=True,
+    metavar="PLACE",
+    help="The log: a file (SQLite) or a postgresql:// URL.",
+)
 @option("--host", default="127.0.0.1", help="Address to listen on.")
 @options.names
 @options.tokens
 @option("--port", type=options.PORT, default=8080, help="For HTTP; 0 selects a free one.")
-@option("--grpc-port", type=options.PORT, help="For gRPC; 0 selects a free one. Without it, there is no gRPC.")
+@option(
+    "--grpc-port",
+    type=options.PORT,
+    help="For gRPC; 0 selects a free one. Without it, there is no gRPC.",
+)
 @option("--streams", type=options.POSITIVE, default=1_000, help="Most open streams.")
-@option("--streams-per-client", type=options.POSITIVE, default=16, help="Most open streams per caller.")
-@option("--subscriptions-per-client", type=options.POSITIVE, default=100, help="Most subscriptions per caller.")
+@option(
+    "--streams-per-client", type=options.POSITIVE, default=16, help="Most open streams per caller."
+)
+@option(
+    "--subscriptions-per-client",
+    type=options.POSITIVE,
+    default=100,
+    help="Most subscriptions per caller.",
+)
 @option(
     "--keep-days",
     type=click.FloatRange(0.01),
@@ -38,9 +57,14 @@ def command() -> None:
     help="Days after which a subscription that nobody uses is forgotten.",
 )
 @option("--heartbeat", type=click.FloatRange(0.1), default=15.0, help="Seconds between heartbeats.")
-@option("--deliveries", type=options.OUT, help="Folder for tables of all deliveries, for `pubsub events audit`.")
+@option(
+    "--deliveries",
+    type=options.OUT,
+    help="Folder for tables of all deliveries, for `pubsub events audit`.",
+)
 def _serve(**given: object) -> None:
-    """Serve a log that `pubsub log follow` writes, over HTTP with server-sent events and over gRPC, until Ctrl-C.
+    """Serve a log that `pubsub log follow` writes, over HTTP with server-sent events and over gRPC,
+    until Ctrl-C.
 
     The log must exist. Subscriptions are stored beside it. docs/events.md documents the requests.
     """
@@ -52,17 +76,27 @@ def _serve(**given: object) -> None:
 @command.command(
     "audit",
     needs=(Need("spark"), Need("events", "place", is_postgres)),
-    epilog="\b\nExample:\n  pubsub events audit out/deliveries --log events.db\n"
-    "\n\b\nExit codes:\n  0 nothing wrong, 1 findings, 2 no such tables, 4 Spark or the database failed\n",
+    epilog=(
+        "\b\nExample:\n  pubsub events audit out/deliveries --log events.db\n\n\b\nExit codes:\n  0"
+        " nothing wrong, 1 findings, 2 no such tables, 4 Spark or the database failed\n"
+    ),
 )
 @click.argument("deliveries", type=options.FOLDER)
-@option("--log", "place", required=True, metavar="PLACE", help="The served log: a file or a postgresql:// URL.")
+@option(
+    "--log",
+    "place",
+    required=True,
+    metavar="PLACE",
+    help="The served log: a file or a postgresql:// URL.",
+)
 @options.master
 @with_json_option
 def _audit(deliveries: Path, place: str, master: str | None) -> Result:
-    """Compare the deliveries that `pubsub events serve --deliveries` recorded with the log, by subscription and day.
+    """Compare the deliveries that `pubsub events serve --deliveries` recorded with the log, by
+    subscription and day.
 
-    Missing, duplicate, reordered, unrequested, altered and invented events are findings. The tables are only read.
+    Missing, duplicate, reordered, unrequested, altered and invented events are findings. The tables
+    are only read.
     """
     from pubsub_emulator.cli.commands.events.audit import run_audit
 

@@ -1,4 +1,6 @@
-"""`pubsub events audit` and `pubsub prism audit`: what a server delivered beside the log that it served."""
+"""`pubsub events audit` and `pubsub prism audit`: what a server delivered beside the log that it
+served.
+"""
 
 import shutil
 import tempfile
@@ -21,10 +23,19 @@ _TOKEN = 16
 """Digits of a subscription's name in the table; `--json` has it whole."""
 
 
-def run_audit(deliveries: Path, place: str, master: str | None, *, with_statuses: bool = False) -> Result:
-    """`pubsub events audit`, and with the statuses of operations `pubsub prism audit`. Raises `PubsubError`."""
+def run_audit(
+    deliveries: Path, place: str, master: str | None, *, with_statuses: bool = False
+) -> Result:
+    """`pubsub events audit`, and with the statuses of operations `pubsub prism audit`.
+
+    Raises `PubsubError`.
+    """
     has_streams = (deliveries / tables.EVENT_STREAMS.name).is_dir()
-    of_statuses = (tables.STATUS_TRUTHS, tables.STATUS_ANSWERS, tables.STATUS_STREAMS) if with_statuses else ()
+    of_statuses = (
+        (tables.STATUS_TRUTHS, tables.STATUS_ANSWERS, tables.STATUS_STREAMS)
+        if with_statuses
+        else ()
+    )
     if not has_streams and not any((deliveries / each.name).is_dir() for each in of_statuses):
         raise DeliveriesError(f"{deliveries}: there is no table {tables.EVENT_STREAMS.name}")
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
@@ -42,15 +53,28 @@ def run_audit(deliveries: Path, place: str, master: str | None, *, with_statuses
             statuses = audit_statuses(context, deliveries) if with_statuses else None
         finally:
             context.stop()
-    say(f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,} events of the log")
+    say(
+        f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,}"
+        " events of the log"
+    )
     if audited.taken_back:
-        say(f"{audited.taken_back:,} of them are of branches that were taken back, and cannot be compared")
+        say(
+            f"{audited.taken_back:,} of them are of branches that were taken back, and cannot be"
+            " compared"
+        )
     if not _say_findings(audited.findings, "subscription", "first_seq"):
         say("nothing is missing, doubled, out of order, not asked for, altered or invented")
-    document = {"findings": audited.findings, "streams": audited.streams, "deliveries": audited.deliveries}
+    document = {
+        "findings": audited.findings,
+        "streams": audited.streams,
+        "deliveries": audited.deliveries,
+    }
     document |= {"taken_back": audited.taken_back, "events": events}
     if statuses is not None:
-        say(f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation each")
+        say(
+            f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation"
+            " each"
+        )
         if not _say_findings(statuses.findings, "operation", "first_position"):
             say("no status is doubled, out of order, altered, invented or withheld")
         document["statuses"] = statuses._asdict()
@@ -58,9 +82,15 @@ def run_audit(deliveries: Path, place: str, master: str | None, *, with_statuses
 
 
 def _say_findings(findings: list[dict[str, object]], stream: str, first: str) -> bool:
-    """Print findings by stream and day; whether there are any. `stream` and `first` are the keys of these two."""
+    """Print findings by stream and day; whether there are any.
+
+    `stream` and `first` are the keys of these two.
+    """
     if findings:
         columns = (stream, "day", "finding", "count", first)
-        rows = [(str(each[stream])[:_TOKEN], *(each[column] for column in columns[1:])) for each in findings]
+        rows = [
+            (str(each[stream])[:_TOKEN], *(each[column] for column in columns[1:]))
+            for each in findings
+        ]
         table("", tuple(column.replace("_", " ") for column in columns), rows)
     return bool(findings)

@@ -59,12 +59,19 @@ async def _serve(given: Serve, store: SqlStore, recorder: Recorder | None) -> No
     ended = asked_to_end()
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(EventService(store, registry, limits, recorder))
-        host, port = await stack.enter_async_context(serve_http(service, names, given.port, callers))
-        say(f"http://{host}:{port}: events of {store.network}, {store.head().seq:,} so far; Ctrl-C ends it")
+        host, port = await stack.enter_async_context(
+            serve_http(service, names, given.port, callers)
+        )
+        say(
+            f"http://{host}:{port}: events of {store.network}, {store.head().seq:,} so far; Ctrl-C"
+            " ends it"
+        )
         if given.grpc_port is not None:
             from pubsub_emulator.events.subscriptions.rpc import serve_grpc
 
-            found = await stack.enter_async_context(serve_grpc(service, given.host, given.grpc_port, callers))
+            found = await stack.enter_async_context(
+                serve_grpc(service, given.host, given.grpc_port, callers)
+            )
             say(f"grpc://{given.host}:{found}")
         sys.stdout.flush()
         await ended.wait()

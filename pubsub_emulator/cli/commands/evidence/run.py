@@ -21,8 +21,15 @@ def check(path: Path) -> Result:
     finding, judgement = checked.finding, checked.judgement
     size = len(finding["evidence"])
     collator = "nobody" if finding["collator"] is None else _plain(finding["collator"])
-    say(f"{finding['code']} ({finding['severity']}) in {finding['network']}, chain {finding['chain']}")
-    lines = [("block", finding["number"]), ("hash", _plain(finding["block"])), ("collator", collator)]
+    say(
+        f"{finding['code']} ({finding['severity']}) in {finding['network']}, chain"
+        f" {finding['chain']}"
+    )
+    lines = [
+        ("block", finding["number"]),
+        ("hash", _plain(finding["block"])),
+        ("collator", collator),
+    ]
     lines += [("shown", line) for line in _shown(finding, judgement)]
     lines += [("rests on", line) for line in judgement.rests_on]
     say(*(f"  {name:9}{value}" for name, value in lines))
@@ -31,7 +38,11 @@ def check(path: Path) -> Result:
     else:
         say("not provable from the file alone: it rests on what the history says")
     columns = {name: value for name, value in finding.items() if name != "evidence"}
-    shown = {"proven": checked.proven, "shows": judgement.detail, "rests_on": list(judgement.rests_on)}
+    shown = {
+        "proven": checked.proven,
+        "shows": judgement.detail,
+        "rests_on": list(judgement.rests_on),
+    }
     return Result({**columns, **shown, "evidence_bytes": size}, 0 if checked.proven else INCOMPLETE)
 
 
@@ -57,7 +68,9 @@ def list_findings(audit: str) -> Result:
     listed = []
     for row in _findings(audit):
         listed.append({name: row[name] for name in names})
-        place = f"{row['network']} {row['chain']}" + ("" if row["number"] is None else f" block {row['number']}")
+        place = f"{row['network']} {row['chain']}" + (
+            "" if row["number"] is None else f" block {row['number']}"
+        )
         say(f"{row['id'].hex()[:SHORT]}  {row['severity']:8} {row['code']:24} {place}")
     return Result({"findings": listed})
 
@@ -65,7 +78,11 @@ def list_findings(audit: str) -> Result:
 def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]:
     """The lines of a judgement; of figures with a whole proof what was found and its nodes' hashes."""
     try:
-        figures = parse_json(judgement.detail.encode(), "figures") if judgement.kind == "figures" else None
+        figures = (
+            parse_json(judgement.detail.encode(), "figures")
+            if judgement.kind == "figures"
+            else None
+        )
     except Unreadable:
         figures = None
     if not isinstance(figures, dict) or "proof" not in figures:

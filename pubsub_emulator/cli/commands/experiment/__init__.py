@@ -14,11 +14,18 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "experiment",
     cls=Command,
     needs=(Need("plot"),),
-    epilog="\b\nExamples:\n  pubsub experiment --sweep keys=16,256,4096 --out out/keys\n"
-    "  pubsub experiment --sweep update_rate=0,0.1,1 --set keys=1024 --cache none,slots --out out/rates\n"
-    "  pubsub experiment --preset attacker --out out/attacker\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub experiment --sweep keys=16,256,4096 --out out/keys\n  pubsub"
+        " experiment --sweep update_rate=0,0.1,1 --set keys=1024 --cache none,slots --out"
+        " out/rates\n  pubsub experiment --preset attacker --out out/attacker\n"
+    ),
 )
-@option("--sweep", "swept", metavar="FIELD=V1,V2,…", help="The field of the workload to vary, and its values.")
+@option(
+    "--sweep",
+    "swept",
+    metavar="FIELD=V1,V2,…",
+    help="The field of the workload to vary, and its values.",
+)
 @repeatable("--set", "settings", metavar="FIELD=VALUE", says="Another field")
 @option("--cache", "policies", default="none,nodes,slots", help="Cache policies to compare.")
 @option("--y", default="pov", help="What the plot shows.")
@@ -31,12 +38,18 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @options.new_out
 @with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
-    swept: str | None, settings: tuple[str, ...], policies: str, y: str, preset: str | None, out: Path
+    swept: str | None,
+    settings: tuple[str, ...],
+    policies: str,
+    y: str,
+    preset: str | None,
+    out: Path,
 ) -> Result:
-    """Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG, PNG).
+    """Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG,
+    PNG).
 
-    Rates are shares from 0 to 1 of the keys in each relay block, sizes are bytes. An unknown field name lists all
-    fields.
+    Rates are shares from 0 to 1 of the keys in each relay block, sizes are bytes. An unknown field
+    name lists all fields.
     """
     from pubsub_emulator.cli.commands.experiment.run import parse_policies, run_question, run_sweep
 

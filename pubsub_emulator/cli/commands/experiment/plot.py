@@ -56,7 +56,10 @@ def specification(figure: Figure) -> dict[str, object]:
     rows = [{name: row[name] for name in shown} for row in figure.rows]
     order = _names(figure, figure.series)
     color = alt.Color(
-        f"{figure.series}:N", sort=order, scale=alt.Scale(domain=order, range=list(PALETTE[: len(order)])), title=None
+        f"{figure.series}:N",
+        sort=order,
+        scale=alt.Scale(domain=order, range=list(PALETTE[: len(order)])),
+        title=None,
     )
     base = alt.Chart(alt.InlineData(values=rows))
     if figure.bars:
@@ -80,12 +83,16 @@ def specification(figure: Figure) -> dict[str, object]:
             strokeDash=alt.StrokeDash(f"{figure.series}:N", sort=order, legend=None),
         )
         if figure.rule is not None:
-            chart = chart + base.mark_rule(strokeDash=[4, 4], color="#666666").encode(y=alt.datum(figure.rule))
+            chart = chart + base.mark_rule(strokeDash=[4, 4], color="#666666").encode(
+                y=alt.datum(figure.rule)
+            )
         chart = chart.properties(width=WIDTH, height=HEIGHT)
     if figure.facet:
         panels = _names(figure, figure.facet)
         chart = chart.facet(column=alt.Column(f"{figure.facet}:N", sort=panels, title=None))
-    spec: dict[str, object] = chart.properties(title=figure.title).configure(font="sans-serif").to_dict()
+    spec: dict[str, object] = (
+        chart.properties(title=figure.title).configure(font="sans-serif").to_dict()
+    )
     return spec
 
 

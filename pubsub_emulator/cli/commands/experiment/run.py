@@ -12,7 +12,13 @@ from pubsub_emulator.cli.base.output import new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, draw
 from pubsub_emulator.cli.screen import files, say, stage, table
-from pubsub_emulator.laboratory.experiments.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
+from pubsub_emulator.laboratory.experiments.experiment import (
+    Measurement,
+    UnknownParameter,
+    Workload,
+    sweep,
+    with_field,
+)
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure, sweep_figure
 from pubsub_emulator.primitives.shown import cell
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
@@ -26,7 +32,9 @@ def run_question(name: str, out: Path) -> Result:
     return write(figures, out)
 
 
-def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolicy], y: str, out: Path) -> Result:
+def run_sweep(
+    swept: str, settings: Sequence[str], policies: Sequence[CachePolicy], y: str, out: Path
+) -> Result:
     """Vary one field of a workload. Raises `UnknownParameter`."""
     known = [field.name for field in fields(Measurement) if field.name != "workload"]
     if y not in known:
@@ -40,7 +48,9 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
         if name == parameter:
             raise UnknownParameter(f"{name} is given in both --sweep and --set; give it once")
         if given.count(name) > 1:
-            raise UnknownParameter(f"{name} is given {given.count(name)} times in --set; give it once")
+            raise UnknownParameter(
+                f"{name} is given {given.count(name)} times in --set; give it once"
+            )
     values = [value.strip() for value in text.split(",") if value.strip()]
     for value in values:
         with_field(base, parameter, value)
@@ -51,18 +61,25 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
     with stage(f"measuring {total} workloads", total) as advance:
 
         def watch(load: Workload) -> None:
-            advance(next(number), total, f"{parameter} {load.value_of(parameter)}, {load.cache.value}")
+            advance(
+                next(number), total, f"{parameter} {load.value_of(parameter)}, {load.cache.value}"
+            )
 
         found = list(sweep(parameter, values, policies, base, watch))
     return write((sweep_figure(parameter, y, found),), out, lambda: _compare(parameter, found))
 
 
 def _compare(parameter: str, found: Sequence[Measurement]) -> None:
-    """The table of `pubsub compare` for each cache policy, with the values of the swept field as its sides."""
+    """The table of `pubsub compare` for each cache policy, with the values of the swept field as
+    its sides.
+    """
     given = {field.name for field in fields(Workload)}
     for policy in dict.fromkeys(each.workload.cache for each in found):
         mine = [each for each in found if each.workload.cache is policy]
-        figures = [{name: float(value) for name, value in each.row().items() if name not in given} for each in mine]
+        figures = [
+            {name: float(value) for name, value in each.row().items() if name not in given}
+            for each in mine
+        ]
         labels = [f"{parameter} {each.workload.value_of(parameter)}" for each in mine]
         lines = lines_of(figures)
         say(f"cache {policy.value}:")
@@ -75,7 +92,9 @@ def parse_policies(text: str) -> tuple[CachePolicy, ...]:
         return tuple(dict.fromkeys(CachePolicy(name.strip()) for name in text.split(",")))
     except ValueError:
         known = ", ".join(policy.value for policy in CachePolicy)
-        raise UnknownParameter(f"{text!r} is not a list of cache policies; there are {known}") from None
+        raise UnknownParameter(
+            f"{text!r} is not a list of cache policies; there are {known}"
+        ) from None
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -86,7 +105,9 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def write(figures: Sequence[Figure], out: Path, show: Callable[[], None] | None = None) -> Result:
-    """Write CSV and JSON, draw figures, or say why not, and `show` tables, by default those of the figures."""
+    """Write CSV and JSON, draw figures, or say why not, and `show` tables, by default those of the
+    figures.
+    """
     written: list[tuple[Path, str]] = []
     undrawn = ""
     with new_folder(out) as folder:
@@ -106,7 +127,12 @@ def write(figures: Sequence[Figure], out: Path, show: Callable[[], None] | None 
     files("written:", written)
     if undrawn:
         say(f"no plot was drawn: {undrawn}", aside=True)
-    return Result({"figures": [_document(figure) for figure in figures], "files": [path for path, _ in written]})
+    return Result(
+        {
+            "figures": [_document(figure) for figure in figures],
+            "files": [path for path, _ in written],
+        }
+    )
 
 
 def _cell(value: float | str) -> int | str:

@@ -19,15 +19,28 @@ def _is_recorded(source: str | None) -> bool:
     "explore",
     cls=Command,
     needs=(Need("audit", "source", _is_recorded), Need("client", "url")),
-    epilog="\b\nExamples:\n  pubsub explore demo --out demo.html\n  pubsub explore mine.toml --out out/mine.html\n"
-    "  pubsub explore out/demo/history --out history.html --blocks 50\n  pubsub explore attack.json --out attack.html\n"
-    "  pubsub explore out/surprises/omit-node-0f3c.json --out case.html\n"
-    "  pubsub explore --connect ws://127.0.0.1:9944 --blocks 100 --out node.html\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub explore demo --out demo.html\n  pubsub explore mine.toml --out"
+        " out/mine.html\n  pubsub explore out/demo/history --out history.html --blocks 50\n  pubsub"
+        " explore attack.json --out attack.html\n  pubsub explore out/surprises/omit-node-0f3c.json"
+        " --out case.html\n  pubsub explore --connect ws://127.0.0.1:9944 --blocks 100 --out"
+        " node.html\n"
+    ),
 )
 @click.argument("source", shell_complete=options.complete_scenario, required=False)
-@option("--connect", "url", metavar="URL", help="Draw the newest blocks of the node at URL instead of a SOURCE.")
+@option(
+    "--connect",
+    "url",
+    metavar="URL",
+    help="Draw the newest blocks of the node at URL instead of a SOURCE.",
+)
 @options.own_cheats
-@option("--out", type=options.NEW_FILE, required=True, help="The page to write; an existing one is replaced.")
+@option(
+    "--out",
+    type=options.NEW_FILE,
+    required=True,
+    help="The page to write; an existing one is replaced.",
+)
 @option("--network", metavar="NAME", help="The network, if a history has several.")
 @option(
     "--blocks",
@@ -35,12 +48,15 @@ def _is_recorded(source: str | None) -> bool:
     default=500,
     help="Relay blocks to draw: a history's first ones, a node's newest ones.",
 )
-def command(source: str | None, url: str | None, out: Path, network: str | None, blocks: int) -> None:
+def command(
+    source: str | None, url: str | None, out: Path, network: str | None, blocks: int
+) -> None:
     """Write a page about SOURCE: every block, its proof drawn as a trie, and what used its bytes.
 
-    SOURCE is a scenario to run (a TOML file or a bundled name), the folder of a history or of a run, a session file
-    that `write` made, or a single block: a fixture, a case of `pubsub fuzz`, a finding of `pubsub evidence`. Blocks
-    of files and of nodes are executed again. The page is one HTML file that opens offline.
+    SOURCE is a scenario to run (a TOML file or a bundled name), the folder of a history or of a
+    run, a session file that `write` made, or a single block: a fixture, a case of `pubsub fuzz`, a
+    finding of `pubsub evidence`. Blocks of files and of nodes are executed again. The page is one
+    HTML file that opens offline.
     """
     if (source is None) == (url is None):
         raise click.UsageError("give a SOURCE or --connect URL")
@@ -64,7 +80,9 @@ def command(source: str | None, url: str | None, out: Path, network: str | None,
         from pubsub_emulator.explorer.page import explore
 
         scenario = find_scenario(source or "")
-        with stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance:
+        with stage(
+            f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks
+        ) as advance:
             page, of = explore(scenario, advance), "this run"
     write_whole(out, page)
     files("written:", ((out, f"the page of {of}, for a browser"),))

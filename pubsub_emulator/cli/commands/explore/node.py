@@ -1,4 +1,6 @@
-"""`pubsub explore --connect`: the newest blocks of a running node as a page, executed again from its bytes."""
+"""`pubsub explore --connect`: the newest blocks of a running node as a page, executed again from
+its bytes.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -11,7 +13,12 @@ from pydantic import TypeAdapter
 from pubsub_emulator.client import answers
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused
 from pubsub_emulator.client.rpc import Rpc, connect
-from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
+from pubsub_emulator.emulator.network.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+)
 from pubsub_emulator.explorer.judged import judge_again
 from pubsub_emulator.explorer.page import page_html
 from pubsub_emulator.explorer.recorder import Recorder
@@ -86,7 +93,9 @@ async def _relay_block(
     pairs = zip(chains, listed, strict=True)
     records = [await _judged(chain, found, number) for chain, each in pairs for found in each]
     newest = max((record.slot_now for record in records), default=Slot(0))
-    recorder.relay_block(RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, newest))
+    recorder.relay_block(
+        RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, newest)
+    )
     for record in records:
         recorder.candidate(record)
     return header
@@ -97,7 +106,9 @@ async def _judged(chain: _Chain, found: "_Candidate", number: int) -> BlockRecor
     candidate = Candidate.decode(found.bytes)
     root = None if found.relay_root is None else Hash(found.relay_root)
     context = RelayContext(candidate.inherent.relay_parent_number, root, Slot(found.slot_now))
-    record = judge_again(chain.para, chain.header, chain.state, candidate, context, number, strategy=found.strategy)
+    record = judge_again(
+        chain.para, chain.header, chain.state, candidate, context, number, strategy=found.strategy
+    )
     verdict = None if record.refusal is None else record.refusal.verdict.value
     if verdict != found.verdict:
         said = f"the node says {found.verdict or 'valid'}, executing it gives {verdict or 'valid'}"
@@ -136,39 +147,55 @@ class _Node:
         self._relay = relay
         self.url = url
 
-    async def ask(self, kind: TypeAdapter[T], method: str, *params: object, rpc: Rpc | None = None) -> T:
+    async def ask(
+        self, kind: TypeAdapter[T], method: str, *params: object, rpc: Rpc | None = None
+    ) -> T:
         """An answer of a type."""
-        return answers.read(kind, await (rpc or self._relay).call(method, *params), f"{self.url}: {method}")
+        return answers.read(
+            kind, await (rpc or self._relay).call(method, *params), f"{self.url}: {method}"
+        )
 
     async def header(self, name: bytes | None) -> Header:
-        found = await self.ask(answers.HEAD, "chain_getHeader", *([] if name is None else [hexed(name)]))
+        found = await self.ask(
+            answers.HEAD, "chain_getHeader", *([] if name is None else [hexed(name)])
+        )
         try:
             header = found.header()
         except ScaleError as error:
             raise BadAnswer(f"{self.url}: chain_getHeader: no header: {error}") from None
         if name is not None and header.hash() != name:
-            raise Disagrees(f"{self.url}: the header of {hexed(name)} hashes to {hexed(header.hash())}")
+            raise Disagrees(
+                f"{self.url}: the header of {hexed(name)} hashes to {hexed(header.hash())}"
+            )
         return header
 
     async def at(self, number: int) -> Header:
         """The relay block of a height."""
         name = await self.ask(answers.MAYBE_HASH, "chain_getBlockHash", number)
         if name is None:
-            raise Disagrees(f"{self.url}: the node no longer keeps relay block {number}; draw fewer blocks")
+            raise Disagrees(
+                f"{self.url}: the node no longer keeps relay block {number}; draw fewer blocks"
+            )
         return await self.header(name)
 
     async def paras(self, at: Header) -> list[ParaId]:
         """Every parachain that has a block as of a relay block."""
-        keys = await self.ask(answers.KEYS, "state_getKeysPaged", hexed(HEADS.prefix), 1000, None, hexed(at.hash()))
+        keys = await self.ask(
+            answers.KEYS, "state_getKeysPaged", hexed(HEADS.prefix), 1000, None, hexed(at.hash())
+        )
         return sorted({ParaId(int.from_bytes(key[-4:], "little")) for key in keys})
 
     async def start(self, para: ParaId, at: Header, recorder: Recorder) -> _Chain:
         """A parachain as the relay block knows it, its state read and compared with its root."""
-        raw = await self.ask(answers.BYTES, "state_getStorage", hexed(HEADS.key_for(para)), hexed(at.hash()))
+        raw = await self.ask(
+            answers.BYTES, "state_getStorage", hexed(HEADS.key_for(para)), hexed(at.hash())
+        )
         try:
             header = Header.decode(HEADS.codec.read(Reader(raw)))
         except ScaleError as error:
-            raise BadAnswer(f"{self.url}: state_getStorage: the head of parachain {para}: {error}") from None
+            raise BadAnswer(
+                f"{self.url}: state_getStorage: the head of parachain {para}: {error}"
+            ) from None
         async with connect(f"{self.url}/{para}") as rpc:
             state = await self._state(rpc, hexed(header.hash()))
         if state.root() != header.state_root:
@@ -185,20 +212,31 @@ class _Node:
         """The candidates judged for a relay block, in order, with their bytes."""
         try:
             listed = await self.ask(_LISTED, "pubsub_candidates", para, number)
-            return [await self.ask(_CANDIDATE, "pubsub_candidate", hexed(each.hash)) for each in listed or ()]
+            return [
+                await self.ask(_CANDIDATE, "pubsub_candidate", hexed(each.hash))
+                for each in listed or ()
+            ]
         except NodeRefused as error:
             raise BadAnswer(f"{self.url}: this node does not report candidates: {error}") from error
 
     async def _state(self, rpc: Rpc, name: str) -> State:
-        """A whole state, key by key upwards. Raises `BadAnswer` for one that is not, or of too many bytes."""
+        """A whole state, key by key upwards.
+
+        Raises `BadAnswer` for one that is not, or of too many bytes.
+        """
         rows: dict[bytes, bytes | None] = {}
         after: bytes | None = None
         size = 0
         keys_of = partial(self.ask, answers.KEYS, "state_getKeysPaged", "0x", PAGE, rpc=rpc)
         while keys := await keys_of(after and hexed(after), name):
-            if any(one >= other for one, other in pairwise([*([] if after is None else [after]), *keys])):
+            if any(
+                one >= other
+                for one, other in pairwise([*([] if after is None else [after]), *keys])
+            ):
                 raise BadAnswer(f"{self.url}: state_getKeysPaged: the keys do not ascend")
-            (page,) = await self.ask(_PAGE, "state_queryStorageAt", [hexed(key) for key in keys], name, rpc=rpc)
+            (page,) = await self.ask(
+                _PAGE, "state_queryStorageAt", [hexed(key) for key in keys], name, rpc=rpc
+            )
             rows.update(page.changes)
             size += sum(len(key) + len(value or b"") for key, value in page.changes)
             if size > MOST_STATE:

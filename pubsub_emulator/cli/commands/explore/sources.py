@@ -1,4 +1,6 @@
-"""Sources of `pubsub explore` besides scenarios: histories, saved sessions, fixtures, cases and findings."""
+"""Sources of `pubsub explore` besides scenarios: histories, saved sessions, fixtures, cases and
+findings.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,7 +13,12 @@ from pubsub_emulator.cli.inspect.folders import history_folder
 from pubsub_emulator.cli.inspect.kinds import NO_TOML, kind_of
 from pubsub_emulator.cli.screen import stage
 from pubsub_emulator.emulator.fixtures import parse_fixture
-from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
+from pubsub_emulator.emulator.network.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+)
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.explorer.cards import Picture
 from pubsub_emulator.explorer.judged import block_card, cards_page, judge_again
@@ -21,7 +28,14 @@ from pubsub_emulator.explorer.tree import draw_trie
 from pubsub_emulator.laboratory.cases import Case, read_case
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.types import (
+    EMPTY_TRIE_ROOT,
+    Hash,
+    ParaBlockNumber,
+    ParaId,
+    RelayBlockNumber,
+    Slot,
+)
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 
@@ -29,7 +43,9 @@ if TYPE_CHECKING:
     from pubsub_emulator.spark_audit.compare import HistoryRecord
     from pubsub_emulator.spark_audit.history.row import Row
 
-KINDS: Final = "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
+KINDS: Final = (
+    "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
+)
 
 
 def page_from(path: Path, network: str | None, blocks: int) -> str:
@@ -72,7 +88,10 @@ def _fixture(path: Path) -> str:
 def _case(path: Path) -> str:
     case = read_case(path)
     tried = " + ".join(case.strategies) or "the honest block"
-    said = f"due: {', '.join(case.expected) or 'accepted'}; found: {', '.join(case.verdicts) or 'accepted'}"
+    said = (
+        f"due: {', '.join(case.expected) or 'accepted'}; found:"
+        f" {', '.join(case.verdicts) or 'accepted'}"
+    )
     return cards_page(f"case: {tried}", said, _case_cards(case))
 
 
@@ -85,7 +104,10 @@ def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
             yield heading, Picture(draw_trie(judging.root, nodes), title)._repr_html_()
         return
     chain = runtime_spec(Storage(parent.state)).para_id
-    blocks = (("the honest block", case.block), ("the changed block", case.changed_block(case.block, case.shrunk)))
+    blocks = (
+        ("the honest block", case.block),
+        ("the changed block", case.changed_block(case.block, case.shrunk)),
+    )
     for heading, block in blocks:
         again = judge_again(chain, parent.header, parent.state, block, judging.context(block))
         yield heading, block_card(again, parent.state)
@@ -99,11 +121,19 @@ def _finding(path: Path) -> str:
     found = read_block_evidence(checked.finding["evidence"])
     title, said = f"finding {checked.finding['code']}", checked.judgement.detail
     if found is None:
-        return cards_page(title, f"{said}. Its evidence is no block, so there is nothing to draw.", ())
+        return cards_page(
+            title, f"{said}. Its evidence is no block, so there is nothing to draw.", ()
+        )
     nodes = {bytes(blake2_256(node)): node for node in found.nodes}
     state = partial_state(found.parent.state_root, nodes.get)
-    again = judge_again(checked.finding["chain"] or 0, found.parent, state, found.candidate, found.relay)
-    return cards_page(title, said, [("the block, on what its evidence holds of the state", block_card(again, state))])
+    again = judge_again(
+        checked.finding["chain"] or 0, found.parent, state, found.candidate, found.relay
+    )
+    return cards_page(
+        title,
+        said,
+        [("the block, on what its evidence holds of the state", block_card(again, state))],
+    )
 
 
 def _history(path: Path, network: str | None, most: int) -> str:
@@ -113,7 +143,9 @@ def _history(path: Path, network: str | None, most: int) -> str:
     record_ = HistoryRecord(path)
     networks = sorted({name for name, _ in record_.chains})
     if not networks:
-        raise InputError(f"{path}: it holds no blocks that can be executed; `pubsub inspect` shows what it holds")
+        raise InputError(
+            f"{path}: it holds no blocks that can be executed; `pubsub inspect` shows what it holds"
+        )
     if network is None and len(networks) > 1:
         raise InputError(f"{path}: --network is missing: it holds {', '.join(networks)}")
     chosen = network or networks[0]
@@ -124,10 +156,15 @@ def _history(path: Path, network: str | None, most: int) -> str:
     def rows(table: schema.Table) -> "list[Row]":
         return record_.rows(tuple(record_.history.files(table, chosen)))
 
-    relays = sorted((row for row in rows(schema.RELAY_HEADERS) if row["number"] is not None), key=itemgetter("number"))
+    relays = sorted(
+        (row for row in rows(schema.RELAY_HEADERS) if row["number"] is not None),
+        key=itemgetter("number"),
+    )
     for row in rows(schema.AUTHORITIES):
         keys = tuple(row["keys"])
-        recorder.authorities(AuthorityRecord(ParaId(row["chain"]), ParaBlockNumber(row["from_block"]), keys))
+        recorder.authorities(
+            AuthorityRecord(ParaId(row["chain"]), ParaBlockNumber(row["from_block"]), keys)
+        )
     subscribing = {row["chain"] for row in rows(schema.SUBSCRIPTIONS) if row["items"]}
     chains = [chain for name, chain in record_.chains if name == chosen]
     first, newest = (relays[0]["number"], relays[-1]["number"]) if relays else (0, 0)
@@ -143,12 +180,18 @@ def _history(path: Path, network: str | None, most: int) -> str:
     return page_html(recorder, chosen, f"Relay blocks {first} to {min(last, newest)} of {path}.")
 
 
-def _blocks(record_: "HistoryRecord", network: str, chain: int, last: int, recorder: Recorder) -> Iterator[BlockRecord]:
-    """The blocks of a chain up to a relay block, executed one after the other from the first checkpoint."""
+def _blocks(
+    record_: "HistoryRecord", network: str, chain: int, last: int, recorder: Recorder
+) -> Iterator[BlockRecord]:
+    """The blocks of a chain up to a relay block, executed one after the other from the first
+    checkpoint.
+    """
     from pubsub_emulator.spark_audit.history import schema
 
     rows = record_.rows(tuple(record_.history.files(schema.BLOCKS, network, chain)))
-    rows = sorted((row for row in rows if row["status"] != "imported"), key=itemgetter("segment", "position"))
+    rows = sorted(
+        (row for row in rows if row["status"] != "imported"), key=itemgetter("segment", "position")
+    )
     parent: Header | None = None
     state = State()
     for row, judged in zip(rows, record_.blocks(network, chain), strict=True):
@@ -157,9 +200,13 @@ def _blocks(record_: "HistoryRecord", network: str, chain: int, last: int, recor
         if parent is None or state.root() != judged.pre_root:
             parent, state = judged.pre()
             recorder.checkpoint(CheckpointRecord(ParaId(chain), row["segment"], parent, state))
-        unpruned = tuple((ParaId(each["publisher"]), each["bytes"]) for each in row["unpruned"] or ())
+        unpruned = tuple(
+            (ParaId(each["publisher"]), each["bytes"]) for each in row["unpruned"] or ()
+        )
         place = (row["included_at"], row["segment"])
-        again = judge_again(chain, parent, state, judged.candidate, judged.relay, *place, unpruned, row["strategy"])
+        again = judge_again(
+            chain, parent, state, judged.candidate, judged.relay, *place, unpruned, row["strategy"]
+        )
         if again.outcome is not None and row["status"] == "included":
             parent, state = judged.candidate.header, again.outcome.state
         yield again
@@ -175,6 +222,8 @@ def _tell(recorder: Recorder, relays: "list[Row]", found: list[BlockRecord], las
             break
         number = RelayBlockNumber(row["number"])
         header = Hash(row["hash"]) if row["hash"] is not None else EMPTY_TRIE_ROOT
-        recorder.relay_block(RelayRecord(number, header, Hash(row["storage_root"]), Slot(row["slot"] or 0)))
+        recorder.relay_block(
+            RelayRecord(number, header, Hash(row["storage_root"]), Slot(row["slot"] or 0))
+        )
         for each in by_block[row["number"]]:
             recorder.candidate(each)

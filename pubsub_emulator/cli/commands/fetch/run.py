@@ -43,7 +43,9 @@ class FetchOptions:
 
 def run_fetch(options: FetchOptions) -> Result:
     """Fetch blocks of a parachain into a history, and show what was added."""
-    if [bool(options.nodes), options.chunks is not None, options.export is not None].count(True) != 1:
+    if [bool(options.nodes), options.chunks is not None, options.export is not None].count(
+        True
+    ) != 1:
         raise click.UsageError("give one of --node, --chunks and --export")
     began = monotonic()
     try:
@@ -56,16 +58,28 @@ def run_fetch(options: FetchOptions) -> Result:
     known = f", {fetched.there:,} were there already" if fetched.there else ""
     rate = fetched.fetched / max(seconds, 1e-3)
     pace = f" ({rate:,.{0 if rate >= _WHOLE else 1}f} a second)" if fetched.fetched else ""
-    say(f"blocks {fetched.first:,} to {fetched.last:,}: {fetched.fetched:,} fetched in {seconds:,.1f} s{pace}{known}")
+    say(
+        f"blocks {fetched.first:,} to {fetched.last:,}: {fetched.fetched:,} fetched in"
+        f" {seconds:,.1f} s{pace}{known}"
+    )
     if fetched.fetched:
         say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
     if fetched.differing:
         other = "inherents state another relay root than the relay chain"
         say(f"{fetched.differing:,} {other}: `pubsub audit` tells which")
     files("written:", ((options.out, "a history, for `pubsub audit`"),))
-    place = {"network": options.network, "chain": options.chain, "from": fetched.first, "to": fetched.last}
+    place = {
+        "network": options.network,
+        "chain": options.chain,
+        "from": fetched.first,
+        "to": fetched.last,
+    }
     added = {"fetched": fetched.fetched, "there_already": fetched.there}
-    proofs = {"nodes": fetched.nodes, "proof_bytes": fetched.proof_bytes, "other_relay_roots": fetched.differing}
+    proofs = {
+        "nodes": fetched.nodes,
+        "proof_bytes": fetched.proof_bytes,
+        "other_relay_roots": fetched.differing,
+    }
     return Result({**place, **added, **proofs, "history": options.out})
 
 
@@ -90,7 +104,9 @@ async def _fetch(options: FetchOptions, watch: _Watch) -> Fetched:
     async with AsyncExitStack() as stack:
         relay = None
         if options.relay_nodes:
-            relay = await stack.enter_async_context(Endpoints(options.relay_nodes, limits, watch.resting))
+            relay = await stack.enter_async_context(
+                Endpoints(options.relay_nodes, limits, watch.resting)
+            )
         source: Source
         chain = ParaId(options.chain)
         if options.chunks is not None:
@@ -100,4 +116,6 @@ async def _fetch(options: FetchOptions, watch: _Watch) -> Fetched:
         else:
             nodes = await stack.enter_async_context(Endpoints(options.nodes, limits, watch.resting))
             source = NodeSource(options.network, chain, nodes, relay)
-        return await fetch(source, Range(options.first, options.last, options.unit), options.out, watch)
+        return await fetch(
+            source, Range(options.first, options.last, options.unit), options.out, watch
+        )

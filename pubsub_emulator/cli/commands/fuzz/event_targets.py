@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from pubsub_emulator.distributor.event import BadEventError, parse_notification, parse_publication, parse_row
+from pubsub_emulator.distributor.event import (
+    BadEventError,
+    parse_notification,
+    parse_publication,
+    parse_row,
+)
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.events.filters.codec import from_json, to_json
 from pubsub_emulator.events.filters.normal import normalize
@@ -25,9 +30,20 @@ _CONTRACT: Final = "0x" + "c0" * 20
 
 def _filters() -> Iterable[bytes]:
     yield b'{"any": true}'
-    yield b'{"all": [{"kind": "Balances.*"}, {"not": {"chain": 2000}}, {"one_of": [{"chain": null}]}]}'
-    for op, value in (("=", 5), (">=", -1), ("in", [1, "a", True, None]), ("prefix", "0x00"), ("!=", "b")):
-        yield json.dumps({"field": ["dispatch_info", 0, "weight"], "op": op, "value": value}).encode()
+    yield (
+        b'{"all": [{"kind": "Balances.*"}, {"not": {"chain": 2000}}, {"one_of": [{"chain":'
+        b" null}]}]}"
+    )
+    for op, value in (
+        ("=", 5),
+        (">=", -1),
+        ("in", [1, "a", True, None]),
+        ("prefix", "0x00"),
+        ("!=", "b"),
+    ):
+        yield json.dumps(
+            {"field": ["dispatch_info", 0, "weight"], "op": op, "value": value}
+        ).encode()
 
 
 @target("filter", "a filter of events", _filters, "events.filters", text=True)
@@ -66,7 +82,11 @@ def _operations() -> "list[Signed]":
     from pubsub_emulator.prism import make
 
     key = _secret()
-    usages = {"master0": Usage.MASTER_KEY, "issuing0": Usage.ISSUING_KEY, "revoke0": Usage.REVOCATION_KEY}
+    usages = {
+        "master0": Usage.MASTER_KEY,
+        "issuing0": Usage.ISSUING_KEY,
+        "revoke0": Usage.REVOCATION_KEY,
+    }
     created = make.create_did({name: (usage, key) for name, usage in usages.items()})
     more = [AddKey(make.public_key("issuing1", Usage.ISSUING_KEY, key))]
     updated = make.update_did(created.suffix, created.hash, more, "master0", key)
@@ -87,7 +107,9 @@ def _objects() -> Iterable[bytes]:
 
 @target("prism", "an object, or a signed operation", _objects, "prism")
 def _read_object(data: bytes) -> str:
-    """An object as it is anchored, or an operation as its maker would sign it, on a ledger that knows the others."""
+    """An object as it is anchored, or an operation as its maker would sign it, on a ledger that
+    knows the others.
+    """
     from pubsub_emulator.prism.core.ledger import MemoryLedger
     from pubsub_emulator.prism.core.process import process, read_object
     from pubsub_emulator.prism.make import atala_object, sign_raw
@@ -98,7 +120,10 @@ def _read_object(data: bytes) -> str:
             process(ledger, operation)
         raw = atala_object([sign_raw(raw, "master0", _secret()).raw])
     said = [process(ledger, operation) for operation in read_object(raw) or ()][:6]
-    return ", ".join("again" if each is None else str(each.reason or each.type.name) for each in said) or "nothing"
+    return (
+        ", ".join("again" if each is None else str(each.reason or each.type.name) for each in said)
+        or "nothing"
+    )
 
 
 def _metadata() -> Iterable[bytes]:
@@ -115,10 +140,24 @@ def _read_metadata(data: bytes) -> str:
 
 
 def _publications() -> Iterable[bytes]:
-    event = {"name": "a.b", "data": {"x": 1}, "location": "https://example.org/1", "metadata": ["00" * 32]}
+    event = {
+        "name": "a.b",
+        "data": {"x": 1},
+        "location": "https://example.org/1",
+        "metadata": ["00" * 32],
+    }
     yield json.dumps({"network": "alpha", "event": event}).encode()
-    fields = {"eventType": "a.b", "dataLocation": "https://example.org/1?hl=0x" + "11" * 32, "timestamp": 7}
-    fields |= {"id": 1, "relevantMetadata": [], "entityId": "0x" + "22" * 32, "previousEntityHash": "0x" + "33" * 32}
+    fields = {
+        "eventType": "a.b",
+        "dataLocation": "https://example.org/1?hl=0x" + "11" * 32,
+        "timestamp": 7,
+    }
+    fields |= {
+        "id": 1,
+        "relevantMetadata": [],
+        "entityId": "0x" + "22" * 32,
+        "previousEntityHash": "0x" + "33" * 32,
+    }
     yield json.dumps(fields).encode()
     yield json.dumps({"network": "alpha", **fields}).encode()
 
@@ -126,7 +165,11 @@ def _publications() -> Iterable[bytes]:
 @target("publication", "bodies that a distributor is sent", _publications, "distributor", text=True)
 def _read_publication(data: bytes) -> str:
     body, said = parse_json(data, "body"), []
-    readers: tuple[Callable[[object], object], ...] = (parse_publication, parse_notification, parse_row)
+    readers: tuple[Callable[[object], object], ...] = (
+        parse_publication,
+        parse_notification,
+        parse_row,
+    )
     for read in readers:
         try:
             read(body)
@@ -139,7 +182,9 @@ def _read_publication(data: bytes) -> str:
 def _settings() -> Iterable[bytes]:
     adapter = b'[adapters.alpha]\nurl = "http://127.0.0.1:1"\nprofile = "legacy"\n'
     adapter += b'chain_id = "1"\nenvironments = ["a"]\n'
-    yield b'public_url = "http://127.0.0.1:8090"\nport = 8080\nsince = "now"\nretain = 5\n' + adapter
+    yield (
+        b'public_url = "http://127.0.0.1:8090"\nport = 8080\nsince = "now"\nretain = 5\n' + adapter
+    )
     token = b'access.tokens = [{ name = "a", sha256 = "' + b"0" * 64 + b'", rights = ["read"] }]\n'
     yield b'public_url = "http://127.0.0.1:8090"\nstore = "redis://127.0.0.1"\n' + token + adapter
 
@@ -158,12 +203,20 @@ def _entries() -> Iterable[bytes]:
 
     texts = ((b"t", b"https://example.org/1?hl=x", [b"sbx"]), (b"", b"\xff" * 40, [b""] * 3))
     for index, each in enumerate(texts):
-        entry = {"address": _CONTRACT, "topics": [TOPIC, *["0x" + "11" * 32] * 3], "blockNumber": "0x1"}
+        entry = {
+            "address": _CONTRACT,
+            "topics": [TOPIC, *["0x" + "11" * 32] * 3],
+            "blockNumber": "0x1",
+        }
         data = encode(DATA, (index, 1_700_000_000, "0x" + "33" * 20, *each))
-        yield json.dumps({**entry, "data": "0x" + data.hex(), "blockHash": "0x" + "22" * 32}).encode()
+        yield json.dumps(
+            {**entry, "data": "0x" + data.hex(), "blockHash": "0x" + "22" * 32}
+        ).encode()
 
 
-@target("evm-entry", "an entry of an EVM contract's log", _entries, "distributor.adapter.evm", text=True)
+@target(
+    "evm-entry", "an entry of an EVM contract's log", _entries, "distributor.adapter.evm", text=True
+)
 def _read_entry(data: bytes) -> str:
     from pubsub_emulator.client.answers import read
     from pubsub_emulator.client.errors import BadAnswer

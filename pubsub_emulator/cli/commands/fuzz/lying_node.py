@@ -1,7 +1,8 @@
 """A node that lies, and every command that reads a node (`pubsub fuzz --target lying-node`).
 
-An input is what a node answered while one command read it: `[command, [[path, method, answer], …]]`. Its values, their
-order and their bytes are changed, and the command reads a node that answers so.
+An input is what a node answered while one command read it: `[command, [[path, method, answer],
+…]]`. Its values, their order and their bytes are changed, and the command reads a node that answers
+so.
 """
 
 import asyncio
@@ -27,13 +28,18 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey
 BLOCKS: Final = 4
 MOST_REQUESTS: Final = 2_000
 """Requests of one command: with more it never ends."""
-_LINES: Final = "status publishers verdicts collators_2000 subscriptions_2000 ledger_2000 storage_2000 events keys_1000"
+_LINES: Final = (
+    "status publishers verdicts collators_2000 subscriptions_2000 ledger_2000 storage_2000 events"
+    " keys_1000"
+)
 _SUBMIT: Final = "author_submitExtrinsic"
 _RULES: Final = ("PS-1", "PS-16", "PS-31")
 _EXTRINSIC: Final = "$extrinsic"
 """In a transcript, the extrinsic that was sent last: each signature is another."""
 _LONG: Final = 20_000
-"""Characters of an answer that a transcript refers to by its method: metadata would be most of each input."""
+"""Characters of an answer that a transcript refers to by its method: metadata would be most of each
+input.
+"""
 _NAMED: Final[dict[str, object]] = {}
 """Such answers by their names."""
 
@@ -175,11 +181,17 @@ def _served() -> Iterator[Answers]:
 
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, daemon=True).start()
-    serving = Server(LiveNetwork(Simulation(load_bundled("node"), accounts=True)), Options(port=0)).serving()
+    serving = Server(
+        LiveNetwork(Simulation(load_bundled("node"), accounts=True)), Options(port=0)
+    ).serving()
     with ExitStack() as stack:
         stack.callback(loop.call_soon_threadsafe, loop.stop)
         places = asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result()
-        stack.callback(lambda: asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result())
+        stack.callback(
+            lambda: asyncio.run_coroutine_threadsafe(
+                serving.__aexit__(None, None, None), loop
+            ).result()
+        )
         nodes = {f"/{place.chain or ''}": BlockingNode(place.url) for place in places}
         for node in nodes.values():
             stack.callback(node.close)
@@ -227,14 +239,25 @@ def _with(answer: Any, old: object, new: object) -> object:
     """An answer with another text where a block has an extrinsic."""
     match answer:
         case {"block": {"extrinsics": list(listed)} as block}:
-            return {**answer, "block": {**block, "extrinsics": [new if each == old else each for each in listed]}}
+            return {
+                **answer,
+                "block": {**block, "extrinsics": [new if each == old else each for each in listed]},
+            }
         case _:
             return answer
 
 
-@target("lying-node", "every answer of a node, as each command reads them", _transcripts, "client", text=True)
+@target(
+    "lying-node",
+    "every answer of a node, as each command reads them",
+    _transcripts,
+    "client",
+    text=True,
+)
 def _read(data: bytes) -> str:
-    """Let a command read a node that says what a transcript holds, again from its beginning when that ends."""
+    """Let a command read a node that says what a transcript holds, again from its beginning when
+    that ends.
+    """
     match parse_json(data, "transcript"):
         case [str(command), list(listed)] if command in _COMMANDS:
             pass
@@ -242,7 +265,12 @@ def _read(data: bytes) -> str:
             return "no transcript"
     said: dict[tuple[object, object], list[object]] = {}
     for each in listed:
-        if isinstance(each, list) and len(each) == 3 and isinstance(each[0], str) and isinstance(each[1], str):
+        if (
+            isinstance(each, list)
+            and len(each) == 3
+            and isinstance(each[0], str)
+            and isinstance(each[1], str)
+        ):
             said.setdefault((each[0], each[1]), []).append(each[2])
     counts: dict[tuple[str, str], int] = {}
     total = 0
@@ -257,7 +285,11 @@ def _read(data: bytes) -> str:
             raise NodeRefused(method, -32601, "Method not found")
         at = counts[path, method] = counts.get((path, method), -1) + 1
         answer = known[at % len(known)]
-        return _NAMED.get(answer, answer) if isinstance(answer, str) else _with(answer, _EXTRINSIC, sent)
+        return (
+            _NAMED.get(answer, answer)
+            if isinstance(answer, str)
+            else _with(answer, _EXTRINSIC, sent)
+        )
 
     try:
         return f"{command}: {_COMMANDS[command](_answering(answers))}"

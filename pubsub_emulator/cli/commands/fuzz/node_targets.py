@@ -1,4 +1,6 @@
-"""Readers of what nodes are sent, and of what nodes and archives give, as targets of `pubsub fuzz --target`."""
+"""Readers of what nodes are sent, and of what nodes and archives give, as targets of `pubsub fuzz
+--target`.
+"""
 
 import asyncio
 import json
@@ -48,7 +50,9 @@ _OTHER: Final = AccountId(b"\x07" * 32)
 
 
 _STATE: Final = {bytes((at, at % 7)) * 8: bytes(at % 60) for at in range(40)} | {
-    bytes.fromhex("26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"): (7).to_bytes(4, "little")
+    bytes.fromhex("26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"): (
+        (7).to_bytes(4, "little")
+    )
 }
 """Entries of a small state, `System.Number` among them."""
 _CHILD: Final = b"pubsub\xe8\x03\x00\x00"
@@ -56,13 +60,17 @@ _CHILD: Final = b"pubsub\xe8\x03\x00\x00"
 
 @cache
 def _small_state() -> State:
-    return State.from_entries(_STATE.items(), {_CHILD: {bytes((at,)) * 32: bytes(50) for at in range(9)}.items()})
+    return State.from_entries(
+        _STATE.items(), {_CHILD: {bytes((at,)) * 32: bytes(50) for at in range(9)}.items()}
+    )
 
 
 def _state_answers() -> Iterable[bytes]:
     nodes: dict[Hash, bytes] = {}
     _small_state().prove(_STATE, {}, nodes)
-    yield json.dumps({"at": hexed(bytes(32)), "proof": [hexed(node) for node in nodes.values()]}).encode()
+    yield json.dumps(
+        {"at": hexed(bytes(32)), "proof": [hexed(node) for node in nodes.values()]}
+    ).encode()
 
 
 class _Told:
@@ -109,7 +117,9 @@ def _read_exported_state(path: Path) -> str:
 
 
 class _Deaf:
-    """A connection whose client takes everything; what runs beside its requests is run to its end, or given up."""
+    """A connection whose client takes everything; what runs beside its requests is run to its end,
+    or given up.
+    """
 
     def __init__(self) -> None:
         self.works: list[Coroutine[object, None, None]] = []
@@ -147,14 +157,28 @@ def _requests() -> Iterable[bytes]:
     node = _dispatcher()._node  # noqa: SLF001  # the method table, which nothing else hands out
     block = hexed(node.timeline.newest.relay.hash)
     key = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
-    samples: dict[str, list[object]] = {"state_call": ["Core_version", "0x"], "system_accountNextIndex": ["5C4hrfjw"]}
+    samples: dict[str, list[object]] = {
+        "state_call": ["Core_version", "0x"],
+        "system_accountNextIndex": ["5C4hrfjw"],
+    }
     for name, method in sorted(node.methods.items()):
         params: list[object] = samples.get(name, [])
         for each in () if params else method.params:
             hint = f"{each}".lower()
-            params.append([key] if "keys" in hint else key if "key" in hint else block if "hash" in hint else 1)
+            params.append(
+                [key]
+                if "keys" in hint
+                else key
+                if "key" in hint
+                else block
+                if "hash" in hint
+                else 1
+            )
         yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
-    query = [{"key": key, "type": "descendantsValues"}, {"key": key, "type": "closestDescendantMerkleValue"}]
+    query = [
+        {"key": key, "type": "descendantsValues"},
+        {"key": key, "type": "closestDescendantMerkleValue"},
+    ]
     calls: dict[str, list[object]] = {
         "chainHead_v1_follow": [True],
         "archive_v1_storage": [block, query, None],
@@ -167,7 +191,9 @@ def _requests() -> Iterable[bytes]:
     }
     for name, params in calls.items():
         yield json.dumps({"jsonrpc": "2.0", "id": "x", "method": name, "params": params}).encode()
-    yield json.dumps([{"jsonrpc": "2.0", "id": 1, "method": "chain_getHeader", "params": []}] * 3).encode()
+    yield json.dumps(
+        [{"jsonrpc": "2.0", "id": 1, "method": "chain_getHeader", "params": []}] * 3
+    ).encode()
 
 
 @target("request", "a JSON-RPC message to a node", _requests, "node", text=True)
@@ -197,11 +223,15 @@ async def _answered(data: bytes) -> str:
     if answer.text is None:
         return "nothing"
     answered = json.loads(answer.text)
-    errors = [each.get("error") for each in (answered if isinstance(answered, list) else [answered])]
+    errors = [
+        each.get("error") for each in (answered if isinstance(answered, list) else [answered])
+    ]
     for error in errors:
         if error is not None and error["code"] == -32603:
             raise DefensiveFailure(f"internal error: {error}")
-    return " ".join(sorted({"answered" if error is None else f"refused {error['code']}" for error in errors}))
+    return " ".join(
+        sorted({"answered" if error is None else f"refused {error['code']}" for error in errors})
+    )
 
 
 @cache
@@ -248,9 +278,15 @@ def _read_extrinsic(data: bytes) -> str:
     dispatched = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
     hashes = dict(system.BLOCK_HASH.items(network.relay.storage())) | {header.number: header.hash()}
     birth = hashes.get(extrinsic.extra.era.birth(header.number + 1), header.hash())
-    implicit = extrinsics.Implicit(runtime.signing.spec_version, runtime.signing.transaction_version, hashes[0], birth)
-    signature = ed25519.sign(_SENDER, extrinsics.payload(extrinsic.call.encoded, extrinsic.extra, implicit))
-    again = extrinsics.SignedExtrinsic(_WHO, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0)
+    implicit = extrinsics.Implicit(
+        runtime.signing.spec_version, runtime.signing.transaction_version, hashes[0], birth
+    )
+    signature = ed25519.sign(
+        _SENDER, extrinsics.payload(extrinsic.call.encoded, extrinsic.extra, implicit)
+    )
+    again = extrinsics.SignedExtrinsic(
+        _WHO, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0
+    )
     outcome = NextBlock(runtime, state, header).apply(again.encode())
     if state.root() != root:
         raise DefensiveFailure("a block that was not built changed the state")
@@ -271,7 +307,9 @@ def _event_records() -> bytes:
     """The records of a transfer and a remark, as `System.Events` holds them."""
     network, runtime = _relay()
     calls, storage = runtime.calls, begin(network.relay.state, network.relay.header)
-    calls.dispatch(storage, Signed(_WHO), calls.encode("Balances", "transfer_allow_death", _OTHER, 10**12))
+    calls.dispatch(
+        storage, Signed(_WHO), calls.encode("Balances", "transfer_allow_death", _OTHER, 10**12)
+    )
     calls.dispatch(storage, Signed(_WHO), calls.encode("System", "remark_with_event", b"hello"))
     return events.encode_records(events.records(storage))
 
@@ -305,7 +343,9 @@ def _parachain() -> "tuple[Metadata, RawBlock]":
     network = _relay()[0].fork()
     network.send_downward(2000, b"a message")
     records = [record for step in network.step(4) for record in step.records]
-    candidate = next(record.candidate for record in records if record.candidate.inherent.messages.downward)
+    candidate = next(
+        record.candidate for record in records if record.candidate.inherent.messages.downward
+    )
     chain, header = network.parachain(2000), candidate.header
     raw = at.metadata(at.At(None, chain.header, chain.state, network.relay.header.hash()), 14)
     roots = header.parent_hash, header.state_root, header.extrinsics_root
@@ -313,12 +353,19 @@ def _parachain() -> "tuple[Metadata, RawBlock]":
     return parse_metadata(raw), RawBlock(of_block, candidate.body())
 
 
-@target("inherent", "a real block's inherent", lambda: [_parachain()[1].extrinsics[0]], "spark_audit.fetch")
+@target(
+    "inherent",
+    "a real block's inherent",
+    lambda: [_parachain()[1].extrinsics[0]],
+    "spark_audit.fetch",
+)
 def _read_inherent(data: bytes) -> str:
     from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
 
     known, block = _parachain()
-    found = relay_proof("block", known, replace(block, extrinsics=(data,)), "net", ParaId(2000), "a/1", "fuzz")
+    found = relay_proof(
+        "block", known, replace(block, extrinsics=(data,)), "net", ParaId(2000), "a/1", "fuzz"
+    )
     _keep(found)
     return f"{min(len(found.proof), 5)} nodes, {len(found.downward)} downward"
 
@@ -336,12 +383,24 @@ def _keep(proof: "RelayProof") -> None:
 def _exports() -> Iterable[bytes]:
     hash_ = "0x" + "11" * 32
     head = {"number": 1, **dict.fromkeys(("hash", "parent_hash", "state_root"), hash_)}
-    head |= {"block_time": "2024-05-01 12:00:00 UTC", "relay_block_number": 7, "relay_state_root": hash_}
+    head |= {
+        "block_time": "2024-05-01 12:00:00 UTC",
+        "relay_block_number": 7,
+        "relay_state_root": hash_,
+    }
     parent = {"relayParentNumber": 7, "relayParentStorageRoot": hash_, "maxPovSize": 5242880}
-    data: dict[str, object] = {"validationData": parent, "relayChainState": {"trieNodes": ["0x00", "0x0102"]}}
+    data: dict[str, object] = {
+        "validationData": parent,
+        "relayChainState": {"trieNodes": ["0x00", "0x0102"]},
+    }
     data |= {"downwardMessages": [{"sentAt": 3, "msg": "0x00"}]}
     data |= {"horizontalMessages": {"1000": [{"sentAt": 4, "data": "0x01"}]}}
-    call = {"block_number": 1, "section": "parachainSystem", "method": "setValidationData", "params": {"data": data}}
+    call = {
+        "block_number": 1,
+        "section": "parachainSystem",
+        "method": "setValidationData",
+        "params": {"data": data},
+    }
     yield json.dumps([head, call]).encode()
     yield json.dumps([head, {**call, "params": json.dumps({"data": data})}]).encode()
 

@@ -1,4 +1,6 @@
-"""The readers of what a stranger may have made, as `readers.toml` lists them; `docs/untrusted.md` is made of it."""
+"""The readers of what a stranger may have made, as `readers.toml` lists them; `docs/untrusted.md`
+is made of it.
+"""
 
 import tomllib
 from dataclasses import dataclass
@@ -9,7 +11,9 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most of something; `constant` is `module:NAME`, `unit` what it counts: bytes if empty or `of …`."""
+    """The most of something; `constant` is `module:NAME`, `unit` what it counts: bytes if empty or
+    `of …`.
+    """
 
     constant: str
     unit: str = ""
@@ -35,7 +39,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reader, by file and name. `more` is what bounds it beside the numbers; not every one has a `target`."""
+    """One reader, by file and name.
+
+    `more` is what bounds it beside the numbers; not every one has a `target`.
+    """
 
     what: str
     reader: str
@@ -51,7 +58,9 @@ def _rows() -> tuple[Row, ...]:
     for what, row in table.items():
         limits = tuple(_limit(row["reader"], text) for text in row.get("limits", ()))
         bad = row.get("bad", "one line with file and field; exit code 2")
-        rows.append(Row(what, row["reader"], limits, row.get("more", ""), bad, row.get("target", "")))
+        rows.append(
+            Row(what, row["reader"], limits, row.get("more", ""), bad, row.get("target", ""))
+        )
     return tuple(rows)
 
 

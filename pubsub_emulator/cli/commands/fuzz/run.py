@@ -1,4 +1,6 @@
-"""`pubsub fuzz`: a campaign of cheats against the verifier, or against another one too, and its results."""
+"""`pubsub fuzz`: a campaign of cheats against the verifier, or against another one too, and its
+results.
+"""
 
 from collections import Counter
 from math import inf
@@ -20,7 +22,10 @@ MANY = {2: "two at once", 3: "three at once"}
 
 
 def run_fuzz(request: Campaign) -> Result:
-    """The command. Ctrl-C ends the campaign after the case under way, and what was found is shown."""
+    """The command.
+
+    Ctrl-C ends the campaign after the case under way, and what was found is shown.
+    """
     first = [case for _, case in corpus()]
     cases, kept, began = request.most, request.corpus, monotonic()
     interrupts = Interrupts()
@@ -40,9 +45,20 @@ def run_fuzz(request: Campaign) -> Result:
         )
     show_campaign(result, len(first), monotonic() - began)
     if result.files:
-        files("the smallest case of each group, for `pubsub replay`:", ((path, "") for path in result.files))
+        files(
+            "the smallest case of each group, for `pubsub replay`:",
+            ((path, "") for path in result.files),
+        )
     if kept is not None:
-        files("corpus:", ((kept, f"{len(read_corpus(kept)):,} cases that showed something new; --corpus goes on"),))
+        files(
+            "corpus:",
+            (
+                (
+                    kept,
+                    f"{len(read_corpus(kept)):,} cases that showed something new; --corpus goes on",
+                ),
+            ),
+        )
     if interrupts.noted:
         say("pubsub: interrupted; the figures are of what was tried until then", aside=True)
     code = INTERRUPTED if interrupts.noted else FINDINGS if result.found.total else 0
@@ -54,7 +70,11 @@ def _document(result: CampaignResult) -> dict[str, object]:
     for key, group in found.ordered():
         verdicts = {"kind": key.kind.value, "due": list(key.due), "found": list(key.found)}
         groups.append({**verdicts, "place": key.place, "cases": group.count, "file": group.file})
-    tried = {"cases": result.cases, "honest_blocks": result.honest, "stopped_for_their_budget": result.stopped}
+    tried = {
+        "cases": result.cases,
+        "honest_blocks": result.honest,
+        "stopped_for_their_budget": result.stopped,
+    }
     rightly = {"refused": result.rejected, "valid_because_canonical": result.accepted_equal}
     wrongly = {"surprising": found.total, "accepted_wrongly": found.count(Kind.ACCEPTED)}
     by_strategy = {"never_tried": list(result.missed), "by_strategy": result.by_strategy}
@@ -68,23 +88,30 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
         count = names.count("+") + 1
         rows.setdefault(MANY.get(count, names), Counter()).update(verdicts)
     shown = (
-        (name, rows[name].total(), ", ".join(f"{verdict} {count:,}" for verdict, count in rows[name].most_common()))
+        (
+            name,
+            rows[name].total(),
+            ", ".join(f"{verdict} {count:,}" for verdict, count in rows[name].most_common()),
+        )
         for name in (*STRATEGIES, *MANY.values())
         if name in rows
     )
     table("cheats by the first verdict that they met", ("strategy", "cases", "verdicts"), shown)
     rate = f", {result.cases / seconds:,.0f} cases per second" if seconds > 1 else ""
     say(
-        f"{kept} kept cases replayed; {result.cases:,} cheats tried; honest blocks: {result.honest:,}, of which "
-        f"{result.stopped:,} stopped for their budget{rate}",
-        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what is left of them is "
-        f"valid; {result.found.total} surprising",
+        f"{kept} kept cases replayed; {result.cases:,} cheats tried; honest blocks:"
+        f" {result.honest:,}, of which {result.stopped:,} stopped for their budget{rate}",
+        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what is left of"
+        f" them is valid; {result.found.total} surprising",
     )
     idle = sum(count.get(NO_EFFECT, 0) for count in result.by_strategy.values())
     if idle:
         say(f"{idle:,} of those accepted had no effect: their steps lead to the honest block")
     if result.missed:
-        say(f"tried in no case, because there were too few or there was nothing to do for: {', '.join(result.missed)}")
+        say(
+            "tried in no case, because there were too few or there was nothing to do for:"
+            f" {', '.join(result.missed)}"
+        )
     if result.found.total:
         _show_surprises(result)
 
@@ -96,7 +123,12 @@ def _show_surprises(result: CampaignResult) -> None:
     if wrongly:
         say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier takes what it must refuse")
     rows = (
-        (key.kind.value, *(", ".join(each) or "accepted" for each in (key.due, key.found)), key.place, group.count)
+        (
+            key.kind.value,
+            *(", ".join(each) or "accepted" for each in (key.due, key.found)),
+            key.place,
+            group.count,
+        )
         for key, group in found.ordered()
     )
     table("surprises by verdict and place", ("kind", "due", "found", "changed", "cases"), rows)
@@ -104,14 +136,18 @@ def _show_surprises(result: CampaignResult) -> None:
 
 def list_strategies() -> Result:
     """Every strategy, what it is after, and the verdicts that it must meet."""
-    meets = [(each.name, each.gain, [verdict.value for verdict in each.meets]) for each in STRATEGIES.values()]
+    meets = [
+        (each.name, each.gain, [verdict.value for verdict in each.meets])
+        for each in STRATEGIES.values()
+    ]
     rows = ((name, gain, ", ".join(met) or "by the case") for name, gain, met in meets)
     table("strategies", ("name", "to gain", "meets"), rows)
     return Result({name: {"gain": gain, "meets": met} for name, gain, met in meets})
 
 
 def run_verifier(command: str, request: Campaign) -> Result:
-    """Let another verifier judge the same cases; the exit code is 1 if the two differ. Differences are kept.
+    """Let another verifier judge the same cases; the exit code is 1 if the two differ. Differences
+    are kept.
 
     Raises `VerifierFailed`, `UnknownStrategy`, `BadCorpus`, `BadCase`.
     """
@@ -141,6 +177,10 @@ def run_verifier(command: str, request: Campaign) -> Result:
     if missing:
         say(f"not judged by the other verifier: {', '.join(missing)}")
     say(f"{found.cases:,} cases judged by both; {found.differing:,} differ")
-    judged = {"cases": found.cases, "by_verdict": dict(found.by_verdict), "judged": sorted(found.judged)}
+    judged = {
+        "cases": found.cases,
+        "by_verdict": dict(found.by_verdict),
+        "judged": sorted(found.judged),
+    }
     document = {**judged, "differing": found.differing, "groups": groups, "files": written}
     return Result(document, FINDINGS if groups else 0)

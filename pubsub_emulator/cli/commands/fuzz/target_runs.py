@@ -25,16 +25,24 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
         if name not in known and name != "all":
             hint = near_to(name, known, f"there are {', '.join(known)} and all")
             raise InputError(f"no target is called {name!r}; {hint}")
-    picked = list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
+    picked = (
+        list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
+    )
     found: list[Mutated] = []
     written: list[Path] = []
     share = None if request.minutes is None else request.minutes / len(picked)
     total = None if request.most is None else request.most * len(picked)
-    said = f"{request.minutes:g} minutes in all" if request.most is None else f"{request.most:,} mutations each"
+    said = (
+        f"{request.minutes:g} minutes in all"
+        if request.most is None
+        else f"{request.most:,} mutations each"
+    )
     with stage(f"{len(picked)} target{'s' * (len(picked) != 1)}, {said}", total) as advance:
         for at, target in enumerate(picked):
 
-            def watch(done: int, before: int = at * (request.most or 0), name: str = target.name) -> None:
+            def watch(
+                done: int, before: int = at * (request.most or 0), name: str = target.name
+            ) -> None:
                 advance(before + done, total, name)
 
             corpus = request.out / "corpus" / target.name
@@ -49,7 +57,10 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
 
 
 def replay_targets(names: tuple[str, ...], path: Path) -> Result:
-    """Read one file with the named target. Raises `InputError`, and `PubsubError` if the target refuses it."""
+    """Read one file with the named target.
+
+    Raises `InputError`, and `PubsubError` if the target refuses it.
+    """
     known = {target.name: target for target in ALL}
     if len(names) != 1 or names[0] not in known:
         raise InputError(f"--replay needs exactly one --target; there are {', '.join(known)}")
@@ -59,7 +70,9 @@ def replay_targets(names: tuple[str, ...], path: Path) -> Result:
         raise
     except Exception as failure:  # noqa: BLE001  # what a reader raises beside its own refusals is the surprise
         say(f"{names[0]}: {type(failure).__name__}: {failure}")
-        return Result({"target": names[0], "surprise": f"{type(failure).__name__}: {failure}"}, FINDINGS)
+        return Result(
+            {"target": names[0], "surprise": f"{type(failure).__name__}: {failure}"}, FINDINGS
+        )
     say(f"{names[0]}: {outcome}")
     return Result({"target": names[0], "surprise": "", "outcome": outcome}, 0)
 
@@ -86,13 +99,21 @@ def _show(found: list[Mutated]) -> None:
         pace = f"{each.tried / each.seconds:,.0f}" if each.seconds else ""
         counts = (len(each.outcomes), each.lines, each.corpus, len(each.surprises))
         rows.append((each.target, f"{each.tried:,}", pace, *counts))
-    table("mutations by target", ("target", "tried", "a second", "outcomes", "lines", "corpus", "surprises"), rows)
+    table(
+        "mutations by target",
+        ("target", "tried", "a second", "outcomes", "lines", "corpus", "surprises"),
+        rows,
+    )
     for each in found:
         for surprise in each.surprises:
             say(f"{each.target}: {surprise.what}")
 
 
 def _document(result: Mutated) -> dict[str, object]:
-    reported = {name: value for name, value in asdict(result).items() if name not in ("surprises", "outcomes")}
+    reported = {
+        name: value
+        for name, value in asdict(result).items()
+        if name not in ("surprises", "outcomes")
+    }
     reported["outcomes"] = dict(result.outcomes.most_common(MOST_OUTCOMES))
     return {**reported, "surprises": [surprise.what for surprise in result.surprises]}

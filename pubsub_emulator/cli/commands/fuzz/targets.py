@@ -9,7 +9,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 
-from pubsub_emulator.cli.commands.fuzz import event_targets, lying_node, node_targets  # noqa: F401  # their targets
+from pubsub_emulator.cli.commands.fuzz import (
+    event_targets,  # noqa: F401  # their targets
+    lying_node,
+    node_targets,
+)
 from pubsub_emulator.cli.commands.fuzz.files import from_file, temporary_folder
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.scenario.file import parse_document
@@ -21,7 +25,12 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import key_from_data
-from pubsub_emulator.spark_audit.judge.evidence import Recorded, block_evidence, equivocation_evidence, judge
+from pubsub_emulator.spark_audit.judge.evidence import (
+    Recorded,
+    block_evidence,
+    equivocation_evidence,
+    judge,
+)
 from pubsub_emulator.spark_audit.judge.finding_file import check_finding, finding_text
 
 if TYPE_CHECKING:
@@ -58,14 +67,22 @@ def _read_session(path: Path) -> str:
 def _differences() -> Iterable[bytes]:
     for case, candidate, _ in judged_blocks():
         document = case_of(case.judging, candidate.encode(), 1)
-        found = Difference(case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",))
+        found = Difference(
+            case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",)
+        )
         yield found.to_json().encode()
 
 
 _ROOMS: Final = ("laboratory.differences", "laboratory.cases")
 
 
-@target("difference", "a kept difference of two verifiers, judged again", _differences, *_ROOMS, text=True)
+@target(
+    "difference",
+    "a kept difference of two verifiers, judged again",
+    _differences,
+    *_ROOMS,
+    text=True,
+)
 @from_file("difference.json")
 def _read_difference(path: Path) -> str:
     found = read_difference(path)
@@ -76,12 +93,22 @@ def _read_difference(path: Path) -> str:
 
 
 def _relay_proofs() -> Iterable[bytes]:
-    block = {"chain": "Test", "relay": "relay", "para_id": 1000, "block": 7, "blockHash": "0x" + "11" * 32}
+    block = {
+        "chain": "Test",
+        "relay": "relay",
+        "para_id": 1000,
+        "block": 7,
+        "blockHash": "0x" + "11" * 32,
+    }
     block |= {"relayParentNumber": 9, "relayParentStorageRoot": hexed(blake2_256(b"\x00"))}
-    yield json.dumps({**block, "trieNodes": ["0x00"], "downwardMessages": [], "horizontalMessages": {}}).encode()
+    yield json.dumps(
+        {**block, "trieNodes": ["0x00"], "downwardMessages": [], "horizontalMessages": {}}
+    ).encode()
 
 
-@target("relay-proof", "a real inherent as JSON", _relay_proofs, "spark_audit.real_proofs", text=True)
+@target(
+    "relay-proof", "a real inherent as JSON", _relay_proofs, "spark_audit.real_proofs", text=True
+)
 @from_file("proof.json")
 def _read_relay_proof(path: Path) -> str:
     from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
@@ -93,10 +120,18 @@ def _answers() -> Iterable[bytes]:
     call: dict[str, object] = {"jsonrpc": "2.0", "id": 1}
     answer = {**call, "result": {"at": "0x" + "22" * 32, "proof": ["0x00", "0x0102"]}}
     request = {**call, "method": "state_getReadProof", "params": [["0x3a636f6465"], None]}
-    header: dict[str, object] = {"parentHash": "0x" + "00" * 32, "number": "0x1", "stateRoot": "0x" + "33" * 32}
+    header: dict[str, object] = {
+        "parentHash": "0x" + "00" * 32,
+        "number": "0x1",
+        "stateRoot": "0x" + "33" * 32,
+    }
     header |= {"extrinsicsRoot": "0x" + "44" * 32, "digest": {"logs": []}}
     answers = [request, answer, {"jsonrpc": "2.0", "id": 2, "result": header}]
-    return [json.dumps(answers).encode(), json.dumps(answer).encode(), "\n".join(map(json.dumps, answers)).encode()]
+    return [
+        json.dumps(answers).encode(),
+        json.dumps(answer).encode(),
+        "\n".join(map(json.dumps, answers)).encode(),
+    ]
 
 
 @target("node-json", "what a node answered", _answers, "spark_audit.real_proofs", text=True)
@@ -128,7 +163,11 @@ def _manifests() -> Iterable[bytes]:
 
 
 @target(
-    "manifest", "a manifest of a history, with a digest that is right", _manifests, "spark_audit.history", text=True
+    "manifest",
+    "a manifest of a history, with a digest that is right",
+    _manifests,
+    "spark_audit.history",
+    text=True,
 )
 def _read_manifest(data: bytes) -> str:
     """The manifest as its maker would sign it: with the digest and the name that its content has."""
@@ -155,7 +194,9 @@ def _read_manifest(data: bytes) -> str:
 
 
 def _tables() -> Iterable[bytes]:
-    return [bytes((at,)) + (_history() / entry.path).read_bytes() for at, entry in enumerate(_entries())]
+    return [
+        bytes((at,)) + (_history() / entry.path).read_bytes() for at, entry in enumerate(_entries())
+    ]
 
 
 @cache
@@ -165,7 +206,12 @@ def _entries() -> "tuple[FileEntry, ...]":
     return tuple(entry for commit in History.open(_history()).commits for entry in commit.files)[:8]
 
 
-@target("table", "a Parquet file of a history, with digests that are right", _tables, "spark_audit.history")
+@target(
+    "table",
+    "a Parquet file of a history, with digests that are right",
+    _tables,
+    "spark_audit.history",
+)
 def _read_table(data: bytes) -> str:
     """A Parquet file whose manifest says of it what is true: its size and the digests of its parts."""
     from pubsub_emulator.spark_audit.history.commit import read_stretches
@@ -178,9 +224,12 @@ def _read_table(data: bytes) -> str:
     path.write_bytes(body)
     file = io.BytesIO(body)
     groups = tuple(
-        replace(each, digest=digest_of(read_stretches(file, [(each.offset, each.length)]))) for each in entry.row_groups
+        replace(each, digest=digest_of(read_stretches(file, [(each.offset, each.length)])))
+        for each in entry.row_groups
     )
-    frame = digest_of(read_stretches(file, entry.outside(len(body)))) if len(body) >= entry.size else ""
+    frame = (
+        digest_of(read_stretches(file, entry.outside(len(body)))) if len(body) >= entry.size else ""
+    )
     stated = replace(entry, path=path.name, size=len(body), row_groups=groups, frame=frame)
     found = read_file(path.parent, stated)
     said = (each.error.split(":")[0][:40] if isinstance(each, Fault) else "rows" for each in found)
@@ -212,7 +261,13 @@ def _read_finding(path: Path) -> str:
 
 def _evidence() -> Iterable[bytes]:
     for case, candidate, context in judged_blocks():
-        yield block_evidence(case.judging.parent.header, case.judging.parent.state, candidate, context, Recorded(None))
+        yield block_evidence(
+            case.judging.parent.header,
+            case.judging.parent.state,
+            candidate,
+            context,
+            Recorded(None),
+        )
     header = candidate.header.encode()
     yield equivocation_evidence(bytes(32), header, header)
 
@@ -230,8 +285,17 @@ def _candid() -> Iterable[bytes]:
     from pubsub_emulator.icrc72.values import of
 
     source = canister_id(0, 7)
-    for data in (7, -3, "text", b"bytes", [1, [2, {"a": None}]], {"map": {"of": [True, 1.5, source]}}):
-        yield codec("icrc72_publish").args.encode((Event(2, 1, 1, "a.b", of(data), source, (("key", of(data)),)),))
+    for data in (
+        7,
+        -3,
+        "text",
+        b"bytes",
+        [1, [2, {"a": None}]],
+        {"map": {"of": [True, 1.5, source]}},
+    ):
+        yield codec("icrc72_publish").args.encode(
+            (Event(2, 1, 1, "a.b", of(data), source, (("key", of(data)),)),)
+        )
 
 
 @target("candid", "a Candid message to a broadcaster", _candid, "icrc72.ic.candid")
@@ -246,9 +310,21 @@ def _ingress() -> Iterable[bytes]:
 
     content = {"request_type": "call", "sender": b"\4", "ingress_expiry": 10**9, "arg": b"DIDL\0\0"}
     yield cbor2.dumps({"content": {**content, "canister_id": b"\0\1", "method_name": "m"}})
-    yield cbor2.dumps({"content": {**content, "request_type": "read_state", "paths": [[b"time"], []]}})
-    delegation = {"delegation": {"pubkey": b"", "expiration": 2**63, "targets": [b"\0\1"]}, "signature": b""}
-    yield cbor2.dumps({"content": content, "sender_pubkey": b"", "sender_sig": b"", "sender_delegation": [delegation]})
+    yield cbor2.dumps(
+        {"content": {**content, "request_type": "read_state", "paths": [[b"time"], []]}}
+    )
+    delegation = {
+        "delegation": {"pubkey": b"", "expiration": 2**63, "targets": [b"\0\1"]},
+        "signature": b"",
+    }
+    yield cbor2.dumps(
+        {
+            "content": content,
+            "sender_pubkey": b"",
+            "sender_sig": b"",
+            "sender_delegation": [delegation],
+        }
+    )
 
 
 @target("ingress", "a request of an agent", _ingress, "icrc72.port")
@@ -263,9 +339,16 @@ def _modules() -> Iterable[bytes]:
     import wasmtime
 
     stable = '(import "ic0" "stable64_grow" (func (param i64) (result i64)))'
-    parts = "(memory 1) (global (mut i32) (i32.const 7)) (global (mut f64) (f64.const 1)) (func $go) (start $go)"
+    parts = (
+        "(memory 1) (global (mut i32) (i32.const 7)) (global (mut f64) (f64.const 1)) (func $go)"
+        " (start $go)"
+    )
     yield bytes(wasmtime.wat2wasm(f'(module {stable} {parts} (func (export "canister_update f")))'))
-    yield bytes(wasmtime.wat2wasm('(module (table 2 funcref) (func (export "canister_init")) (elem (i32.const 0) 0))'))
+    yield bytes(
+        wasmtime.wat2wasm(
+            '(module (table 2 funcref) (func (export "canister_init")) (elem (i32.const 0) 0))'
+        )
+    )
 
 
 @target("canister-module", "the WebAssembly module of a canister", _modules, "icrc72.ic.wasm")
@@ -280,7 +363,9 @@ def _stories() -> Iterable[bytes]:
     from pubsub_emulator.icrc72.stories import drawn
 
     for number in range(8):
-        yield json.dumps({**written(drawn(b"fuzz %d" % number)), "rounds": 60, "cheat": -1}).encode()
+        yield json.dumps(
+            {**written(drawn(b"fuzz %d" % number)), "rounds": 60, "cheat": -1}
+        ).encode()
     yield json.dumps({**written(drawn(b"fuzz")), "rounds": 10, "cheat": 3}).encode()
 
 
@@ -297,7 +382,9 @@ def _story(data: bytes) -> "int | Plan":
     if type(cheat) is int and 0 <= cheat < 1000:
         return cheat
     plan = read(case)
-    return replace(plan, rounds=min(plan.rounds, 120), refuse=min(plan.refuse, 40), delay=min(plan.delay, 3))
+    return replace(
+        plan, rounds=min(plan.rounds, 120), refuse=min(plan.refuse, 40), delay=min(plan.delay, 3)
+    )
 
 
 def _shrunk(data: bytes) -> bytes:
@@ -307,10 +394,19 @@ def _shrunk(data: bytes) -> bytes:
     if isinstance(plan, int):
         return data
     smallest = shrink(plan)
-    return json.dumps({**written(smallest.plan), "cheat": -1}).encode() if smallest.surprise else data
+    return (
+        json.dumps({**written(smallest.plan), "cheat": -1}).encode() if smallest.surprise else data
+    )
 
 
-@target("icrc", "a story of subnets and canisters, played and audited", _stories, "icrc72", text=True, shrink=_shrunk)
+@target(
+    "icrc",
+    "a story of subnets and canisters, played and audited",
+    _stories,
+    "icrc72",
+    text=True,
+    shrink=_shrunk,
+)
 def _play(data: bytes) -> str:
     """Play a story, or let a cheat act: drawn schedules, crashes and cheats."""
     from pubsub_emulator.icrc72.campaign import play_cheat, play_plan

@@ -1,4 +1,6 @@
-"""`pubsub icrc72 conform`: tries a canister that somebody else wrote in one role, and says which rules hold."""
+"""`pubsub icrc72 conform`: tries a canister that somebody else wrote in one role, and says which
+rules hold.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -52,7 +54,9 @@ def conform(
         network.submit(ANONYMOUS, who, publish or "", _NUMBER.encode(number))
 
     def say_handled(network: CanisterNetwork, who: Principal) -> list[int]:
-        return _ids(str(place), handled or "", network.query(ANONYMOUS, who, handled or "", NOTHING))
+        return _ids(
+            str(place), handled or "", network.query(ANONYMOUS, who, handled or "", NOTHING)
+        )
 
     if role == "publisher" and publish is None:
         raise Icrc72Error("--publisher needs --publish: the update, of a nat, that makes an event")
@@ -66,7 +70,13 @@ def conform(
 
 
 def conform_url(
-    url: str, role: str, canister: str, *, proxy: str | None, handled: str | None, namespace: str | None
+    url: str,
+    role: str,
+    canister: str,
+    *,
+    proxy: str | None,
+    handled: str | None,
+    namespace: str | None,
 ) -> Result:
     """Try a canister of a replica in a role; exit code 1 where a rule is broken."""
     from pubsub_emulator.icrc72.port.agent import Agent
@@ -93,7 +103,13 @@ def _ids(place: str, method: str, answer: Answer) -> list[int]:
 
 
 def _told(
-    role: str, verdicts: Sequence[Verdict], unmet: str, about: dict[str, object], *, note: str = "", end: str = ""
+    role: str,
+    verdicts: Sequence[Verdict],
+    unmet: str,
+    about: dict[str, object],
+    *,
+    note: str = "",
+    end: str = "",
 ) -> Result:
     """Say what holds; `unmet` is the word for a rule that was not met, `end` ends the last line."""
     width = max(len(unmet), 8)
@@ -109,16 +125,24 @@ def _told(
     broken = [each.rule for each in verdicts if each.broken]
     met = sum(each.shown > 0 or not each.holds for each in verdicts)
     say("", f"{role}: {met - len(broken)} of {met} rules hold{end}")
-    rules = [{**each._asdict(), "holds": each.holds if each.shown or each.broken else None} for each in verdicts]
+    rules = [
+        {**each._asdict(), "holds": each.holds if each.shown or each.broken else None}
+        for each in verdicts
+    ]
     return Result({"role": role, **about, "rules": rules}, 1 if broken else 0)
 
 
 def _trace(trial: Trial) -> str:
     """A line for each happening: round, kind, number of the call, sender, receiver, method, bytes."""
     names = {trial.who: "candidate", trial.system.orchestrator: "orchestrator"}
-    names |= {each: f"broadcaster{at}" for at, each in enumerate(trial.system.broadcasters) if each not in names}
+    names |= {
+        each: f"broadcaster{at}"
+        for at, each in enumerate(trial.system.broadcasters)
+        if each not in names
+    }
     return "".join(
-        f"{each.round} {each.kind} {each.number} {names.get(each.sender, each.sender.text) or 'system'} "
+        f"{each.round} {each.kind} {each.number}"
+        f" {names.get(each.sender, each.sender.text) or 'system'} "
         f"{names.get(each.receiver, each.receiver.text)} {each.method or '-'} "
         f"{each.data.decode(errors='backslashreplace') if each.kind == 'trap' else each.data.hex() or '-'}\n"
         for each in trial.recorder.happenings

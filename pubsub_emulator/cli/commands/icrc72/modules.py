@@ -30,4 +30,6 @@ def canister_of(wasm: bytes, who: Principal, *, bare: bool) -> WasmCanister:
 
 def modules_of(place: str) -> Modules:
     """What makes the canisters of a scenario, whose files are named from its folder on."""
-    return lambda model, who: canister_of(read_module(Path(place).parent / model.wasm), who, bare=model.bare)
+    return lambda model, who: canister_of(
+        read_module(Path(place).parent / model.wasm), who, bare=model.bare
+    )

@@ -47,7 +47,9 @@ def run_scenario(place: str) -> Result:
     for finding in outcome.findings:
         actor = outcome.names.get(finding.actor, finding.actor.text)
         say(f"accused      {actor}: {finding.cheat} in round {finding.round}: {finding.evidence}")
-    say("", f"{outcome.rounds} rounds, {outcome.happenings} happenings", f"digest: {outcome.digest}")
+    say(
+        "", f"{outcome.rounds} rounds, {outcome.happenings} happenings", f"digest: {outcome.digest}"
+    )
     return Result(_document(outcome), 0 if outcome.good else 1)
 
 
@@ -61,7 +63,12 @@ def _document(outcome: Outcome) -> dict[str, object]:
     }
     replays = {str(number): state for number, state in outcome.replays.items()}
     findings = [
-        {"cheat": each.cheat, "actor": each.actor.text, "round": each.round, "evidence": each.evidence}
+        {
+            "cheat": each.cheat,
+            "actor": each.actor.text,
+            "round": each.round,
+            "evidence": each.evidence,
+        }
         for each in outcome.findings
     ]
     return {**run, **sent, **gone, "handled": handled, "replays": replays, "findings": findings}
@@ -98,8 +105,13 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
             say(f"story {number}: {kept.surprise} ({path})")
         played = number + 1 - first
         if played % _PROGRESS == 0 and played < cases:
-            say(f"{played:,} of {cases:,} stories, {len(surprises)} surprises; go on with --first {number + 1}")
-    missed = [words for number in range(len(CHEATS)) if (words := play_cheat(number))] if cheats else []
+            say(
+                f"{played:,} of {cases:,} stories, {len(surprises)} surprises; go on with --first"
+                f" {number + 1}"
+            )
+    missed = (
+        [words for number in range(len(CHEATS)) if (words := play_cheat(number))] if cheats else []
+    )
     for words in missed:
         say(words)
     acted = f", {len(CHEATS) - len(missed)} of {len(CHEATS)} cheats found" if cheats else ""
@@ -112,4 +124,6 @@ def replay_story(path: Path) -> Result:
     """Play one case again."""
     outcome = play_plan(read(read_json(path, error=Icrc72Error)))
     say(outcome.surprise or f"no surprise in {outcome.rounds} rounds")
-    return Result({"surprise": outcome.surprise, "rounds": outcome.rounds}, 1 if outcome.surprise else 0)
+    return Result(
+        {"surprise": outcome.surprise, "rounds": outcome.rounds}, 1 if outcome.surprise else 0
+    )

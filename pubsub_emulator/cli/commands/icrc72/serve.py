@@ -16,7 +16,10 @@ from pubsub_emulator.serving.guard import Names
 
 
 def serve_scenario(scenario: str, names: Names, port: int) -> None:
-    """Serve a scenario that begins now; ends with exit code 130. Raises `PubsubError`, `OSError`."""
+    """Serve a scenario that begins now; ends with exit code 130.
+
+    Raises `PubsubError`, `OSError`.
+    """
     log_lines()
     run = Run(load(scenario), modules=modules_of(scenario), genesis=time.time_ns())
     run.network.make = WasmCanister

@@ -12,7 +12,15 @@ from pubsub_emulator.cli.commands.run.run import find_scenario
 from pubsub_emulator.cli.screen import log_lines, say, say_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.events.errors import BadFilter, SourceError
-from pubsub_emulator.events.filters.algebra import ANY, All, Chain, Filter, Kind, OneOf, check_limits
+from pubsub_emulator.events.filters.algebra import (
+    ANY,
+    All,
+    Chain,
+    Filter,
+    Kind,
+    OneOf,
+    check_limits,
+)
 from pubsub_emulator.events.filters.codec import parse_filters
 from pubsub_emulator.events.log.sources.network import NetworkLog
 from pubsub_emulator.events.log.sql_store import SqlStore, existing_store, open_store
@@ -24,7 +32,12 @@ _URLS: Final = ("ws://", "wss://", "http://", "https://")
 
 
 def follow_source(  # noqa: PLR0917  # the options of the command
-    source: str, place: str, network: str, paras: Sequence[str], first: int | None, until: int | None
+    source: str,
+    place: str,
+    network: str,
+    paras: Sequence[str],
+    first: int | None,
+    until: int | None,
 ) -> None:
     """Append the blocks of a source to a log, and follow it if wanted. Raises `PubsubError`."""
     log_lines()
@@ -42,15 +55,23 @@ def follow_source(  # noqa: PLR0917  # the options of the command
                 scenario = find_scenario(source)
                 simulation = Simulation(scenario)
                 with NetworkLog(simulation.network, store):
-                    while simulation.network.number < (scenario.relay_blocks if until is None else until):
+                    while simulation.network.number < (
+                        scenario.relay_blocks if until is None else until
+                    ):
                         simulation.step()
         finally:
             head = store.head()
-            said = "empty" if head.anchor is None else f"block {head.anchor}, seq {head.seq}, epoch {head.epoch}"
+            said = (
+                "empty"
+                if head.anchor is None
+                else f"block {head.anchor}, seq {head.seq}, epoch {head.epoch}"
+            )
             say(f"{store.database.place}: {said}; {head.seq - before:+,} events")
 
 
-def _follow_node(url: str, paras: dict[int, str], store: SqlStore, first: int | None, until: int | None) -> None:
+def _follow_node(
+    url: str, paras: dict[int, str], store: SqlStore, first: int | None, until: int | None
+) -> None:
     from pubsub_emulator.events.log.sources.rpc import RpcSource
 
     async def run() -> None:
@@ -66,13 +87,22 @@ def _copy_history(root: Path, store: SqlStore, until: int | None) -> None:
 
     networks = history_networks(root)
     if len(networks) != 1 and store.network not in networks:
-        raise SourceError(f"{root} holds the networks {', '.join(networks)}; select one with --network")
+        raise SourceError(
+            f"{root} holds the networks {', '.join(networks)}; select one with --network"
+        )
     blocks = history_blocks(root, store.network if store.network in networks else networks[0])
     copy_all(store, (block for block in blocks if until is None or block.number <= until))
 
 
 def read_log(  # noqa: PLR0917  # the options of the command
-    place: str, after: int, limit: int | None, kinds: Sequence[str], chain: str | None, text: str | None, *, wait: bool
+    place: str,
+    after: int,
+    limit: int | None,
+    kinds: Sequence[str],
+    chain: str | None,
+    text: str | None,
+    *,
+    wait: bool,
 ) -> None:
     """Print matching rows of a log, and wait for more if wanted. Raises `PubsubError`."""
     where = _where(kinds, chain, text)

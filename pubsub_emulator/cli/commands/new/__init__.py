@@ -10,12 +10,22 @@ from pubsub_emulator.cli.base.options import option
 
 @click.command(
     "new",
-    epilog="\b\nExamples:\n  pubsub new mine.toml\n  pubsub new prices.toml --like oracle\n"
-    "  pubsub new mine.toml --schema\n  pubsub new --list\n  pubsub new --schema > scenario.schema.json\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub new mine.toml\n  pubsub new prices.toml --like oracle\n  pubsub"
+        " new mine.toml --schema\n  pubsub new --list\n  pubsub new --schema >"
+        " scenario.schema.json\n"
+    ),
 )
 @click.argument("file", required=False, type=options.NEW_FILE)
-@option("--like", metavar="NAME", shell_complete=options.complete_scenario, help="Copy a bundled scenario.")
-@option("--schema", is_flag=True, help="Also write the JSON Schema for editors; without FILE, print it.")
+@option(
+    "--like",
+    metavar="NAME",
+    shell_complete=options.complete_scenario,
+    help="Copy a bundled scenario.",
+)
+@option(
+    "--schema", is_flag=True, help="Also write the JSON Schema for editors; without FILE, print it."
+)
 @option("--list", "listing", is_flag=True, help="List the bundled scenarios and end.")
 def command(file: Path | None, like: str | None, *, schema: bool, listing: bool) -> None:
     """Write a commented scenario to FILE, ready to run and to edit.

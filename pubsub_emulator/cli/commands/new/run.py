@@ -8,7 +8,12 @@ from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.screen import files, say, table
 from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, parse_scenario, scenario_schema
+from pubsub_emulator.emulator.scenario.file import (
+    BUNDLE,
+    load_bundled,
+    parse_scenario,
+    scenario_schema,
+)
 
 TEMPLATE: Final = Path(__file__).with_name("scenario_template.toml")
 SCHEMA: Final = "scenario.schema.json"
@@ -19,7 +24,10 @@ def list_scenarios() -> None:
     found = [(name, load_bundled(name)) for name in BUNDLE.names()]
     rows = ((name, scenario.relay_blocks, scenario.description) for name, scenario in found)
     table("scenarios that come with the project", ("name", "relay blocks", "what it is"), rows)
-    say("`pubsub new my.toml --like NAME` copies one; every command that wants a scenario takes its name, too")
+    say(
+        "`pubsub new my.toml --like NAME` copies one; every command that wants a scenario takes its"
+        " name, too"
+    )
 
 
 def schema_text() -> str:
@@ -38,14 +46,20 @@ def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
         raise InputError(f"{path}: the name of a scenario file must end with .toml")
     kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in path.stem)
     name = kept.lstrip("-") or "mine"
-    text = TEMPLATE.read_text(encoding="utf-8").replace("NAME", name) if like is None else BUNDLE.text(like)
+    text = (
+        TEMPLATE.read_text(encoding="utf-8").replace("NAME", name)
+        if like is None
+        else BUNDLE.text(like)
+    )
     if schema:
         text = f"#:schema ./{SCHEMA}\n{text}"
     parse_scenario(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     written = [(path, "a scenario; docs/scenarios.md has every field")]
     if schema:
-        written.append((path.with_name(SCHEMA), "for editors that know `#:schema`, such as those with Taplo"))
+        written.append(
+            (path.with_name(SCHEMA), "for editors that know `#:schema`, such as those with Taplo")
+        )
         write_whole(path.with_name(SCHEMA), schema_text())
     write_whole(path, text)
     files("written:", written)

@@ -11,23 +11,29 @@ from pubsub_emulator.cli.exits import FINDINGS
 
 @click.command(
     "open-proof",
-    epilog="\b\nExamples:\n  pubsub open-proof proof.json --header header.json\n"
-    "  pubsub open-proof proof.json --root 0x1f46… --child 1000 --json\n"
-    "  pubsub open-proof session.jsonl --draw proof.svg\n"
-    "\n\b\nExit codes:\n  0 opened, every node is needed, 1 some nodes are not needed\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub open-proof proof.json --header header.json\n"
+        "  pubsub open-proof proof.json --root 0x1f46… --child 1000 --json\n"
+        "  pubsub open-proof session.jsonl --draw proof.svg\n"
+        "\n\b\nExit codes:\n  0 opened, every node is needed, 1 some nodes are not needed\n"
+    ),
 )
 @click.argument("files", type=options.FILE, nargs=-1, required=True)
 @option("--header", type=options.FILE, help="The header of the proven block.")
 @option("--root", metavar="0x…", help="The state root, instead of a header.")
-@option("--child", metavar="PARA", help="The proven child trie: a publisher's id, or a storage key.")
+@option(
+    "--child", metavar="PARA", help="The proven child trie: a publisher's id, or a storage key."
+)
 @repeatable("--key", "keys", metavar="0x…", says="A requested key")
 @option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 @option("--draw", "drawing", type=options.NEW_FILE, help="File to draw the proof to, as SVG.")
 def command(**given: object) -> None:
-    """Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what uses its bytes.
+    """Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what uses
+    its bytes.
 
-    FILES hold JSON-RPC answers, including headers, in any order; docs/node-data.md shows how to get them. Without
-    --key, and without the request in a file, the requested keys are inferred from the proof.
+    FILES hold JSON-RPC answers, including headers, in any order; docs/node-data.md shows how to get
+    them. Without --key, and without the request in a file, the requested keys are inferred from the
+    proof.
     """
     from pubsub_emulator.cli.commands.open_proof.run import open_files
 

@@ -20,7 +20,12 @@ from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
 from pubsub_emulator.spark_audit.real_proofs import attribution as shares
-from pubsub_emulator.spark_audit.real_proofs.node_data import NodeDataError, NodeProof, read_node_data, root_of
+from pubsub_emulator.spark_audit.real_proofs.node_data import (
+    NodeDataError,
+    NodeProof,
+    read_node_data,
+    root_of,
+)
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 
 FORMAT: Final = 1
@@ -48,12 +53,17 @@ def open_files(  # noqa: PLR0917  # the options of the command
     *,
     as_json: bool,
 ) -> bool:
-    """The command; whether every byte of every proof was needed. Raises `NodeDataError`, `ProofError`."""
+    """The command; whether every byte of every proof was needed.
+
+    Raises `NodeDataError`, `ProofError`.
+    """
     if header is not None and root is not None:
         raise click.UsageError("give either --header or --root")
     data = read_node_data([*files, *([] if header is None else [header])])
     if not data.proofs:
-        raise NodeDataError(f"{', '.join(map(str, files))}: no read proof, only {len(data.headers)} headers")
+        raise NodeDataError(
+            f"{', '.join(map(str, files))}: no read proof, only {len(data.headers)} headers"
+        )
     given = None if root is None else Hash(_hex("--root", root))
     if given is not None and len(given) != 32:
         raise NodeDataError(f"--root has {len(given)} bytes, not 32")
@@ -65,7 +75,9 @@ def open_files(  # noqa: PLR0917  # the options of the command
         except ProofError as error:
             raise ProofError(f"{proof.place}: {error}") from None
     if as_json:
-        say_document(json.dumps({"format": FORMAT, "proofs": [_as_json(each) for each in opened]}, indent=1))
+        say_document(
+            json.dumps({"format": FORMAT, "proofs": [_as_json(each) for each in opened]}, indent=1)
+        )
     else:
         for each in opened:
             _show(each)
@@ -75,29 +87,46 @@ def open_files(  # noqa: PLR0917  # the options of the command
     return not any(part.kind == "unread" for each in opened for part in each.found.parts)
 
 
-def _attribute(proof: NodeProof, root: Hash, child: str | None, keys: Sequence[str]) -> shares.Attribution:
-    """By the keys asked for, from the command line or the request, or by what the proof itself shows."""
+def _attribute(
+    proof: NodeProof, root: Hash, child: str | None, keys: Sequence[str]
+) -> shares.Attribution:
+    """By the keys asked for, from the command line or the request, or by what the proof itself
+    shows.
+    """
     trie = shares.TOP if child is None else _child_key(child)
     name = shares.child_trie_name(trie)
     if keys:
-        return shares.attribute_reads(root, proof.nodes, {trie: [_hex("--key", key) for key in keys]})
+        return shares.attribute_reads(
+            root, proof.nodes, {trie: [_hex("--key", key) for key in keys]}
+        )
     if proof.requested is not None:
         if child is not None and trie not in proof.requested:
             raise ProofError(f"the request did not ask for {name}")
         return shares.attribute_reads(root, proof.nodes, proof.requested)
     if trie != shares.TOP:
-        shares.attribute_reads(root, proof.nodes, {trie: ()})  # raises where the trie's root is left open
-    # Without a request it may be a subscriber's own proof: what that chain has stored is left out of it.
+        shares.attribute_reads(
+            root, proof.nodes, {trie: ()}
+        )  # raises where the trie's root is left open
+    # Without a request it may be a subscriber's own proof: what that chain has stored is left out
+    # of it.
     found = shares.attribute(root, proof.nodes, absences=True, cached=True)
     if trie != shares.TOP and not any(part.trie == trie for part in found.parts):
         for part in found.parts:
-            if part.trie == shares.TOP and part.key == child_root_key(trie) and part.value is not None:
-                raise ProofError(f"the root node of {name}, {part.value.hex()}, is not in the proof")
+            if (
+                part.trie == shares.TOP
+                and part.key == child_root_key(trie)
+                and part.value is not None
+            ):
+                raise ProofError(
+                    f"the root node of {name}, {part.value.hex()}, is not in the proof"
+                )
     return found
 
 
 def _child_key(text: str) -> bytes:
-    """A child trie's storage key: of a publisher by its id, or in hex with or without the prefix of child tries."""
+    """A child trie's storage key: of a publisher by its id, or in hex with or without the prefix of
+    child tries.
+    """
     if text.isdecimal() and int(text) <= U32_MAX:
         return derive_child_key(ParaId(int(text)))
     if not text.startswith("0x"):
@@ -123,14 +152,20 @@ def _said(part: shares.ProofShare) -> str:
             entry = PublishedEntry.decode(part.value)
         except ScaleError:
             return f"{words(part.value, _PREVIEW)}, no published entry"
-        return f"{words(entry.value, _PREVIEW)}, ttl {entry.ttl}, inserted in block {entry.when_inserted}"
+        return (
+            f"{words(entry.value, _PREVIEW)}, ttl {entry.ttl}, inserted in block"
+            f" {entry.when_inserted}"
+        )
     return words(part.value, _PREVIEW)
 
 
 def _show(opened: Opened) -> None:
     found, proof = opened.found, opened.proof
     of = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
-    say(f"{proof.place}: {found.weight:,} bytes in {found.nodes} nodes{of}, state root 0x{opened.root.hex()}")
+    say(
+        f"{proof.place}: {found.weight:,} bytes in {found.nodes} nodes{of}, state root"
+        f" 0x{opened.root.hex()}"
+    )
     rows: list[tuple[object, ...]] = []
     for part in found.parts:
         path = "" if part.path_bytes is None else part.path_bytes
@@ -151,7 +186,11 @@ def _as_json(opened: Opened) -> dict[str, object]:
     found, proof = opened.found, opened.proof
     block = None if proof.at is None else hexed(proof.at)
     place = {"place": proof.place, "block": block, "state_root": hexed(opened.root)}
-    parts = {"nodes": found.nodes, "bytes": found.weight, "parts": list(map(_part_as_json, found.parts))}
+    parts = {
+        "nodes": found.nodes,
+        "bytes": found.weight,
+        "parts": list(map(_part_as_json, found.parts)),
+    }
     left = {"unread": list(map(hexed, found.unread)), "unplaced": list(map(hexed, found.unplaced))}
     return {**place, **parts, **left}
 
@@ -159,7 +198,14 @@ def _as_json(opened: Opened) -> dict[str, object]:
 def _part_as_json(part: shares.ProofShare) -> dict[str, object]:
     trie = None if part.trie == shares.TOP else hexed(part.trie)
     key, value = (None if each is None else hexed(each) for each in (part.key, part.value))
-    place = {"kind": part.kind, "name": part.name, "trie": trie, "key": key, "state": part.state, "value": value}
+    place = {
+        "kind": part.kind,
+        "name": part.name,
+        "trie": trie,
+        "key": key,
+        "state": part.state,
+        "value": value,
+    }
     return {**place, "nodes": part.nodes, "bytes": part.weight, "path_bytes": part.path_bytes}
 
 

@@ -101,10 +101,20 @@ def serve_node(given: Serve) -> None:
 
 
 async def _serve(
-    given: Serve, log: SqlStore, seed: bytes, callers: Callers, recorders: tuple[Recorder, StatusRecorder] | None
+    given: Serve,
+    log: SqlStore,
+    seed: bytes,
+    callers: Callers,
+    recorders: tuple[Recorder, StatusRecorder] | None,
 ) -> None:
     source = _source(given) if given.db_sync is None else SOURCE
-    depth = given.depth if given.depth is not None else DEPTH if given.db_sync is None else CARDANO_DEPTH
+    depth = (
+        given.depth
+        if given.depth is not None
+        else DEPTH
+        if given.db_sync is None
+        else CARDANO_DEPTH
+    )
     limits = PrismLimits(
         given.streams_per_client,
         heartbeat_seconds=given.heartbeat,
@@ -120,11 +130,22 @@ async def _serve(
         if given.db_sync is not None:
             chain = stack.enter_context(closing(DbSyncChain(given.db_sync, depth, given.first)))
         else:
-            chain = await stack.enter_async_context(NodeChain(str(given.url), source, seed, given.first))
-        tls = Tls(given.tls_certificate, given.tls_key) if given.tls_certificate and given.tls_key else None
-        port = await stack.enter_async_context(serve_prism(service, given.host, given.port, callers, tls))
+            chain = await stack.enter_async_context(
+                NodeChain(str(given.url), source, seed, given.first)
+            )
+        tls = (
+            Tls(given.tls_certificate, given.tls_key)
+            if given.tls_certificate and given.tls_key
+            else None
+        )
+        port = await stack.enter_async_context(
+            serve_prism(service, given.host, given.port, callers, tls)
+        )
         node = await stack.enter_async_context(PrismNode(service, log, chain))
-        say(f"grpc://{given.host}:{port}: PRISM on {given.url or 'db-sync'}, depth {depth}; Ctrl-C ends it")
+        say(
+            f"grpc://{given.host}:{port}: PRISM on {given.url or 'db-sync'}, depth {depth}; Ctrl-C"
+            " ends it"
+        )
         sys.stdout.flush()
         waits = [asyncio.create_task(ended.wait()), asyncio.create_task(node.ended())]
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -136,7 +157,10 @@ async def _serve(
 
 def _source(given: Serve) -> Source:
     """The events that contain objects."""
-    return Source(given.event, tuple(int(each) if each.isdecimal() else each for each in given.path.split(".")))
+    return Source(
+        given.event,
+        tuple(int(each) if each.isdecimal() else each for each in given.path.split(".")),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +176,11 @@ class Node:
         token = "" if self.token_env is None else os.environ.get(self.token_env, "")
         if self.token_env is not None and not token:
             raise click.UsageError(f"--token-env {self.token_env}: the variable is empty")
-        return PrismClient(self.address, token=token, roots=None if self.tls_ca is None else self.tls_ca.read_bytes())
+        return PrismClient(
+            self.address,
+            token=token,
+            roots=None if self.tls_ca is None else self.tls_ca.read_bytes(),
+        )
 
 
 def submit_operations(files: Sequence[Path], node: Node) -> None:
@@ -162,7 +190,9 @@ def submit_operations(files: Sequence[Path], node: Node) -> None:
     async def run() -> None:
         async with node.client() as client:
             ids, token = await client.schedule(signed)
-            say_document(json.dumps({"operation_ids": [each.hex() for each in ids], "cancel_token": token}))
+            say_document(
+                json.dumps({"operation_ids": [each.hex() for each in ids], "cancel_token": token})
+            )
 
     asyncio.run(run())
 
@@ -192,9 +222,13 @@ def subscribe_to(given: Subscribe) -> None:
     asyncio.run(_subscribe(given, filters, known))
 
 
-async def _subscribe(given: Subscribe, filters: Sequence[Filter], known: ClientSubscription | None) -> None:
+async def _subscribe(
+    given: Subscribe, filters: Sequence[Filter], known: ClientSubscription | None
+) -> None:
     async with given.node.client() as client:
-        at = known or await client.subscribe(filters, batches=given.batches, everything=given.everything)
+        at = known or await client.subscribe(
+            filters, batches=given.batches, everything=given.everything
+        )
         _keep(given.state, at)
         while True:
             try:
@@ -219,7 +253,10 @@ def watch_status(operation_id: str, node: Node) -> None:
         raise click.UsageError("OPERATION: not 64 lower-case hex digits")
 
     async def run() -> None:
-        async with node.client() as client, aclosing(client.statuses(bytes.fromhex(operation_id))) as updates:
+        async with (
+            node.client() as client,
+            aclosing(client.statuses(bytes.fromhex(operation_id))) as updates,
+        ):
             async for update in updates:
                 say_document(json.dumps(_update(update)))
 
@@ -236,20 +273,42 @@ def read_filter(text: str, status: str | None) -> Filter:
     if kind in OWNERS and is_hex_hash(value):
         return Filter(kind, value, status=outcome)
     credential, _, batch = value.partition("@")
-    if kind is FilterType.REVOKE_CREDENTIAL_FILTER and is_hex_hash(credential) and (not batch or is_hex_hash(batch)):
+    if (
+        kind is FilterType.REVOKE_CREDENTIAL_FILTER
+        and is_hex_hash(credential)
+        and (not batch or is_hex_hash(batch))
+    ):
         return Filter(kind, None, bytes.fromhex(credential), batch or None, outcome)
     if kind in OWNERS or kind is FilterType.REVOKE_CREDENTIAL_FILTER or value:
-        raise click.UsageError(f"--filter {text}: suffix, hash and batch must have 64 lower-case hex digits each")
+        raise click.UsageError(
+            f"--filter {text}: suffix, hash and batch must have 64 lower-case hex digits each"
+        )
     return Filter(kind, status=outcome)
 
 
 def _event(event: pb.SubscriptionEvent) -> dict[str, object]:
-    signed, status = event.signed_operation.hex(), "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED"
-    operation = {"operation_id": event.operation_id.hex(), "type": pb.OperationType.Name(event.type)}
+    signed, status = (
+        event.signed_operation.hex(),
+        "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED",
+    )
+    operation = {
+        "operation_id": event.operation_id.hex(),
+        "type": pb.OperationType.Name(event.type),
+    }
     outcome = {"status": status, "reason": pb.RejectReason.Name(event.reason)}
-    owner = {"did_suffix": event.did_suffix or None, "credential_batch_id": event.credential_batch_id or None}
+    owner = {
+        "did_suffix": event.did_suffix or None,
+        "credential_batch_id": event.credential_batch_id or None,
+    }
     place = {"block": event.position.number, "time": event.position.time}
-    return {"seq_no": event.seq_no, **operation, **outcome, **owner, **place, "signed_operation": signed}
+    return {
+        "seq_no": event.seq_no,
+        **operation,
+        **outcome,
+        **owner,
+        **place,
+        "signed_operation": signed,
+    }
 
 
 def _update(update: pb.OperationStatusUpdate) -> dict[str, object]:

@@ -1,4 +1,6 @@
-"""`pubsub proof-snapshot`: writes the proof sizes of a scenario to a file, or compares them with one."""
+"""`pubsub proof-snapshot`: writes the proof sizes of a scenario to a file, or compares them with
+one.
+"""
 
 from pathlib import Path
 
@@ -17,7 +19,10 @@ def write_snapshot(name: str, out: Path) -> None:
 
 
 def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> bool:
-    """Measure a scenario and show what grew by more than the tolerance. Returns whether anything grew."""
+    """Measure a scenario and show what grew by more than the tolerance.
+
+    Returns whether anything grew.
+    """
     share = proof_sizes.parse_tolerance(tolerance)
     kept = proof_sizes.read_sizes(kept_in)
     scenario = find_scenario(name)
@@ -28,7 +33,11 @@ def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> b
     changes = proof_sizes.compare(kept, now, share)
     shown = changes if diff else [change for change in changes if change.exceeds]
     if shown:
-        table(f"{scenario.name}: in {kept_in} and now", ("", "kept", "now", "change", ""), map(_row, shown))
+        table(
+            f"{scenario.name}: in {kept_in} and now",
+            ("", "kept", "now", "change", ""),
+            map(_row, shown),
+        )
     found = proof_sizes.verdict(kept, now, share)
     if found:
         many = f"{len(found)} of {len(now.figures)} figures"
@@ -40,7 +49,9 @@ def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> b
 
 def _measure(scenario: Scenario) -> proof_sizes.ProofSizes:
     simulation = Simulation(scenario)
-    with stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance:
+    with stage(
+        f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks
+    ) as advance:
         return proof_sizes.ProofSizes.of(simulation, advance)
 
 

@@ -10,13 +10,17 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 
 @click.command(
     "replay",
-    epilog="\b\nExamples:\n  pubsub replay out/surprises/omit-node-0f3c.json\n  pubsub replay out/fixtures\n"
-    "\n\b\nExit codes:\n  0 all as expected, 1 surprises\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub replay out/surprises/omit-node-0f3c.json\n  pubsub replay"
+        " out/fixtures\n\n\b\nExit codes:\n  0 all as expected, 1 surprises\n"
+    ),
 )
 @click.argument("paths", type=options.ANY, nargs=-1, required=True)
 @with_json_option
 def command(paths: tuple[Path, ...]) -> Result:
-    """Replay fixtures, and surprises and differences of `pubsub fuzz` (JSON files, or folders of them)."""
+    """Replay fixtures, and surprises and differences of `pubsub fuzz` (JSON files, or folders of
+    them).
+    """
     from pubsub_emulator.cli.commands.replay.run import run_replay
 
     return run_replay(paths)

@@ -1,4 +1,6 @@
-"""`pubsub replay`: surprises of a campaign, differences of two verifiers, and fixtures, told apart by content."""
+"""`pubsub replay`: surprises of a campaign, differences of two verifiers, and fixtures, told apart
+by content.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +29,24 @@ def run_replay(paths: Sequence[Path]) -> Result:
     for path in paths:
         for file, kind in _recognise(path):
             differences = _PLAYED[kind](file)
-            replayed.append({"file": file, "kind": kind, "as_expected": not differences, "differences": differences})
+            replayed.append(
+                {
+                    "file": file,
+                    "kind": kind,
+                    "as_expected": not differences,
+                    "differences": differences,
+                }
+            )
             surprising += bool(differences)
-            say(f"{file}: {'as expected' if not differences else 'SURPRISING'}", *(f"  {each}" for each in differences))
+            say(
+                f"{file}: {'as expected' if not differences else 'SURPRISING'}",
+                *(f"  {each}" for each in differences),
+            )
     say(f"{len(replayed)} played, {surprising} surprising")
-    return Result({"played": len(replayed), "surprising": surprising, "files": replayed}, FINDINGS if surprising else 0)
+    return Result(
+        {"played": len(replayed), "surprising": surprising, "files": replayed},
+        FINDINGS if surprising else 0,
+    )
 
 
 def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
@@ -39,12 +54,19 @@ def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
     if not path.is_dir():
         kind = _kind(path)
         if kind is None:
-            raise InputError(f"{path}: neither a case of a campaign, nor a fixture, nor a difference of two verifiers")
+            raise InputError(
+                f"{path}: neither a case of a campaign, nor a fixture, nor a difference of two"
+                " verifiers"
+            )
         yield path, kind
         return
-    found = [(file, kind) for file in sorted(path.glob("*.json")) if (kind := _kind(file)) is not None]
+    found = [
+        (file, kind) for file in sorted(path.glob("*.json")) if (kind := _kind(file)) is not None
+    ]
     if not found:
-        raise InputError(f"{path}: the folder has no case of a campaign, fixture or difference of two verifiers")
+        raise InputError(
+            f"{path}: the folder has no case of a campaign, fixture or difference of two verifiers"
+        )
     yield from found
 
 
@@ -58,7 +80,10 @@ def _play_case(path: Path) -> list[str]:
     result = replay(path)
     case = result.case
     what = "a proof alone" if case.block is None else f"block {case.block.header.number}"
-    say(f"{' + '.join(case.strategies) or 'the honest block'} on {what}, {len(case.proof)} honest proof nodes")
+    say(
+        f"{' + '.join(case.strategies) or 'the honest block'} on {what}, {len(case.proof)} honest"
+        " proof nodes"
+    )
     count = "the same" if case.steps == case.shrunk else f"shrunk from {len(case.steps)}"
     say(f"  steps: {len(case.shrunk)} ({count})")
     for step in case.shrunk[:MOST_STEPS]:
@@ -75,10 +100,17 @@ def _play_case(path: Path) -> list[str]:
 def _play_difference(path: Path) -> list[str]:
     """Our verifier's present verdicts, if they still differ from the other's."""
     found = read_difference(path)
-    say(f"{' + '.join(found.strategies) or 'the honest block'} on chain {found.chain}, judged by two verifiers")
+    say(
+        f"{' + '.join(found.strategies) or 'the honest block'} on chain {found.chain}, judged by"
+        " two verifiers"
+    )
     say(f"  recorded: ours {found.ours}, theirs {found.theirs}")
     say(f"  ours now: {'the bytes do not decode' if found.found is None else _names(found.found)}")
-    return [] if found.now == found.theirs else [f"the two still differ: ours {found.now}, theirs {found.theirs}"]
+    return (
+        []
+        if found.now == found.theirs
+        else [f"the two still differ: ours {found.now}, theirs {found.theirs}"]
+    )
 
 
 _PLAYED: Final[dict[str, Callable[[Path], list[str]]]] = {

@@ -1,4 +1,6 @@
-"""`pubsub run`: a scenario from its file to a history, a summary and a digest, and again when a file changes."""
+"""`pubsub run`: a scenario from its file to a history, a summary and a digest, and again when a
+file changes.
+"""
 
 import json
 from collections.abc import Callable
@@ -17,7 +19,12 @@ from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario, parse_document
+from pubsub_emulator.emulator.scenario.file import (
+    BUNDLE,
+    load_bundled,
+    load_scenario,
+    parse_document,
+)
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import Unreadable, read_json
@@ -73,8 +80,8 @@ def simulate(
 ) -> Run:
     """Run a scenario and write its summary, and optionally its history and page, into `folder`.
 
-    `history_out` is another place for the history. `session` is the file of a session on the scenario, whose commands
-    are played instead of the scenario's length.
+    `history_out` is another place for the history. `session` is the file of a session on the
+    scenario, whose commands are played instead of the scenario's length.
     """
     from pubsub_emulator.cli.session import saved
     from pubsub_emulator.explorer.page import page_of, record
@@ -83,15 +90,22 @@ def simulate(
     summary, digest = Summary(), RunDigest()
     observers: list[Observer] = [summary, digest]
     with (
-        stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks)
-        if session is None
-        else stage(f"playing {session.name}") as advance,
+        (
+            stage(
+                f"running {scenario.name}: {scenario.relay_blocks} relay blocks",
+                scenario.relay_blocks,
+            )
+            if session is None
+            else stage(f"playing {session.name}")
+        ) as advance,
         ExitStack() as open_writer,
     ):
         if history:
             from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
-            writer = HistoryWriter(history_out or folder / HISTORY, scenario.name, names=scenario.names())
+            writer = HistoryWriter(
+                history_out or folder / HISTORY, scenario.name, names=scenario.names()
+            )
             observers.append(open_writer.enter_context(writer))
         recorders: list[Recorder] = []
 
@@ -126,7 +140,12 @@ def _is_a_run(folder: Path) -> bool:
 
 
 def run_scenario(
-    name: str, out: Path, history_out: str | Path | None = None, *, explorer: bool = False, keep: bool = False
+    name: str,
+    out: Path,
+    history_out: str | Path | None = None,
+    *,
+    explorer: bool = False,
+    keep: bool = False,
 ) -> Result:
     """Run the command; `out` may be the folder of an earlier run, unless `keep` is set.
 
@@ -141,10 +160,19 @@ def run_scenario(
         scenario = parse_document(read_document(session)["scenario"], name)
     history = history_out is not None or find_spec(ARROW) is not None
     with new_folder(out, replace=not keep and _is_a_run(out)) as folder:
-        run = simulate(scenario, folder, explorer=explorer, history=history, history_out=history_out, session=session)
+        run = simulate(
+            scenario,
+            folder,
+            explorer=explorer,
+            history=history,
+            history_out=history_out,
+            session=session,
+        )
     show_run(run)
     place: str | Path = history_out or out / HISTORY
-    written: list[tuple[str | Path, str]] = [(place, "every block, for `pubsub audit`")] if history else []
+    written: list[tuple[str | Path, str]] = (
+        [(place, "every block, for `pubsub audit`")] if history else []
+    )
     written.append((out / MARKER, "the figures above"))
     if explorer:
         written.append((out / EXPLORER, "every block and its proof, for a browser"))
@@ -153,11 +181,14 @@ def run_scenario(
         say(f"no history was written: it needs {ARROW}, {brings('audit')}")
     show_digest(run.digest.hex(), DIGEST_MEANS)
     page = {"explorer": out / EXPLORER} if explorer else {}
-    return Result({**run.document(), "history": place if history else None, "summary": out / MARKER, **page})
+    return Result(
+        {**run.document(), "history": place if history else None, "summary": out / MARKER, **page}
+    )
 
 
 def run_again_and_again(scenario: str, run: Callable[[], Result]) -> Result:
-    """Run, and again after each change of the scenario or of the file of rules, and compare with the last run.
+    """Run, and again after each change of the scenario or of the file of rules, and compare with
+    the last run.
 
     Ends when it is interrupted, with the last result. An error is said and waited out.
     """
@@ -204,10 +235,17 @@ def show_run(run: Run) -> None:
     _show_subscribers(run.scenario, summary)
     _show_publishers(summary)
     if summary.verdicts:
-        caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
-        table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)
+        caught = (
+            (strategy, verdict, count)
+            for (strategy, verdict), count in sorted(summary.cheats.items())
+        )
+        table(
+            f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught
+        )
     if summary.idle:
-        idle = ", ".join(f"{name} in {count:,} blocks" for name, count in sorted(summary.idle.items()))
+        idle = ", ".join(
+            f"{name} in {count:,} blocks" for name, count in sorted(summary.idle.items())
+        )
         say(f"cheats that changed nothing: {idle}")
     if summary.undetected:
         say(f"NOT caught: {summary.undetected} blocks")
@@ -228,9 +266,26 @@ def _show_subscribers(scenario: Scenario, summary: Summary) -> None:
             state = map(size, (chain.own_state_bytes, chain.cache_state_bytes))
             weight = (f"{chain.ref_time / blocks / 1e6:,.1f} µs", size(chain.proof_size // blocks))
             shares.append((name, *map(size, (*used, *proofs)), saved, *state, *weight))
-    header = ("subscriber", "cache", "blocks", "refused", "delivered", "removed", "stops", "messages")
+    header = (
+        "subscriber",
+        "cache",
+        "blocks",
+        "refused",
+        "delivered",
+        "removed",
+        "stops",
+        "messages",
+    )
     table(f"{scenario.name}: {summary.relay_blocks} relay blocks", header, rows)
-    columns = ("bytes", "budget/block", "used/block", "largest proof", "all proofs", "unpruned", "saved")
+    columns = (
+        "bytes",
+        "budget/block",
+        "used/block",
+        "largest proof",
+        "all proofs",
+        "unpruned",
+        "saved",
+    )
     others = ("own state read", "of it cache", "ref_time/block", "proof_size/block")
     table("what used the bytes", (*columns, *others), shares)
 
@@ -242,7 +297,11 @@ def _show_publishers(summary: Summary) -> None:
     expired = sum(each.expired for each in publishers.values())
     deleted = sum(each.deleted for each in publishers.values())
     failed = sum(each.failed.total() for each in publishers.values())
-    say(f"{published:,} keys published, {expired:,} expired, {deleted:,} deleted; {failed:,} publishes failed", "")
+    say(
+        f"{published:,} keys published, {expired:,} expired, {deleted:,} deleted; {failed:,}"
+        " publishes failed",
+        "",
+    )
     refused = [
         (str(para), each.published, each.failed.total(), each.cut_short, _counted(each.failed))
         for para, each in sorted(publishers.items())
@@ -253,12 +312,21 @@ def _show_publishers(summary: Summary) -> None:
         table("publishes that the relay chain refused", header, refused)
         say("a message ends at its first refused publish; the rest of the message is lost", "")
     if summary.failed_calls:
-        say(f"{summary.failed_calls.total():,} calls on the relay chain failed: {_counted(summary.failed_calls)}", "")
+        say(
+            f"{summary.failed_calls.total():,} calls on the relay chain failed:"
+            f" {_counted(summary.failed_calls)}",
+            "",
+        )
     weight, heaviest, blocks = summary.weight, summary.heaviest, max(summary.relay_blocks, 1)
-    times = (f"{each / 1e6:,.1f}" for each in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time))
+    times = (
+        f"{each / 1e6:,.1f}"
+        for each in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time)
+    )
     sizes = (weight.proof_size, weight.proof_size // blocks, heaviest.proof_size)
     rows = (("ref_time, µs", *times), ("proof_size, bytes", *sizes))
-    table("weight of the relay chain", ("dimension", "all blocks", "a block", "heaviest block"), rows)
+    table(
+        "weight of the relay chain", ("dimension", "all blocks", "a block", "heaviest block"), rows
+    )
     if summary.lost_downward:
         say(f"{summary.lost_downward:,} downward messages were lost: their queues were full", "")
 

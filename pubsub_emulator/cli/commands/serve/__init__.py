@@ -11,46 +11,81 @@ from pubsub_emulator.cli.base.options import option, repeatable
     "serve",
     cls=Command,
     needs=(Need("node"), Need("audit", "out")),
-    epilog="\b\nExamples:\n  pubsub serve\n  pubsub serve my-network.toml --build interval:6000 --dev\n"
-    "  pubsub serve demo --build manual --dev --journal out/session.jsonl\n"
-    "  pubsub serve --replay out/session.jsonl --port 9955\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub serve\n  pubsub serve my-network.toml --build interval:6000"
+        " --dev\n  pubsub serve demo --build manual --dev --journal out/session.jsonl\n  pubsub"
+        " serve --replay out/session.jsonl --port 9955\n"
+    ),
 )
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @options.own_cheats
 @options.rules
 @option("--port", type=options.PORT, default=9944, help="0 selects a free one.")
 @option("--host", default="127.0.0.1", help="Address to listen on.")
-@option("--port-per-chain", is_flag=True, help="Also serve each parachain on its own port, the ones after --port.")
+@option(
+    "--port-per-chain",
+    is_flag=True,
+    help="Also serve each parachain on its own port, the ones after --port.",
+)
 @option(
     "--build",
     default="instant",
     metavar="MODE",
-    help="`instant`: when something waits for a block; `interval:MS`: by the clock; `manual`: on request.",
+    help=(
+        "`instant`: when something waits for a block; `interval:MS`: by the clock; `manual`: on"
+        " request."
+    ),
 )
-@option("--settle", type=click.IntRange(0, 1000), default=0, help="Further blocks after each one built on demand.")
-@option("--finality", type=click.IntRange(0), default=0, help="Relay blocks between the best and the final block.")
-@option("--history", type=options.POSITIVE, default=4096, help="Relay blocks that are kept for queries.")
+@option(
+    "--settle",
+    type=click.IntRange(0, 1000),
+    default=0,
+    help="Further blocks after each one built on demand.",
+)
+@option(
+    "--finality",
+    type=click.IntRange(0),
+    default=0,
+    help="Relay blocks between the best and the final block.",
+)
+@option(
+    "--history", type=options.POSITIVE, default=4096, help="Relay blocks that are kept for queries."
+)
 @option(
     "--genesis-time",
     metavar="TIME",
     help="Time of block 0: `now`, or milliseconds since 1970; by default slot 1,000,000.",
 )
-@option("--dome-events", metavar="NAME", help="Give the relay chain pallet DomeEvents of network NAME.")
-@option("--prism", is_flag=True, help="Give the relay chain pallet Prism, which anchors PRISM objects.")
+@option(
+    "--dome-events", metavar="NAME", help="Give the relay chain pallet DomeEvents of network NAME."
+)
+@option(
+    "--prism", is_flag=True, help="Give the relay chain pallet Prism, which anchors PRISM objects."
+)
 @option("--journal", type=options.NEW_FILE, help="File to record all inputs in.")
-@option("--replay", type=options.FILE, help="Replay a journal, then serve; the journal names the scenario.")
+@option(
+    "--replay",
+    type=options.FILE,
+    help="Replay a journal, then serve; the journal names the scenario.",
+)
 @option("--out", type=options.OUT, help="New folder for the history of all blocks.")
-@option("--dev", is_flag=True, help="Allow methods that change the network: dev_*, pubsub_publish and others.")
+@option(
+    "--dev",
+    is_flag=True,
+    help="Allow methods that change the network: dev_*, pubsub_publish and others.",
+)
 @option("--unsafe-external", is_flag=True, help="Allow --dev on an address that others can reach.")
 @options.fork
 @options.fork_para
 @repeatable("--rpc-cors", metavar="ORIGIN", says="A further web origin whose pages may call")
-def command(scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **given: object) -> None:
+def command(
+    scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **given: object
+) -> None:
     """Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C.
 
-    SCENARIO is a TOML file or a bundled name, by default `node`. `/` is the relay chain and `/2000` parachain 2000.
-    docs/node.md documents the methods. With --fork the network continues from a real state, and storage and proofs are
-    those of the merged state.
+    SCENARIO is a TOML file or a bundled name, by default `node`. `/` is the relay chain and `/2000`
+    parachain 2000. docs/node.md documents the methods. With --fork the network continues from a
+    real state, and storage and proofs are those of the merged state.
     """
     from dataclasses import fields
 
@@ -59,5 +94,7 @@ def command(scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **gi
 
     mode, interval = parse_build(build)
     of_server = {each.name: given.pop(each.name) for each in fields(Options) if each.name in given}
-    server = options.filled(Options, {"build": mode, "interval": interval, "origins": rpc_cors, **of_server})
+    server = options.filled(
+        Options, {"build": mode, "interval": interval, "origins": rpc_cors, **of_server}
+    )
     serve(scenario, options.filled(Serve, given | {"options": server}))

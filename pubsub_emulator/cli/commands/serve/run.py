@@ -1,4 +1,6 @@
-"""`pubsub serve`: a scenario's network behind a server, with its journal and history, until it is interrupted."""
+"""`pubsub serve`: a scenario's network behind a server, with its journal and history, until it is
+interrupted.
+"""
 
 import asyncio
 import os
@@ -50,7 +52,10 @@ class Serve:
 
 
 class JournalFile:
-    """A journal that is written line by line. What a step follows from is on the disk before the step is visible."""
+    """A journal that is written line by line.
+
+    What a step follows from is on the disk before the step is visible.
+    """
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -68,8 +73,11 @@ class JournalFile:
         os.fsync(self._file.fileno())
 
 
-def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] | None = None) -> None:
-    """Run the command until Ctrl-C, which gives exit code 130; `opened_page` gets the page's address.
+def serve(
+    name: str | None, given: Serve, opened_page: Callable[[str], object] | None = None
+) -> None:
+    """Run the command until Ctrl-C, which gives exit code 130; `opened_page` gets the page's
+    address.
 
     Raises `PubsubError`.
     """
@@ -78,7 +86,9 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
     log_lines()
     options = given.options
     options.check()
-    if (given.dome_events or given.prism) and (given.journal is not None or given.replay is not None):
+    if (given.dome_events or given.prism) and (
+        given.journal is not None or given.replay is not None
+    ):
         refused = "--dome-events and --prism cannot be given with --journal or --replay"
         raise BadOption(f"a journal does not record pallets: {refused}")
     if (given.fork or given.fork_para) and (given.journal or given.replay or given.out):
@@ -102,12 +112,21 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
         forks = stack.enter_context(opened(given.fork, given.fork_para))
         dome = given.dome_events or ""
         simulation = Simulation(
-            scenario, genesis_slot=slot, accounts=True, dome_events=dome, prism=given.prism, forks=forks
+            scenario,
+            genesis_slot=slot,
+            accounts=True,
+            dome_events=dome,
+            prism=given.prism,
+            forks=forks,
         )
         for line in forks_told(forks):
             say(line)
         live = LiveNetwork(simulation, observers, keep_snapshots=keeps)
-        writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
+        writer = (
+            None
+            if given.journal is None
+            else stack.enter_context(_journal(given.journal, scenario, slot))
+        )
         server = Server(live, options, writer, LivePage(scenario))
         asyncio.run(_serve(server, replayed, str(given.replay), writer, opened_page))
     sys.exit(INTERRUPTED)
@@ -189,6 +208,8 @@ def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
     def observers(epoch: int) -> Iterable[Observer]:
         open_one.close()
         name = scenario.name if epoch == 1 else f"{scenario.name}-{epoch}"
-        return (open_one.enter_context(HistoryWriter(folder / HISTORY, name, names=scenario.names())),)
+        return (
+            open_one.enter_context(HistoryWriter(folder / HISTORY, name, names=scenario.names())),
+        )
 
     return observers

@@ -1,4 +1,6 @@
-"""`pubsub simulate` and `pubsub score`: simulate large histories, and compare audits of them with the truth."""
+"""`pubsub simulate` and `pubsub score`: simulate large histories, and compare audits of them with
+the truth.
+"""
 
 from statistics import median_low
 
@@ -28,12 +30,22 @@ def run_simulate(wanted: Simulation, out: str, *, master: str | None, engine: st
                 lambda done, total: advance(done, total, "simulating: networks"),
             )
         except KeyboardInterrupt:
-            say("interrupted: networks that are whole and segments are kept, and the same command goes on")
+            say(
+                "interrupted: networks that are whole and segments are kept, and the same command"
+                " goes on"
+            )
             raise
     show_simulated(simulated)
-    files("written:", ((out, "the history, for `pubsub audit`; its table `truth` is for `pubsub score`"),))
+    files(
+        "written:",
+        ((out, "the history, for `pubsub audit`; its table `truth` is for `pubsub score`"),),
+    )
     say(f"digest: 0x{simulated.digest}")
-    document = {"networks": len(simulated.receipts), "made_now": simulated.made, "blocks": simulated.candidates}
+    document = {
+        "networks": len(simulated.receipts),
+        "made_now": simulated.made,
+        "blocks": simulated.candidates,
+    }
     cheats = dict(sorted(simulated.cheats.items()))
     return Result({**document, "cheats": cheats, "history": out, "digest": f"0x{simulated.digest}"})
 
@@ -47,11 +59,14 @@ def show_simulated(simulated: Simulated) -> None:
     relay = sum(each["relay_blocks"] for each in receipts)
     rejected = sum(each["rejected"] for each in receipts)
     say(
-        f"{len(receipts):,} networks{again}: {simulated.candidates:,} parachain blocks, {rejected:,} of them refused, "
-        f"{cheats.total():,} planted cheats, {relay:,} relay blocks"
+        f"{len(receipts):,} networks{again}: {simulated.candidates:,} parachain blocks,"
+        f" {rejected:,} of them refused, {cheats.total():,} planted cheats, {relay:,} relay blocks"
     )
     seconds = sum(each["cpu_seconds"] for each in receipts)
-    say(f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms a parachain block")
+    say(
+        f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms a"
+        " parachain block"
+    )
     whole = median_low(each["median_proof"] for each in receipts)
     pubsub = median_low(each["median_pubsub_proof"] for each in receipts)
     total = size(sum(each["proof_bytes"] for each in receipts))
@@ -61,20 +76,31 @@ def show_simulated(simulated: Simulated) -> None:
 def run_score(history: str, audit: str) -> Result:
     """Compare the findings of an audit with the cheats planted in its history."""
     scored = score(history, audit)
-    rows = ((name, planted, scored.caught[name]) for name, planted in sorted(scored.planted.items()))
+    rows = (
+        (name, planted, scored.caught[name]) for name, planted in sorted(scored.planted.items())
+    )
     table("planted cheats and findings", ("strategy", "planted", "found"), rows)
-    for title, charges in (("planted, not found", scored.missed), ("found, not planted", scored.wrong)):
-        for network, chain, _segment, _position, number, block, collator, code in charges[:MOST_SHOWN]:
+    for title, charges in (
+        ("planted, not found", scored.missed),
+        ("found, not planted", scored.wrong),
+    ):
+        for network, chain, _segment, _position, number, block, collator, code in charges[
+            :MOST_SHOWN
+        ]:
             who = "nobody" if collator is None else collator.hex()
-            say(f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by {who}")
+            say(
+                f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by"
+                f" {who}"
+            )
         if len(charges) > MOST_SHOWN:
             say(f"{title}: {len(charges) - MOST_SHOWN:,} more")
     faults = [f"{fault.path}: {fault.error}" for fault in scored.faults]
     for fault in faults:
         say(f"not readable: {fault}")
     say(
-        f"planted {scored.planted.total():,}, found {scored.caught.total():,}, found without being planted "
-        f"{len(scored.wrong):,}: precision {scored.precision:.6f}, recall {scored.recall:.6f}"
+        f"planted {scored.planted.total():,}, found {scored.caught.total():,}, found without being"
+        f" planted {len(scored.wrong):,}: precision {scored.precision:.6f}, recall"
+        f" {scored.recall:.6f}"
     )
     planted, found = (dict(sorted(each.items())) for each in (scored.planted, scored.caught))
     wrongly = {"missed": len(scored.missed), "found_and_not_planted": len(scored.wrong)}

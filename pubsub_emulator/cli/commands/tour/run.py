@@ -1,8 +1,8 @@
 """`pubsub tour`: acts on one network, each with the command to try next.
 
-All acts use the relay chain of act 1: PRISM reads its events, canisters subscribe to them, missed events are replayed,
-and the distributor publishes the last of them on three other networks. Everything is determined by the scenario, so the
-digest is the same on every machine.
+All acts use the relay chain of act 1: PRISM reads its events, canisters subscribe to them, missed
+events are replayed, and the distributor publishes the last of them on three other networks.
+Everything is determined by the scenario, so the digest is the same on every machine.
 """
 
 from collections.abc import Iterator
@@ -76,7 +76,9 @@ class Tour:
         self.subnets = Subnets(2)
         self.canisters: PubSub = deploy(self.subnets, broadcasters=(0, 1, 1), settings=settings)
         self.subnets.create(0, Bridge(self.canisters.orchestrator, settings, store=log))
-        listener = Follower(self.canisters.orchestrator, settings, subscriptions={PATTERN: {}}, publications={})
+        listener = Follower(
+            self.canisters.orchestrator, settings, subscriptions={PATTERN: {}}, publications={}
+        )
         self.follower = self.subnets.create(1, listener)
         self.subnets.step(20)
 
@@ -86,7 +88,9 @@ class Tour:
             step = self.simulation.step()
             for record in step.records:
                 if record.outcome is not None:
-                    self.delivered += sum(each.value is not None for each in record.outcome.deliveries)
+                    self.delivered += sum(
+                        each.value is not None for each in record.outcome.deliveries
+                    )
             self.subnets.step(_ROUNDS)
 
     def published(self) -> list[Row]:
@@ -102,34 +106,56 @@ class Tour:
         self.build(_LIVE)
         self.writer.flush()
         published = len(self.published())
-        yield f"In {_LIVE} relay blocks two oracles published {published} prices into tries of the relay chain."
-        yield f"A market and a wallet read them through pruned storage proofs: {self.delivered} deliveries."
+        yield (
+            f"In {_LIVE} relay blocks two oracles published {published} prices into tries of the"
+            " relay chain."
+        )
+        yield (
+            f"A market and a wallet read them through pruned storage proofs: {self.delivered}"
+            " deliveries."
+        )
         _must(published > 0 and self.delivered > 0, "nothing was delivered")
         self.note("relay", published, self.delivered)
 
     def prism(self) -> Iterator[str]:
         """Anchor a DID on the same relay chain, and read it back from its log."""
         from pubsub_emulator.prism.core.messages import AddKey, Usage
-        from pubsub_emulator.prism.make import Secret, atala_object, create_did, public_key, update_did
+        from pubsub_emulator.prism.make import (
+            Secret,
+            atala_object,
+            create_did,
+            public_key,
+            update_did,
+        )
         from pubsub_emulator.prism.tables.processor import Processor
 
-        master, issuing = (Secret.of(blake2_256(name).hex()) for name in (b"tour/master", b"tour/issuing"))
+        master, issuing = (
+            Secret.of(blake2_256(name).hex()) for name in (b"tour/master", b"tour/issuing")
+        )
         created = create_did({"master0": (Usage.MASTER_KEY, master)})
         added = [AddKey(public_key("issuing0", Usage.ISSUING_KEY, issuing))]
         good = update_did(created.suffix, created.hash, added, "master0", master)
         forged = update_did(created.suffix, good.hash, added, "master0", issuing)
         who = AccountId(ALICE)
-        self.network.call(Signed(who), "Prism", "anchor", atala_object([created.raw, good.raw, forged.raw]))
+        self.network.call(
+            Signed(who), "Prism", "anchor", atala_object([created.raw, good.raw, forged.raw])
+        )
         self.build(self.network.number + 1)
         self.writer.flush()
         processor = Processor(self.log.database, self.log, depth=0)
         processor.run()
         with self.log.database.transaction() as session:
-            rows = session.run("SELECT atala_operation_status FROM atala_operations ORDER BY atala_operation_seq_no")
+            rows = session.run(
+                "SELECT atala_operation_status FROM atala_operations ORDER BY"
+                " atala_operation_seq_no"
+            )
         statuses = [str(row[0]) for row in rows]
         applied = sum("APPLIED" in each for each in statuses)
         _must((len(statuses), applied) == (3, 2), f"PRISM came to {statuses}")
-        yield f"One block of the same relay chain anchored three operations on the DID did:prism:{created.suffix[:12]}…"
+        yield (
+            "One block of the same relay chain anchored three operations on the DID"
+            f" did:prism:{created.suffix[:12]}…"
+        )
         yield "Two were applied; the one that another key had signed was rejected."
         self.note("prism", created.suffix, statuses)
 
@@ -139,7 +165,10 @@ class Tour:
         heard, due = self._heard(), [row.seq for row in self.published()]
         _must(heard == due, f"the canister heard {len(heard)} of {len(due)} events")
         yield f"A canister on another subnet subscribed to `{PATTERN}`. It was told"
-        yield f"of all {len(heard)} prices in order, by a publisher that reads the chain's log and by broadcasters."
+        yield (
+            f"of all {len(heard)} prices in order, by a publisher that reads the chain's log and by"
+            " broadcasters."
+        )
         self.note("icrc72", heard)
 
     def replay(self) -> Iterator[str]:
@@ -155,8 +184,14 @@ class Tour:
         heard, due = self._heard(), [row.seq for row in self.published()]
         _must(heard == due, f"after the replay the canister has {len(heard)} of {len(due)} events")
         replays = len(self.canisters.registry.state.replays)
-        yield f"The canister was stopped while {len(due) - before} prices went out; its broadcaster died with them."
-        yield f"It noticed the gap and asked: {replays} replays later it has all {len(due)}, in order, each once."
+        yield (
+            f"The canister was stopped while {len(due) - before} prices went out; its broadcaster"
+            " died with them."
+        )
+        yield (
+            f"It noticed the gap and asked: {replays} replays later it has all {len(due)}, in"
+            " order, each once."
+        )
         self.note("replay", heard, replays)
 
     def distributor(self) -> Iterator[str]:
@@ -182,8 +217,14 @@ class Tour:
         sent = sum(answer == 200 for _, _, answer in world.endpoints[endpoint].got)
         on = {name: len(network.log) for name, network in networks.items()}
         _must(set(on.values()) == {len(originals)}, f"the networks hold {on}")
-        yield f"A distributor with two processes published the last {len(originals)} prices on {', '.join(_NETWORKS)}."
-        yield f"fabric was down at first; now each network has each event once, and a subscriber was told {sent} times."
+        yield (
+            f"A distributor with two processes published the last {len(originals)} prices on"
+            f" {', '.join(_NETWORKS)}."
+        )
+        yield (
+            "fabric was down at first; now each network has each event once, and a subscriber was"
+            f" told {sent} times."
+        )
         self.note("distributor", on, sent, world.digest())
 
     def _heard(self) -> list[object]:
@@ -205,11 +246,23 @@ def _must(holds: bool, what: str) -> None:
 
 _TRACE: Final = "pubsub icrc72 trace demo --namespace org.example.price --event 12"
 ACTS: Final = (
-    ("Publish and subscribe over the relay chain (RFC-0160)", Tour.relay_chain, "pubsub step oracle"),
-    ("PRISM: identities in the events of that chain", Tour.prism, "pubsub serve --prism, then pubsub prism --help"),
+    (
+        "Publish and subscribe over the relay chain (RFC-0160)",
+        Tour.relay_chain,
+        "pubsub step oracle",
+    ),
+    (
+        "PRISM: identities in the events of that chain",
+        Tour.prism,
+        "pubsub serve --prism, then pubsub prism --help",
+    ),
     ("ICRC-72: canisters subscribe to that chain", Tour.icrc72, _TRACE),
     ("ICRC-77: what a canister missed is replayed", Tour.replay, "pubsub icrc72 demo"),
-    ("The distributor: the same event on three networks", Tour.distributor, "pubsub distributor demo"),
+    (
+        "The distributor: the same event on three networks",
+        Tour.distributor,
+        "pubsub distributor demo",
+    ),
 )
 """Each act with its title and the command to try next."""
 

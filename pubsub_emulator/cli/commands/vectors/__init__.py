@@ -18,8 +18,11 @@ def command() -> None:
 
 @command.command(
     "check",
-    epilog="\b\nExamples:\n  pubsub vectors check tests/vectors/tries\n  pubsub vectors check my-vectors.json --json\n"
-    "\n\b\nExit codes:\n  0 every case passes, 1 some fail, 2 a file has an unknown format\n",
+    epilog=(
+        "\b\nExamples:\n  pubsub vectors check tests/vectors/tries\n  pubsub vectors check"
+        " my-vectors.json --json\n\n\b\nExit codes:\n  0 every case passes, 1 some fail, 2 a file"
+        " has an unknown format\n"
+    ),
 )
 @click.argument("paths", type=options.ANY, nargs=-1, required=True)
 @option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")

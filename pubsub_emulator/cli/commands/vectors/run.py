@@ -24,7 +24,15 @@ MODULES: Final = (
 """Modules that declare `FORMATS`; a room that reads vectors adds its own."""
 
 _SHOWN: Final = 10
-_MALFORMED: Final = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration)
+_MALFORMED: Final = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    StopIteration,
+)
 
 
 @dataclass(slots=True)
@@ -39,14 +47,25 @@ class Checked:
     def document(self) -> dict[str, object]:
         """The result as a JSON object."""
         failed = [{"case": name, "reason": reason} for name, reason in self.failed]
-        result = {"path": str(self.path), "format": self.format.name, "passed": self.passed, "failed": failed}
+        result = {
+            "path": str(self.path),
+            "format": self.format.name,
+            "passed": self.passed,
+            "failed": failed,
+        }
         return {**result, "unchecked": list(self.format.unchecked)}
 
 
 def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
-    """Check all files. Returns whether every case passes. Raises `InputError` before anything is checked."""
+    """Check all files.
+
+    Returns whether every case passes. Raises `InputError` before anything is checked.
+    """
     formats = [each for module in MODULES for each in import_module(module).FORMATS]
-    found = [(path, document, _format_of(path, document, formats)) for path, document in _documents(paths)]
+    found = [
+        (path, document, _format_of(path, document, formats))
+        for path, document in _documents(paths)
+    ]
     results = [check_document(*each) for each in found]
     if as_json:
         say_document(json.dumps([each.document() for each in results], indent=1))
@@ -97,8 +116,13 @@ def _format_of(path: Path, document: Document, formats: Sequence[Format]) -> For
 
 
 def _show(each: Checked) -> None:
-    unchecked = f"; not computed here: {', '.join(each.format.unchecked)}" if each.format.unchecked else ""
-    say(f"{each.path}: {each.format.name}: {each.passed} passed, {len(each.failed)} failed{unchecked}")
+    unchecked = (
+        f"; not computed here: {', '.join(each.format.unchecked)}" if each.format.unchecked else ""
+    )
+    say(
+        f"{each.path}: {each.format.name}: {each.passed} passed, {len(each.failed)}"
+        f" failed{unchecked}"
+    )
     for name, reason in each.failed[:_SHOWN]:
         say(f"  {name}: {reason}")
     if len(each.failed) > _SHOWN:

@@ -44,7 +44,10 @@ class Fees(NamedTuple):
         than a tenth. If `now`, the usual fees, are higher, those are returned.
         """
         price = min(max(now.price, self.price * 9 // 8 + 1), MOST_PRICE)
-        return Fees(price, None if self.tip is None else min(max(now.tip or 0, self.tip * 9 // 8 + 1), price))
+        return Fees(
+            price,
+            None if self.tip is None else min(max(now.tip or 0, self.tip * 9 // 8 + 1), price),
+        )
 
 
 async def usual_fees(node: EvmNode, fixed: int | None) -> Fees:
@@ -76,10 +79,14 @@ class Account:
 
     def __init__(self, key: bytes) -> None:
         self._key = PrivateKey(key)
-        self.address = "0x" + keccak256(self._key.public_key.format(compressed=False)[1:])[12:].hex()
+        self.address = (
+            "0x" + keccak256(self._key.public_key.format(compressed=False)[1:])[12:].hex()
+        )
         """The address as `0x` and 40 hex digits in lower case."""
 
-    def signed(self, chain_id: int, nonce: int, gas: int, fees: Fees, call: tuple[str, bytes]) -> bytes:
+    def signed(
+        self, chain_id: int, nonce: int, gas: int, fees: Fees, call: tuple[str, bytes]
+    ) -> bytes:
         """Return a signed transaction: EIP-155 without a tip, EIP-1559 with one.
 
         `call` has the address that is called and the data. An empty address creates a contract.
@@ -107,7 +114,9 @@ def key_of_environment(name: str) -> Account:
         text = os.environ.get(name, "").strip().removeprefix("0x")
         return Account(bytes.fromhex(text if len(text) == 64 else ""))
     except ValueError:
-        raise KeyUnusable(f"the environment variable {name} does not hold a key of 32 bytes in hex") from None
+        raise KeyUnusable(
+            f"the environment variable {name} does not hold a key of 32 bytes in hex"
+        ) from None
 
 
 def _unhex(value: object) -> bytes:
@@ -181,7 +190,11 @@ def key_of_keystore(path: Path, password: str) -> Account:
         with path.open("rb") as file:
             found: object = json.loads(file.read(MOST_FILE))
         # Some programs write `Crypto` instead of `crypto`.
-        fields = {str(name).lower(): value for name, value in found.items()} if isinstance(found, dict) else found
+        fields = (
+            {str(name).lower(): value for name, value in found.items()}
+            if isinstance(found, dict)
+            else found
+        )
         crypto = _Keystore.model_validate(fields).crypto
         key = crypto.kdfparams.key(crypto.kdf, password)
         if not hmac.compare_digest(keccak256(key[16:] + crypto.ciphertext), crypto.mac):
@@ -193,6 +206,8 @@ def key_of_keystore(path: Path, password: str) -> Account:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise KeyUnusable(f"{path}: not a keystore file of version 3: {place}: {first['msg']}") from None
+        raise KeyUnusable(
+            f"{path}: not a keystore file of version 3: {place}: {first['msg']}"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise KeyUnusable(f"{path}: not a keystore file that can be used: {error}") from None

@@ -69,7 +69,9 @@ def creation(*, unique: bool) -> bytes:
 
 def call_data(event: Event, author: str) -> bytes:
     """Return the data of a transaction by which `author` publishes an event."""
-    publisher, *hashes = (bytes.fromhex(each[2:]) for each in (event.iss or _NOBODY, event.entity, event.previous))
+    publisher, *hashes = (
+        bytes.fromhex(each[2:]) for each in (event.iss or _NOBODY, event.entity, event.previous)
+    )
     texts = (event.event_type, event.data_location, list(event.metadata))
     return EMIT + encode(_CALL, (publisher, author, *hashes, *texts))
 
@@ -108,7 +110,15 @@ def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
     if len(log.data) < 64 or index >= MOST_NUMBER or time > MOST_TIME // 1000:
         raise BadAnswer(f"{place}: a log entry without a possible index and time")
     block = "0x" + log.block_hash.hex()
-    bad = Notice(index + 1, time, Event("", "", (), "", ""), None, "", f"malformed: over {MOST_DATA} bytes", block)
+    bad = Notice(
+        index + 1,
+        time,
+        Event("", "", (), "", ""),
+        None,
+        "",
+        f"malformed: over {MOST_DATA} bytes",
+        block,
+    )
     if len(log.data) > MOST_DATA:
         return bad
     try:

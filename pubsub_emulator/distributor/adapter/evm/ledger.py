@@ -105,7 +105,14 @@ class EvmLedger(NetworkLog):
     """The ledger of a contract behind a node. Use `open_ledger` to make one."""
 
     def __init__(
-        self, node: EvmNode, account: Account, settings: EvmSettings, store: Store, *, contract: str, chain_id: int
+        self,
+        node: EvmNode,
+        account: Account,
+        settings: EvmSettings,
+        store: Store,
+        *,
+        contract: str,
+        chain_id: int,
     ) -> None:
         super().__init__()
         self.contract = contract
@@ -137,7 +144,9 @@ class EvmLedger(NetworkLog):
             name, data, gas, price, tip = json.loads(text)
             # Transactions of an earlier process count as stuck at once, as the node may have
             # dropped them.
-            self._sent[name] = _Sent(name, int(nonce), bytes.fromhex(data), gas, Fees(price, tip), float("-inf"))
+            self._sent[name] = _Sent(
+                name, int(nonce), bytes.fromhex(data), gas, Fees(price, tip), float("-inf")
+            )
         self._tasks = [asyncio.create_task(self._keep())]
         if node.url.startswith("ws"):
             self._tasks.append(asyncio.create_task(self._follow()))
@@ -176,7 +185,9 @@ class EvmLedger(NetworkLog):
         The call is repeated without a transaction, which tells the contract's error.
         """
         try:
-            await self._node.call(self.contract, call_data(event, self._account.address), self._account.address)
+            await self._node.call(
+                self.contract, call_data(event, self._account.address), self._account.address
+            )
         except NodeRefused as error:
             reason = refusal(error.data)
             if reason not in {"", "AlreadyPublished"}:
@@ -216,7 +227,9 @@ class EvmLedger(NetworkLog):
 
     def _signed(self, sent: _Sent) -> bytes:
         """Return the signed bytes of a transaction."""
-        return self._account.signed(self.chain_id, sent.nonce, sent.gas, sent.fees, (self.contract, sent.data))
+        return self._account.signed(
+            self.chain_id, sent.nonce, sent.gas, sent.fees, (self.contract, sent.data)
+        )
 
     def _remember(self, sent: _Sent) -> None:
         """Store a transaction."""
@@ -249,7 +262,9 @@ class EvmLedger(NetworkLog):
         """Wake `_keep` at each new block, and subscribe again after a lost connection."""
         while True:
             try:
-                async with self._node.rpc.subscribe("eth_subscribe", "eth_unsubscribe", "newHeads") as heads:
+                async with self._node.rpc.subscribe(
+                    "eth_subscribe", "eth_unsubscribe", "newHeads"
+                ) as heads:
                     async for _ in heads:
                         self._head.set()
             except ClientError as error:
@@ -265,7 +280,11 @@ class EvmLedger(NetworkLog):
         """
         if not self._sent:
             return
-        used = await self._node.nonce(self._account.address, self._readings[-1].number) if self._readings else 0
+        used = (
+            await self._node.nonce(self._account.address, self._readings[-1].number)
+            if self._readings
+            else 0
+        )
         for sent in list(self._sent.values()):
             if sent.id in self._times or sent.nonce < used:
                 self._forget(sent)
@@ -305,7 +324,9 @@ class EvmLedger(NetworkLog):
             begin = self._readings[-1].number + 1 if self._readings else self._settings.first
             while begin <= head.number:
                 last = min(begin + self._span - 1, head.number)
-                if await self._take(begin, head if last == head.number else await self._node.block(last)):
+                if await self._take(
+                    begin, head if last == head.number else await self._node.block(last)
+                ):
                     begin = last + 1
 
     async def _drop_what_left(self, head: Block) -> None:
@@ -317,7 +338,9 @@ class EvmLedger(NetworkLog):
                 return
             if await self._node.chain_id() != self.chain_id:
                 # A node of another chain is a mistake of configuration and not a rewind.
-                raise BadAnswer(f"{self._node.url}: the node is of another chain than {self.chain_id} now")
+                raise BadAnswer(
+                    f"{self._node.url}: the node is of another chain than {self.chain_id} now"
+                )
             self._unread()
 
     def _unread(self) -> None:
@@ -344,13 +367,19 @@ class EvmLedger(NetworkLog):
         if after is None or after.hash != block.hash:
             raise BadAnswer(f"{self._node.url}: block {block.number} changed while it was read")
         appended = "" if self._settings.unique else str(self.chain_id)
-        fresh = [read_entry(each, self.contract, f"{self._node.url}: eth_getLogs", appended) for each in entries]
+        fresh = [
+            read_entry(each, self.contract, f"{self._node.url}: eth_getLogs", appended)
+            for each in entries
+        ]
         for number, notice in enumerate(fresh, len(self._log) + 1):
             # Some nodes leave entries out. The part that was read before may lack some, too.
             if notice.number != number:
                 if self._readings:
                     self._unread()
-                raise BadAnswer(f"{self._node.url}: event {notice.number - 1} of the contract, not event {number - 1}")
+                raise BadAnswer(
+                    f"{self._node.url}: event {notice.number - 1} of the contract, not event"
+                    f" {number - 1}"
+                )
         self._readings.append(_Reading(block.number, block.hash, len(self._log) + len(fresh)))
         if len(self._readings) > MOST_READINGS:
             # A rewind to between two readings is read again from the earlier one.
@@ -378,7 +407,9 @@ class EvmLedger(NetworkLog):
             await self._node.rpc.__aexit__(None, None, None)
 
 
-async def open_ledger(network: str, node: EvmNode, account: Account, settings: EvmSettings, store: Store) -> EvmLedger:
+async def open_ledger(
+    network: str, node: EvmNode, account: Account, settings: EvmSettings, store: Store
+) -> EvmLedger:
     """Return the ledger of a network.
 
     The contract is the one of the settings, or the one that the store knows for the network, or a
@@ -388,7 +419,9 @@ async def open_ledger(network: str, node: EvmNode, account: Account, settings: E
     """
     chain_id = await node.chain_id()
     if settings.chain_id is not None and chain_id != settings.chain_id:
-        raise ClientError(f"{node.url}: the node is of chain {chain_id}, not of chain {settings.chain_id}")
+        raise ClientError(
+            f"{node.url}: the node is of chain {chain_id}, not of chain {settings.chain_id}"
+        )
     try:
         await node.final(settings.finality)
     except NodeRefused as error:
@@ -396,7 +429,9 @@ async def open_ledger(network: str, node: EvmNode, account: Account, settings: E
     contract, first = settings.contract, settings.first
     if contract is None:
         known = store.transact(lambda tx: tx.get(CONTRACTS, network))
-        contract, first = json.loads(known) if known else await _create(node, account, settings, chain_id)
+        contract, first = (
+            json.loads(known) if known else await _create(node, account, settings, chain_id)
+        )
         store.transact(lambda tx: tx.put(CONTRACTS, network, json.dumps([contract, first])))
     if not await node.code(contract):
         raise ClientError(f"{node.url}: chain {chain_id} has no contract at {contract}")
@@ -407,12 +442,17 @@ async def open_ledger(network: str, node: EvmNode, account: Account, settings: E
         unique = False
     if unique != settings.unique:
         said = "takes each id once" if unique else "takes an id twice"
-        raise ClientError(f"{node.url}: the contract at {contract} {said}; the settings say otherwise (--not-unique)")
+        raise ClientError(
+            f"{node.url}: the contract at {contract} {said}; the settings say otherwise"
+            " (--not-unique)"
+        )
     settings = replace(settings, contract=contract, first=first, chain_id=chain_id)
     return EvmLedger(node, account, settings, store, contract=contract, chain_id=chain_id)
 
 
-async def _create(node: EvmNode, account: Account, settings: EvmSettings, chain_id: int) -> tuple[str, int]:
+async def _create(
+    node: EvmNode, account: Account, settings: EvmSettings, chain_id: int
+) -> tuple[str, int]:
     """Create a contract, and wait until it is in a block. Returns its address and block number."""
     data = creation(unique=settings.unique)
     gas = await node.gas(account.address, data)
@@ -425,4 +465,7 @@ async def _create(node: EvmNode, account: Account, settings: EvmSettings, chain_
         if receipt is not None and receipt.contract_address is not None:
             return "0x" + receipt.contract_address.hex(), receipt.block_number
         await asyncio.sleep(POLL_SECONDS)
-    raise ClientError(f"{node.url}: the transaction that makes the contract is in no block after {FINAL_SECONDS:.0f} s")
+    raise ClientError(
+        f"{node.url}: the transaction that makes the contract is in no block after"
+        f" {FINAL_SECONDS:.0f} s"
+    )

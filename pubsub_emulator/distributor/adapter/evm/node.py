@@ -101,9 +101,15 @@ class EvmNode:
         if isinstance(which, int) and which < 0:
             return None
         name = which if isinstance(which, str) else hex(which)
-        found = read(_BLOCK, await self.rpc.call("eth_getBlockByNumber", name, False), f"{self.url}: block {name}")
+        found = read(
+            _BLOCK,
+            await self.rpc.call("eth_getBlockByNumber", name, False),
+            f"{self.url}: block {name}",
+        )
         if found is not None and isinstance(which, int) and found.number != which:
-            raise BadAnswer(f"{self.url}: asked for block {which}, the node answered block {found.number}")
+            raise BadAnswer(
+                f"{self.url}: asked for block {which}, the node answered block {found.number}"
+            )
         return found
 
     async def logs(self, contract: str, topic: str, first: int, last: int) -> tuple[Log, ...]:
@@ -111,7 +117,12 @@ class EvmNode:
 
         `first` and `last` are block numbers, both inclusive.
         """
-        params = {"address": contract, "topics": [topic], "fromBlock": hex(first), "toBlock": hex(last)}
+        params = {
+            "address": contract,
+            "topics": [topic],
+            "fromBlock": hex(first),
+            "toBlock": hex(last),
+        }
         found = read(LOGS, await self.rpc.call("eth_getLogs", params), f"{self.url}: eth_getLogs")
         numbers = [first, *(log.block_number for log in found), last]
         if numbers != sorted(numbers):
@@ -124,11 +135,17 @@ class EvmNode:
         Raises `NodeRefused` with the contract's error if the contract refuses.
         """
         params = {"from": sender, "to": to, "data": "0x" + data.hex()}
-        return read(_BYTES, await self.rpc.call("eth_call", params, "latest"), f"{self.url}: eth_call")
+        return read(
+            _BYTES, await self.rpc.call("eth_call", params, "latest"), f"{self.url}: eth_call"
+        )
 
     async def code(self, address: str) -> bytes:
         """Return the code at an address, empty if there is no contract."""
-        return read(_BYTES, await self.rpc.call("eth_getCode", address, "latest"), f"{self.url}: eth_getCode")
+        return read(
+            _BYTES,
+            await self.rpc.call("eth_getCode", address, "latest"),
+            f"{self.url}: eth_getCode",
+        )
 
     async def receipt(self, transaction: str) -> Receipt | None:
         """Return the receipt of a transaction, `None` while it is in no block."""
@@ -140,12 +157,16 @@ class EvmNode:
 
         `pending` includes those that wait for a block.
         """
-        return await self._quantity("eth_getTransactionCount", account, at if isinstance(at, str) else hex(at))
+        return await self._quantity(
+            "eth_getTransactionCount", account, at if isinstance(at, str) else hex(at)
+        )
 
     async def gas(self, sender: str, data: bytes) -> int:
         """Return the gas that a transaction needs which creates a contract."""
         params = {"from": sender, "data": "0x" + data.hex()}
-        return read(_GAS, await self.rpc.call("eth_estimateGas", params), f"{self.url}: eth_estimateGas")
+        return read(
+            _GAS, await self.rpc.call("eth_estimateGas", params), f"{self.url}: eth_estimateGas"
+        )
 
     async def price(self, method: str) -> int:
         """Return the price by `eth_gasPrice` or `eth_maxPriorityFeePerGas`, in wei."""

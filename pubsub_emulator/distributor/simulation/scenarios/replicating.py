@@ -92,7 +92,11 @@ def _late_adapters(stage: Stage) -> None:
 
 @scenario(22, "a restart leaves one right subscription on each adapter", "32")
 def _one_hook(stage: Stage) -> None:
-    offers = (SimulatedNetwork("a"), SimulatedNetwork("b", lists_all=False), SimulatedNetwork("c", offers=("types",)))
+    offers = (
+        SimulatedNetwork("a"),
+        SimulatedNetwork("b", lists_all=False),
+        SimulatedNetwork("c", offers=("types",)),
+    )
     world = stage.set(*offers)
     world.run(100_000)
     for _ in range(3):
@@ -106,7 +110,9 @@ def _one_hook(stage: Stage) -> None:
 @scenario(23, "a network joins", "36")
 def _joins(stage: Stage) -> None:
     third = SimulatedNetwork("c", up=False)
-    world = stage.set(SimulatedNetwork("a"), SimulatedNetwork("b"), third, rules=Rules((), "", page=3))
+    world = stage.set(
+        SimulatedNetwork("a"), SimulatedNetwork("b"), third, rules=Rules((), "", page=3)
+    )
     for number in range(1, 11):
         stage.publish(number, number % 2)
         world.run(100)
@@ -116,7 +122,9 @@ def _joins(stage: Stage) -> None:
     for number in range(1, 11):
         stage.counts(number, a=1, b=1, c=1)
     for entity in (0, 1):
-        later = (each for each in world.networks["c"].log[1:] if int(each.event.entity, 16) == entity)
+        later = (
+            each for each in world.networks["c"].log[1:] if int(each.event.entity, 16) == entity
+        )
         found = [int(notice.id or "0", 16) for notice in later]
         stage.that(found == sorted(found), f"order on c: {found}")
 
@@ -178,7 +186,9 @@ def _legacy(stage: Stage) -> None:
     sent = Notice(1, stage.world.now // 1000, told, event_id, SIGNER).body()
     network, notice = parse_notification({**sent, "network": "a"})
     notice = legacy_notice(notice, "2020")
-    stage.that((network, notice.event.metadata) == ("a", event.metadata), "the chain id is in the metadata")
+    stage.that(
+        (network, notice.event.metadata) == ("a", event.metadata), "the chain id is in the metadata"
+    )
     stage.world.networks["a"].log.append(notice)
     stage.originals[event_id].append(notice.event)
     stage.world.notify(next(iter(stage.world.networks["a"].hooks.values())), notice)

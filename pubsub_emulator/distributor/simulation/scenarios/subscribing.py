@@ -9,7 +9,10 @@ def _one_post(stage: Stage) -> None:
     stage.world.subscribe(DESMOS)
     stage.status(stage.publish(), 201)
     stage.world.run(60_000)
-    stage.that(len(stage.world.endpoints[DESMOS].got) == 1, f"{len(stage.world.endpoints[DESMOS].got)} POSTs")
+    stage.that(
+        len(stage.world.endpoints[DESMOS].got) == 1,
+        f"{len(stage.world.endpoints[DESMOS].got)} POSTs",
+    )
 
 
 @scenario(27, "two subscriptions match", "41")
@@ -27,9 +30,13 @@ def _second_time(stage: Stage) -> None:
     stage.world.endpoints[DESMOS].answers = [500]
     event_id = stage.stranger("a")
     stage.world.run(1_000)
-    stage.that(event_id not in stage.world.store.members(rows.notified(subscription)), "marked after a 500")
+    stage.that(
+        event_id not in stage.world.store.members(rows.notified(subscription)), "marked after a 500"
+    )
     stage.world.run(5_000)
-    stage.that(event_id in stage.world.store.members(rows.notified(subscription)), "not marked after a 200")
+    stage.that(
+        event_id in stage.world.store.members(rows.notified(subscription)), "not marked after a 200"
+    )
     stage.acknowledged(1, 1)
 
 

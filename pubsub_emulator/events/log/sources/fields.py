@@ -34,13 +34,18 @@ def kind_of(event: Event) -> str:
 
 def fields_of(event: Event) -> dict[str, Value]:
     """Return the fields of an event by name."""
-    return {name: make(getattr(event, attribute)) for name, attribute, make in _makers(cast("Any", type(event)))}
+    return {
+        name: make(getattr(event, attribute))
+        for name, attribute, make in _makers(cast("Any", type(event)))
+    }
 
 
 @lru_cache(maxsize=1_024)
 def _makers(kind: type[Event]) -> tuple[tuple[str, str, Callable[[Any], Value]], ...]:
     """Return the name, the attribute and the conversion of each field of a class of events."""
-    return tuple((name.rstrip("_"), name, _BY_CODEC.get(codec.name, value_of)) for name, codec in kind.CODECS)
+    return tuple(
+        (name.rstrip("_"), name, _BY_CODEC.get(codec.name, value_of)) for name, codec in kind.CODECS
+    )
 
 
 def value_of(value: object) -> Value:
@@ -71,7 +76,9 @@ def value_of(value: object) -> Value:
         case Enum():
             return value.name
         case _ if is_dataclass(value):
-            return {each.name.rstrip("_"): value_of(getattr(value, each.name)) for each in fields(value)}
+            return {
+                each.name.rstrip("_"): value_of(getattr(value, each.name)) for each in fields(value)
+            }
         case list() | tuple():
             return [value_of(each) for each in value]
         case None | bool() | int() | str() | bytes():
@@ -82,7 +89,9 @@ def value_of(value: object) -> Value:
 
 _BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
     "AggregateMessageOrigin": lambda para: {"Ump": {"Para": int(para)}},
-    "DispatchResult": lambda error: {"Ok": None} if error is None else {"Err": _dispatch_error(error)},
+    "DispatchResult": lambda error: (
+        {"Ok": None} if error is None else {"Err": _dispatch_error(error)}
+    ),
 }
 """Conversions by codec, for codecs whose Python values leave out a part of the SCALE type."""
 
@@ -90,7 +99,12 @@ _BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
 def _dispatch_error(error: DispatchError) -> Value:
     """Return the value of a dispatch error, in the form that metadata gives it."""
     if isinstance(error, ModuleError):
-        return {"Module": {"index": error.pallet.index, "error": "0x" + int(error.error).to_bytes(4, "little").hex()}}
+        return {
+            "Module": {
+                "index": error.pallet.index,
+                "error": "0x" + int(error.error).to_bytes(4, "little").hex(),
+            }
+        }
     reason = getattr(error, "reason", None)
     name = type(error).__name__
     return {name: reason.name} if isinstance(reason, IntEnum) else name

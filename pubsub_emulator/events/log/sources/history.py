@@ -58,7 +58,9 @@ def _chain_block(root: Path, row: dict[str, Any]) -> ChainBlock:
     try:
         events = [(kind_of(event), fields_of(event)) for event in decode_events(row["events"])]
     except ScaleError as error:
-        raise SourceError(f"{root}: events of block {row['number']} of chain {row['chain']}: {error}") from error
+        raise SourceError(
+            f"{root}: events of block {row['number']} of chain {row['chain']}: {error}"
+        ) from error
     return ChainBlock(row["chain"], row["number"], row["hash"], row["time"], events)
 
 

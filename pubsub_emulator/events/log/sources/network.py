@@ -73,4 +73,6 @@ class NetworkLog(Observer):
         events = [(kind_of(each.event), fields_of(each.event)) for each in record.outcome.events]
         own = own_timestamp(record.outcome.state)
         time = self._relay.time if own is None else own
-        self._included.append(ChainBlock(int(record.chain), header.number, bytes(header.hash()), time, events))
+        self._included.append(
+            ChainBlock(int(record.chain), header.number, bytes(header.hash()), time, events)
+        )

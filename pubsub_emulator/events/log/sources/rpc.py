@@ -56,7 +56,9 @@ class RpcSource:
     the longest wait between two looks at the leading chain.
     """
 
-    def __init__(self, url: str, paras: Mapping[int, str] | None = None, *, poll_seconds: float = 6.0) -> None:
+    def __init__(
+        self, url: str, paras: Mapping[int, str] | None = None, *, poll_seconds: float = 6.0
+    ) -> None:
         self.node = SubstrateNode(connect(url))
         """The node of the leading chain."""
         self._paras = {para: SubstrateNode(connect(each)) for para, each in (paras or {}).items()}
@@ -77,7 +79,9 @@ class RpcSource:
         for node in (self.node, *self._paras.values()):
             await node.genesis_hash()
 
-    async def follow(self, store: Store, first: int | None = None, *, until: int | None = None) -> None:
+    async def follow(
+        self, store: Store, first: int | None = None, *, until: int | None = None
+    ) -> None:
         """Append every finalised block until the log has block `until`, or forever.
 
         An empty log begins with block `first`, by default the newest one. If a node or the database
@@ -102,7 +106,9 @@ class RpcSource:
                 away = True
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def catch_up(self, store: Store, first: int | None = None, *, until: int | None = None) -> int:
+    async def catch_up(
+        self, store: Store, first: int | None = None, *, until: int | None = None
+    ) -> int:
         """Append the finalised blocks that the log does not have, and return their number.
 
         Raises the errors of `follow`, and also those after which `follow` asks again.
@@ -135,19 +141,28 @@ class RpcSource:
         time = await self.node.timestamp(found)
         # A chain without a timestamp has its time in the slot number.
         time = _slot(header) * SLOT_MS if time is None else time
-        included = [await self._para_block(para, each, time) for para, each in await self._included(header, events)]
+        included = [
+            await self._para_block(para, each, time)
+            for para, each in await self._included(header, events)
+        ]
         return assemble(_chain_block(None, header, time, events), included, parent=header.parent)
 
     # Parachains
 
-    async def _included(self, relay: BlockHeader, events: list[DecodedEvent]) -> list[tuple[int, BlockHeader]]:
+    async def _included(
+        self, relay: BlockHeader, events: list[DecodedEvent]
+    ) -> list[tuple[int, BlockHeader]]:
         """Return the parachain blocks that a relay block included, in order.
 
         Only parachains with a URL are considered.
         """
         certain = [event for event in events if (event.pallet, event.name) == _CANDIDATE_INCLUDED]
         if certain:
-            heads = [(para, blake2_256(head)) for para, head in map(_candidate, certain) if para in self._paras]
+            heads = [
+                (para, blake2_256(head))
+                for para, head in map(_candidate, certain)
+                if para in self._paras
+            ]
             return [(para, await self._paras[para].header(bytes(block))) for para, block in heads]
         # `NewHeadNoted` tells only the parachain. If a relay block noted several heads, they are
         # the last ones of the parachain.
@@ -165,7 +180,9 @@ class RpcSource:
         try:
             block = bytes(blake2_256(Reader(raw).bytes_()))
         except ScaleError as error:
-            raise SourceError(f"the head of parachain {para} in relay block {relay.number}: {error}") from error
+            raise SourceError(
+                f"the head of parachain {para} in relay block {relay.number}: {error}"
+            ) from error
         chain: list[BlockHeader] = []
         for _ in range(count):
             chain.append(await self._paras[para].header(block))
@@ -190,11 +207,15 @@ class RpcSource:
         if final >= anchor:
             return
         try:
-            methods = read(METHODS, await self.node.rpc.call("rpc_methods"), f"{url}: rpc_methods").methods
+            methods = read(
+                METHODS, await self.node.rpc.call("rpc_methods"), f"{url}: rpc_methods"
+            ).methods
         except NodeRefused:
             methods = ()
         if not any(each.startswith(_DEVELOPMENT) for each in methods):
-            raise UnknownBlock(f"{url}: its newest final block is {final}, and the log ends at {anchor}")
+            raise UnknownBlock(
+                f"{url}: its newest final block is {final}, and the log ends at {anchor}"
+            )
 
     async def _still_there(self, store: Store, anchor: int, block: bytes, final: int) -> int:
         """Return the log's last block that is on the node's finalised chain.
@@ -205,7 +226,9 @@ class RpcSource:
         while True:
             kept = block if common == anchor else await asyncio.to_thread(store.hash_at, common)
             if kept is None:
-                raise AnotherChain(f"{self.node.rpc.url} shares no block with the log, which ends at {anchor}")
+                raise AnotherChain(
+                    f"{self.node.rpc.url} shares no block with the log, which ends at {anchor}"
+                )
             if await self.node.block_hash(common) == kept:
                 break
             common -= 1
@@ -222,7 +245,9 @@ class RpcSource:
         if self.node.rpc.url.startswith("http"):
             await asyncio.sleep(self._poll_seconds)
             return
-        subscription = self.node.rpc.subscribe("chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads")
+        subscription = self.node.rpc.subscribe(
+            "chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads"
+        )
         async with subscription as heads:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll_seconds):
@@ -231,7 +256,9 @@ class RpcSource:
                             return
 
 
-def _chain_block(chain: int | None, header: BlockHeader, time: int, events: list[DecodedEvent]) -> ChainBlock:
+def _chain_block(
+    chain: int | None, header: BlockHeader, time: int, events: list[DecodedEvent]
+) -> ChainBlock:
     """Return a block with its decoded events."""
     listed = [(f"{event.pallet}.{event.name}", event.fields) for event in events]
     return ChainBlock(chain, header.number, header.hash, time, listed)

@@ -87,7 +87,9 @@ class Decoder:
         except RecursionError as error:
             raise CandidError(f"byte {reader.at}: values are nested too deep") from error
         if reader.at != len(data):
-            raise CandidError(f"byte {reader.at}: the message ends here, {len(data) - reader.at} bytes follow")
+            raise CandidError(
+                f"byte {reader.at}: the message ends here, {len(data) - reader.at} bytes follow"
+            )
         # After the expected values come the `None`s of skipped arguments.
         return tuple(found[: len(self._types)])
 
@@ -190,7 +192,9 @@ class _Plans:
             return made[0](reader)
 
         simple = t.resolved(wire)
-        return self.reader(wire, wanted) if isinstance(simple, t.Prim) or t.is_blob(simple) else read
+        return (
+            self.reader(wire, wanted) if isinstance(simple, t.Prim) or t.is_blob(simple) else read
+        )
 
     def _opt(self, wire: t.Type, wanted: t.Opt) -> Read:
         """Make the reader that reads any type as an optional type.
@@ -286,7 +290,9 @@ class _Plans:
         cases: list[tuple[str, Read]] = []
         for each in wire.fields:
             case = takes.get(each.id)
-            cases.append(("", _mismatch) if case is None else (case.name, self._lazy(each.type, case.type)))
+            cases.append(
+                ("", _mismatch) if case is None else (case.name, self._lazy(each.type, case.type))
+            )
 
         def read(reader: Reader) -> object:
             at = reader.leb()
@@ -330,7 +336,9 @@ def _as_it_is(inner: Read) -> Read:
         try:
             return inner(reader)
         except _Mismatch as error:
-            raise CandidError("an optional value has another type than the interface says") from error
+            raise CandidError(
+                "an optional value has another type than the interface says"
+            ) from error
 
     return read
 
@@ -392,7 +400,11 @@ def _skip_future(reader: Reader) -> None:
     reader.take(length)
 
 
-_REFERENCES: Final[dict[str, Read]] = {"service": _skip_principal, "func": _skip_func, "future": _skip_future}
+_REFERENCES: Final[dict[str, Read]] = {
+    "service": _skip_principal,
+    "func": _skip_func,
+    "future": _skip_future,
+}
 
 _PRIMITIVE_READERS: Final[dict[str, Read]] = {
     "null": lambda _reader: None,

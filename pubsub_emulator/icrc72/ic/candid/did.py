@@ -228,7 +228,9 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise DidError(f"line {line}: {text[at : at + 20]!r} cannot be in an interface description")
+            raise DidError(
+                f"line {line}: {text[at : at + 20]!r} cannot be in an interface description"
+            )
         if match.lastgroup is not None:
             found.append((match.lastgroup, match.group(), line))
         line += match.group().count("\n")

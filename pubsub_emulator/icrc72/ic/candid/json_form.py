@@ -51,7 +51,11 @@ def to_json(type_: t.Type, value: Any) -> Any:
         return [to_json(type_.inner, each) for each in value]
     if isinstance(type_, t.Record):
         forms = [to_json(each.type, part) for each, part in zip(type_.fields, value, strict=True)]
-        return forms if _is_tuple(type_) else {each.name: form for each, form in zip(type_.fields, forms, strict=True)}
+        return (
+            forms
+            if _is_tuple(type_)
+            else {each.name: form for each, form in zip(type_.fields, forms, strict=True)}
+        )
     if isinstance(type_, t.Cases):
         case = next(each for each in type_.fields if each.name == value[0])
         return {case.name: to_json(case.type, value[1])}
@@ -85,8 +89,12 @@ def _read(type_: t.Type, written: Any) -> Any:
     if isinstance(type_, t.Vec):
         return tuple(_read(type_.inner, each) for each in written)
     if isinstance(type_, t.Record):
-        parts = written if isinstance(written, list) else [written[each.name] for each in type_.fields]
-        values = tuple(_read(each.type, part) for each, part in zip(type_.fields, parts, strict=True))
+        parts = (
+            written if isinstance(written, list) else [written[each.name] for each in type_.fields]
+        )
+        values = tuple(
+            _read(each.type, part) for each, part in zip(type_.fields, parts, strict=True)
+        )
         return values if type_.make is None else type_.make(values)
     if isinstance(type_, t.Cases):
         ((tag, inside),) = written.items()

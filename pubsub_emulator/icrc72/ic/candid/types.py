@@ -50,7 +50,9 @@ Make = Callable[[tuple[object, ...]], object]
 # In the order of their opcodes. These lines are split into names, so they are no docstring.
 _DOWN_FROM_7F: Final = """null bool nat int nat8 nat16 nat32 nat64 int8 int16 int32 int64
     float32 float64 text reserved empty"""
-PRIMITIVES: Final = {name: 0x7F - at for at, name in enumerate(_DOWN_FROM_7F.split())} | {"principal": 0x68}
+PRIMITIVES: Final = {name: 0x7F - at for at, name in enumerate(_DOWN_FROM_7F.split())} | {
+    "principal": 0x68
+}
 """The opcode of each primitive type as a byte.
 
 The bytes are the signed LEB128 of -1 (null) to -17 (empty), and of -24 (principal).
@@ -164,7 +166,9 @@ def may_be_null(type_: Type) -> bool:
     A field or argument of such a type may be missing from a message.
     """
     type_ = resolved(type_)
-    return isinstance(type_, Opt) or (isinstance(type_, Prim) and type_.name in {"null", "reserved"})
+    return isinstance(type_, Opt) or (
+        isinstance(type_, Prim) and type_.name in {"null", "reserved"}
+    )
 
 
 def is_blob(type_: Type) -> bool:
@@ -206,7 +210,9 @@ def _rests_on(wire: Type, wanted: Type) -> list[tuple[Type, Type]] | None:
     if isinstance(wire, Prim):
         if wire.name == "empty":
             return []
-        same = isinstance(wanted, Prim) and (wire.name == wanted.name or (wire.name, wanted.name) == ("nat", "int"))
+        same = isinstance(wanted, Prim) and (
+            wire.name == wanted.name or (wire.name, wanted.name) == ("nat", "int")
+        )
         return [] if same else None
     if isinstance(wire, Vec) and isinstance(wanted, Vec):
         return [(wire.inner, wanted.inner)]
@@ -228,7 +234,10 @@ def checked_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     and with a name whose hash is also written as a number.
     """
     if len({each.id for each in fields}) != len(fields):
-        raise DidError(f"two fields of one type have the same id: {', '.join(each.name for each in fields)[:200]}")
+        raise DidError(
+            "two fields of one type have the same id:"
+            f" {', '.join(each.name for each in fields)[:200]}"
+        )
     return fields
 
 

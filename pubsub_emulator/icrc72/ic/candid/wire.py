@@ -43,7 +43,9 @@ class Reader:
         at = self.at
         end = at + count
         if end > len(self.data):
-            raise CandidError(f"the length {shown(count)} is due, {len(self.data) - at} bytes are left")
+            raise CandidError(
+                f"the length {shown(count)} is due, {len(self.data) - at} bytes are left"
+            )
         self.at = end
         return self.data[at:end]
 
@@ -173,7 +175,9 @@ def read_header(reader: Reader) -> tuple[t.Type, ...]:
         raise CandidError(f"the type table has no type {max(wanted)}")
     arguments = reader.leb()
     if arguments > len(reader.data):
-        raise CandidError(f"the message of {len(reader.data)} bytes has too many values: {shown(arguments)}")
+        raise CandidError(
+            f"the message of {len(reader.data)} bytes has too many values: {shown(arguments)}"
+        )
     found: list[t.Type] = []
     for _ in range(arguments):
         index = reader.index()

@@ -95,7 +95,9 @@ class WasmCanister(Canister):
             return True
         before = self._keep(self._aside)
         try:
-            return self._run("F", "canister_inspect_message", self._alone(caller), arg, method=method).let_in
+            return self._run(
+                "F", "canister_inspect_message", self._alone(caller), arg, method=method
+            ).let_in
         except Trap:
             return False
         finally:
@@ -150,7 +152,9 @@ class WasmCanister(Canister):
     def back(self, call: Pending, caller: Principal, ctx: Context, answer: Answer) -> None:
         """Execute the reply or reject callback of a call that has ended."""
         kind, (function, env) = ("Y", call.reply) if answer.ok else ("R", call.reject)
-        self._run(kind, self._function(function), ctx, answer.data, caller=caller, answer=answer, env=env)
+        self._run(
+            kind, self._function(function), ctx, answer.data, caller=caller, answer=answer, env=env
+        )
 
     def clean(self, call: Pending, caller: Principal, ctx: Context) -> None:
         """Execute the clean-up of a call whose callback trapped."""
@@ -160,7 +164,11 @@ class WasmCanister(Canister):
     def _function(self, index: int) -> wasmtime.Func:
         """Return a function of the module's table. Raises `Trap` if there is none at this index."""
         table = self._instance.exports(self._store).get(TABLE)
-        found = table.get(self._store, index) if isinstance(table, wasmtime.Table) and index < 1 << 31 else None
+        found = (
+            table.get(self._store, index)
+            if isinstance(table, wasmtime.Table) and index < 1 << 31
+            else None
+        )
         if not isinstance(found, wasmtime.Func):
             raise Trap(f"the table has no function {index}")
         return found
@@ -233,7 +241,9 @@ class WasmCanister(Canister):
         try:
             return store, self._linker.instantiate(store, self.module.code)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
-            raise IcError(f"the module cannot be instantiated: {str(error).splitlines()[-1].strip()}") from None
+            raise IcError(
+                f"the module cannot be instantiated: {str(error).splitlines()[-1].strip()}"
+            ) from None
 
     def _has_memory(self) -> bool:
         return MEMORY in self._instance.exports(self._store)

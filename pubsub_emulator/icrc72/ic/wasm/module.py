@@ -38,7 +38,15 @@ _CUSTOM, _TABLES, _MEMORIES, _GLOBALS, _EXPORTS, _START = 0, 4, 5, 6, 7, 8
 _AFTER_EXPORTS: Final = {8, 9, 10, 11, 12}
 """The sections that come after the exports: sections must be in order."""
 _KINDS: Final = {"func": 0, "table": 1, "memory": 2, "global": 3}
-_IMMEDIATES: Final = {0x41: "leb", 0x42: "leb", 0x43: 4, 0x44: 8, 0x23: "leb", 0xD0: "leb", 0xD2: "leb"}
+_IMMEDIATES: Final = {
+    0x41: "leb",
+    0x42: "leb",
+    0x43: 4,
+    0x44: 8,
+    0x23: "leb",
+    0xD0: "leb",
+    0xD2: "leb",
+}
 """The operands of instructions in constant expressions: a LEB128, or this number of bytes."""
 
 
@@ -92,7 +100,9 @@ def load(wasm: bytes) -> Module:
         wasmtime.Module.validate(engine(), raw)
         return _prepared(raw, sha256(wasm).digest())
     except wasmtime.WasmtimeError as error:
-        raise ModuleError(f"not a WebAssembly module: {safe(str(error).splitlines()[0])[:200]}") from None
+        raise ModuleError(
+            f"not a WebAssembly module: {safe(str(error).splitlines()[0])[:200]}"
+        ) from None
     except (CandidError, UnicodeDecodeError) as error:
         raise ModuleError(f"not a module that is understood: {error}") from None
 
@@ -150,7 +160,9 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
         if each.module != "ic0" or not isinstance(each.type, wasmtime.FuncType):
             name = f"{safe(each.module)}.{safe(each.name or '')}"
             raise ModuleError(f"the module imports {name}, which is no function of the system")
-    exports = frozenset(each.name for each in code.exports if isinstance(each.type, wasmtime.FuncType))
+    exports = frozenset(
+        each.name for each in code.exports if isinstance(each.type, wasmtime.FuncType)
+    )
     mutable = tuple(name for name, kind, _ in added if kind == "global")
     return Module(code, digest, exports, mutable, wide, persistent, public)
 

@@ -211,7 +211,16 @@ class Execution:
         # `Context.call` takes the cycles from the balance, as `call_cycles_add` has done before.
         self.ctx.balance += call.cycles
         to, arg, given = call.receiver, bytes(call.arg), call.cycles
-        self.ctx.call(to, call.method, arg, then, kind=how, cycles=given, cleanup=cleanup, timeout=call.timeout)
+        self.ctx.call(
+            to,
+            call.method,
+            arg,
+            then,
+            kind=how,
+            cycles=given,
+            cleanup=cleanup,
+            timeout=call.timeout,
+        )
         return 0
 
     def stable64_write(self, at: int, source: int, size: int) -> None:
@@ -294,11 +303,17 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
     **_data("msg_arg_data", "IUQFY", lambda now: now.arg),
     **_data("msg_caller", _ANY, lambda now: now.caller),
     **_data("msg_method_name", "F", lambda now: now.method.encode()),
-    **_data("msg_reject_msg", "R", lambda now: b"" if now.answer is None else now.answer.message.encode()),
+    **_data(
+        "msg_reject_msg",
+        "R",
+        lambda now: b"" if now.answer is None else now.answer.message.encode(),
+    ),
     **_data("canister_self", _ANY, lambda now: now.ctx.me),
     **_data("data_certificate", "Q", Execution.data_certificate),
     **_amount("msg_cycles_available", "UYR", lambda now: now.ctx.available),
-    **_amount("msg_cycles_refunded", "YR", lambda now: 0 if now.answer is None else now.answer.refunded),
+    **_amount(
+        "msg_cycles_refunded", "YR", lambda now: 0 if now.answer is None else now.answer.refunded
+    ),
     **_amount("canister_cycle_balance", _ANY, _balance),
     "canister_liquid_cycle_balance128": _amount("", _ANY, _balance)["128"],
     "msg_cycles_accept": ("j", "j", "UYR", lambda now, most: now.ctx.accept(most)),
@@ -315,7 +330,12 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
     "call_data_append": ("II", "", _CALLS, Execution.call_data_append),
     "call_with_best_effort_response": ("i", "", _CALLS, Execution.call_with_best_effort_response),
     "call_cycles_add": ("j", "", _CALLS, Execution.call_cycles_add),
-    "call_cycles_add128": ("jj", "", _CALLS, lambda now, high, low: now.call_cycles_add(high << 64 | low)),
+    "call_cycles_add128": (
+        "jj",
+        "",
+        _CALLS,
+        lambda now, high, low: now.call_cycles_add(high << 64 | low),
+    ),
     "call_perform": ("", "i", _CALLS, Execution.call_perform),
     # Calls cost nothing here.
     "cost_call": ("jjI", "", _ANY, lambda now, _method, _argument, to: now.save_cycles(0, to)),
@@ -364,11 +384,18 @@ def linker(module: Module) -> wasmtime.Linker:
             raise ModuleError(f"the module imports ic0.{safe(name)}, which is not offered")
         takes, gives, where, function = _FUNCTIONS[name]
         wanted = [letters.replace("I", address) for letters in (takes, gives)]
-        has = ["".join({"i32": "i", "i64": "j"}.get(str(t), "?") for t in part) for part in (kind.params, kind.results)]
+        has = [
+            "".join({"i32": "i", "i64": "j"}.get(str(t), "?") for t in part)
+            for part in (kind.params, kind.results)
+        ]
         if has != wanted:
-            raise ModuleError(f"ic0.{name} is imported as {has[0]} -> {has[1]}, it is {wanted[0]} -> {wanted[1]}")
+            raise ModuleError(
+                f"ic0.{name} is imported as {has[0]} -> {has[1]}, it is {wanted[0]} -> {wanted[1]}"
+            )
         masks = tuple(_WIDE if letter == "j" else _NARROW for letter in wanted[0])
-        made.define_func("ic0", name, kind, partial(_called, name, function, where, masks, wanted[1]))
+        made.define_func(
+            "ic0", name, kind, partial(_called, name, function, where, masks, wanted[1])
+        )
     return made
 
 
@@ -376,7 +403,9 @@ def linker(module: Module) -> wasmtime.Linker:
 atexit.register(linker.cache_clear)
 
 
-def _called(name: str, function: _Function, where: str, masks: tuple[int, ...], gives: str, *values: int) -> int | None:
+def _called(
+    name: str, function: _Function, where: str, masks: tuple[int, ...], gives: str, *values: int
+) -> int | None:
     """Call a function of the system for a module.
 
     WebAssembly's integers are signed for Python. Arguments become natural numbers of their width,

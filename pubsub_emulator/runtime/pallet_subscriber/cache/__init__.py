@@ -28,7 +28,9 @@ _POLICIES: Final[dict[CachePolicy, type[Cache]]] = {
 }
 
 
-def open_cache(view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> Cache:
+def open_cache(
+    view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool
+) -> Cache:
     """Return the cache of one publisher for one walk.
 
     If it is not `trusted`, its stored contents are not used (PS-63).

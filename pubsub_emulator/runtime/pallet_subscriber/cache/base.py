@@ -34,7 +34,9 @@ class Cache:
     If not, the walk does not call them.
     """
 
-    def __init__(self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> None:
+    def __init__(
+        self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool
+    ) -> None:
         self.view = view
         self.meter = meter
         self.para = para

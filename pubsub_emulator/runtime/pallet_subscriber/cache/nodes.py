@@ -54,7 +54,9 @@ class NodeCache(Cache):
 
     keeps_nodes: ClassVar[bool] = True
 
-    def __init__(self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> None:
+    def __init__(
+        self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool
+    ) -> None:
         super().__init__(view, meter, para, keys, trusted=trusted)
         self._info: CacheInfo | None = None
         self._hits: dict[Hash, None] = {}
@@ -204,7 +206,9 @@ def stale_rows(storage: Storage) -> StaleRows:
     finished = 0
     for generation in items.STALE_CACHES.get(storage):
         left = STALE_ROWS_A_BLOCK - len(keys)
-        found = list(islice(storage.next_keys(items.CACHED_TRIE_NODES.prefix_for(generation)), left))
+        found = list(
+            islice(storage.next_keys(items.CACHED_TRIE_NODES.prefix_for(generation)), left)
+        )
         keys += found
         if len(found) == left:
             break
@@ -223,7 +227,10 @@ def remove_stale_nodes(storage: Storage, stale: StaleRows) -> None:
     waiting = items.STALE_CACHES.get(storage)
     for _ in range(stale.finished):
         (para, _), *waiting = waiting
-        if all(other != para for other, _ in waiting) and not items.CACHE_INFO.get(storage, para).nodes:
+        if (
+            all(other != para for other, _ in waiting)
+            and not items.CACHE_INFO.get(storage, para).nodes
+        ):
             # No row of any generation is left, so numbering can start anew.
             items.CACHE_INFO.remove(storage, para)
     items.STALE_CACHES.put_or_kill(storage, waiting)

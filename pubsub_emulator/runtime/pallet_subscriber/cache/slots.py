@@ -89,7 +89,10 @@ def layout_of(keys: Keys) -> Layout:
     """
     texts = [key.hex() for key in keys]
     shared = [shared_digits(a, b, 0) for a, b in pairwise(texts)]
-    alone = tuple(max(shared[i - 1] if i else -1, shared[i] if i < len(shared) else -1) + 1 for i in range(len(keys)))
+    alone = tuple(
+        max(shared[i - 1] if i else -1, shared[i] if i < len(shared) else -1) + 1
+        for i in range(len(keys))
+    )
     slots: list[Slot] = []
     rows: list[tuple[bytes, int]] = []
     paths: list[dict[int, int]] = [{}] * len(keys)
@@ -102,7 +105,9 @@ def layout_of(keys: Keys) -> Layout:
         split = shared_digits(texts[low], texts[high - 1], 0)
         row, place, start, above = len(rows), 0, low, deepest[low]
         while start < high:
-            end = bisect_left(texts, chr(ord(texts[start][split]) + 1), start, high, key=lambda text: text[split])
+            end = bisect_left(
+                texts, chr(ord(texts[start][split]) + 1), start, high, key=lambda text: text[split]
+            )
             paths[start:end] = [{**paths[start], split + 1: len(slots)}] * (end - start)
             deepest[start:end] = [len(slots)] * (end - start)
             slots.append(Slot(split + 1, above, row, place, start, end))
@@ -129,7 +134,9 @@ def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
     left = 2 * len(key) - depth
     half = depth >> 1
     if depth & 1:
-        return blake2_256(ODD_HASHED_LEAF_HEADS[left][key[half] & 15] + key[half + 1 :] + entry_hash)
+        return blake2_256(
+            ODD_HASHED_LEAF_HEADS[left][key[half] & 15] + key[half + 1 :] + entry_hash
+        )
     return blake2_256(HASHED_LEAF_HEADS[left] + key[half:] + entry_hash)
 
 
@@ -143,7 +150,9 @@ class SlotCache(Cache):
 
     keeps_references: ClassVar[bool] = True
 
-    def __init__(self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool) -> None:
+    def __init__(
+        self, view: SubscriberView, meter: Meter, para: ParaId, keys: Keys, *, trusted: bool
+    ) -> None:
         super().__init__(view, meter, para, keys, trusted=trusted)
         self._layout = layout_of(keys)
         self._rows: dict[int, bytes] = {}

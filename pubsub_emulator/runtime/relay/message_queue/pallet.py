@@ -79,7 +79,9 @@ class MessageProcessor(Protocol[P]):
         It never raises.
         """
 
-    def process(self, storage: Storage, para: ParaId, prepared: P, message_id: Hash) -> MessageResult:
+    def process(
+        self, storage: Storage, para: ParaId, prepared: P, message_id: Hash
+    ) -> MessageResult:
         """Execute a message, whose blake2b-256 is `message_id`, within its weight.
 
         It never raises if the message fails.
@@ -105,12 +107,21 @@ class MessageQueue(Hooks):
         if not messages:
             return
         config = active_config(storage)
-        ensure(len(messages) <= config.max_upward_message_num_per_candidate, types.Error.MoreMessagesThanPermitted)
+        ensure(
+            len(messages) <= config.max_upward_message_num_per_candidate,
+            types.Error.MoreMessagesThanPermitted,
+        )
         longest = self.longest_message(storage)
         ensure(not any(len(message) > longest for message in messages), types.Error.MessageSize)
         book = types.BOOKS.get(storage, para)
-        ensure(book.message_count + len(messages) <= config.max_upward_queue_count, types.Error.CapacityExceeded)
-        ensure(book.size + sum(map(len, messages)) <= config.max_upward_queue_size, types.Error.TotalSizeExceeded)
+        ensure(
+            book.message_count + len(messages) <= config.max_upward_queue_count,
+            types.Error.CapacityExceeded,
+        )
+        ensure(
+            book.size + sum(map(len, messages)) <= config.max_upward_queue_size,
+            types.Error.TotalSizeExceeded,
+        )
 
     def enqueue(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
         """Append all messages of a parachain block, or none.
@@ -135,10 +146,18 @@ class MessageQueue(Hooks):
                 types.PAGES.insert(storage, para, last, page)
                 last, page = last + 1, types.Page()
                 if not page.append(message, self.config.heap_size):
-                    raise DefensiveFailure(f"a message of {len(message)} bytes does not fit into a page")
+                    raise DefensiveFailure(
+                        f"a message of {len(message)} bytes does not fit into a page"
+                    )
         types.PAGES.insert(storage, para, last, page)
-        end, waiting, size = last + 1, book.message_count + len(messages), book.size + sum(map(len, messages))
-        book = replace(book, end=end, count=book.count + end - book.end, message_count=waiting, size=size)
+        end, waiting, size = (
+            last + 1,
+            book.message_count + len(messages),
+            book.size + sum(map(len, messages)),
+        )
+        book = replace(
+            book, end=end, count=book.count + end - book.end, message_count=waiting, size=size
+        )
         types.BOOKS.insert(storage, para, book)
         _note_capacity(storage, types.rows_of(para), book, active_config(storage))
 
@@ -177,7 +196,10 @@ class MessageQueue(Hooks):
 
         It is the configured limit or the room of a page, whichever is less.
         """
-        return min(active_config(storage).max_upward_message_size, self.config.heap_size - types.ITEM_HEADER)
+        return min(
+            active_config(storage).max_upward_message_size,
+            self.config.heap_size - types.ITEM_HEADER,
+        )
 
     def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
         """Return the number and the bytes of a para's waiting messages."""
@@ -224,7 +246,10 @@ class MessageQueue(Hooks):
         """
         if self.config.overhead.any_gt(self.config.service_weight):
             raise IntegrityError("the service weight does not allow for one message")
-        ensure(self.config.heap_size > types.ITEM_HEADER, IntegrityError("a page has no room for a message"))
+        ensure(
+            self.config.heap_size > types.ITEM_HEADER,
+            IntegrityError("a page has no room for a message"),
+        )
 
     def try_state(self, storage: Storage) -> None:
         """Check the books of the queues, their pages, and the ring.
@@ -247,7 +272,12 @@ class MessageQueue(Hooks):
             raise StateError("MessageQueue: the ring is not that of the queues with messages")
 
     def _service_queue(
-        self, storage: Storage, para: ParaId, book: types.BookState, left: Weight, config: HostConfiguration
+        self,
+        storage: Storage,
+        para: ParaId,
+        book: types.BookState,
+        left: Weight,
+        config: HostConfiguration,
     ) -> tuple[Weight, types.BookState]:
         """Serve one queue, and return the weight left and the queue's new book.
 
@@ -317,7 +347,9 @@ class MessageQueue(Hooks):
         return self.config.overhead + used
 
 
-def _note_capacity(storage: Storage, rows: types.QueueRows, book: types.BookState, config: HostConfiguration) -> None:
+def _note_capacity(
+    storage: Storage, rows: types.QueueRows, book: types.BookState, config: HostConfiguration
+) -> None:
     """Store the number of messages and bytes that the queue still accepts.
 
     Parachains read them under a well-known key: (u32 messages, u32 bytes).

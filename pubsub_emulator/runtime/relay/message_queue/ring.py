@@ -9,7 +9,12 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.message_queue import types
-from pubsub_emulator.runtime.relay.message_queue.types import BOOKS, SERVICE_HEAD, BookState, Neighbours
+from pubsub_emulator.runtime.relay.message_queue.types import (
+    BOOKS,
+    SERVICE_HEAD,
+    BookState,
+    Neighbours,
+)
 
 
 def _neighbours(storage: Storage, para: ParaId) -> Neighbours:
@@ -19,7 +24,9 @@ def _neighbours(storage: Storage, para: ParaId) -> Neighbours:
     return found
 
 
-def _link(storage: Storage, para: ParaId, *, prev: ParaId | None = None, next_: ParaId | None = None) -> None:
+def _link(
+    storage: Storage, para: ParaId, *, prev: ParaId | None = None, next_: ParaId | None = None
+) -> None:
     book = BOOKS.get(storage, para)
     at = book.ready_neighbours or Neighbours(para, para)
     linked = Neighbours(at.prev if prev is None else prev, at.next if next_ is None else next_)

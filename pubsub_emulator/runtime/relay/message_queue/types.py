@@ -47,7 +47,9 @@ def _encode_origin(para: ParaId) -> bytes:
 _INCLUSION: Final = "polkadot_runtime_parachains::inclusion"
 _QUEUE: Final = type_info.variants(f"{_INCLUSION}::UmpQueueId", ("Para", 0, type_info.PARA_ID))
 _ORIGIN: Final = type_info.variants(f"{_INCLUSION}::AggregateMessageOrigin", ("Ump", 0, _QUEUE))
-origin: Final[Codec[ParaId]] = Codec("AggregateMessageOrigin", _encode_origin, _read_origin, _ORIGIN)
+origin: Final[Codec[ParaId]] = Codec(
+    "AggregateMessageOrigin", _encode_origin, _read_origin, _ORIGIN
+)
 Origin = Annotated[ParaId, origin]
 """The queue of a para: `AggregateMessageOrigin::Ump(UmpQueueId::Para)`."""
 
@@ -143,7 +145,9 @@ def _encode_book(book: BookState) -> bytes:
     at = book.ready_neighbours
     if at is None:
         return _ALONE.pack(book.begin, book.end, book.count, 0, book.message_count, book.size)
-    return _IN_THE_RING.pack(book.begin, book.end, book.count, 1, 0, at.prev, 0, at.next, book.message_count, book.size)
+    return _IN_THE_RING.pack(
+        book.begin, book.end, book.count, 1, 0, at.prev, 0, at.next, book.message_count, book.size
+    )
 
 
 class _BookCodec(Codec[BookState]):
@@ -151,7 +155,9 @@ class _BookCodec(Codec[BookState]):
 
     def decode(self, data: bytes) -> BookState:
         if len(data) == _IN_THE_RING.size:
-            begin, end, count, some, kind, prev, other, following, messages, size = _IN_THE_RING.unpack(data)
+            begin, end, count, some, kind, prev, other, following, messages, size = (
+                _IN_THE_RING.unpack(data)
+            )
             if some == 1 and not kind and not other:
                 return BookState(begin, end, count, Neighbours(prev, following), messages, size)
         elif len(data) == _ALONE.size:
@@ -163,22 +169,39 @@ class _BookCodec(Codec[BookState]):
 
 
 _OF_ORIGINS: Final = (type_info.Parameter("MessageOrigin", _ORIGIN),)
-_ring: Final = struct(Neighbours, origin, origin, rust="pallet_message_queue::Neighbours", params=_OF_ORIGINS)
+_ring: Final = struct(
+    Neighbours, origin, origin, rust="pallet_message_queue::Neighbours", params=_OF_ORIGINS
+)
 _three: Final = (scale.u32, scale.u32, scale.u32)
 _BOOK: Final = "pallet_message_queue::BookState"
-_book: Final = struct(BookState, *_three, scale.option(_ring), scale.u64, scale.u64, rust=_BOOK, params=_OF_ORIGINS)
+_book: Final = struct(
+    BookState, *_three, scale.option(_ring), scale.u64, scale.u64, rust=_BOOK, params=_OF_ORIGINS
+)
 book_state: Final[Codec[BookState]] = _BookCodec("BookState", _encode_book, _book.read, _book.info)
-_heap: Final[Codec[bytearray]] = scale.bytes_.map("heap", bytearray, bytes).described(type_info.bounded(type_info.U8))
+_heap: Final[Codec[bytearray]] = scale.bytes_.map("heap", bytearray, bytes).described(
+    type_info.bounded(type_info.U8)
+)
 _SIZED: Final = (type_info.Parameter("Size", type_info.U32),)
 _page: Final[Codec[Page]] = struct(
     Page, *_three, scale.u32, scale.u32, _heap, rust="pallet_message_queue::Page", params=_SIZED
 )
 
 _about: Final = "The index of the first and last (non-empty) pages."
-BOOKS: Final = StorageMap(PALLET, "BookStateFor", _about, Twox64Concat, origin, book_state, BookState())
-SERVICE_HEAD: Final = StorageValue(PALLET, "ServiceHead", "The origin at which we should begin servicing.", origin)
+BOOKS: Final = StorageMap(
+    PALLET, "BookStateFor", _about, Twox64Concat, origin, book_state, BookState()
+)
+SERVICE_HEAD: Final = StorageValue(
+    PALLET, "ServiceHead", "The origin at which we should begin servicing.", origin
+)
 PAGES: Final = StorageDoubleMap(
-    PALLET, "Pages", "The map of page indices to pages.", Twox64Concat, origin, Twox64Concat, scale.u32, _page
+    PALLET,
+    "Pages",
+    "The map of page indices to pages.",
+    Twox64Concat,
+    origin,
+    Twox64Concat,
+    scale.u32,
+    _page,
 )
 
 
@@ -199,7 +222,9 @@ class QueueRows:
 @lru_cache(maxsize=4096)
 def rows_of(para: ParaId) -> QueueRows:
     """Return the storage keys of a para's queue."""
-    return QueueRows(BOOKS.key_for(para), PAGES.prefix_for(para), relay_dispatch_queue_remaining_capacity(para))
+    return QueueRows(
+        BOOKS.key_for(para), PAGES.prefix_for(para), relay_dispatch_queue_remaining_capacity(para)
+    )
 
 
 class MessageErrorKind(IntEnum):
@@ -226,7 +251,9 @@ class MessageError:
 
     def encode(self) -> bytes:
         """Return the SCALE bytes."""
-        return bytes((self.kind,)) + (b"" if self.required is None else encode_weight(self.required))
+        return bytes((self.kind,)) + (
+            b"" if self.required is None else encode_weight(self.required)
+        )
 
 
 def _read_error(reader: Reader) -> MessageError:
@@ -245,7 +272,9 @@ _ERROR: Final = type_info.variants(
     "frame_support::traits::messages::ProcessMessageError",
     *((kind.name, kind, *_REQUIRED.get(kind, ())) for kind in MessageErrorKind),
 )
-message_error: Final[Codec[MessageError]] = Codec("ProcessMessageError", MessageError.encode, _read_error, _ERROR)
+message_error: Final[Codec[MessageError]] = Codec(
+    "ProcessMessageError", MessageError.encode, _read_error, _ERROR
+)
 
 
 @event(PALLET, 0)
@@ -269,7 +298,9 @@ class Processed(Event):
 
 @event(PALLET, 4)
 class OverweightDropped(Event):
-    """A message was discarded that weighs more than a whole block allows; in Rust it waits for `execute_overweight`."""
+    """A message was discarded that weighs more than a whole block allows; in Rust it waits for
+    `execute_overweight`.
+    """
 
     id: Hash
     origin: Origin

@@ -29,7 +29,9 @@ _KNOWN: Final = pa.schema(
 """Columns of `segments` that follow from the manifests alone."""
 _SCALARS: Final = pa.schema([*_KNOWN, ("complete", pa.bool_()), ("judged", pa.int64())])
 """Columns of `segments` that are not lists."""
-_LISTS: Final = [(name, pa.list_(pa.struct(list(each.wider.schema)))) for name, each in FOUND.items()]
+_LISTS: Final = [
+    (name, pa.list_(pa.struct(list(each.wider.schema)))) for name, each in FOUND.items()
+]
 _SEGMENTS: Final = plain_schema(pa.schema([*_SCALARS, *_LISTS]))
 
 
@@ -57,7 +59,9 @@ class AuditSource(OfHistory):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self.table = self.choice("table", (SEGMENTS, *FOUND), SEGMENTS)
-        self.columns = self.chosen(_SEGMENTS if self.table == SEGMENTS else FOUND[self.table].wider.schema)
+        self.columns = self.chosen(
+            _SEGMENTS if self.table == SEGMENTS else FOUND[self.table].wider.schema
+        )
 
     def rows(self, part: Task | Sequence[Fault]) -> Iterator[pa.Table]:
         """Yield the rows of a segment. Raises `OSError`."""
@@ -67,24 +71,34 @@ class AuditSource(OfHistory):
         place = {"network": part.network, "segment": part.segment}
         if self.table == SEGMENTS and set(self.columns.names) <= set(_KNOWN.names):
             counts = {each.chain: sum(entry.rows for entry in each.blocks) for each in part.chains}
-            rows = [{**place, "chain": chain, "candidates": count} for chain, count in counts.items()]
+            rows = [
+                {**place, "chain": chain, "candidates": count} for chain, count in counts.items()
+            ]
             yield pa.Table.from_pylist(rows, schema=_KNOWN)
             return
         shared = Shared.of(part)
         for files in part.chains:
             found = check_chain(part, files, shared)
             if self.table == SEGMENTS:
-                yield _nested({name: getattr(found.receipt, name) for name in _SCALARS.names}, found.tables())
+                yield _nested(
+                    {name: getattr(found.receipt, name) for name in _SCALARS.names}, found.tables()
+                )
             else:
                 yield FOUND[self.table].arrow(found.tables()[FOUND[self.table]])
         yield from self._quarantined(shared.faults)
 
-    def cut(self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset) -> list[api.InputPartition]:
+    def cut(
+        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset
+    ) -> list[api.InputPartition]:
         """Return a partition for each segment and group of chains, and one for faults."""
         parts: list[Task | Sequence[Fault]] = [faults] if faults else []
         for task in make_tasks(self.root, commits):
             place = {name: (getattr(task, name),) * 2 for name in ("network", "segment")}
-            chains = [each for each in task.chains if may_match(self.filters, {**place, "chain": (each.chain,) * 2})]
+            chains = [
+                each
+                for each in task.chains
+                if may_match(self.filters, {**place, "chain": (each.chain,) * 2})
+            ]
             if chains and task.segment >= start.get(task.network, 0):
                 parts.append(replace(task, chains=tuple(chains)))
         return partitions_of(parts)

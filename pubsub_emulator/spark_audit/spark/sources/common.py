@@ -41,7 +41,9 @@ class Source(api.DataSource, api.DataSourceStreamReader):
         names = sorted({"path", "columns", *self.known})
         for name in options:
             if name.lower() not in names:
-                raise SourceError(f"{self.format} has no option {name!r}; it has {', '.join(names)}")
+                raise SourceError(
+                    f"{self.format} has no option {name!r}; it has {', '.join(names)}"
+                )
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return an option. Raises `SourceError` if it is missing and has no default."""
@@ -54,7 +56,9 @@ class Source(api.DataSource, api.DataSourceStreamReader):
         """Return an option that must be one of some values."""
         found = self.text(name, default)
         if found not in values:
-            raise SourceError(f"{self.format}: option {name} is {found!r}; it can be {', '.join(values)}")
+            raise SourceError(
+                f"{self.format}: option {name} is {found!r}; it can be {', '.join(values)}"
+            )
         return found
 
     def number(self, name: str, default: int) -> int:
@@ -72,11 +76,17 @@ class Source(api.DataSource, api.DataSourceStreamReader):
 
         Without that option, it has all columns.
         """
-        named = [name.strip() for name in self.options.get("columns", "").split(",") if name.strip()]
+        named = [
+            name.strip() for name in self.options.get("columns", "").split(",") if name.strip()
+        ]
         for name in named:
             if name not in schema.names:
-                raise SourceError(f"{self.format} has no column {name!r}; it has {', '.join(schema.names)}")
-        return pa.schema([each for each in plain_schema(schema) if each.name in (named or schema.names)])
+                raise SourceError(
+                    f"{self.format} has no column {name!r}; it has {', '.join(schema.names)}"
+                )
+        return pa.schema(
+            [each for each in plain_schema(schema) if each.name in (named or schema.names)]
+        )
 
     @abstractmethod
     def all(self) -> list[api.InputPartition]:

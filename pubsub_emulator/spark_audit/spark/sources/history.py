@@ -10,9 +10,21 @@ from pyspark.sql import datasource as api
 
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, Commit, FileEntry
-from pubsub_emulator.spark_audit.history.reader import Fault, History, next_segments, read_between, read_file
+from pubsub_emulator.spark_audit.history.reader import (
+    Fault,
+    History,
+    next_segments,
+    read_between,
+    read_file,
+)
 from pubsub_emulator.spark_audit.history.storage import open_store
-from pubsub_emulator.spark_audit.spark.sources.common import Offset, Source, SourceError, may_match, partitions_of
+from pubsub_emulator.spark_audit.spark.sources.common import (
+    Offset,
+    Source,
+    SourceError,
+    may_match,
+    partitions_of,
+)
 
 TABLES: Final = {**HISTORY_TABLES, schema.QUARANTINE.name: schema.QUARANTINE}
 """The tables that can be read: those of a history, and the faults met while reading."""
@@ -49,7 +61,9 @@ class OfHistory(Source):
         return self.cut(*read_between(open_store(self.root), first, end), start)
 
     @abstractmethod
-    def cut(self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset) -> list[api.InputPartition]:
+    def cut(
+        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset
+    ) -> list[api.InputPartition]:
         """Return the partitions of commits from `start` on, and of faults of manifests."""
 
 
@@ -81,7 +95,9 @@ class HistorySource(OfHistory):
         entries, faults = part[0], list(part[1])
         filters = () if self.table == schema.QUARANTINE.name else self.filters
         for entry in entries:
-            for unit in read_file(self.root, entry, partial(may_match, filters) if filters else None):
+            for unit in read_file(
+                self.root, entry, partial(may_match, filters) if filters else None
+            ):
                 if isinstance(unit, Fault):
                     faults.append(unit)
                 elif self.table != schema.QUARANTINE.name:
@@ -90,16 +106,22 @@ class HistorySource(OfHistory):
             yield schema.QUARANTINE.arrow([fault.row() for fault in faults])
         elif faults and self.fails:
             said = f"{self.root}/{faults[0].path}: {faults[0].error}"
-            raise SourceError(f"{said} (with faults=quarantine it is left out, and a row of the table quarantine)")
+            raise SourceError(
+                f"{said} (with faults=quarantine it is left out, and a row of the table quarantine)"
+            )
 
-    def cut(self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset) -> list[api.InputPartition]:
+    def cut(
+        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset
+    ) -> list[api.InputPartition]:
         """Return partitions of about the same size."""
         del start
         parts: list[tuple[list[FileEntry], Sequence[Fault]]] = [([], faults)] if faults else []
         size = PARTITION_BYTES
         for entry in (entry for commit in commits for entry in commit.files):
             place = {name: (getattr(entry, name),) * 2 for name in ("network", "chain", "segment")}
-            if self.table not in {entry.table, schema.QUARANTINE.name} or not may_match(self.filters, place):
+            if self.table not in {entry.table, schema.QUARANTINE.name} or not may_match(
+                self.filters, place
+            ):
                 continue
             if size + entry.weight > PARTITION_BYTES:
                 parts.append(([], ()))

@@ -16,20 +16,39 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
 from pubsub_emulator.spark_audit.fetch.nodes import NodeSource as ProofSource
 from pubsub_emulator.spark_audit.history.schema import I64_MAX
-from pubsub_emulator.spark_audit.spark.sources.common import Offset, Source, SourceError, may_match, partitions_of
+from pubsub_emulator.spark_audit.spark.sources.common import (
+    Offset,
+    Source,
+    SourceError,
+    may_match,
+    partitions_of,
+)
 
 Found = tuple[object, ...]
 """The values of a row, in the order of the table's columns."""
 
-HEADERS, EVENTS, ENTRIES, CANDIDATES, PROOFS = "headers", "events", "entries", "candidates", "proofs"
+HEADERS, EVENTS, ENTRIES, CANDIDATES, PROOFS = (
+    "headers",
+    "events",
+    "entries",
+    "candidates",
+    "proofs",
+)
 _INT, _TEXT, _BYTES = pa.int64(), pa.string(), pa.binary()
 _BLOCK: Final = {"number": _INT, "hash": _BYTES}
 _ENTRY: Final = {"key": _BYTES, "value": _BYTES, "ttl": _INT, "when_inserted": _INT}
 _JUDGED: Final = {"block": _BYTES, "verdict": _TEXT, "evidence": pa.list_(_TEXT)}
-_PROOF: Final = {"relay_parent": _INT, "relay_root": _BYTES, "nodes": pa.list_(_BYTES), "bytes": _INT}
+_PROOF: Final = {
+    "relay_parent": _INT,
+    "relay_root": _BYTES,
+    "nodes": pa.list_(_BYTES),
+    "bytes": _INT,
+}
 SCHEMAS: Final = {
     HEADERS: pa.schema({**_BLOCK, "parent": _BYTES}),
-    EVENTS: pa.schema({**_BLOCK, "index": _INT, "pallet": _TEXT, "event": _TEXT, "fields": _TEXT, "phase": _TEXT}),
+    EVENTS: pa.schema(
+        {**_BLOCK, "index": _INT, "pallet": _TEXT, "event": _TEXT, "fields": _TEXT, "phase": _TEXT}
+    ),
     ENTRIES: pa.schema({"number": _INT, "publisher": _INT, **_ENTRY}),
     CANDIDATES: pa.schema({"number": _INT, "chain": _INT, "chain_number": _INT, **_JUDGED}),
     PROOFS: pa.schema({**_BLOCK, **_PROOF}),
@@ -86,7 +105,9 @@ class NodeSource(Source):
         """Yield the rows of some blocks. Raises `FetchError`, `SourceError`, `ClientError`."""
         rows = asyncio.run(self._proofs(*part) if self.table == PROOFS else self._blocks(*part))
         names = SCHEMAS[self.table].names
-        yield pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=SCHEMAS[self.table])
+        yield pa.Table.from_pylist(
+            [dict(zip(names, row, strict=True)) for row in rows], schema=SCHEMAS[self.table]
+        )
 
     async def _newest(self) -> int:
         async with connect(self.url) as rpc:
@@ -110,7 +131,10 @@ class NodeSource(Source):
                     raise SourceError(f"{self.url}: block {number} is not there any more")
                 header = await node.header(found)
                 if header.number != number or before not in {None, header.parent}:
-                    raise SourceError(f"{self.url}: block {number} does not follow the last one; the chain went back")
+                    raise SourceError(
+                        f"{self.url}: block {number} does not follow the last one; the chain went"
+                        " back"
+                    )
                 before = found
                 rows += await self._of_block(node, header)
         return rows
@@ -122,15 +146,31 @@ class NodeSource(Source):
             return [(*block, header.parent)]
         if self.table == EVENTS:
             return [
-                (*block, at, event.pallet, event.name, json.dumps(event.fields, default=hexed), event.phase)
+                (
+                    *block,
+                    at,
+                    event.pallet,
+                    event.name,
+                    json.dumps(event.fields, default=hexed),
+                    event.phase,
+                )
                 for at, event in enumerate(await node.events(header.hash, header.parent))
             ]
         if self.table == CANDIDATES:
             found = await node.rpc.call("pubsub_block", hexed(header.hash))
             if found is None:
-                raise SourceError(f"{self.url}: what was judged in block {header.number} is not kept any more")
+                raise SourceError(
+                    f"{self.url}: what was judged in block {header.number} is not kept any more"
+                )
             return [
-                (header.number, a["para"], a["number"], unhex(a["hash"]), a["verdict"], a["evidence"])
+                (
+                    header.number,
+                    a["para"],
+                    a["number"],
+                    unhex(a["hash"]),
+                    a["verdict"],
+                    a["evidence"],
+                )
                 for a in found["blocks"]
             ]
         return [
@@ -142,8 +182,17 @@ class NodeSource(Source):
     async def _proofs(self, first: int, last: int) -> list[Found]:
         """Return the rows of the table `proofs`."""
         async with Endpoints((self.url,), RequestRate()) as nodes:
-            proofs = await ProofSource("node", ParaId(0), nodes).blocks(first, last, lambda _done: None)
+            proofs = await ProofSource("node", ParaId(0), nodes).blocks(
+                first, last, lambda _done: None
+            )
         return [
-            (each.number, each.block, each.relay_parent, each.relay_root, list(each.proof), sum(map(len, each.proof)))
+            (
+                each.number,
+                each.block,
+                each.relay_parent,
+                each.relay_root,
+                list(each.proof),
+                sum(map(len, each.proof)),
+            )
             for each in proofs
         ]
