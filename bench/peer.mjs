@@ -18,7 +18,9 @@ const work = {
 for await (const line of createInterface({ input: process.stdin })) {
   const { run, ...given } = JSON.parse(line);
   Object.assign(kept, given);
-  if (run === undefined) continue;
+  if (run === undefined) {
+    continue;
+  }
   const before = process.cpuUsage();
   const answer = await work[run]();
   const { user, system } = process.cpuUsage(before);

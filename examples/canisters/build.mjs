@@ -6,9 +6,13 @@ import { basename, dirname, join } from "node:path";
 const [modules, source, out, ...flags] = process.argv.slice(2);
 const require = createRequire(join(modules, "index.js"));
 const { default: motoko } = require("motoko");
-for (const flag of flags) motoko.compiler.gcFlags(flag);
+for (const flag of flags) {
+  motoko.compiler.gcFlags(flag);
+}
 motoko.loadPackage(require("motoko/packages/latest/core.json"));
-for (const name of readdirSync(dirname(source))) motoko.write(name, readFileSync(join(dirname(source), name), "utf8"));
+for (const name of readdirSync(dirname(source))) {
+  motoko.write(name, readFileSync(join(dirname(source), name), "utf8"));
+}
 try {
   writeFileSync(out, motoko.wasm(basename(source), "ic").wasm);
 } catch {

@@ -3,13 +3,17 @@
 const opened = new Map();
 
 function part(name) {
-  if (!opened.has(name)) opened.set(name, open(document.getElementById(name)));
+  if (!opened.has(name)) {
+    opened.set(name, open(document.getElementById(name)));
+  }
   return opened.get(name);
 
   async function open(element) {
     const text = atob(element.textContent);
     const bytes = new Uint8Array(text.length);
-    for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+    for (let at = 0; at < text.length; at++) {
+      bytes[at] = text.charCodeAt(at);
+    }
     element.remove();
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     return JSON.parse(await new Response(stream).text());
@@ -21,11 +25,41 @@ class Run {
   constructor(index) {
     Object.assign(this, index);
     this.chainOf = new Map(this.chains.map((chain) => [chain.id, chain]));
-    for (const chain of this.chains) chain.blocks = [];
+    for (const chain of this.chains) {
+      chain.blocks = [];
+    }
     this.candidates = index.candidates.map((row, at) => {
-      const [para, number, relay, parent, slot, verdict, hash, strategy, nodes, used, budget, stopped, keys] = row;
+      const [
+        para,
+        number,
+        relay,
+        parent,
+        slot,
+        verdict,
+        hash,
+        strategy,
+        nodes,
+        used,
+        budget,
+        stopped,
+        keys,
+      ] = row;
       const chain = this.chainOf.get(para);
-      const block = { at, chain, number, relay, parent, slot, verdict, hash, nodes, used, budget, stopped, keys };
+      const block = {
+        at,
+        chain,
+        number,
+        relay,
+        parent,
+        slot,
+        verdict,
+        hash,
+        nodes,
+        used,
+        budget,
+        stopped,
+        keys,
+      };
       block.strategy = strategy === null ? null : this.strategies[strategy];
       block.place = chain.blocks.length;
       block.author = chain.collators.length ? slot % chain.collators.length : 0;
@@ -69,8 +103,12 @@ function short(hex) {
 }
 
 function bytes(count) {
-  if (Math.abs(count) < 1024) return `${count} B`;
-  return count < 1048576 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / 1048576).toFixed(2)} MiB`;
+  if (Math.abs(count) < 1024) {
+    return `${count} B`;
+  }
+  return count < 1_048_576
+    ? `${(count / 1024).toFixed(1)} KiB`
+    : `${(count / 1_048_576).toFixed(2)} MiB`;
 }
 
 function percent(share, whole) {
@@ -85,9 +123,13 @@ function plural(count, one, many = `${one}s`) {
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else if (key === "style") made.style.cssText = value; // a strict policy lets no attribute of that name in
-    else if (value !== null && value !== undefined) made.setAttribute(key, value);
+    if (key.startsWith("on")) {
+      made.addEventListener(key.slice(2), value);
+    } else if (key === "style") {
+      made.style.cssText = value; // a strict policy lets no attribute of that name in
+    } else if (value !== null && value !== undefined) {
+      made.setAttribute(key, value);
+    }
   }
   made.append(...children.filter((child) => child !== null && child !== undefined));
   return made;

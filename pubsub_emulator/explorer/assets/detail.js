@@ -14,26 +14,61 @@ async function candidateView(run, block, go) {
     "div",
     { class: "title" },
     element("h2", {}, `${run.chainName(chain.id)} · block ${block.number} `, verdict),
-    element("div", { class: "steps" }, stepButton(run, block, -1, go), stepButton(run, block, 1, go)),
+    element(
+      "div",
+      { class: "steps" },
+      stepButton(run, block, -1, go),
+      stepButton(run, block, 1, go),
+    ),
   );
   const relay = run.relayAt.get(block.relay);
   const about = facts([
-    ["judged in", relay ? link(`relay block ${block.relay}`, () => go(`r${block.relay}`)) : `relay block ${block.relay}`],
+    [
+      "judged in",
+      relay
+        ? link(`relay block ${block.relay}`, () => go(`r${block.relay}`))
+        : `relay block ${block.relay}`,
+    ],
     ["relay parent", `block ${block.parent}, storage root ${short(detail.relayRoot)}`],
-    ["slot", `${block.slot}, turn of collator ${block.author + 1} of ${chain.collators.length}, ${short(chain.collators[block.author] || "")}`],
+    [
+      "slot",
+      `${block.slot}, turn of collator ${block.author + 1} of ${chain.collators.length}, ${short(chain.collators[block.author] || "")}`,
+    ],
     ["hash", `0x${block.hash}`],
     ["parent", `0x${parent}`],
     ["state root", `0x${detail.root}`],
-    ["messages", detail.messages[0] + detail.messages[1] ? `${detail.messages[0]} downward, ${detail.messages[1]} horizontal` : null],
+    [
+      "messages",
+      detail.messages[0] + detail.messages[1]
+        ? `${detail.messages[0]} downward, ${detail.messages[1]} horizontal`
+        : null,
+    ],
     ["cache policy", chain.subscribes ? chain.cache : null],
   ]);
   const parts = block.verdict ? [head, evidence(run, block, detail)] : [head];
-  if (block.stopped) parts.push(note("The walk stopped at the budget: the cursor is where the next block continues."));
+  if (block.stopped) {
+    parts.push(
+      note("The walk stopped at the budget: the cursor is where the next block continues."),
+    );
+  }
   parts.push(section(`Proof: ${plural(block.nodes, "node")}`, trieView(run, detail)));
-  parts.push(section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))));
-  if (detail.deliveries && detail.deliveries.length) parts.push(section(`Deliveries: ${detail.deliveries.length.toLocaleString("en")}`, deliveries(run, detail.deliveries)));
-  if (detail.changes) parts.push(section("What it wrote", changes(detail.changes)));
-  if (detail.events && detail.events.length) parts.push(section(`Events: ${detail.events.length}`, lines(detail.events)));
+  parts.push(
+    section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))),
+  );
+  if (detail.deliveries && detail.deliveries.length) {
+    parts.push(
+      section(
+        `Deliveries: ${detail.deliveries.length.toLocaleString("en")}`,
+        deliveries(run, detail.deliveries),
+      ),
+    );
+  }
+  if (detail.changes) {
+    parts.push(section("What it wrote", changes(detail.changes)));
+  }
+  if (detail.events && detail.events.length) {
+    parts.push(section(`Events: ${detail.events.length}`, lines(detail.events)));
+  }
   parts.push(section("The block", about));
   return element("article", { "data-block": `c${block.at}` }, ...parts);
 }
@@ -46,7 +81,18 @@ async function relayView(run, number, go) {
   const many = names.length > FEW_KEYS;
   const list = element("ul", { class: "links" });
   for (const each of judged) {
-    list.append(element("li", {}, link(`${run.chainName(each.chain.id)} · block ${each.number}`, () => go(`c${each.at}`)), each.verdict ? element("span", { class: "badge refused" }, each.verdict) : each.keys.length ? ` ${plural(each.keys.length, "delivery", "deliveries")}` : null));
+    list.append(
+      element(
+        "li",
+        {},
+        link(`${run.chainName(each.chain.id)} · block ${each.number}`, () => go(`c${each.at}`)),
+        each.verdict
+          ? element("span", { class: "badge refused" }, each.verdict)
+          : each.keys.length
+            ? ` ${plural(each.keys.length, "delivery", "deliveries")}`
+            : null,
+      ),
+    );
   }
   return element(
     "article",
@@ -58,8 +104,13 @@ async function relayView(run, number, go) {
       ["published", many ? plural(names.length, "key") : names.join(", ") || "nothing"],
     ]),
     many ? section(`Published: ${plural(names.length, "key")}`, lines(names)) : null,
-    section(`Candidates: ${judged.length}`, judged.length ? list : element("p", { class: "hint" }, "None was judged in this block.")),
-    detail.messages.length ? section(`Upward messages: ${detail.messages.length}`, lines(detail.messages)) : null,
+    section(
+      `Candidates: ${judged.length}`,
+      judged.length ? list : element("p", { class: "hint" }, "None was judged in this block."),
+    ),
+    detail.messages.length
+      ? section(`Upward messages: ${detail.messages.length}`, lines(detail.messages))
+      : null,
     detail.events.length ? section(`Events: ${detail.events.length}`, lines(detail.events)) : null,
   );
 }
@@ -68,7 +119,9 @@ async function relayView(run, number, go) {
 function parentHash(block) {
   for (let at = block.place - 1; at >= 0; at--) {
     const before = block.chain.blocks[at];
-    if (!before.verdict) return before.hash;
+    if (!before.verdict) {
+      return before.hash;
+    }
   }
   return block.chain.first;
 }
@@ -76,44 +129,100 @@ function parentHash(block) {
 function evidence(run, block, detail) {
   const list = element("ol", { class: "evidence" });
   for (const [verdict, words, subjects] of detail.evidence) {
-    const item = element("li", {}, element("b", {}, verdict), ` ${run.verdicts[verdict] || ""}`, element("p", {}, words));
-    if (subjects.length) item.append(fold(`About ${plural(subjects.length, "string")} of bytes`, lines(subjects.slice(0, MOST_ROWS).map((each) => `0x${each}`)), subjects.length <= 2));
+    const item = element(
+      "li",
+      {},
+      element("b", {}, verdict),
+      ` ${run.verdicts[verdict] || ""}`,
+      element("p", {}, words),
+    );
+    if (subjects.length) {
+      item.append(
+        fold(
+          `About ${plural(subjects.length, "string")} of bytes`,
+          lines(subjects.slice(0, MOST_ROWS).map((each) => `0x${each}`)),
+          subjects.length <= 2,
+        ),
+      );
+    }
     list.append(item);
   }
-  const cheat = block.strategy ? element("p", { class: "hint" }, `The network was told to have this author cheat: ${block.strategy}.`) : null;
-  return element("section", { class: "card refusal" }, element("h3", {}, "Why it was refused"), list, cheat);
+  const cheat = block.strategy
+    ? element(
+        "p",
+        { class: "hint" },
+        `The network was told to have this author cheat: ${block.strategy}.`,
+      )
+    : null;
+  return element(
+    "section",
+    { class: "card refusal" },
+    element("h3", {}, "Why it was refused"),
+    list,
+    cheat,
+  );
 }
 
 function deliveries(run, rows) {
   const shown = rows.slice(0, MOST_ROWS).map(([key, size, value, ttl, failed]) => {
     const { para, name } = run.keyName(key);
     const what = size === null ? "removed" : failed ? "updated, handler failed" : "updated";
-    return [run.chainName(para), name, what, size === null ? "" : value, size === null ? "" : bytes(size), ttl];
+    return [
+      run.chainName(para),
+      name,
+      what,
+      size === null ? "" : value,
+      size === null ? "" : bytes(size),
+      ttl,
+    ];
   });
   return more(rows.length, table(["publisher", "key", "", "value", "size", "lifetime"], shown));
 }
 
 function changes(rows) {
-  const cells = (found) => found.map(([item, where, before, after]) => [item.replace(".", "​."), where, before || "–", after || "–"]);
+  const cells = (found) =>
+    found.map(([item, where, before, after]) => [
+      item.replace(".", "​."),
+      where,
+      before || "–",
+      after || "–",
+    ]);
   const head = ["storage item", "of", "before", "after"];
   const remembered = rows.filter((row) => !row[4]);
   const kept = rows.filter((row) => row[4]);
   return element(
     "div",
     {},
-    remembered.length ? table(head, cells(remembered)) : element("p", { class: "hint" }, "Nothing but the block's own bookkeeping."),
-    kept.length ? fold(`Bookkeeping of every block (${kept.length})`, table(head, cells(kept)), false) : null,
+    remembered.length
+      ? table(head, cells(remembered))
+      : element("p", { class: "hint" }, "Nothing but the block's own bookkeeping."),
+    kept.length
+      ? fold(`Bookkeeping of every block (${kept.length})`, table(head, cells(kept)), false)
+      : null,
   );
 }
 
 function lines(texts) {
   const list = element("ul", { class: "lines" });
-  for (const text of texts.slice(0, MOST_ROWS)) list.append(element("li", {}, text));
+  for (const text of texts.slice(0, MOST_ROWS)) {
+    list.append(element("li", {}, text));
+  }
   return more(texts.length, element("div", { class: "scroll tall", tabindex: "0" }, list));
 }
 
 function more(count, shown) {
-  return count > MOST_ROWS ? element("div", {}, shown, element("p", { class: "hint" }, `${(count - MOST_ROWS).toLocaleString("en")} more are not shown.`)) : shown;
+  return count > MOST_ROWS
+    ? element(
+        "div",
+        {},
+        shown,
+        element(
+          "p",
+          { class: "hint" },
+          `${(count - MOST_ROWS).toLocaleString("en")} more are not shown.`,
+        ),
+      )
+    : shown;
 }
 
 function section(title, ...content) {
@@ -130,8 +239,14 @@ function link(text, act) {
 
 function stepButton(run, block, by, go) {
   const other = block.chain.blocks[block.place + by];
-  const attributes = { type: "button", "aria-label": by < 0 ? "Block before" : "Block after", onclick: () => other && go(`c${other.at}`) };
-  if (!other) attributes.disabled = "";
+  const attributes = {
+    type: "button",
+    "aria-label": by < 0 ? "Block before" : "Block after",
+    onclick: () => other && go(`c${other.at}`),
+  };
+  if (!other) {
+    attributes.disabled = "";
+  }
   return element("button", attributes, icon(by < 0 ? "M10 3 5 8l5 5" : "M6 3l5 5-5 5"));
 }
 

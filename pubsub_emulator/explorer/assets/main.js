@@ -10,25 +10,44 @@
   const refused = run.candidates.filter((block) => block.verdict);
   box("figures").textContent = [
     run.description,
-    `${plural(run.built, "relay block")}, ${plural(run.candidates.length, "candidate")}, ${refused.length.toLocaleString("en")} refused, ${plural(run.candidates.reduce((sum, block) => sum + block.keys.length, 0), "delivery", "deliveries")}.`,
-  ].filter(Boolean).join(" ");
+    `${plural(run.built, "relay block")}, ${plural(run.candidates.length, "candidate")}, ${refused.length.toLocaleString("en")} refused, ${plural(
+      run.candidates.reduce((sum, block) => sum + block.keys.length, 0),
+      "delivery",
+      "deliveries",
+    )}.`,
+  ]
+    .filter(Boolean)
+    .join(" ");
 
   const timeline = new Timeline(run, box("timeline"), go);
-  const groups = [["subscribers", run.chains.filter((chain) => chain.subscribes)], ["publishers", run.chains.filter((chain) => !chain.subscribes)], ["all", run.chains]].filter(([, chains]) => chains.length);
-  for (const [name, chains] of groups) box("chain").append(element("option", { value: name }, `${name} (${chains.length})`));
-  for (const chain of run.chains) box("chain").append(element("option", { value: chain.id }, run.chainName(chain.id)));
+  const groups = [
+    ["subscribers", run.chains.filter((chain) => chain.subscribes)],
+    ["publishers", run.chains.filter((chain) => !chain.subscribes)],
+    ["all", run.chains],
+  ].filter(([, chains]) => chains.length);
+  for (const [name, chains] of groups) {
+    box("chain").append(element("option", { value: name }, `${name} (${chains.length})`));
+  }
+  for (const chain of run.chains) {
+    box("chain").append(element("option", { value: chain.id }, run.chainName(chain.id)));
+  }
   box("chain").addEventListener("change", () => {
     const chains = shownChains();
     timeline.show(chains);
     const block = here && here[0] === "c" ? run.candidates[Number(here.slice(1))] : null;
-    if (block && !chains.includes(block.chain)) go(nearest(chains[0], block.relay));
-    else timeline.select(here);
+    if (block && !chains.includes(block.chain)) {
+      go(nearest(chains[0], block.relay));
+    } else {
+      timeline.select(here);
+    }
   });
   timeline.show(shownChains());
 
   box("refused").addEventListener("click", nextRefused);
   box("theme").addEventListener("click", () => {
-    const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const dark = document.documentElement.dataset.theme
+      ? document.documentElement.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
     document.documentElement.dataset.theme = dark ? "light" : "dark";
   });
   box("search").addEventListener("input", find);
@@ -36,8 +55,18 @@
   document.addEventListener("keydown", key);
   window.addEventListener("hashchange", () => go(location.hash.slice(1)));
   document.documentElement.dataset.ready = "yes";
-  const first = run.candidates.find((block) => block.chain.subscribes && block.keys.length) || run.candidates[0];
-  go(known(location.hash.slice(1)) ? location.hash.slice(1) : first ? `c${first.at}` : run.relay.length ? `r${run.relay[0].number}` : "");
+  const first =
+    run.candidates.find((block) => block.chain.subscribes && block.keys.length) ||
+    run.candidates[0];
+  go(
+    known(location.hash.slice(1))
+      ? location.hash.slice(1)
+      : first
+        ? `c${first.at}`
+        : run.relay.length
+          ? `r${run.relay[0].number}`
+          : "",
+  );
 
   function shownChains() {
     const value = box("chain").value;
@@ -46,12 +75,16 @@
   }
 
   function known(name) {
-    return /^c\d+$/.test(name) ? Number(name.slice(1)) < run.candidates.length : /^r\d+$/.test(name) && run.relayAt.has(Number(name.slice(1)));
+    return /^c\d+$/.test(name)
+      ? Number(name.slice(1)) < run.candidates.length
+      : /^r\d+$/.test(name) && run.relayAt.has(Number(name.slice(1)));
   }
 
   // Shows a block: `c` and a candidate's place in the run, or `r` and a relay block's number.
   async function go(name) {
-    if (!known(name) || name === here) return;
+    if (!known(name) || name === here) {
+      return;
+    }
     here = name;
     const block = name[0] === "c" ? run.candidates[Number(name.slice(1))] : null;
     if (block && !timeline.chains.includes(block.chain)) {
@@ -61,15 +94,23 @@
     }
     timeline.select(name);
     history.replaceState(null, "", `#${name}`);
-    const view = block ? await candidateView(run, block, go) : await relayView(run, Number(name.slice(1)), go);
-    if (here !== name) return;
+    const view = block
+      ? await candidateView(run, block, go)
+      : await relayView(run, Number(name.slice(1)), go);
+    if (here !== name) {
+      return;
+    }
     box("detail").replaceChildren(view);
     box("said").textContent = view.querySelector("h2").textContent;
   }
 
   function nearest(chain, relay) {
     let best = null;
-    for (const block of chain.blocks) if (!best || Math.abs(block.relay - relay) < Math.abs(best.relay - relay)) best = block;
+    for (const block of chain.blocks) {
+      if (!best || Math.abs(block.relay - relay) < Math.abs(best.relay - relay)) {
+        best = block;
+      }
+    }
     return best ? `c${best.at}` : here;
   }
 
@@ -78,11 +119,20 @@
     const from = here && here[0] === "c" ? Number(here.slice(1)) : -1;
     const next = refused.filter((block) => shown.includes(block.chain));
     const found = next.find((block) => block.at > from) || next[0];
-    if (found) go(`c${found.at}`);
+    if (found) {
+      go(`c${found.at}`);
+    }
   }
 
   function key(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    if (
+      event.altKey ||
+      event.ctrlKey ||
+      event.metaKey ||
+      /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)
+    ) {
+      return;
+    }
     const block = here && here[0] === "c" ? run.candidates[Number(here.slice(1))] : null;
     const inStrip = event.target === timeline.strip;
     const act = {
@@ -93,12 +143,16 @@
       ArrowUp: inStrip ? () => across(-1) : null,
       ArrowDown: inStrip ? () => across(1) : null,
     }[event.key];
-    if (!act) return;
+    if (!act) {
+      return;
+    }
     event.preventDefault();
     act();
 
     function along(by) {
-      if (!block) return go(`r${Number(here.slice(1)) + by}`);
+      if (!block) {
+        return go(`r${Number(here.slice(1)) + by}`);
+      }
       const other = block.chain.blocks[block.place + by];
       return other && go(`c${other.at}`);
     }
@@ -106,7 +160,9 @@
     function across(by) {
       const relay = block ? block.relay : Number(here.slice(1));
       const at = (block ? timeline.chains.indexOf(block.chain) : -1) + by;
-      if (at < 0) return go(`r${relay}`);
+      if (at < 0) {
+        return go(`r${relay}`);
+      }
       return timeline.chains[at] && go(nearest(timeline.chains[at], relay));
     }
   }
@@ -120,11 +176,17 @@
     const text = box("search").value;
     const found = search(run, text);
     timeline.light(found && found.lit.length ? found.lit : null);
-    if (!found) return results(null);
+    if (!found) {
+      return results(null);
+    }
     results(found.lines);
-    if (found.lines.length) return undefined;
+    if (found.lines.length) {
+      return undefined;
+    }
     const deep = await searchNodes(run, text, () => box("search").value === text);
-    if (box("search").value !== text || !deep.length) return undefined;
+    if (box("search").value !== text || !deep.length) {
+      return undefined;
+    }
     timeline.light(deep.map((line) => line.name));
     return results(deep);
   }
@@ -133,9 +195,25 @@
     const host = box("results");
     lineAt = -1;
     host.hidden = lines === null;
-    if (lines === null) return host.replaceChildren();
-    const shown = lines.slice(0, MOST_FOUND).map((line) => element("button", { type: "button", onclick: () => choose(line) }, element("b", {}, line.label), line.note ? ` ${line.note}` : ""));
-    const count = lines.length > MOST_FOUND ? `${MOST_FOUND} of ${lines.length.toLocaleString("en")} found; all are lit above` : lines.length ? `${lines.length} found` : "Nothing found.";
+    if (lines === null) {
+      return host.replaceChildren();
+    }
+    const shown = lines
+      .slice(0, MOST_FOUND)
+      .map((line) =>
+        element(
+          "button",
+          { type: "button", onclick: () => choose(line) },
+          element("b", {}, line.label),
+          line.note ? ` ${line.note}` : "",
+        ),
+      );
+    const count =
+      lines.length > MOST_FOUND
+        ? `${MOST_FOUND} of ${lines.length.toLocaleString("en")} found; all are lit above`
+        : lines.length
+          ? `${lines.length} found`
+          : "Nothing found.";
     return host.replaceChildren(element("p", { class: "hint", role: "status" }, count), ...shown);
   }
 
@@ -145,7 +223,9 @@
       timeline.show(shownChains());
     }
     box("results").hidden = true;
-    if (line.name) go(line.name);
+    if (line.name) {
+      go(line.name);
+    }
   }
 
   function searchKey(event) {
@@ -156,9 +236,14 @@
       box("search").blur();
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      lineAt = Math.max(0, Math.min(buttons.length - 1, lineAt + (event.key === "ArrowDown" ? 1 : -1)));
+      lineAt = Math.max(
+        0,
+        Math.min(buttons.length - 1, lineAt + (event.key === "ArrowDown" ? 1 : -1)),
+      );
       buttons.forEach((button, at) => button.classList.toggle("at", at === lineAt));
-      if (buttons[lineAt]) buttons[lineAt].scrollIntoView({ block: "nearest" });
+      if (buttons[lineAt]) {
+        buttons[lineAt].scrollIntoView({ block: "nearest" });
+      }
     } else if (event.key === "Enter" && buttons.length) {
       buttons[Math.max(lineAt, 0)].click();
     }

@@ -8,18 +8,31 @@ class Timeline {
   constructor(run, host, go) {
     Object.assign(this, { run, host, go });
     this.first = run.relay.length ? run.relay[0].number : 0;
-    this.strip = element("div", { class: "strip", tabindex: "0", role: "group", "aria-label": "Blocks along time; arrow keys move from block to block" });
+    this.strip = element("div", {
+      class: "strip",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Blocks along time; arrow keys move from block to block",
+    });
     this.names = element("div", { class: "names" });
     host.append(this.names, this.strip, this.legend());
     this.strip.addEventListener("click", (event) => {
       const mark = event.target.closest("[data-c],[data-r]");
-      if (mark) go(mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`);
+      if (mark) {
+        go(mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`);
+      }
     });
   }
 
   legend() {
     const made = element("p", { class: "colours" });
-    for (const [kind, words] of [["delivers", "delivers"], ["quiet", "nothing new"], ["stopped", "stopped at the budget"], ["refused", "refused"], ["relay news", "relay block that publishes"]]) {
+    for (const [kind, words] of [
+      ["delivers", "delivers"],
+      ["quiet", "nothing new"],
+      ["stopped", "stopped at the budget"],
+      ["refused", "refused"],
+      ["relay news", "relay block that publishes"],
+    ]) {
       const entry = element("span");
       entry.innerHTML = `<svg width="12" height="12"><g class="${kind}"><rect class="${kind}" x="1" y="1" width="${SIDE}" height="${SIDE}" rx="2"/>${kind === "refused" ? this.cross(1, 1) : ""}</g></svg>`;
       entry.append(words);
@@ -42,7 +55,9 @@ class Timeline {
     for (const number of run.relayAt.keys()) {
       const x = (number - first) * CELL;
       marks += `<rect class="relay${run.relayAt.get(number).keys.length ? " news" : ""}" data-r="${number}" x="${x + 1}" y="${TOP}" width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
-      if (number % 10 === 0) marks += `<text x="${x + 5}" y="${TOP + 18}" text-anchor="middle">${number}</text>`;
+      if (number % 10 === 0) {
+        marks += `<text x="${x + 5}" y="${TOP + 18}" text-anchor="middle">${number}</text>`;
+      }
     }
     labels += `<span style="top:${TOP - 4}px" title="relay chain">relay chain</span>`;
     for (const chain of chains) {
@@ -64,11 +79,22 @@ class Timeline {
     this.names.style.minHeight = `${y + 6}px`;
     this.strip.innerHTML = `<svg width="${width}" height="${y + 6}" role="img" aria-label="${plural(run.candidates.length, "candidate")}">${marks}</svg>`;
     this.squares = new Map();
-    for (const mark of this.strip.querySelectorAll("[data-c],[data-r]")) this.squares.set(mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`, mark);
+    for (const mark of this.strip.querySelectorAll("[data-c],[data-r]")) {
+      this.squares.set(
+        mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`,
+        mark,
+      );
+    }
   }
 
   square(block, x, y) {
-    const kind = block.verdict ? "refused" : block.stopped ? "stopped" : block.keys.length ? "delivers" : "quiet";
+    const kind = block.verdict
+      ? "refused"
+      : block.stopped
+        ? "stopped"
+        : block.keys.length
+          ? "delivers"
+          : "quiet";
     const words = `${this.run.chainName(block.chain.id)}, block ${block.number}: ${block.verdict || (block.keys.length ? plural(block.keys.length, "delivery", "deliveries") : "nothing new")}`;
     const body = `<rect x="${x}" y="${y}" width="${SIDE}" height="${SIDE}" rx="2"/>`;
     const cross = block.verdict ? this.cross(x, y) : "";
@@ -76,19 +102,31 @@ class Timeline {
   }
 
   select(name) {
-    if (this.selected) this.selected.classList.remove("here");
+    if (this.selected) {
+      this.selected.classList.remove("here");
+    }
     const mark = (this.selected = this.squares.get(name));
-    if (!mark) return;
+    if (!mark) {
+      return;
+    }
     mark.classList.add("here");
     const box = mark.getBBox();
     const view = this.strip;
-    if (box.x < view.scrollLeft + 20 || box.x > view.scrollLeft + view.clientWidth - 40) view.scrollLeft = box.x - view.clientWidth / 2;
+    if (box.x < view.scrollLeft + 20 || box.x > view.scrollLeft + view.clientWidth - 40) {
+      view.scrollLeft = box.x - view.clientWidth / 2;
+    }
   }
 
   // Dims all squares but those that a search found; none given ends that.
   light(found) {
     this.strip.classList.toggle("dim", found !== null);
-    for (const mark of this.strip.querySelectorAll(".hit")) mark.classList.remove("hit");
-    if (found) for (const name of found) this.squares.get(name)?.classList.add("hit");
+    for (const mark of this.strip.querySelectorAll(".hit")) {
+      mark.classList.remove("hit");
+    }
+    if (found) {
+      for (const name of found) {
+        this.squares.get(name)?.classList.add("hit");
+      }
+    }
   }
 }

@@ -8,9 +8,18 @@ function unpack(drawing) {
   for (let at = 0; at < drawing.shapes.length; at++) {
     const column = drawing.columns.charCodeAt(at) - 48;
     row += Number(drawing.fresh[at]);
-    const place = { at, column, row, shape: drawing.shapes[at], fate: drawing.fates[at], nibble: drawing.nibbles[at] };
+    const place = {
+      at,
+      column,
+      row,
+      shape: drawing.shapes[at],
+      fate: drawing.fates[at],
+      nibble: drawing.nibbles[at],
+    };
     place.parent = column ? trail[column - 1] : null;
-    if (place.shape === "B") place.cells = drawing.cells.slice(cells, (cells += 16));
+    if (place.shape === "B") {
+      place.cells = drawing.cells.slice(cells, (cells += 16));
+    }
     trail[column] = place;
     places.push(place);
   }
@@ -32,16 +41,23 @@ function paint(drawing, glyphs) {
     ends[place.row] = Math.max(ends[place.row], left + 14);
     if (place.parent) {
       const from = x(place.parent);
-      edges += place.parent.row === place.row ? `M${from + 9} ${top}H${left - 9}` : `M${from} ${y(place.parent.row) + 9}V${top}H${left - 9}`;
+      edges +=
+        place.parent.row === place.row
+          ? `M${from + 9} ${top}H${left - 9}`
+          : `M${from} ${y(place.parent.row) + 9}V${top}H${left - 9}`;
     }
-    if (place.nibble !== "-") marks += `<text class="n" x="${left - 17}" y="${top - 3}">${place.nibble}</text>`;
+    if (place.nibble !== "-") {
+      marks += `<text class="n" x="${left - 17}" y="${top - 3}">${place.nibble}</text>`;
+    }
     marks += `<g class="${place.fate}" data-n="${place.at}" transform="translate(${left} ${top})">${glyph(place)}</g>`;
   }
   drawing.texts.forEach((text, row) => {
     const [label, note] = Array.isArray(text) ? text : [text, ""];
     width = Math.max(width, ends[row] + glyphs.letter * (label.length + note.length + 3));
     const faint = note && `<tspan class="t">${label && note ? " · " : ""}${escaped(note)}</tspan>`;
-    if (label || note) marks += `<text x="${ends[row]}" y="${y(row) + 4}">${escaped(label)}${faint}</text>`;
+    if (label || note) {
+      marks += `<text x="${ends[row]}" y="${y(row) + 4}">${escaped(label)}${faint}</text>`;
+    }
   });
   const across = Math.floor(width + glyphs.margin);
   const height = drawing.texts.length * glyphs.row + 2;
@@ -49,12 +65,18 @@ function paint(drawing, glyphs) {
   return { svg, places };
 
   function glyph(place) {
-    if (place.shape !== "B") return glyphs.shapes[place.shape];
+    if (place.shape !== "B") {
+      return glyphs.shapes[place.shape];
+    }
     if (!branches.has(place.cells)) {
       let paths = "";
       for (const letter of new Set(place.cells)) {
         let data = "";
-        for (let at = 0; at < 16; at++) if (place.cells[at] === letter) data += glyphs.cells[at];
+        for (let at = 0; at < 16; at++) {
+          if (place.cells[at] === letter) {
+            data += glyphs.cells[at];
+          }
+        }
         paths += `<path class="${letter === "." ? "z" : letter}" d="${data}"/>`;
       }
       branches.set(place.cells, paths);
@@ -87,16 +109,27 @@ const SHAPES = {
 // A drawing with its legend, and below it the node that was chosen.
 function trieView(run, detail) {
   const { svg, places } = paint(detail.drawing, run.glyphs);
-  const field = element("div", { class: "field", tabindex: "0", role: "group", "aria-label": "Proof as a trie; arrow keys go from node to node" });
+  const field = element("div", {
+    class: "field",
+    tabindex: "0",
+    role: "group",
+    "aria-label": "Proof as a trie; arrow keys go from node to node",
+  });
   field.innerHTML = svg;
   const legend = document.getElementById("legend").content.cloneNode(true);
-  const panel = element("div", { class: "panel", "aria-live": "polite" }, element("p", { class: "hint" }, "Choose a node to see its bytes."));
+  const panel = element(
+    "div",
+    { class: "panel", "aria-live": "polite" },
+    element("p", { class: "hint" }, "Choose a node to see its bytes."),
+  );
   const marks = field.querySelectorAll("[data-n]");
   let chosen = -1;
 
   field.addEventListener("click", (event) => {
     const at = spot(event);
-    if (at !== null) choose(at);
+    if (at !== null) {
+      choose(at);
+    }
   });
   field.addEventListener("keydown", (event) => {
     const place = places[chosen];
@@ -104,11 +137,14 @@ function trieView(run, detail) {
       ArrowDown: () => Math.min(chosen + 1, places.length - 1),
       ArrowUp: () => Math.max(chosen - 1, 0),
       ArrowLeft: () => (place && place.parent ? place.parent.at : 0),
-      ArrowRight: () => (place && places[chosen + 1] && places[chosen + 1].parent === place ? chosen + 1 : chosen),
+      ArrowRight: () =>
+        place && places[chosen + 1] && places[chosen + 1].parent === place ? chosen + 1 : chosen,
       Home: () => 0,
       End: () => places.length - 1,
     }[event.key];
-    if (!step || !places.length) return;
+    if (!step || !places.length) {
+      return;
+    }
     event.preventDefault();
     event.stopPropagation();
     choose(Math.max(step(), 0));
@@ -120,25 +156,37 @@ function trieView(run, detail) {
     const box = field.firstElementChild.getBoundingClientRect();
     const { column, row, margin } = run.glyphs;
     const across = Math.round((event.clientX - box.left - margin) / column);
-    const line = places.filter((place) => place.row === Math.round((event.clientY - box.top - margin) / row));
-    const found = line.find((place) => place.column === across) || (line.length && across > line[line.length - 1].column ? line[line.length - 1] : null);
+    const line = places.filter(
+      (place) => place.row === Math.round((event.clientY - box.top - margin) / row),
+    );
+    const found =
+      line.find((place) => place.column === across) ||
+      (line.length && across > line[line.length - 1].column ? line[line.length - 1] : null);
     return found ? found.at : null;
   }
 
   async function choose(at) {
-    if (marks[chosen]) marks[chosen].classList.remove("chosen");
+    if (marks[chosen]) {
+      marks[chosen].classList.remove("chosen");
+    }
     chosen = at;
     marks[at].classList.add("chosen");
     marks[at].scrollIntoView({ block: "nearest", inline: "nearest" });
     const place = places[at];
     const number = detail.nodes[at];
     const node = number < 0 ? null : await run.node(number);
-    if (chosen !== at) return;
+    if (chosen !== at) {
+      return;
+    }
     const text = detail.drawing.texts[place.row];
     panel.replaceChildren(
       facts([
         ["node", `${SHAPES[place.shape]} · ${FATES[place.fate]}`],
-        [places[at + 1] && places[at + 1].row === place.row ? "leads to" : "proves", (Array.isArray(text) ? text.filter(Boolean).join(" · ") : text) || "the way to what is below"],
+        [
+          places[at + 1] && places[at + 1].row === place.row ? "leads to" : "proves",
+          (Array.isArray(text) ? text.filter(Boolean).join(" · ") : text) ||
+            "the way to what is below",
+        ],
         ["hash", node ? `0x${node.hash}` : "inline: it stands in its parent"],
         ["nibbles", way(place) || "the root"],
         ["size", node && node.length ? bytes(node.length) : "not at hand"],
@@ -152,7 +200,9 @@ function trieView(run, detail) {
 
   function way(place) {
     let out = "";
-    for (let at = place; at; at = at.parent) out = (at.nibble === "-" ? "" : `${at.nibble} `) + out;
+    for (let at = place; at; at = at.parent) {
+      out = (at.nibble === "-" ? "" : `${at.nibble} `) + out;
+    }
     return out.trim();
   }
 }

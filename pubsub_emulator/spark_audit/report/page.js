@@ -3,10 +3,14 @@
 (() => {
   const chains = [...document.querySelectorAll(".chain")];
   const picker = document.querySelector("#pick");
-  if (!picker || chains.length === 0) return;
+  if (!picker || chains.length === 0) {
+    return;
+  }
   const show = (id) => {
     const wanted = chains.some((each) => each.id === id) ? id : chains[0].id;
-    for (const each of chains) each.hidden = each.id !== wanted;
+    for (const each of chains) {
+      each.hidden = each.id !== wanted;
+    }
     picker.value = wanted;
   };
   picker.addEventListener("change", () => {
@@ -15,7 +19,9 @@
   });
   const named = () => location.hash.slice(1);
   window.addEventListener("hashchange", () => {
-    if (!chains.some((each) => each.id === named())) return;
+    if (!chains.some((each) => each.id === named())) {
+      return;
+    }
     show(named());
     document.getElementById(named()).scrollIntoView();
   });

@@ -11,9 +11,23 @@ const settings = {
   viaIR: true,
   outputSelection: { "*": { DomeEvents: ["abi", "evm.bytecode.object"] } },
 };
-const input = { language: "Solidity", sources: { "DomeEvents.sol": { content: source } }, settings };
+const input = {
+  language: "Solidity",
+  sources: { "DomeEvents.sol": { content: source } },
+  settings,
+};
 const output = JSON.parse(solc.compile(JSON.stringify(input)));
-for (const error of output.errors ?? []) console.error(error.formattedMessage);
+for (const error of output.errors ?? []) {
+  console.error(error.formattedMessage);
+}
 const made = output.contracts?.["DomeEvents.sol"]?.DomeEvents;
-if (!made) process.exit(1);
-console.log(JSON.stringify({ compiler: solc.version(), abi: made.abi, bytecode: "0x" + made.evm.bytecode.object }));
+if (!made) {
+  process.exit(1);
+}
+console.log(
+  JSON.stringify({
+    compiler: solc.version(),
+    abi: made.abi,
+    bytecode: "0x" + made.evm.bytecode.object,
+  }),
+);

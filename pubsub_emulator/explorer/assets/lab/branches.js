@@ -29,7 +29,9 @@ function rewind(number) {
 async function fork(name, number) {
   await attempt(`fork ${name}`, async () => {
     const left = { name: branch.value, id: await call("dev_snapshot"), ...(await head()) };
-    if (number < best.value) await back(number);
+    if (number < best.value) {
+      await back(number);
+    }
     others.value = [...others.value, left];
     branch.value = name;
     lastLine.value = `branch ${name}`;
@@ -40,7 +42,9 @@ async function fork(name, number) {
 async function change(to) {
   await attempt(`switch to ${to.name}`, async () => {
     const left = { name: branch.value, id: await call("dev_snapshot"), ...(await head()) };
-    if (!(await act("dev_restore", to.id))) throw new Error("the node has dropped that branch");
+    if (!(await act("dev_restore", to.id))) {
+      throw new Error("the node has dropped that branch");
+    }
     others.value = [...others.value.filter((each) => each !== to), left];
     branch.value = to.name;
     lastLine.value = `switch ${to.name}`;
@@ -50,30 +54,113 @@ async function change(to) {
 
 async function compare(to) {
   const here = await head();
-  const [a, b] = await Promise.all([here, to].map((each) => call("pubsub_columns", each.hash, MOST_COMPARED)));
+  const [a, b] = await Promise.all(
+    [here, to].map((each) => call("pubsub_columns", each.hash, MOST_COMPARED)),
+  );
   const mine = new Map(a.map((column) => [column.number, column]));
   const theirs = new Map(b.map((column) => [column.number, column]));
-  const heights = [...new Set([...mine.keys(), ...theirs.keys()])].sort((x, y) => x - y).filter((at) => mine.get(at)?.hash !== theirs.get(at)?.hash);
-  compared.value = { name: to.name, rows: heights.map((at) => [at, mine.get(at), theirs.get(at)]) };
+  const heights = [...new Set([...mine.keys(), ...theirs.keys()])]
+    .sort((x, y) => x - y)
+    .filter((at) => mine.get(at)?.hash !== theirs.get(at)?.hash);
+  compared.value = {
+    name: to.name,
+    rows: heights.map((at) => [at, mine.get(at), theirs.get(at)]),
+  };
 }
 
 export function Branches() {
   const [name, setName] = useState("other");
   const at = chosen.value ? chosen.value.number : best.value;
   const free = name && name !== branch.value && !others.value.some((each) => each.name === name);
-  return html`<div class="branches">
-    <p>On <${Term} word="branch" /> <b>${branch.value}</b>, at relay block ${best.value}.</p>
-    <p><button type="button" disabled=${busy.value || at >= best.value} onClick=${() => rewind(at)}>Rewind to ${at}</button></p>
-    <label class="field-row"><span>Name of a fork</span><input value=${name} maxlength="40" onInput=${(event) => setName(event.target.value.trim())} /></label>
-    <p><button type="button" disabled=${busy.value || !free} onClick=${() => fork(name, at)}>Fork from ${at}</button></p>
-    <ul class="others">${others.value.map((each) => html`<li><b>${each.name}</b> at ${each.number} <button type="button" class="small" disabled=${busy.value} onClick=${() => change(each)}>switch to ${each.name}</button> <button type="button" class="small" onClick=${() => compare(each)}>compare with ${each.name}</button></li>`)}</ul>
-    ${compared.value ? html`<${Compared} ...${compared.value} />` : null}
-  </div>`;
+  return html`
+    <div class="branches">
+      <p>
+        On <${Term} word="branch" /> <b>${branch.value}</b>, at relay block ${best.value}.
+      </p>
+      <p>
+        <button
+          type="button"
+          disabled=${busy.value || at >= best.value}
+          onClick=${() => rewind(at)}
+        >
+          Rewind to ${at}
+        </button>
+      </p>
+      <label class="field-row">
+        <span>Name of a fork</span>
+        <input
+          value=${name}
+          maxlength="40"
+          onInput=${(event) => setName(event.target.value.trim())}
+        />
+      </label>
+      <p>
+        <button type="button" disabled=${busy.value || !free} onClick=${() => fork(name, at)}>
+          Fork from ${at}
+        </button>
+      </p>
+      <ul class="others">
+        ${others.value.map(
+          (each) => html`
+            <li>
+              <b>${each.name}</b> at ${each.number}${" "}
+              <button
+                type="button"
+                class="small"
+                disabled=${busy.value}
+                onClick=${() => change(each)}
+              >
+                switch to ${each.name}
+              </button>${" "}
+              <button type="button" class="small" onClick=${() => compare(each)}>
+                compare with ${each.name}
+              </button>
+            </li>
+          `,
+        )}
+      </ul>
+      ${compared.value ? html`<${Compared} ...${compared.value} />` : null}
+    </div>
+  `;
 }
 
 function Compared({ name, rows }) {
-  const told = (column) => (column ? `${column.hash.slice(0, 10)}… ${many(column.deliveredCount, "delivery", "deliveries")}${column.candidates.filter((each) => each.verdict).map((each) => `, refused ${each.para}: ${each.verdict}`).join("")}` : "–");
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Compared branches"><table class="compared"><caption>${rows.length ? `${many(rows.length, "relay block")} differ, from ${rows[0][0]} on` : "Both are the same, block by block."}</caption>
-    <thead><tr><th scope="col">block</th><th scope="col">${branch.value}</th><th scope="col">${name}</th></tr></thead>
-    <tbody>${rows.map(([at, a, b]) => html`<tr><td>${at}</td><td data-label=${branch.value}>${told(a)}</td><td data-label=${name}>${told(b)}</td></tr>`)}</tbody></table></div>`;
+  const told = (column) =>
+    column
+      ? `${column.hash.slice(0, 10)}… ${many(column.deliveredCount, "delivery", "deliveries")}${column.candidates
+          .filter((each) => each.verdict)
+          .map((each) => `, refused ${each.para}: ${each.verdict}`)
+          .join("")}`
+      : "–";
+  return html`
+    <div class="scroll" tabindex="0" role="region" aria-label="Compared branches">
+      <table class="compared">
+        <caption>
+          ${
+            rows.length
+              ? `${many(rows.length, "relay block")} differ, from ${rows[0][0]} on`
+              : "Both are the same, block by block."
+          }
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">block</th>
+            <th scope="col">${branch.value}</th>
+            <th scope="col">${name}</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            ([at, a, b]) => html`
+              <tr>
+                <td>${at}</td>
+                <td data-label=${branch.value}>${told(a)}</td>
+                <td data-label=${name}>${told(b)}</td>
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `;
 }

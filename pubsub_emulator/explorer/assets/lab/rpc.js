@@ -13,7 +13,9 @@ const early = new Map();
 
 // The answer of a method. Rejects with the node's own words.
 export function call(method, ...params) {
-  if (!socket || socket.readyState !== WebSocket.OPEN) return Promise.reject(new Error("the node is not connected"));
+  if (!socket || socket.readyState !== WebSocket.OPEN) {
+    return Promise.reject(new Error("the node is not connected"));
+  }
   count += 1;
   const id = count;
   socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
@@ -33,7 +35,9 @@ export function asCall(method, params) {
 export async function subscribe(method, tell) {
   const id = await call(method);
   listeners.set(id, tell);
-  for (const result of early.get(id) || []) tell(result);
+  for (const result of early.get(id) || []) {
+    tell(result);
+  }
   early.delete(id);
 }
 
@@ -58,20 +62,36 @@ export function connect(ready) {
     if (message.id !== undefined && message.id !== null) {
       const { done, failed } = waiting.get(message.id) || {};
       waiting.delete(message.id);
-      if (!done) return;
-      if (message.error) failed(new Error(typeof message.error.data === "string" ? message.error.data : message.error.message));
-      else done(message.result);
+      if (!done) {
+        return;
+      }
+      if (message.error) {
+        failed(
+          new Error(
+            typeof message.error.data === "string" ? message.error.data : message.error.message,
+          ),
+        );
+      } else {
+        done(message.result);
+      }
       return;
     }
     const { subscription, result } = message.params;
     const tell = listeners.get(subscription);
-    if (tell) tell(result);
-    else early.set(subscription, [...(early.get(subscription) || []), result]);
+    if (tell) {
+      tell(result);
+    } else {
+      early.set(subscription, [...(early.get(subscription) || []), result]);
+    }
   };
   socket.onclose = () => {
-    for (const { failed } of waiting.values()) failed(new Error("the connection ended"));
+    for (const { failed } of waiting.values()) {
+      failed(new Error("the connection ended"));
+    }
     waiting.clear();
-    if (link.value.state !== "away") link.value = { state: "away", since: Date.now() };
+    if (link.value.state !== "away") {
+      link.value = { state: "away", since: Date.now() };
+    }
     setTimeout(() => connect(ready), pause);
     pause = Math.min(2 * pause, 5000);
   };

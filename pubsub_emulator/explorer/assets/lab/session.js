@@ -7,22 +7,54 @@ export function Session() {
   const [held, setHeld] = useState(null);
   const told = version.value;
   useEffect(() => {
-    const soon = setTimeout(() => call("pubsub_session").then(setHeld, (error) => setHeld({ why: error.message })), 150);
+    const soon = setTimeout(
+      () => call("pubsub_session").then(setHeld, (error) => setHeld({ why: error.message })),
+      150,
+    );
     return () => clearTimeout(soon);
   }, [told]);
-  if (!held) return html`<p class="hint">Asking for the session …</p>`;
-  if (held.why) return html`<p class="hint">No session can be saved: ${held.why}</p>`;
+  if (!held) {
+    return html`<p class="hint">Asking for the session …</p>`;
+  }
+  if (held.why) {
+    return html`<p class="hint">No session can be saved: ${held.why}</p>`;
+  }
   const name = held.scenario.name;
-  return html`<div class="session" data-block=${held.block}>
-    <p class="saves"><button type="button" onClick=${() => save(`${name}.json`, asFile)}>Save for pubsub step</button>
-    <button type="button" onClick=${() => save(`${name}.toml`, asScenario)}>as a scenario</button>
-    <button type="button" onClick=${() => save(`${name}.py`, asPython)}>as Python</button>
-    <button type="button" onClick=${() => save(`${name}.html`, asPage)}>as one page to share</button></p>
-    <${Copied} label="go on from it in a terminal" text=${`pubsub step ${name}.json`} />
-    <${Copied} label="its history, to be audited" text=${`pubsub run ${name}.json --out out/${name}`} />
-    <p class="hint">${held.commands.length} lines lead to relay block ${held.block}:</p>
-    <div class="scroll tall" tabindex="0" role="region" aria-label="Lines of the session"><ol class="lines">${held.commands.slice(-200).map((line) => html`<li>${line.length > 160 ? `${line.slice(0, 160)}…` : line}</li>`)}</ol></div>
-  </div>`;
+  return html`
+    <div class="session" data-block=${held.block}>
+      <p class="saves">
+        <button type="button" onClick=${() => save(`${name}.json`, asFile)}>
+          Save for pubsub step
+        </button>
+        <button type="button" onClick=${() => save(`${name}.toml`, asScenario)}>
+          as a scenario
+        </button>
+        <button type="button" onClick=${() => save(`${name}.py`, asPython)}>
+          as Python
+        </button>
+        <button type="button" onClick=${() => save(`${name}.html`, asPage)}>
+          as one page to share
+        </button>
+      </p>
+      <${Copied} label="go on from it in a terminal" text=${`pubsub step ${name}.json`} />
+      <${Copied}
+        label="its history, to be audited"
+        text=${`pubsub run ${name}.json --out out/${name}`}
+      />
+      <p class="hint">
+        ${held.commands.length} lines lead to relay block ${held.block}:
+      </p>
+      <div class="scroll tall" tabindex="0" role="region" aria-label="Lines of the session">
+        <ol class="lines">
+          ${held.commands.slice(-200).map(
+            (line) => html`
+              <li>${line.length > 160 ? `${line.slice(0, 160)}…` : line}</li>
+            `,
+          )}
+        </ol>
+      </div>
+    </div>
+  `;
 }
 
 async function save(name, make) {
@@ -65,14 +97,31 @@ function asPython(session) {
 // TOML, a line each publisher, subscriber and block with acts; what no scenario has a field for is in comments.
 async function asScenario() {
   const [scenario, said] = await call("pubsub_sessionScenario");
-  const lines = Object.entries(scenario).map(([name, value]) => `${name} = ${Array.isArray(value) ? `[\n${value.map((each) => `  ${toml(each)},\n`).join("")}]` : toml(value)}`);
+  const lines = Object.entries(scenario).map(
+    ([name, value]) =>
+      `${name} = ${Array.isArray(value) ? `[\n${value.map((each) => `  ${toml(each)},\n`).join("")}]` : toml(value)}`,
+  );
   return [...said.map((each) => `# ${each}`), ...lines, ""].join("\n");
 }
 
 function toml(value, name) {
-  if (Array.isArray(value)) return `[${value.filter((each) => each !== null).map((each) => toml(each, name)).join(", ")}]`; // a removed key has no value
-  if (value && typeof value === "object") return `{ ${Object.entries(value).map(([key, each]) => `${key} = ${toml(each, key)}`).join(", ")} }`;
-  const known = name === "key" || name === "keys" ? names.get(value) ?? "" : name === "value" && typeof value === "string" ? valueWords(value).replace(/^"(.*)"$/, "$1") : "";
+  if (Array.isArray(value)) {
+    return `[${value
+      .filter((each) => each !== null)
+      .map((each) => toml(each, name))
+      .join(", ")}]`; // a removed key has no value
+  }
+  if (value && typeof value === "object") {
+    return `{ ${Object.entries(value)
+      .map(([key, each]) => `${key} = ${toml(each, key)}`)
+      .join(", ")} }`;
+  }
+  const known =
+    name === "key" || name === "keys"
+      ? (names.get(value) ?? "")
+      : name === "value" && typeof value === "string"
+        ? valueWords(value).replace(/^"(.*)"$/, "$1")
+        : "";
   return JSON.stringify(/^(?!0x)[ -~]+$/.test(known) ? known : value);
 }
 
@@ -80,7 +129,12 @@ function toml(value, name) {
 async function asPage(session) {
   const page = await (await fetch("/explorer")).text();
   const inside = JSON.stringify(session).replace(/</g, "\\u003c");
-  const told = session.commands.map((line) => line.replace(/[&<>]/g, (each) => `&#${each.charCodeAt(0)};`)).join("\n");
+  const told = session.commands
+    .map((line) => line.replace(/[&<>]/g, (each) => `&#${each.charCodeAt(0)};`))
+    .join("\n");
   const fold = `<details><summary>The session that led here: ${session.commands.length} lines of pubsub step</summary><pre class="bytes">${told}</pre></details>`;
-  return page.replace("<footer>", () => `${fold}<script type="application/json" id="session">${inside}</script><footer>`);
+  return page.replace(
+    "<footer>",
+    () => `${fold}<script type="application/json" id="session">${inside}</script><footer>`,
+  );
 }

@@ -14,10 +14,22 @@ const MOST_WAITED = 1000;
 
 // What can be waited for: its words, the candidate (or `true` for the relay block) where a column has it, the line.
 export const HAPPENINGS = {
-  delivery: ["a delivery", (column) => column.candidates.find((each) => each.delivered), "until delivery"],
-  refusal: ["a refusal", (column) => column.candidates.find((each) => each.verdict), "until verdict"],
+  delivery: [
+    "a delivery",
+    (column) => column.candidates.find((each) => each.delivered),
+    "until delivery",
+  ],
+  refusal: [
+    "a refusal",
+    (column) => column.candidates.find((each) => each.verdict),
+    "until verdict",
+  ],
   expiry: ["an expiry", (column) => column.expiredCount > 0, "until event KeyExpired"],
-  budget: ["a full budget", (column) => column.candidates.find((each) => each.stopped), "until stop"],
+  budget: [
+    "a full budget",
+    (column) => column.candidates.find((each) => each.stopped),
+    "until stop",
+  ],
 };
 
 // Has the node remember this moment, so that any page can undo what follows.
@@ -52,8 +64,12 @@ export async function undo() {
   try {
     await readUndos();
     const kept = undos.value[undos.value.length - 1];
-    if (!kept) return;
-    if (!(await act("dev_restore", kept.id))) throw new Error("the node has dropped that moment");
+    if (!kept) {
+      return;
+    }
+    if (!(await act("dev_restore", kept.id))) {
+      throw new Error("the node has dropped that moment");
+    }
     await call("dev_forget", kept.id);
     await readUndos();
     say(`undone: ${kept.what}; at relay block ${kept.at}`);
@@ -78,7 +94,9 @@ export async function until([words, happened, line], most = MOST_WAITED) {
     let found = false;
     const stop = onColumn((column) => {
       const here = happened(column);
-      if (here && !found) choose(column.number, here.hash);
+      if (here && !found) {
+        choose(column.number, here.hash);
+      }
       found ||= Boolean(here);
     });
     running.value = true;
@@ -87,14 +105,22 @@ export async function until([words, happened, line], most = MOST_WAITED) {
       for (; done < most && !found && running.value; done += 1) {
         const before = best.value;
         await act("dev_newBlock", { count: 1 });
-        while (best.value === before) await new Promise((soon) => setTimeout(soon, 5));
+        while (best.value === before) {
+          await new Promise((soon) => setTimeout(soon, 5));
+        }
       }
     } finally {
       running.value = false;
       stop();
     }
-    if (!line) lastLine.value = `step ${done}`;
-    say(found ? `${words} in relay block ${best.value}` : `${words}: not so far, at relay block ${best.value}`);
+    if (!line) {
+      lastLine.value = `step ${done}`;
+    }
+    say(
+      found
+        ? `${words} in relay block ${best.value}`
+        : `${words}: not so far, at relay block ${best.value}`,
+    );
     return found;
   });
 }
@@ -122,21 +148,92 @@ export function Steps() {
   const off = busy.value || running.value;
   useEffect(() => {
     const key = (event) => {
-      if (!dev.value || event.altKey || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+      if (
+        !dev.value ||
+        event.altKey ||
+        event.ctrlKey ||
+        event.metaKey ||
+        /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)
+      ) {
+        return;
+      }
       const todo = { n: () => step(1), t: () => step(10), r: run, u: undo }[event.key];
-      if (todo && (event.key === "r" || !busy.value)) todo();
+      if (todo && (event.key === "r" || !busy.value)) {
+        todo();
+      }
     };
     document.addEventListener("keydown", key);
     return () => document.removeEventListener("keydown", key);
   }, []);
-  if (!dev.value) return html`<p class="hint">This node takes no acts; start it with --dev, or <code>pubsub lab</code>.</p>`;
-  return html`<div class="steps-bar" role="toolbar" aria-label="Build blocks">
-    <button type="button" class="primary" disabled=${off} onClick=${() => step(1)} aria-keyshortcuts="n">Step</button>
-    <button type="button" disabled=${off} onClick=${() => step(10)} aria-keyshortcuts="t">Step 10</button>
-    <span class="joined"><button type="button" disabled=${off} onClick=${() => until(HAPPENINGS[wanted.value])}>Until</button><select aria-label="Until what happens" value=${wanted.value} onChange=${(event) => { wanted.value = event.target.value; }}>
-      ${Object.entries(HAPPENINGS).map(([name, [words]]) => html`<option value=${name}>${words}</option>`)}</select></span>
-    <span class="joined"><button type="button" aria-pressed=${running.value} disabled=${busy.value && !running.value} onClick=${run} aria-keyshortcuts="r">${running.value ? "Pause" : "Run"}</button><select aria-label="Pace" value=${String(pace.value)} onChange=${(event) => { pace.value = Number(event.target.value); }}>
-      <option value="2000">every 2 s</option><option value="500">every 0.5 s</option><option value="100">every 0.1 s</option></select></span>
-    <button type="button" disabled=${off || !undos.value.length} onClick=${undo} aria-keyshortcuts="u">Undo${undos.value.length ? ` ${undos.value[undos.value.length - 1].what}` : ""}</button>
-  </div>`;
+  if (!dev.value) {
+    return html`
+      <p class="hint">
+        This node takes no acts; start it with --dev, or <code>pubsub lab</code>.
+      </p>
+    `;
+  }
+  return html`
+    <div class="steps-bar" role="toolbar" aria-label="Build blocks">
+      <button
+        type="button"
+        class="primary"
+        disabled=${off}
+        onClick=${() => step(1)}
+        aria-keyshortcuts="n"
+      >
+        Step
+      </button>
+      <button type="button" disabled=${off} onClick=${() => step(10)} aria-keyshortcuts="t">
+        Step 10
+      </button>
+      <span class="joined">
+        <button type="button" disabled=${off} onClick=${() => until(HAPPENINGS[wanted.value])}>
+          Until
+        </button>
+        <select
+          aria-label="Until what happens"
+          value=${wanted.value}
+          onChange=${(event) => {
+            wanted.value = event.target.value;
+          }}
+        >
+          ${Object.entries(HAPPENINGS).map(
+            ([name, [words]]) => html`
+              <option value=${name}>${words}</option>
+            `,
+          )}
+        </select>
+      </span>
+      <span class="joined">
+        <button
+          type="button"
+          aria-pressed=${running.value}
+          disabled=${busy.value && !running.value}
+          onClick=${run}
+          aria-keyshortcuts="r"
+        >
+          ${running.value ? "Pause" : "Run"}
+        </button>
+        <select
+          aria-label="Pace"
+          value=${String(pace.value)}
+          onChange=${(event) => {
+            pace.value = Number(event.target.value);
+          }}
+        >
+          <option value="2000">every 2 s</option>
+          <option value="500">every 0.5 s</option>
+          <option value="100">every 0.1 s</option>
+        </select>
+      </span>
+      <button
+        type="button"
+        disabled=${off || !undos.value.length}
+        onClick=${undo}
+        aria-keyshortcuts="u"
+      >
+        Undo${undos.value.length ? ` ${undos.value[undos.value.length - 1].what}` : ""}
+      </button>
+    </div>
+  `;
 }

@@ -29,8 +29,14 @@ export function onColumn(hear) {
 
 export function start() {
   connect(async () => {
-    const [found, known, methods] = await Promise.all([call("pubsub_scenario"), call("pubsub_keyNames"), call("rpc_methods")]);
-    for (const [, key, name] of known) names.set(key, name);
+    const [found, known, methods] = await Promise.all([
+      call("pubsub_scenario"),
+      call("pubsub_keyNames"),
+      call("rpc_methods"),
+    ]);
+    for (const [, key, name] of known) {
+      names.set(key, name);
+    }
     await subscribe("pubsub_subscribeColumns", advanced);
     const at = Number((await call("chain_getHeader")).number); // what is announced after this answer is newer
     batch(() => {
@@ -41,11 +47,16 @@ export function start() {
       version.value += 1;
     });
     const held = columns.get(at);
-    if (!held || held.hash !== (await call("chain_getBlockHash", at))) columns.clear();
+    if (!held || held.hash !== (await call("chain_getBlockHash", at))) {
+      columns.clear();
+    }
     asked.clear();
     await need(Math.max(first.value, best.value - 96), best.value);
-    if (!chosen.value) chooseFirst();
-    else if (!pinned) follow();
+    if (!chosen.value) {
+      chooseFirst();
+    } else if (!pinned) {
+      follow();
+    }
     refresh();
   });
 }
@@ -59,26 +70,50 @@ export function valueWords(hex) {
 function advanced({ rewound, number, column }) {
   if (rewound) {
     const held = columns.get(number);
-    if (!held || !column || held.hash !== column.hash) columns.clear();
-    for (const at of [...columns.keys()]) if (at > number) columns.delete(at);
+    if (!held || !column || held.hash !== column.hash) {
+      columns.clear();
+    }
+    for (const at of [...columns.keys()]) {
+      if (at > number) {
+        columns.delete(at);
+      }
+    }
     asked.clear();
     pinned &&= chosen.value.number < number;
   }
-  if (column) put(column);
-  if (number > best.value + 1) need(best.value + 1, number);
+  if (column) {
+    put(column);
+  }
+  if (number > best.value + 1) {
+    need(best.value + 1, number);
+  }
   best.value = number;
-  if (!pinned) follow();
+  if (!pinned) {
+    follow();
+  }
   version.value += 1;
-  if (column && !rewound) for (const hear of [...hearers]) hear(column);
+  if (column && !rewound) {
+    for (const hear of [...hearers]) {
+      hear(column);
+    }
+  }
   refresh();
 }
 
 function put(column) {
-  for (const [, key, , name] of column.published) if (name) names.set(key, name);
+  for (const [, key, , name] of column.published) {
+    if (name) {
+      names.set(key, name);
+    }
+  }
   columns.set(column.number, column);
-  if (columns.size <= MOST_KEPT) return;
+  if (columns.size <= MOST_KEPT) {
+    return;
+  }
   for (const at of columns.keys()) {
-    if (columns.size <= MOST_KEPT / 2) break;
+    if (columns.size <= MOST_KEPT / 2) {
+      break;
+    }
     if (Math.abs(at - column.number) > MOST_KEPT / 4) {
       columns.delete(at);
       asked.delete(at);
@@ -93,31 +128,47 @@ export async function readUndos() {
 
 let refreshing = null;
 function refresh() {
-  if (refreshing) return;
+  if (refreshing) {
+    return;
+  }
   refreshing = setTimeout(async () => {
     refreshing = null;
     try {
       const found = await call("pubsub_parachains");
-      chains.value = found.sort((a, b) => publishesOnly(a.para) - publishesOnly(b.para) || a.para - b.para); // subscribers first
+      chains.value = found.sort(
+        (a, b) => publishesOnly(a.para) - publishesOnly(b.para) || a.para - b.para,
+      ); // subscribers first
       await readUndos();
-    } catch { /* asked again when the node is back */ }
+    } catch {
+      /* asked again when the node is back */
+    }
   }, 60);
 }
 
 // Asks for the columns of a range that are not here.
 export async function need(from, to) {
   const wanted = [];
-  for (let at = Math.max(from, first.value); at <= Math.min(to, best.value); at++) if (!columns.has(at) && !asked.has(at)) wanted.push(at);
+  for (let at = Math.max(from, first.value); at <= Math.min(to, best.value); at++) {
+    if (!columns.has(at) && !asked.has(at)) {
+      wanted.push(at);
+    }
+  }
   while (wanted.length) {
     const low = wanted[0];
     const part = wanted.filter((at) => at < low + MOST_AT_ONCE);
     wanted.splice(0, part.length);
     const high = part[part.length - 1];
-    for (const at of part) asked.add(at);
+    for (const at of part) {
+      asked.add(at);
+    }
     try {
-      for (const column of await call("pubsub_columns", high, high - low + 1)) put(column);
+      for (const column of await call("pubsub_columns", high, high - low + 1)) {
+        put(column);
+      }
     } catch {
-      for (const at of part) asked.delete(at);
+      for (const at of part) {
+        asked.delete(at);
+      }
       return;
     }
     version.value += 1;
@@ -130,8 +181,12 @@ let row; // the parachain of the chosen candidate
 function chooseFirst() {
   const newest = [...columns.values()].sort((a, b) => b.number - a.number);
   for (const column of newest) {
-    const found = column.candidates.find((each) => each.verdict) || column.candidates.find((each) => each.delivered);
-    if (!found) continue;
+    const found =
+      column.candidates.find((each) => each.verdict) ||
+      column.candidates.find((each) => each.delivered);
+    if (!found) {
+      continue;
+    }
     choose(column.number, found.hash);
     pinned = false;
     return;

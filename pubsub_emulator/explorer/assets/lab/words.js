@@ -14,15 +14,18 @@ export const html = htm.bind(createElement);
 export { Component, render, useEffect, useLayoutEffect, useMemo, useRef, useState };
 
 const GLOSSARY = {
-  "relay chain": "The chain that keeps what publishers publish, and includes the blocks of parachains.",
+  "relay chain":
+    "The chain that keeps what publishers publish, and includes the blocks of parachains.",
   candidate: "A parachain block that a collator proposes; it is judged and included, or refused.",
   collator: "Who builds the blocks of a parachain, in turns.",
-  proof: "The trie nodes that prove values of the relay chain's state, without the rest of the state.",
+  proof:
+    "The trie nodes that prove values of the relay chain's state, without the rest of the state.",
   budget: "The bytes that messages and proof of one block may take.",
   verdict: "The first rule that a refused candidate breaks.",
   publisher: "A parachain that writes keys into a trie of its own on the relay chain.",
   subscriber: "A parachain that is proven, and delivered, what it subscribes to.",
-  "child trie": "The trie of one publisher on the relay chain; its root stands in the relay chain's state.",
+  "child trie":
+    "The trie of one publisher on the relay chain; its root stands in the relay chain's state.",
   TTL: "Relay blocks for which an entry is valid; 0 is forever.",
   "dry run": "The act is tried on a copy of the network that is thrown away.",
   weight: "What a block costs: time of the processor, and bytes of proof.",
@@ -33,16 +36,41 @@ const GLOSSARY = {
 export function Term({ word, children }) {
   const [open, setOpen] = useState(false);
   const toggle = (shown) => () => setOpen(shown);
-  return html`<span class="term" onMouseEnter=${toggle(true)} onMouseLeave=${toggle(false)}>
-    <button type="button" class="word" aria-expanded=${open} onFocus=${toggle(true)} onBlur=${toggle(false)} onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}>${children || word}</button>
-    ${open ? html`<span class="tip" role="tooltip">${GLOSSARY[word]}</span>` : null}
-  </span>`;
+  return html`
+    <span class="term" onMouseEnter=${toggle(true)} onMouseLeave=${toggle(false)}>
+      <button
+        type="button"
+        class="word"
+        aria-expanded=${open}
+        onFocus=${toggle(true)}
+        onBlur=${toggle(false)}
+        onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}
+      >
+        ${children || word}
+      </button>
+      ${
+        open
+          ? html`
+            <span class="tip" role="tooltip">
+              ${GLOSSARY[word]}
+            </span>
+          `
+          : null
+      }
+    </span>
+  `;
 }
 
 export function size(count) {
-  if (count === null || count === undefined) return "–";
-  if (Math.abs(count) < 1024) return `${count} B`;
-  return count < 1048576 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / 1048576).toFixed(2)} MiB`;
+  if (count === null || count === undefined) {
+    return "–";
+  }
+  if (Math.abs(count) < 1024) {
+    return `${count} B`;
+  }
+  return count < 1_048_576
+    ? `${(count / 1024).toFixed(1)} KiB`
+    : `${(count / 1_048_576).toFixed(2)} MiB`;
 }
 
 export function many(count, one, more = `${one}s`) {
@@ -52,5 +80,13 @@ export function many(count, one, more = `${one}s`) {
 // Text of the page to the clipboard; where that is not allowed, it stays to be marked by hand.
 export function Copied({ label, text }) {
   const copy = () => navigator.clipboard?.writeText(text).catch(() => {});
-  return html`<div class="copied"><span class="label">${label}</span><code tabindex="0">${text}</code><button type="button" class="small" onClick=${copy} aria-label=${`Copy: ${label}`}>copy</button></div>`;
+  return html`
+    <div class="copied">
+      <span class="label">${label}</span>
+      <code tabindex="0">${text}</code>
+      <button type="button" class="small" onClick=${copy} aria-label=${`Copy: ${label}`}>
+        copy
+      </button>
+    </div>
+  `;
 }
