@@ -293,8 +293,8 @@ def test_a_node_that_says_what_its_bytes_do_not_is_not_drawn(
 
 EVIL = "\x1b]0;owned\x07\u202e\n"
 WRONG: tuple[Any, ...] = (
-    None, True, False, 0, -1, 5, 1 << 70, 1.5, "", EVIL, EVIL * 4000, "0x", "0xzz", "0x" + "ff" * 64, [], {}, [5], [[]],
-    {"number": 5}, {EVIL: EVIL},
+    None, True, False, 0, -1, 5, 1 << 70, 1.5, "", EVIL, EVIL * 4000, "0x", "0xzz",
+    "0x" + "ff" * 64, [], {}, [5], [[]], {"number": 5}, {EVIL: EVIL},
 )  # fmt: skip
 
 

@@ -122,9 +122,8 @@ def test_events_are_served_until_the_program_is_asked_to_end(place: str, tmp_pat
     assert server.stdout is not None
     url = server.stdout.readline().split(": ")[0]
     body = json.dumps({"filters": [{"kind": "Broadcaster.*"}], "after": "start"}).encode()
-    request = urllib.request.Request(
-        f"{url}/subscriptions", body, {"Content-Type": "application/json"}
-    )
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{url}/subscriptions", body, headers)  # noqa: S310
     with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
         token = json.load(answer)["token"]
     with urllib.request.urlopen(f"{url}/events?token={token}", timeout=20) as stream:  # noqa: S310

@@ -34,9 +34,7 @@ def test_a_new_scenario_runs_and_is_called_as_its_file(tmp_path: Path) -> None:
     assert load_scenario(path) == found
 
 
-def test_every_line_of_the_template_that_is_commented_out_is_a_field_with_its_default_or_a_valid_value() -> (
-    None
-):
+def test_every_commented_line_of_the_template_is_a_field_with_a_valid_value() -> None:
     lines = TEMPLATE.read_text().splitlines()
     shown = [
         (

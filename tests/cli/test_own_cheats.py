@@ -18,9 +18,16 @@ from pubsub_emulator.collator.cheats.strategy import strategy
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 
-@strategy("silence", "keep every change from the subscriber", Verdict.OMITTED_BELOW_BUDGET, on_proof=True)
+@strategy(
+    "silence",
+    "keep every change from the subscriber",
+    Verdict.OMITTED_BELOW_BUDGET,
+    on_proof=True,
+)
 def silence(situation, draws):
-    changed = [change.entry_hash for change in situation.walked.changes if change.entry_hash in situation.walked.taken]
+    walked = situation.walked
+    hashes = [change.entry_hash for change in walked.changes]
+    changed = [entry_hash for entry_hash in hashes if entry_hash in walked.taken]
     return tuple(map(Drop, changed)) or None
 """
 
@@ -120,7 +127,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_place(
     [
         (
             "    return 1 // 0",
-            "cheats.py, line 9: strategy 'silence': ZeroDivisionError: integer division",
+            "cheats.py, line 14: strategy 'silence': ZeroDivisionError: integer division",
         ),
         (
             "    return [Drop(b'')]",
@@ -138,7 +145,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_place(
             ),
         ),
         ("    return (Drop(b'hello'),)", "step 1 is wrong: Drop: node_hash has 32 bytes;"),
-        ("    raise SystemExit(7)", "cheats.py, line 9: strategy 'silence': SystemExit: 7"),
+        ("    raise SystemExit(7)", "cheats.py, line 14: strategy 'silence': SystemExit: 7"),
         (
             "    return ('drop',)",
             (
@@ -151,7 +158,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_place(
 def test_a_strategy_that_fails_is_one_line_with_its_place_and_a_session_goes_on(
     tmp_path: Path, body: str, said: str
 ) -> None:
-    (tmp_path / "cheats.py").write_text(CHEATS.split("    changed", maxsplit=1)[0] + body + "\n")
+    (tmp_path / "cheats.py").write_text(CHEATS.split("    walked", maxsplit=1)[0] + body + "\n")
     (tmp_path / "silent.toml").write_text(SCENARIO)
     done = program("run", "silent.toml", "--cheats", "cheats.py", "--out", "out", folder=tmp_path)
     assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (

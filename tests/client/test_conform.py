@@ -212,14 +212,17 @@ def test_a_node_that_nobody_runs_is_the_infrastructure() -> None:
 MUTANTS: dict[Callable[..., Any], str] = {
     Broadcaster.register_publisher: (
         """
-        register_publisher | the owner is not asked for | registry.ensure_owner(self.registrar, storage, origin, para)
+        register_publisher | the owner is not asked for
+            | registry.ensure_owner(self.registrar, storage, origin, para)
             -> pass
-        PS-12 | half the deposit is held | self.config.deposit_of(para)) -> Balance(self.config.deposit_of(para) // 2))
+        PS-12 | half the deposit is held | self.config.deposit_of(para))
+            -> Balance(self.config.deposit_of(para) // 2))
     """
     ),
     registry.ensure_vacant: (
         """
-        register_publisher | a para is registered twice | if RegisteredPublishers.contains(storage, para): -> if False:
+        register_publisher | a para is registered twice
+            | if RegisteredPublishers.contains(storage, para): -> if False:
         PS-8 publishers | a publisher too many | >= config.max_publishers -> > config.max_publishers
     """
     ),
@@ -227,24 +230,28 @@ MUTANTS: dict[Callable[..., Any], str] = {
         """
         register_publisher | the event names another manager | PublisherRegistered(para, manager)
             -> PublisherRegistered(para, AccountId(bytes(32)))
-        register_publisher | a registration has no event | deposit_event(storage, PublisherRegistered(para, manager))
+        register_publisher | a registration has no event
+            | deposit_event(storage, PublisherRegistered(para, manager))
             -> pass
-        PS-12 | no deposit is held | balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount) -> pass
+        PS-12 | no deposit is held | balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount)
+            -> pass
         PS-12 | another deposit is stored than is held | manager, amount)) -> manager, Balance(0)))
     """
     ),
     registry.remove: (
         """
-        PS-12 | the deposit is not released
-            | balances.release(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit, Precision.BEST_EFFORT) -> pass
-        deregister_publisher | a deregistration has no event | deposit_event(storage, PublisherDeregistered(para))
+        PS-12 | the deposit is not released | else: -> elif False:
+        deregister_publisher | a deregistration has no event
+            | deposit_event(storage, PublisherDeregistered(para))
             -> pass
     """
     ),
     Broadcaster.deregister_publisher: (
         """
-        PS-12 | the deposit is lost | balances, storage, para) -> balances, storage, para, slash=True)
-        deregister_publisher | anybody deregisters | registry.ensure_manager(info, origin, para) -> pass
+        PS-12 | the deposit is lost | balances, storage, para)
+            -> balances, storage, para, slash=True)
+        deregister_publisher | anybody deregisters | registry.ensure_manager(info, origin, para)
+            -> pass
     """
     ),
     Broadcaster.force_register_publisher: (
@@ -256,15 +263,19 @@ MUTANTS: dict[Callable[..., Any], str] = {
     ),
     registry._remove_data: (
         """
-        deregister_publisher | the data outlives its publisher | return storage.child_clear(child, prefix) -> return 0
-        deregister_publisher | the lifetimes outlive their publisher | TtlData.clear(storage, para) -> pass
-        deregister_publisher | the size outlives its publisher | TotalStorageSize.remove(storage, para) -> pass
+        deregister_publisher | the data outlives its publisher
+            | return storage.child_clear(child, prefix) -> return 0
+        deregister_publisher | the lifetimes outlive their publisher | TtlData.clear(storage, para)
+            -> pass
+        deregister_publisher | the size outlives its publisher
+            | TotalStorageSize.remove(storage, para) -> pass
     """
     ),
     Broadcaster.force_deregister_publisher: (
         """
         force_deregister_publisher | anybody deregisters as root | ensure_root(origin) -> pass
-        force_deregister_publisher | root deregisters what is not there | if not registry.is_known(storage, para):
+        force_deregister_publisher | root deregisters what is not there
+            | if not registry.is_known(storage, para):
             -> if False:
     """
     ),
@@ -276,30 +287,40 @@ MUTANTS: dict[Callable[..., Any], str] = {
         PS-1 | an entry's lifetime is big endian | to_bytes(8, "little") -> to_bytes(8, "big")
         PS-1 | an entry is dated a block late | now << 32 -> now + 1 << 32
         PS-1 | an entry lacks its value's length | encode_compact(size) + value -> value
-        PS-4 | keys are stored backwards | storage.child_put(child, at, -> storage.child_put(child, at[::-1],
+        PS-4 | keys are stored backwards | storage.child_put(child, at,
+            -> storage.child_put(child, at[::-1],
         PS-5 | a write goes into two child tries | storage.child_put(child, at,
-            -> storage.child_put(rows_of(ParaId(2000)).child, key, value)\\n    storage.child_put(child, at,
+            -> storage.child_put(rows_of(ParaId(2000)).child, key, value)
+            \\n    storage.child_put(child, at,
         Publish | a publish has no event | deposit(storage, DataPublished(para, key, size)) -> pass
-        Publish | the event counts the key | DataPublished(para, key, size) -> DataPublished(para, key, size + 32)
+        Publish | the event counts the key | DataPublished(para, key, size)
+            -> DataPublished(para, key, size + 32)
         PS-9 | the same value again is no write | growth = size - value_length(old)
             -> growth = size - value_length(old)
             \\n        if old[:-8] == encode_compact(size) + value:\\n            return
-        PS-8 | a value is refused a byte early | size > config.max_value_length -> size >= config.max_value_length
+        PS-8 | a value is refused a byte early | size > config.max_value_length
+            -> size >= config.max_value_length
         PS-8 | a key costs nothing | growth = KEY_LENGTH + size -> growth = size
         PS-8 | what shrinks frees nothing | if growth: -> if growth > 0:
-        PS-8 keys | a key too many | stored >= config.max_stored_keys -> stored > config.max_stored_keys
-        PS-8 keys | a key too few | stored >= config.max_stored_keys -> stored + 1 >= config.max_stored_keys
+        PS-8 keys | a key too many | stored >= config.max_stored_keys
+            -> stored > config.max_stored_keys
+        PS-8 keys | a key too few | stored >= config.max_stored_keys
+            -> stored + 1 >= config.max_stored_keys
         PS-8 keys | no update at the limit of keys | growth = size - value_length(old)
             -> growth = size - value_length(old)
             \\n        if _counter(storage, rows.published_keys) >= config.max_stored_keys:
             \\n            raise ModuleError(Error.TooManyStoredKeys)
-        PS-8 size | a byte too many | total > config.max_total_storage_size -> total > config.max_total_storage_size + 1
-        PS-8 size | a byte too few | total > config.max_total_storage_size -> total >= config.max_total_storage_size
+        PS-8 size | a byte too many | total > config.max_total_storage_size
+            -> total > config.max_total_storage_size + 1
+        PS-8 size | a byte too few | total > config.max_total_storage_size
+            -> total >= config.max_total_storage_size
         PS-6 | a write renews a list of all keys | lifetime = (ttl
-            -> storage.put(rows.published_keys + b'all', (storage.get(rows.published_keys + b'all') or b'') + key)
+            -> storage.put(rows.published_keys + b'all', (storage.get(rows.published_keys + b'all')
+            or b'') + key)
             \\n    lifetime = (ttl
         PS-17 | what is expired counts as absent | stored = 0
-            -> old = None if old is not None and 0 < old[-8] + old[-4] <= now else old\\n    stored = 0
+            -> old = None if old is not None and 0 < old[-8] + old[-4] <= now else old
+            \\n    stored = 0
     """
     ),
     derive_child_key: (
@@ -313,10 +334,12 @@ MUTANTS: dict[Callable[..., Any], str] = {
     ),
     State.apply: (
         """
-        PS-2 | a root is not updated | roots[child_root_key(child_key)] = self._apply_child(child_key, changes)
+        PS-2 | a root is not updated
+            | roots[child_root_key(child_key)] = self._apply_child(child_key, changes)
             -> new = self._apply_child(child_key, changes)
             \\n            old = self.top.get(child_root_key(child_key))
-            \\n            roots[child_root_key(child_key)] = new if new is None or old is None else old
+            \\n            roots[child_root_key(child_key)] = new if new is None or old is None else
+            old
     """
     ),
     Broadcaster._remove: (
@@ -331,7 +354,8 @@ MUTANTS: dict[Callable[..., Any], str] = {
     remove_key: (
         """
         delete_keys | a deletion keeps the entry | storage.child_kill(child, at) -> pass
-        delete_keys | a deletion keeps the lifetime | _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
+        delete_keys | a deletion keeps the lifetime
+            | _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
             -> pass
         PS-16 | an expiry is not counted | rows.published_keys) - 1 -> rows.published_keys)
         PS-18 | a row goes with its neighbour | left = _counter(storage, rows.published_keys) - 1
@@ -342,13 +366,15 @@ MUTANTS: dict[Callable[..., Any], str] = {
     Broadcaster.force_delete_keys: (
         """
         force_delete_keys | anybody deletes as root | ensure_root(origin) -> pass
-        force_delete_keys | root's deletion is said to be the manager's | KeysForcedDeleted(para -> KeysDeleted(para
+        force_delete_keys | root's deletion is said to be the manager's | KeysForcedDeleted(para
+            -> KeysDeleted(para
     """
     ),
     _Machine._publish: (
         """
         PS-21 | a refused key does not stop its message
-            | raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure -> return
+            | raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure
+            -> return
     """
     ),
     sweep: (
@@ -358,9 +384,12 @@ MUTANTS: dict[Callable[..., Any], str] = {
         PS-13 | the longest lifetime wraps | row.expiry <= now -> row.expiry % 2**32 <= now
         PS-13 | nothing expires | row.expiry <= now -> False
         PS-16 | an expiry has no event | deposit(storage, KeyExpired(row.para, row.key)) -> pass
-        PS-16 | an expiry names another key | KeyExpired(row.para, row.key) -> KeyExpired(row.para, row.key[::-1])
-        PS-15 | a sweep examines what it likes | config.max_ttl_scans_per_idle - examined -> 99 - examined
-        PS-19 | a sweep examines half of what it may | scans_per_idle - examined -> scans_per_idle // 2 - examined
+        PS-16 | an expiry names another key | KeyExpired(row.para, row.key)
+            -> KeyExpired(row.para, row.key[::-1])
+        PS-15 | a sweep examines what it likes | config.max_ttl_scans_per_idle - examined
+            -> 99 - examined
+        PS-19 | a sweep examines half of what it may | scans_per_idle - examined
+            -> scans_per_idle // 2 - examined
     """
     ),
     _set_lifetime: (
@@ -374,14 +403,16 @@ MUTANTS: dict[Callable[..., Any], str] = {
         """
         PS-20 | bytes may follow a message | read_to_end(XcmReader(data, 1), XCM.read)
             -> XCM.read(XcmReader(data, 1))
-        PS-20 | an instruction of v5 is not known | if version != VERSION: -> if version != VERSION or len(data) == 21:
+        PS-20 | an instruction of v5 is not known | if version != VERSION:
+            -> if version != VERSION or len(data) == 21:
     """
     ),
     AllowPublishFrom.should_execute: (
         """
         PS-22 | every message is admitted | if not isinstance(instruction, Publish): -> if False:
         PS-22 | a message is as long as it likes | count > self.max_instructions -> count > 250
-        PS-22 | a message too few is admitted | count > self.max_instructions -> count >= self.max_instructions
+        PS-22 | a message too few is admitted | count > self.max_instructions
+            -> count >= self.max_instructions
     """
     ),
     MessageQueue._service_queue: (
@@ -392,7 +423,8 @@ MUTANTS: dict[Callable[..., Any], str] = {
     ),
     _Deliverer.deliver: (
         """
-        PS-30 | the subscriber is not told | deposit(self._storage, events.DataProcessed(para, key, len(value)))
+        PS-30 | the subscriber is not told
+            | deposit(self._storage, events.DataProcessed(para, key, len(value)))
             -> pass
     """
     ),
@@ -400,7 +432,8 @@ MUTANTS: dict[Callable[..., Any], str] = {
         """
         PS-31 | a subscriber stores another root than it walked | put_or_kill(storage, roots)
             -> put_or_kill(storage, {para: Hash(bytes(32)) for para in roots})
-        PS-32 | relay parents go back and forth | put(storage, relay_parent) -> put(storage, relay_parent ^ 1)
+        PS-32 | relay parents go back and forth | put(storage, relay_parent)
+            -> put(storage, relay_parent ^ 1)
     """
     ),
     upgrade: (
@@ -417,9 +450,8 @@ MUTANTS: dict[Callable[..., Any], str] = {
     ),
     Broadcaster._offboard: (
         """
-        PS-11 | the deposit is lost when its para leaves
-            | return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))
-            -> return registry.remove(self.config, self.balances, storage, para, slash=True)
+        PS-11 | the deposit is lost when its para leaves | balances, storage, para)
+            -> balances, storage, para, slash=True)
     """
     ),
 }

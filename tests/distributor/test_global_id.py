@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
 CODES = {
-    "not-a-string", "too-long", "not-a-url", "hl-missing", "hl-repeated", "hl-empty", "hl-escape", "hl-characters",
-    "hl-too-long",
+    "not-a-string", "too-long", "not-a-url", "hl-missing", "hl-repeated", "hl-empty", "hl-escape",
+    "hl-characters", "hl-too-long",
 }  # fmt: skip
 URLS = st.text(alphabet="htps:/?#&=%hl0aA1.[]+ é\n", max_size=60).map("http://h/".__add__)
 

@@ -202,8 +202,12 @@ async def test_id13_e3_what_is_no_token_gets_401_and_no_defect(
     tokens = [
         *(_forged(secret) for secret in (pem, pem.strip(), der, b"")),
         "\xff\xfe", "ü", "a.b.c", ".", "..", "...", "\x85",
-        f"{_part(deep)}.e30.x", f"{_part('[]')}.e30.x", f"{_part('{}')}.e30.x", f"{_part('null')}.e30.x",
-        _part('{"alg":"RS256","kid":["k"]}') + ".e30.x", _part('{"alg":["RS256"],"kid":"k"}') + ".e30.x",
+        f"{_part(deep)}.e30.x",
+        f"{_part('[]')}.e30.x",
+        f"{_part('{}')}.e30.x",
+        f"{_part('null')}.e30.x",
+        _part('{"alg":"RS256","kid":["k"]}') + ".e30.x",
+        _part('{"alg":["RS256"],"kid":"k"}') + ".e30.x",
         _part('{"alg":"RS256","kid":"k","crit":["x"]}') + ".e30.x",
         jwt.encode({"scope": "read", "exp": 99999999999}, "", "none", headers={"kid": "k"}),
         *(jwt.encode({"scope": "read", "exp": exp}, KEY, "RS256", headers={"kid": "k"})

@@ -60,9 +60,7 @@ class Recorder(Observer):
             setattr(self, name, self.seen.append)
 
 
-def test_ps31_a_value_published_in_relay_block_n_is_delivered_on_a_relay_parent_of_n_and_not_before() -> (
-    None
-):
+def test_ps31_a_value_of_relay_block_n_is_delivered_on_relay_parent_n_and_not_before() -> None:
     network = _network()
     network.publish(SYSTEM, KEY, b"value", ttl=9)
     steps = network.step(5)

@@ -256,9 +256,7 @@ def test_a_network_steps_by_whole_blocks_and_none_backwards(blocks: int) -> None
     assert network.number == 2
 
 
-def test_deliveries_and_messages_of_a_parachain_that_is_not_there_are_refused_with_those_that_are() -> (
-    None
-):
+def test_a_missing_parachain_is_refused_with_a_list_of_those_that_are_there() -> None:
     network = _stepped()
     [step] = network.step()
     assert step.deliveries(SYSTEM) == ()

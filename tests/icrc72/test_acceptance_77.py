@@ -94,7 +94,9 @@ def test_row_7_rp_4_without_allowance_the_price_is_told(lab: Lab) -> None:
     ledger.give(probe, 1000, 0)
     result = lab.replay(probe, 1, 101)
     assert err(result) == "PaymentRequired"
-    expected = f"perEvent=5;count=100;amount=500;currency=icrc2:{token.text};spender={lab.orchestrator.text}"
+    currency = f"currency=icrc2:{token.text}"
+    spender = f"spender={lab.orchestrator.text}"
+    expected = f"perEvent=5;count=100;amount=500;{currency};{spender}"
     assert result.value.value == expected
     assert ledger.balances[probe] == 1000
 

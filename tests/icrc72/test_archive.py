@@ -134,12 +134,15 @@ def test_only_the_publisher_appends_and_an_upgrade_keeps_a_part_of_a_block() -> 
 
 ICRC3 = """
 type Value = variant {
-  Blob : blob; Text : text; Nat : nat; Int : int; Array : vec Value; Map : vec record { text; Value };
+  Blob : blob; Text : text; Nat : nat; Int : int;
+  Array : vec Value; Map : vec record { text; Value };
 };
 type GetBlocksArgs = vec record { start : nat; length : nat };
 type GetBlocksResult = record {
   log_length : nat; blocks : vec record { id : nat; block : Value };
-  archived_blocks : vec record { args : GetBlocksArgs; callback : func (GetBlocksArgs) -> (GetBlocksResult) query };
+  archived_blocks : vec record {
+    args : GetBlocksArgs; callback : func (GetBlocksArgs) -> (GetBlocksResult) query
+  };
 };
 service : { icrc3_get_blocks : (GetBlocksArgs) -> (GetBlocksResult) query };
 """

@@ -217,9 +217,7 @@ def test_s000_131_who_is_down_and_has_never_confirmed_loses_nothing(lab: Lab) ->
     assert [note.eventId for _, note in lab.probed(probe).notified] == [1]
 
 
-def test_s000_132_a_trusted_refusal_is_read_with_the_type_of_the_draft_and_both_spellings_are_read() -> (
-    None
-):
+def test_s000_132_a_trusted_refusal_is_read_with_the_drafts_type_and_in_both_spellings() -> None:
     value = "variant { Blob : blob; Text : text; Nat : nat; Int : int }"
     drafted = Decoder(parse_types(f"(variant {{ Ok : {value}; err : text }})"))
     rets = codec("icrc72_handle_notification_trusted").rets

@@ -37,9 +37,7 @@ def raw(lab: Lab, who: Principal, method: str, arg: bytes) -> Any:
     return codec(method).rets.decode(answer.data)[0]
 
 
-def test_s000_059_061_the_publication_of_the_draft_is_registered_and_its_memo_and_controllers_are_shown(
-    lab: Lab,
-) -> None:
+def test_s000_059_061_the_drafts_publication_shows_its_memo_and_controllers(lab: Lab) -> None:
     owner = lab.probe()
     memo = b"Initial registration of MyApp events"
     assert len(memo) == 36

@@ -35,9 +35,7 @@ def test_rp_10c_each_subscription_that_matches_asks_with_its_own_filter_and_skip
     assert asked == {("n < 10", None), ("n > 30", None), (None, (10, 5))}
 
 
-def test_row_19_ic_45_rp_10c_who_is_suspended_is_told_resumes_and_asks_for_all_without_a_filter() -> (
-    None
-):
+def test_row_19_ic_45_rp_10c_a_suspended_subscriber_resumes_and_asks_for_all_unfiltered() -> None:
     lab, source, reader = after_a_suspension((NAME, {FILTER: "n < 10"}), ("org.**", {}))
     assert sorted(lab.app(reader).data) == list(range(1, 41))
     assert {(each.filter, each.skip) for each in lab.system.registry.state.replays.values()} == {
@@ -86,9 +84,7 @@ def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_cl
     assert publication.entries[source] != old
 
 
-def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_rounds_after_it_is_none() -> (
-    None
-):
+def test_ic_47b_a_removed_publishers_queue_is_told_until_a_hundred_rounds_after_its_end() -> None:
     lab = Lab(broadcasters=(0, 0))
     source, reader = lab.source_and_sink(at=0)
     (entry,) = lab.system.registry.state.publications[1].entries[source]
@@ -118,7 +114,7 @@ def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_roun
     assert told() == []
 
 
-def test_row_30_ic_47d_ic_49f_an_exit_that_was_wrongly_taken_for_dead_serves_anew_and_nothing_is_missing(
+def test_row_30_ic_47d_ic_49f_an_exit_wrongly_taken_for_dead_serves_anew_and_nothing_is_missing(
     lab: Lab,
 ) -> None:
     source, reader = lab.source_and_sink(publication={REPLAY: True})

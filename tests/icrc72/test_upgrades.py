@@ -58,7 +58,7 @@ def test_ic_8_an_upgrade_mends_a_configuration_that_was_refused(lab: Lab) -> Non
 
 
 @pytest.mark.parametrize("refuse", [0, 20])
-def test_rows_16_and_24_ic_47_ic_49_rp_7_everybody_is_upgraded_in_turn_while_events_and_replays_flow(
+def test_rows_16_and_24_ic_47_ic_49_rp_7_all_are_upgraded_in_turn_while_events_and_replays_flow(
     refuse: int,
 ) -> None:
     settings = replace(DEFAULTS, queue_notifications=6, replay_events=2)

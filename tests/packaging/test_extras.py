@@ -185,9 +185,9 @@ def _asked(url: str, body: object = None) -> str:
 def _receive(url: str) -> None:
     """Subscribe to all events of a server, and receive the first."""
     token = json.loads(_asked(f"{url}/subscriptions", {"filters": [{"any": True}]}))["token"]
-    request = urllib.request.Request(
-        f"{url}/events?after=start", headers={"Authorization": f"Bearer {token}"}
-    )  # our own server
+    stream_url = f"{url}/events?after=start"
+    headers = {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(stream_url, headers=headers)  # noqa: S310  # our own server
     with urllib.request.urlopen(request, timeout=PATIENCE) as stream:  # noqa: S310  # as above
         assert any(line.startswith(b"data:") for line in stream)
 

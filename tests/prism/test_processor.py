@@ -76,14 +76,15 @@ def test_pr_4_tables_hold_what_the_vectors_state(
     with database.transaction() as session:
         columns = ", ".join(names)
         listed = session.run(
-            f"SELECT {columns} FROM atala_operations ORDER BY atala_operation_seq_no"
+            f"SELECT {columns} FROM atala_operations ORDER BY atala_operation_seq_no"  # noqa: S608
         )
         dids = {name: load_did(session, name) for name in history["state"]["dids"]}
         batches = {name: load_batch(session, name) for name in history["state"]["batches"]}
     wanted = [
         tuple(None if each[name] in {None, "NONE"} else each[name] for name in (
-            "operation_id", "operation_hash", "atala_object_id", "type", "status", "reason", "did_suffix",
-            "created_did_suffix", "credential_batch_id", "block", "object_index", "operation_index",
+            "operation_id", "operation_hash", "atala_object_id", "type", "status", "reason",
+            "did_suffix", "created_did_suffix", "credential_batch_id", "block", "object_index",
+            "operation_index",
         ))
         for each in history["operations"]
     ]  # fmt: skip

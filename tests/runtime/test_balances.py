@@ -239,9 +239,10 @@ def test_try_state_finds_a_hold_that_nobody_reserved() -> None:
 
 
 PALLET_BALANCES = """
-Endowed DustLost Transfer BalanceSet Reserved Unreserved ReserveRepatriated Deposit Withdraw Slashed Minted
-MintedCredit Burned BurnedDebt Suspended Restored Upgraded Issued Rescinded Locked Unlocked Frozen Thawed
-TotalIssuanceForced Held BurnedHeld TransferOnHold TransferAndHold Released Unexpected
+Endowed DustLost Transfer BalanceSet Reserved Unreserved ReserveRepatriated Deposit Withdraw
+Slashed Minted MintedCredit Burned BurnedDebt Suspended Restored Upgraded Issued Rescinded Locked
+Unlocked Frozen Thawed TotalIssuanceForced Held BurnedHeld TransferOnHold TransferAndHold Released
+Unexpected
 """
 """The variants of `pallet_balances::Event` in their order; none has an index of its own."""
 

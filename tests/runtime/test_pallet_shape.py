@@ -124,7 +124,8 @@ from pathlib import Path
 import pubsub_emulator.runtime.framework as framework
 for each in Path(framework.__file__).parent.glob("*.py"):
     import_module(f"pubsub_emulator.runtime.framework.{each.stem}")
-print(*sorted({".".join(name.split(".")[1:3]) for name in sys.modules if name.startswith("pubsub_emulator.")}))
+names = [name.split(".") for name in sys.modules if name.startswith("pubsub_emulator.")]
+print(*sorted({".".join(parts[1:3]) for parts in names}))
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -685,8 +685,9 @@ def test_a_killed_worker_is_replaced_and_its_unit_done_again(tmp_path: Path, wor
 
 
 def test_a_unit_that_kills_every_worker_ends_the_run(
-    workers: None, monkeypatch: pytest.MonkeyPatch
-) -> None:  # a fixture
+    workers: None,  # noqa: ARG001  # a fixture
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(pool, "ATTEMPTS", 2)
     mapper = PoolMapper(1)
     with pytest.raises(EngineLost, match="lost 2 times with its worker process"):

@@ -346,9 +346,13 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 import random
 noise = random.Random(1).randbytes
-rows = [{"network": "dev", "segment": 1, "number": at, "hash": noise(32), "data": noise(500)} for at in range(300)]
+rows = [
+    {"network": "dev", "segment": 1, "number": number, "hash": noise(32), "data": noise(500)}
+    for number in range(300)
+]
+part = commit.HistoryPart(schema.NODES, rows, "new")
 try:
-    commit.write_commit(Path(sys.argv[1]), "dev", 1, [commit.HistoryPart(schema.NODES, rows, "new")], {})
+    commit.write_commit(Path(sys.argv[1]), "dev", 1, [part], {})
 except commit.CommitError as error:
     sys.exit(f"refused: {error}")
 """

@@ -163,8 +163,8 @@ def test_au15_an_old_history_is_told_what_to_do(two: tuple[Path, str | None]) ->
     _outdate(two[0], manifest.UNCHAINED)
     assert {fault.error for fault in History.open(two[0]).faults} == {
         (
-            "manifest format 1 is not known, only formats 2 and 3 are: `pubsub migrate` brings it up to"
-            " date"
+            "manifest format 1 is not known, only formats 2 and 3 are:"
+            " `pubsub migrate` brings it up to date"
         )
     }
 

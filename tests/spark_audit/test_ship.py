@@ -47,8 +47,9 @@ def test_an_environment_is_the_same_bytes_whenever_it_is_packed(tmp_path: Path) 
 
 SIGN_AND_VERIFY = """
 from pubsub_emulator.primitives.signatures import Scheme, account_of, verify
-for scheme, public in ((Scheme.SR25519, bytes(32)), (Scheme.ECDSA, bytes(33))):
-    print(verify(scheme, bytes({Scheme.SR25519: 64, Scheme.ECDSA: 65}[scheme]), b"message", account_of(scheme, public)))
+for scheme, key_size, signature_size in ((Scheme.SR25519, 32, 64), (Scheme.ECDSA, 33, 65)):
+    account = account_of(scheme, bytes(key_size))
+    print(verify(scheme, bytes(signature_size), b"message", account))
 """
 """Both signatures are wrong; a missing library would be an error instead."""
 

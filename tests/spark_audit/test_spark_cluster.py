@@ -195,7 +195,12 @@ def where(at):
 context = start_context(*sys.argv[3:])
 places = context.parallelize(range(2), 2).map(where).collect()
 result = audit(sys.argv[1], sys.argv[2], engine="spark")
-told = {"digest": result.digest, "exit_code": result.exit_code, "engine": result.engine, "places": places}
+told = {
+    "digest": result.digest,
+    "exit_code": result.exit_code,
+    "engine": result.engine,
+    "places": places,
+}
 context.stop()
 print(json.dumps(told))
 """

@@ -10,7 +10,10 @@ from playwright.sync_api import Page
 from support.chromium import CACHE, _check, _fetch, _locked, _untar
 
 PACKAGE = "axe-core@4.14.1"
-INTEGRITY = "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+INTEGRITY = (
+    "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NP"
+    "jCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+)
 
 
 def script(cache: Path = CACHE) -> str:

@@ -21,7 +21,10 @@ from pathlib import Path
 
 PACKAGE = "@sparticuz/chromium"
 VERSION = "153.0.0"
-INTEGRITY = "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/EHYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA=="
+INTEGRITY = (
+    "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/E"
+    "HYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA=="
+)
 CACHE = Path(__file__).resolve().parents[2] / ".venv" / "browser"
 
 _UNPACK = """
@@ -29,7 +32,8 @@ const { createReadStream: open, createWriteStream: write } = require("fs");
 const { pipeline } = require("stream/promises");
 const { createBrotliDecompress: unpack } = require("zlib");
 const names = process.argv.slice(1);
-Promise.all(names.map((name) => pipeline(open(name), unpack(), write(name.slice(0, -3))))).catch((error) => {
+const unpackOne = (name) => pipeline(open(name), unpack(), write(name.slice(0, -3)));
+Promise.all(names.map(unpackOne)).catch((error) => {
   console.error(`error: ${error.message}`);
   process.exit(1);
 });
@@ -56,7 +60,8 @@ class Chromium:
         first.
         """
         (home / "fonts.conf").write_text(
-            f"<fontconfig><dir>{self.folder / 'fonts'}</dir><cachedir>{home / 'fontcache'}</cachedir></fontconfig>",
+            f"<fontconfig><dir>{self.folder / 'fonts'}</dir>"
+            f"<cachedir>{home / 'fontcache'}</cachedir></fontconfig>",
             encoding="utf-8",
         )
         return {

@@ -2,17 +2,20 @@
 where it is shown.
 
     ```python            run; all blocks of a page share their names
-    ```sh                every line a command: `pubsub …` or `python …`; `\\` continues one, `#` begins a comment
-    ```sql               asked of the audit at `out/audit`, which the page has made; the answer has columns
+    ```sh                every line a command: `pubsub …` or `python …`; `\\` continues one, `#`
+                         begins a comment
+    ```sql               asked of the audit at `out/audit`, which the page has made; the answer has
+                         columns
     ```text              shown, not run
 
 A comment right before a block says what is not as usual:
 
     <!-- not run: why -->      the reason is part of the page; `tests/docs/test_pages.py` counts
-    these blocks <!-- file: name.toml -->   the block is written to this file in the page's folder,
-    and is not run <!-- prints -->            the block is what the one before it prints, or its
-    message where it fails; `…` is any
-                               text, on its own line any lines
+                               these blocks
+    <!-- file: name.toml -->   the block is written to this file in the page's folder, and is not
+                               run
+    <!-- prints -->            the block is what the one before it prints, or its message where it
+                               fails; `…` is any text, on its own line any lines
     <!-- exit code: 1 -->      how each command of the block ends, where that is not 0
 
 A block in any other language than `text` must be a file, run, or marked as not run.

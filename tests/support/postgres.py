@@ -34,8 +34,8 @@ _UNPRIVILEGED = "nobody"
 """Runs the server if we are root, since PostgreSQL refuses to. Every system has this user."""
 _PUBLIC_FOLDERS = (
     Path("/dev/shm"),  # noqa: S108  # only a folder of our own below them
-    Path("/tmp"),
-    Path("/var/tmp"),
+    Path("/tmp"),  # noqa: S108  # as above
+    Path("/var/tmp"),  # noqa: S108  # as above
 )
 _SOCKET_PATH_LIMIT = 100
 """The longest folder that a socket can be in, in bytes: the kernel takes 107 for the folder and the

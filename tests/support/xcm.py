@@ -38,7 +38,6 @@ VECTORS: dict[str, Any] = json.loads(
 
 
 # -- strategies
-# ------------------------------------------------------------------------------------------------------
 
 _WEIGHTS = st.builds(Weight, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 
@@ -170,7 +169,6 @@ def classes_below(codec: XcmCodec[Any]) -> Iterator[type[Any]]:
 
 
 # -- a chain to publish on
-# -------------------------------------------------------------------------------------------
 
 
 class TooManyStoredKeys(PubsubError):

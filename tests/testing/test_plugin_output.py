@@ -174,11 +174,13 @@ def test_a_scenario_is_found_beside_the_test_and_below_the_root(pytester: pytest
 
         @pytest.mark.pubsub_scenario("small.toml")
         def test_at_its_end(pubsub_simulation):
-            assert (pubsub_simulation.scenario.name, pubsub_simulation.network.number) == ("small", 6)
+            assert pubsub_simulation.scenario.name == "small"
+            assert pubsub_simulation.network.number == 6
 
         @pytest.mark.pubsub_scenario("shared/shared.toml", blocks=2)
         def test_on_its_way(pubsub_simulation):
-            assert (pubsub_simulation.scenario.name, pubsub_simulation.network.number) == ("shared", 2)
+            assert pubsub_simulation.scenario.name == "shared"
+            assert pubsub_simulation.network.number == 2
         """)
     pytester.runpytest_inprocess(*STRICT).assert_outcomes(passed=2)
 
@@ -284,7 +286,8 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(
             assert "hypothesis" not in sys.modules
             assert sorted(name for name in sys.modules if name.startswith("pubsub_emulator")) == [
                 "pubsub_emulator", "pubsub_emulator.primitives", "pubsub_emulator.primitives.face",
-                "pubsub_emulator.primitives.version", "pubsub_emulator.testing", "pubsub_emulator.testing.plugin",
+                "pubsub_emulator.primitives.version", "pubsub_emulator.testing",
+                "pubsub_emulator.testing.plugin",
             ]
         """)
     others = [

@@ -80,9 +80,8 @@ class Seen:
         for name, counts in self.on.items():
             twice = sum(count > 1 for count in counts.values())
             found.append(f"{name:<10}{KINDS[name]:<20}{len(counts):>7}{twice:>7}")
-        found.append(
-            f"{'':<10}{'a subscriber':<20}{len(self.told):>7}{sum(each > 1 for each in self.told.values()):>7}"
-        )
+        repeated = sum(count > 1 for count in self.told.values())
+        found.append(f"{'':<10}{'a subscriber':<20}{len(self.told):>7}{repeated:>7}")
         return [*found, f"killed meanwhile: {', '.join(self.killed)}"]
 
 

@@ -51,9 +51,8 @@ class Http:
     async def slow(self, token: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection that asked for events and is read when somebody reads it."""
         reader, writer = await asyncio.open_connection(*self.place, limit=1_000)
-        writer.write(
-            f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
-        )
+        head = "GET /events HTTP/1.1\r\nHost: localhost\r\n"
+        writer.write(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
         return reader, writer
 
     async def subscribe(self, *filters: dict[str, Any], **more: object) -> tuple[str, str]:
@@ -154,9 +153,16 @@ async def test_ev_21_what_a_stream_starts_with(http: Http, any_log: SqlStore) ->
         3
     ]
     assert events[0]["data"] | {"id": ""} == {
-        "seq": 1, "anchor": 1, "chain": None, "block": 1, "index": 0, "kind": "Test.Counted", "id": "",
-        "time": 6000, "fields": {"n": 1000},
-    }  # fmt: skip
+        "seq": 1,
+        "anchor": 1,
+        "chain": None,
+        "block": 1,
+        "index": 0,
+        "kind": "Test.Counted",
+        "id": "",
+        "time": 6000,
+        "fields": {"n": 1000},
+    }
 
 
 @over_http(counted(1, 1))

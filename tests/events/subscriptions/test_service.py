@@ -91,9 +91,7 @@ async def up_to_the_seam(service: EventService[Filter]) -> list[int]:
 
 
 @alone
-async def test_a_stream_is_told_that_it_caught_up_after_all_rows_that_the_log_had_when_it_began() -> (
-    None
-):
+async def test_a_stream_is_told_it_caught_up_after_all_rows_the_log_had_when_it_began() -> None:
     """A service that follows the log late must not call its own place the end: a client would act
     on old rows.
     """
@@ -123,9 +121,7 @@ async def test_a_stream_without_a_seam_does_not_wait_for_the_service_to_follow()
 
 
 @alone
-async def test_ev_25_a_stream_reads_everything_if_it_begins_at_the_start_and_has_no_filter_until_it_caught_up() -> (
-    None
-):
+async def test_ev_25_a_stream_from_the_start_without_filter_reads_all_until_caught_up() -> None:
     log = Unheard()
     log.append([counted(number, 50) for number in range(1, 41)])
     limits = Limits(full_reads=1, bound=10)
@@ -147,9 +143,7 @@ async def test_ev_25_a_stream_reads_everything_if_it_begins_at_the_start_and_has
 
 
 @alone
-async def test_ev_25_a_stream_counts_for_its_reader_and_else_for_the_owner_of_its_subscription() -> (
-    None
-):
+async def test_ev_25_a_stream_counts_for_its_reader_or_else_for_its_subscriptions_owner() -> None:
     async with (
         serving(Unheard(), Given(token=ANY), Limits(streams_per_client=1)) as service,
         service.stream("token", "reader"),
@@ -164,9 +158,7 @@ async def test_ev_25_a_stream_counts_for_its_reader_and_else_for_the_owner_of_it
 
 
 @alone
-async def test_ev_25_a_message_that_nobody_takes_drops_its_stream_once_and_a_stream_that_waits_is_kept() -> (
-    None
-):
+async def test_ev_25_a_message_nobody_takes_drops_its_stream_once_but_no_waiting_one() -> None:
     log = Unheard()
     log.append([counted(1, 20)])
     drops: list[str] = []

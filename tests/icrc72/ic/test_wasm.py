@@ -123,7 +123,8 @@ CALLER = (
     "(table funcref (elem $ok $bad $tidy))",
     """(func $begin (param $cycles i64)
       (call $arg_copy (i32.const 300) (i32.const 0) (call $arg_size))
-      (call $call_new (i32.const 300) (i32.const 10) (i32.const 310) (i32.sub (call $arg_size) (i32.const 10))
+      (call $call_new (i32.const 300) (i32.const 10)
+        (i32.const 310) (i32.sub (call $arg_size) (i32.const 10))
         (i32.const 0) (i32.const 41) (i32.const 1) (i32.const 42))
       (call $call_append (i32.const 16) (i32.const 5))
       (call $call_cycles (i64.const 0) (local.get $cycles)))""",
@@ -148,9 +149,7 @@ CALLER = (
 )
 
 
-def test_callbacks_have_the_answer_the_refund_and_the_first_caller_and_what_preceded_the_call_stays() -> (
-    None
-):
+def test_callbacks_have_answer_refund_and_first_caller_and_earlier_changes_stay() -> None:
     network, who = installed(*CALLER)
     peer = network.create(0, Peer())
     before = network.cycles(who)
@@ -181,7 +180,8 @@ def test_after_a_callback_that_traps_the_clean_up_counts_and_the_call_is_rejecte
         method(
             "update",
             "call",
-            """(call $both (i32.const 5)) (call $arg_copy (i32.const 300) (i32.const 0) (call $arg_size))
+            """(call $both (i32.const 5))
+            (call $arg_copy (i32.const 300) (i32.const 0) (call $arg_size))
             (call $call_new (i32.const 300) (i32.const 10) (i32.const 0) (i32.const 4)
               (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
             (call $on_cleanup (i32.const 1) (i32.const 10)) (drop (call $perform))""",

@@ -110,9 +110,7 @@ def test_lowered_limits_bind_what_grows_and_nothing_else_ps8() -> None:
     lower.try_state()
 
 
-def test_defect_36_size_is_counted_as_promised_and_a_write_touches_a_few_rows_whatever_is_stored_ps6() -> (
-    None
-):
+def test_defect_36_size_is_counted_as_promised_and_a_write_touches_a_few_rows_ps6() -> None:
     """32 + len(value) leaves out lifetime and trie on purpose (PS-8): limits are what publishers
     can compute.
     """

@@ -49,9 +49,7 @@ def nodes_of(keys: list[bytes], **changes: object) -> Subscriber:
     return Subscriber(make_spec({1000: keys}, cache="nodes", **changes))  # type: ignore[arg-type]
 
 
-def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live_ps62_defect_17_defect_18() -> (
-    None
-):
+def test_abandoned_rows_go_a_hundred_a_block_and_are_never_live_ps62_defect_17_defect_18() -> None:
     keys = numbered(250)
     subscriber = nodes_of(keys)
     relay = Relay(1, {1000: filled(keys)})

@@ -27,10 +27,16 @@ KEYS: list[dict[str, Any]] = [
     for row in json.loads((VECTORS / name).read_text(encoding="utf-8"))["storage_keys"]
 ]
 BY_ITEM = {
-    ("System", "Account"), ("System", "Number"), ("Babe", "CurrentSlot"), ("Configuration", "ActiveConfig"),
-    ("Broadcaster", "RegisteredPublishers"), ("Broadcaster", "PublishedKeys"), ("Broadcaster", "TotalStorageSize"),
-    ("Broadcaster", "TtlData"), ("Broadcaster", "TtlScanCursor"),
-}  # fmt: skip
+    ("System", "Account"),
+    ("System", "Number"),
+    ("Babe", "CurrentSlot"),
+    ("Configuration", "ActiveConfig"),
+    ("Broadcaster", "RegisteredPublishers"),
+    ("Broadcaster", "PublishedKeys"),
+    ("Broadcaster", "TotalStorageSize"),
+    ("Broadcaster", "TtlData"),
+    ("Broadcaster", "TtlScanCursor"),
+}
 
 
 def busy(policy: TtlPolicy, blocks: int = 60) -> RelayChain:
@@ -54,8 +60,8 @@ def test_every_entry_decodes_with_the_declared_codecs_and_encodes_to_the_same_by
     assert {row.key_again: row.value_again for row in read} == dumped
     assert state_root(dumped.items()) == chain.header.state_root
     assert {row.item.split("::")[0] for row in read} >= {
-        "System", "Babe", "Balances", "Session", "Configuration", "Paras", "Dmp", "Hrmp", "Registrar", "MessageQueue",
-        "Broadcaster",
+        "System", "Babe", "Balances", "Session", "Configuration", "Paras", "Dmp", "Hrmp",
+        "Registrar", "MessageQueue", "Broadcaster",
     }  # fmt: skip
 
 

@@ -199,9 +199,7 @@ def test_ps20_ps22_a_message_that_cannot_run_leaves_its_record_and_the_event_say
     assert world.value(chain, PUBLIC, "new") == b"value"
 
 
-def test_ps23_a_message_heavier_than_a_whole_block_is_dropped_with_its_weight_and_changes_nothing() -> (
-    None
-):
+def test_ps23_a_message_heavier_than_a_block_is_dropped_with_its_weight_without_changes() -> None:
     chain, other = twins()
     heavy = world.message(*(world.publish(i) for i in range(4)))
     served = _same_block(chain, other, PUBLIC, heavy)
@@ -265,9 +263,7 @@ def test_ps20_a_publish_goes_from_xcm_bytes_to_the_stored_entry() -> None:
     assert (ran.para, ran.id, ran.execution.outcome) == (SYSTEM, blake2_256(data), Complete(used))
 
 
-def test_ps21_a_failed_message_says_which_instruction_failed_and_how_before_its_queue_says_that_it_did() -> (
-    None
-):
+def test_ps21_a_failed_message_names_instruction_and_error_before_its_queue_does() -> None:
     chain = world.start()
     instructions = [
         world.publish(1),
@@ -415,9 +411,7 @@ def test_ps17_in_the_block_of_their_expiry_entries_still_count_and_can_be_renewe
     assert world.counted(chain, SYSTEM) == (1, 39, 0)
 
 
-def test_ps11_messages_that_still_wait_when_their_para_leaves_go_with_it_and_nothing_comes_back() -> (
-    None
-):
+def test_ps11_waiting_messages_go_with_their_para_and_nothing_comes_back() -> None:
     """1000 is a system para: a message of it that ran after its data was removed would store data
     for ever.
     """
