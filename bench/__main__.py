@@ -1,8 +1,9 @@
 """The whole bench: `python -m bench`, from the project's folder.
 
 python -m bench [--only W2 plan …] [--quick] [--json FILE]
-python -m bench --check [--tolerance 0.25]     compare the ratios with the kept table; exit code 1
-when one grew python -m bench --keep                         make this run the kept table
+python -m bench --check [--tolerance 0.25]     compare the ratios with the kept table; the exit
+                                               code is 1 if one grew
+python -m bench --keep                         make this run the kept table
 """
 
 import argparse
@@ -16,11 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 HERE: Final = Path(__file__).resolve().parent
-sys.path.append(
-    str(HERE.parent)
-)  # last: `PYTHONPATH=build/compiled python bench` measures that build
+# It is last, so that `PYTHONPATH=build/compiled python bench` measures that build.
+sys.path.append(str(HERE.parent))
 
-from bench import (
+from bench import (  # noqa: E402  # after the path
     canisters,
     chains,
     events,
@@ -29,7 +29,7 @@ from bench import (
     peer,
     prism,
     tries,
-)  # noqa: E402  # after the path
+)
 from bench.measure import PURE, Result  # noqa: E402  # the same
 from pubsub_emulator.cli.streams import prepare_streams  # noqa: E402  # the same
 
@@ -55,8 +55,9 @@ MAKERS: Final = {
 
 
 def chosen(only: list[str]) -> list[str]:
-    """The beginnings of names to which a part belongs; all of them for a part that names none, and
-    without parts.
+    """Return the keys of `MAKERS` that are needed for the given parts of names.
+
+    A part that matches no key, or an empty list, selects all keys.
     """
     parts = [part for part in only if part not in COLD_START]
     found = [

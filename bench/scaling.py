@@ -70,8 +70,9 @@ def best(work: Callable[[], object], runs: int = 3) -> float:
 
 
 def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:
-    """What `work` returns when a fork of this process runs it: memory is measured from a clean
-    start.
+    """Run `work` in a fork of this process and return its figures.
+
+    The fork makes memory start from the same state each time.
     """
     read, write = os.pipe()
     if os.fork() == 0:
@@ -127,8 +128,9 @@ def by_keys(sizes: Iterable[int]) -> Table:
 
 
 def by_publishers(counts: Iterable[int]) -> Table:
-    """100,000 keys among more and more publishers; every block publishes 100 keys, of 100
-    publishers or of all.
+    """Measure 100,000 keys among more and more publishers.
+
+    Every block publishes 100 keys, of 100 publishers or of all if there are fewer.
     """
     rows: list[tuple[float, ...]] = []
     for count in counts:
@@ -138,7 +140,10 @@ def by_publishers(counts: Iterable[int]) -> Table:
 
         def block(waiting: State = waiting, relay: Relay = relay) -> None:
             relay.runtime.executive.build_block(
-                Storage(waiting.fork()), 1, Hash(bytes(32)), digest=digest
+                Storage(waiting.fork()),
+                1,
+                Hash(bytes(32)),
+                digest=digest,  # noqa: B023
             )
 
         gc.collect()
@@ -151,8 +156,9 @@ def by_publishers(counts: Iterable[int]) -> Table:
 
 
 def by_subscribed_keys(counts: Iterable[int]) -> Table:
-    """One publisher, all of whose keys are subscribed; first all are new, then one in a hundred
-    changed.
+    """Measure one publisher, all of whose keys are subscribed.
+
+    In the first walk all keys are new, then one in a hundred has changed.
     """
     rows: list[tuple[float, ...]] = []
     for count in counts:
@@ -192,8 +198,9 @@ def by_subscribed_keys(counts: Iterable[int]) -> Table:
 def _one_in_a_hundred(
     header: Header, state: State, published: dict[PubsubKey, bytes], keys: tuple[PubsubKey, ...]
 ) -> tuple[float, float]:
-    """Bytes and milliseconds of the walk after all keys were delivered and one in a hundred
-    changed.
+    """Return the proof bytes and milliseconds of a walk in which one key in a hundred changed.
+
+    All keys were delivered before.
     """
     number = 0
     while True:
@@ -220,8 +227,9 @@ def _next(header: Header, state: State, number: int, published: dict[PubsubKey, 
 
 
 def by_proof(counts: Iterable[int]) -> Table:
-    """Reading larger and larger proofs from a trie of 100,000, up to the budget of a block (8.9
-    MB).
+    """Measure larger and larger proofs from a trie of 100,000 keys.
+
+    The largest has the size of a block's budget (8.9 MB).
     """
     entries = uniform(100_000)
     trie = Trie.from_entries(entries)

@@ -11,33 +11,37 @@ from development.report import SetupError, say
 DESCRIPTION = """
 Set the project up and run its jobs: `python3 dev.py demo`, `python3 dev.py test`.
 
-Needs nothing but Python 3.11 or newer and a package index. The first run makes `.venv` beside dev.py and installs what
-the job needs, in the versions of constraints.txt. A later job that needs more installs the rest. Everything is
-installed again when pyproject.toml, constraints.txt or the Python changes. Further arguments go to the tool:
-`python3 dev.py test tests/trie -x`, `python3 dev.py demo --help`.
+Needs only Python 3.11 or newer and a package index. The first run makes `.venv` beside dev.py and
+installs what the job needs, in the versions of constraints.txt. A later job that needs more
+installs the rest. Everything is installed again when pyproject.toml, constraints.txt or the Python
+changes. Further arguments go to the tool: `python3 dev.py test tests/trie -x`,
+`python3 dev.py demo --help`.
 """
 HELP = """
 jobs:
   demo    the demonstration: a network is run, its history and real relay proofs are audited
   test    every test, or those named: python3 dev.py test tests/trie
   lint    ruff check, ruff format --check, mypy, lint-imports
-  clients the field's own clients against a node; the first time they are fetched from their package indexes, and
-          --newest fetches the newest versions to see whether they still can be had
+  clients the field's own clients against a node; the first time they are fetched from their package
+          indexes, and --newest fetches the newest versions to see whether they still can be had
   worlds  the distributor on chains of other makers; the first time npm fetches those
-  canisters the example canisters, built from source, run, and called by agents of npm and PyPI; the first time Motoko's
-          compiler and the agents are fetched
+  canisters the example canisters, built from source, run, and called by agents of npm and PyPI; the
+          first time Motoko's compiler and the agents are fetched
   compiled  the compiled build, made and tested in build/; needs a C compiler
-  docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
-          --external those to elsewhere, too
+  docs    the documentation as a site in docs/_build, warnings being errors; every link within it is
+          followed, and with --external those to elsewhere, too
   interop Rust programs read the fixtures and vectors, and judge fuzz cases beside ours; needs cargo
-  versions  the tests that need neither Spark nor a browser, with other versions of Python and of the dependencies; with
-          names, only those lanes: docs/versions.md
-  mutation  changes of the rules, one at a time, and whether a test notices (hours); with names, only those
+  versions  the tests that need neither Spark nor a browser, with other versions of Python and of
+          the dependencies; with names, only those lanes: docs/versions.md
+  mutation  changes of the rules, one at a time, and whether a test notices (hours); with names,
+          only those
   ci      lint, then test
-  pubsub  any `pubsub` command, in the folder you are in:  python3 dev.py pubsub run my.toml --out out/my
+  pubsub  any `pubsub` command, in the folder you are in:
+          python3 dev.py pubsub run my.toml --out out/my
   setup   only the set-up, with the browser that tests of pages need
 
-A job that needs a tool which this machine lacks does nothing and says so. If the variable CI is set, that is an error.
+A job that needs a tool which this machine lacks does nothing and says so. If the variable CI is
+set, that is an error.
 """
 
 

@@ -1,6 +1,4 @@
-"""A stream of a node's blocks into findings: an alert for each block that cheats, also after the
-stream was stopped.
-"""
+"""An alert for each block that cheats, from a stream of a node's blocks that can be interrupted."""
 
 import asyncio
 import re
@@ -45,8 +43,8 @@ async def ask(url: str, method: str, *params: object) -> None:
 
 with (
     TemporaryDirectory() as folder,
-    subprocess.Popen(NODE, stdout=subprocess.PIPE, text=True) as node,
-):  # our own
+    subprocess.Popen(NODE, stdout=subprocess.PIPE, text=True) as node,  # noqa: S603  # our own
+):
     url = next(
         found.group() for line in node.stdout or () if (found := re.search(r"ws://\S+", line))
     )

@@ -50,9 +50,9 @@ def main() -> int:
 
 def run(*words: str | Path, folder: Path = HERE, **environment: str) -> int:
     """Run a program. Returns its exit code."""
-    return subprocess.run(
+    return subprocess.run(  # noqa: S603  # named here
         list(map(str, words)), cwd=folder, env={**os.environ, **environment}, check=False
-    ).returncode  # named here
+    ).returncode
 
 
 def npm(package: str) -> int:
@@ -103,14 +103,15 @@ def said(*words: str | Path) -> str:
     """What a program prints; nothing where there is no such program."""
     if shutil.which(words[0]) is None:
         return ""
-    return subprocess.run(
+    return subprocess.run(  # noqa: S603  # named here
         list(map(str, words)), capture_output=True, text=True, check=False
-    ).stdout.strip()  # named here
+    ).stdout.strip()
 
 
 def debian() -> Path | None:
-    """Debian's newest Rust with sources, unpacked once into `MODULES`; `None` where Debian is not,
-    or has none.
+    """Unpack Debian's newest Rust with sources once into `MODULES` and return its folder.
+
+    Returns `None` if the machine does not run Debian or no package is available.
     """
     place, packages = MODULES / "rust" / "usr", MODULES / "debs"
     if not (place / "bin" / "rustc").exists():

@@ -170,7 +170,8 @@ def key_name(key: bytes) -> str:
     if key.startswith(CHILD_STORAGE_PREFIX):
         return f"root of {child_name(key[len(CHILD_STORAGE_PREFIX) :])}"
     if key.startswith(_CAPACITY):
-        return f"relay_dispatch_queue_remaining_capacity({int.from_bytes(key[len(_CAPACITY) :], 'little')})"
+        para = int.from_bytes(key[len(_CAPACITY) :], "little")
+        return f"relay_dispatch_queue_remaining_capacity({para})"
     item = EVERY.item_of(key)
     if item is None:
         return UNKNOWN_KEY

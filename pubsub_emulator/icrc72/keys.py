@@ -148,12 +148,12 @@ _NAMES: Final = {
     "publisher": "publications events",
     "subscription": "notifications confirmations",
     "subscriber": (
-        """subscriptions notifications confirmations duplicates gaps refused_callers handler_failures
-        unreadable unconfirmed notifications_last_100_rounds held"""
+        "subscriptions notifications confirmations duplicates gaps refused_callers"
+        " handler_failures unreadable unconfirmed notifications_last_100_rounds held"
     ),
     "broadcaster": (
-        """events events_last_100_rounds notifications confirmations retries refused busy queued bytes
-        suspended filter_overruns unreadable unconfirmed"""
+        "events events_last_100_rounds notifications confirmations retries refused busy queued"
+        " bytes suspended filter_overruns unreadable unconfirmed"
     ),
 }
 STATISTICS: Final = {

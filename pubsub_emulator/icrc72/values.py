@@ -169,7 +169,8 @@ def plain(value: Value) -> Any:
             return list(numbers)
         case (
             (
-                "Nat" | "Int" | "Nat8" | "Nat16" | "Nat32" | "Nat64" | "Int8" | "Int16" | "Int32" | "Int64"
+                "Nat" | "Int" | "Nat8" | "Nat16" | "Nat32" | "Nat64"
+                | "Int8" | "Int16" | "Int32" | "Int64"
                 | "Text" | "Blob" | "Bytes" | "Bool" | "Principal"
             ),
             inside,

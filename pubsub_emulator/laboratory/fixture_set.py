@@ -58,9 +58,12 @@ KEPT: Final = 4
 
 _README: Final = f"""# Vectors: one judged block a file
 
-Version {FIXTURE_VERSION}. Each `*.json` but `{SCHEMA_FILE}` is one parachain block with all that is needed to judge it,
-and what must come of it; `{SCHEMA_FILE}` is the JSON Schema of these files. Bytes are hexadecimal with `0x`, structures
-are SCALE, state tries are LayoutV1. The project's docs/fixtures.md says field by field how another implementation
+Version {FIXTURE_VERSION}. Each `*.json` but `{SCHEMA_FILE}` is one parachain block \
+with all that is needed to judge it,
+and what must come of it; `{SCHEMA_FILE}` is the JSON Schema of these files. \
+Bytes are hexadecimal with `0x`, structures
+are SCALE, state tries are LayoutV1. \
+The project's docs/fixtures.md says field by field how another implementation
 replays them, and `pubsub replay` does so with the reference.
 
 | file | what it shows |

@@ -31,7 +31,8 @@ def value_type(cls: type[T]) -> type[T]:
         return hash(values(self))
 
     def text(self: object) -> str:
-        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+        return f"{type(self).__qualname__}({values})"
 
     made.__eq__, made.__hash__ = equal, digest
     if "__repr__" not in vars(cls):

@@ -239,8 +239,8 @@ def verdict(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[str]
     if kept.scenario_hash != now.scenario_hash:
         return [
             (
-                f"the snapshot is of another scenario than {now.scenario or 'this'}, or of an earlier"
-                " version of it"
+                f"the snapshot is of another scenario than {now.scenario or 'this'}, or of an"
+                " earlier version of it"
             )
         ]
     return [str(change) for change in compare(kept, now, tolerance) if change.exceeds]

@@ -101,16 +101,20 @@ _KEPT_DIGITS: Final = (16, 8, 4)
 def _fitting(
     names: tuple[str, ...], cells: list[tuple[str, ...]], width: int, *, gap: str
 ) -> list[tuple[str, ...]] | None:
-    """The cells with hashes shortened to fit the width, with `gap` in their middle; `None` if they
-    cannot fit.
+    """Return the cells with hashes shortened to fit the width, or `None` if they cannot fit.
+
+    `gap` stands in the middle of a shortened hash.
     """
     if _least(names, cells) <= width:
         return cells
     for kept in _KEPT_DIGITS:
         cut = [
-            tuple(_HEX.sub(lambda found: _shortened(found, kept, gap), cell) for cell in row)
+            tuple(
+                _HEX.sub(lambda found: _shortened(found, kept, gap), cell)  # noqa: B023  # used at once
+                for cell in row
+            )
             for row in cells
-        ]  # used at once
+        ]
         if _least(names, cut) <= width:
             return cut
     return None

@@ -124,7 +124,8 @@ for lane = 0, LANES - 1 do
   if left > 0 then
     local from = string.format('%.0f', lane * LANE)
     local to = string.format('%.0f', lane * LANE + now)
-    for _, member in ipairs(redis.call('ZRANGEBYSCORE', ARGV[1] .. 'due', from, to, 'LIMIT', 0, left)) do
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', ARGV[1] .. 'due', \
+from, to, 'LIMIT', 0, left)) do
       found[#found + 1] = member
       left = left - 1
     end

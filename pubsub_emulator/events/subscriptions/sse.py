@@ -190,7 +190,8 @@ class _Front:
             return kept[1]
         cursor = self._service.text(message.cursor)
         if message.rows:
-            return f"id: {cursor}\nevent: events\ndata: [{','.join(map(row_json, message.rows))}]\n\n".encode()
+            rows = ",".join(map(row_json, message.rows))
+            return f"id: {cursor}\nevent: events\ndata: [{rows}]\n\n".encode()
         return f"id: {cursor}\n\n".encode()
 
 

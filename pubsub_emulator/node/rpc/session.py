@@ -110,7 +110,8 @@ class RpcSubscription:
         session = self.session
         if session is None:
             return
-        message = f'{{"jsonrpc":"2.0","method":"{self.method}","params":{{"subscription":"{self.id}","result":{result}}}}}'
+        params = f'{{"subscription":"{self.id}","result":{result}}}'
+        message = f'{{"jsonrpc":"2.0","method":"{self.method}","params":{params}}}'
         if self.holds:
             self.held.append(message)
         else:

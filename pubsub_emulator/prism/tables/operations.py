@@ -211,8 +211,8 @@ def row_of(event: Event) -> OperationRow:
     """Return an operation as a row of the log."""
     reason = None if event.reason is None else event.reason.name
     # The JSON is written directly, as all values are names or hexadecimal digits.
-    body = f'"did":{_text(event.did_suffix)},"batch":{_text(event.credential_batch_id)},"reason":{_text(reason)}'
-    body += f',"signed":"{sha256(event.content).hex()}"'
+    body = f'"did":{_text(event.did_suffix)},"batch":{_text(event.credential_batch_id)}'
+    body += f',"reason":{_text(reason)},"signed":"{sha256(event.content).hex()}"'
     if event.type is OperationType.REVOKE_CREDENTIALS:
         listed = revoked_hashes(decode(SignedAtalaOperation, event.content))
         body += "".join(

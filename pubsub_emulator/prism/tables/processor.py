@@ -382,8 +382,9 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
         status, details = (_APPLIED, None) if reason is None else (_REJECTED, reason.name)
         # sqlite3 looks for an adapter of each `bytes`, which costs more than binding a `bytearray`.
         rows.append((
-            bytearray(operation_id), status, shared[anchored.place], details, did_suffix, _TYPES[kind],
-            bytearray(content), seq_no, created, None if operation_hash is None else bytearray(operation_hash),
+            bytearray(operation_id), status, shared[anchored.place], details, did_suffix,
+            _TYPES[kind], bytearray(content), seq_no, created,
+            None if operation_hash is None else bytearray(operation_hash),
             batch_id, number, block, time, anchored.place, place,
         ))  # fmt: skip
     session.run_many(f"INSERT INTO atala_operations VALUES ({'?, ' * 16} NULL, NULL)", rows)

@@ -42,9 +42,11 @@ _IS_FILTER: Final = _is_one_of("filter_type", *FilterType.__members__)
 _IS_OUTCOME: Final = _is_one_of("statuses", Status.APPLIED, Status.REJECTED)
 
 FIRST: Final = _statements(f"""
-    CREATE TABLE atala_objects (atala_object_id {BLOB} PRIMARY KEY CHECK (length(atala_object_id) = 32),
+    CREATE TABLE atala_objects
+        (atala_object_id {BLOB} PRIMARY KEY CHECK (length(atala_object_id) = 32),
         object_content {BLOB} NOT NULL,
-        atala_object_status {TEXT} NOT NULL CHECK (atala_object_status IN ('PENDING', 'PROCESSED')));
+        atala_object_status {TEXT} NOT NULL
+            CHECK (atala_object_status IN ('PENDING', 'PROCESSED')));
     CREATE TABLE atala_operations
         (signed_atala_operation_id {BLOB} NOT NULL CHECK (length(signed_atala_operation_id) = 32),
         atala_operation_status {TEXT} NOT NULL CHECK {_IS_STATUS},
@@ -68,13 +70,15 @@ SECOND: Final = _statements(f"""
         created_did_suffix {TEXT},
         operation_hash {BLOB} CHECK (length(operation_hash) = 32),
         credential_batch_id {TEXT},
-        block_number {INT}, block_hash {BLOB}, block_time {INT}, object_index {INT}, operation_index {INT},
+        block_number {INT}, block_hash {BLOB}, block_time {INT},
+        object_index {INT}, operation_index {INT},
         cancel_token {BLOB}, pending_since {INT},
         PRIMARY KEY (signed_atala_operation_id, atala_operation_status),
         CHECK ({_IS_PROCESSED} = (atala_operation_seq_no IS NOT NULL)),
         CHECK ((atala_operation_status = 'REJECTED') = (status_details IS NOT NULL)));
     CREATE INDEX operations_object ON atala_operations (atala_object_id);
-    CREATE INDEX operations_did ON atala_operations (atala_operation_did_suffix, atala_operation_seq_no)
+    CREATE INDEX operations_did
+        ON atala_operations (atala_operation_did_suffix, atala_operation_seq_no)
         WHERE atala_operation_did_suffix IS NOT NULL;
     CREATE INDEX operations_type ON atala_operations (atala_operation_type, atala_operation_seq_no);
     CREATE INDEX operations_created ON atala_operations (created_did_suffix, atala_operation_seq_no)
@@ -82,23 +86,31 @@ SECOND: Final = _statements(f"""
     CREATE INDEX operations_batch ON atala_operations (credential_batch_id, atala_operation_seq_no)
         WHERE credential_batch_id IS NOT NULL;
     CREATE INDEX operations_hash ON atala_operations (operation_hash);
-    CREATE UNIQUE INDEX operations_effect ON atala_operations (operation_hash) WHERE atala_operation_status = 'APPLIED';
+    CREATE UNIQUE INDEX operations_effect ON atala_operations (operation_hash)
+        WHERE atala_operation_status = 'APPLIED';
     CREATE TABLE revoked_credentials (credential_hash {BLOB} NOT NULL, seq_no {INT} NOT NULL,
         PRIMARY KEY (credential_hash, seq_no));
     CREATE INDEX revoked_seq_no ON revoked_credentials (seq_no);
     CREATE TABLE epochs (epoch {INT} PRIMARY KEY, last_seq_no {INT} NOT NULL);
-    CREATE TABLE subscriptions (subscription_token {BLOB} PRIMARY KEY CHECK (length(subscription_token) = 32),
-        after_operation {BLOB} CHECK (length(after_operation) = 32), operations_batching_allowed {BOOL} NOT NULL,
+    CREATE TABLE subscriptions
+        (subscription_token {BLOB} PRIMARY KEY CHECK (length(subscription_token) = 32),
+        after_operation {BLOB} CHECK (length(after_operation) = 32),
+        operations_batching_allowed {BOOL} NOT NULL,
         after_seq_no {INT} NOT NULL, epoch {INT} NOT NULL);
     CREATE TABLE subscription_filters
-        (subscription_token {BLOB} NOT NULL REFERENCES subscriptions ON DELETE CASCADE, filter_no {INT} NOT NULL,
-        filter_type {TEXT} NOT NULL CHECK {_IS_FILTER}, did_suffix {TEXT}, statuses {TEXT} CHECK {_IS_OUTCOME},
-        revoked_credential_hash {BLOB} CHECK (length(revoked_credential_hash) = 32), credential_batch_id {TEXT},
+        (subscription_token {BLOB} NOT NULL REFERENCES subscriptions ON DELETE CASCADE,
+        filter_no {INT} NOT NULL,
+        filter_type {TEXT} NOT NULL CHECK {_IS_FILTER},
+        did_suffix {TEXT}, statuses {TEXT} CHECK {_IS_OUTCOME},
+        revoked_credential_hash {BLOB} CHECK (length(revoked_credential_hash) = 32),
+        credential_batch_id {TEXT},
         PRIMARY KEY (subscription_token, filter_no));
     CREATE INDEX filters_did ON subscription_filters (filter_type, did_suffix);
     CREATE INDEX filters_credential ON subscription_filters (revoked_credential_hash);
-    CREATE TABLE prism_meta (one INTEGER PRIMARY KEY CHECK (one = 1), id {BLOB} NOT NULL, source {TEXT} NOT NULL,
-        log_id {BLOB} NOT NULL, epoch {INT} NOT NULL, seq_no {INT} NOT NULL, log_epoch {INT} NOT NULL,
+    CREATE TABLE prism_meta
+        (one INTEGER PRIMARY KEY CHECK (one = 1), id {BLOB} NOT NULL, source {TEXT} NOT NULL,
+        log_id {BLOB} NOT NULL, epoch {INT} NOT NULL, seq_no {INT} NOT NULL,
+        log_epoch {INT} NOT NULL,
         log_seq {INT} NOT NULL, block_number {INT});
     CREATE TABLE processed_blocks (block_number {INT} PRIMARY KEY, log_seq {INT} NOT NULL);
     CREATE INDEX blocks_log_seq ON processed_blocks (log_seq)
@@ -108,7 +120,8 @@ processed again from the log."""
 
 THIRD: Final = _statements("""
     DROP INDEX operations_hash;
-    CREATE INDEX operations_hash ON atala_operations (operation_hash) WHERE atala_operation_status <> 'APPLIED'
+    CREATE INDEX operations_hash ON atala_operations (operation_hash)
+        WHERE atala_operation_status <> 'APPLIED'
 """)
 """The statements of migration 3. The hash of an applied operation is then in one index instead of
 two."""

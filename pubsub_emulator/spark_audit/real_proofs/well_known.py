@@ -81,7 +81,8 @@ def key_name(key: bytes) -> str:
     if key.startswith(storage_keys.CHILD_STORAGE_PREFIX):
         return f"child trie 0x{key[len(storage_keys.CHILD_STORAGE_PREFIX) :].hex()}"
     if key.startswith(_CAPACITY):
-        return f"relay_dispatch_queue_remaining_capacity({int.from_bytes(key[len(_CAPACITY) :], 'little')})"
+        para = int.from_bytes(key[len(_CAPACITY) :], "little")
+        return f"relay_dispatch_queue_remaining_capacity({para})"
     name = _names().get(key[:32])
     if name is None:
         return f"unknown 0x{key.hex()}"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.cli.commands.fuzz import (
     event_targets,  # noqa: F401  # their targets
-    lying_node,
-    node_targets,
+    lying_node,  # noqa: F401  # as above
+    node_targets,  # noqa: F401  # as above
 )
 from pubsub_emulator.cli.commands.fuzz.files import from_file, temporary_folder
 from pubsub_emulator.emulator.network import Network
@@ -170,7 +170,7 @@ def _manifests() -> Iterable[bytes]:
     text=True,
 )
 def _read_manifest(data: bytes) -> str:
-    """The manifest as its maker would sign it: with the digest and the name that its content has."""
+    """Read the manifest as its maker would sign it: its digest and name fit its content."""
     from pubsub_emulator.spark_audit.history import manifest
     from pubsub_emulator.spark_audit.history.storage import open_store
 
@@ -213,7 +213,7 @@ def _entries() -> "tuple[FileEntry, ...]":
     "spark_audit.history",
 )
 def _read_table(data: bytes) -> str:
-    """A Parquet file whose manifest says of it what is true: its size and the digests of its parts."""
+    """Read a Parquet file whose manifest states its true size and the digests of its parts."""
     from pubsub_emulator.spark_audit.history.commit import read_stretches
     from pubsub_emulator.spark_audit.history.manifest import digest_of
     from pubsub_emulator.spark_audit.history.reader import Fault, read_file

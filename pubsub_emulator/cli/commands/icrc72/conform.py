@@ -1,6 +1,4 @@
-"""`pubsub icrc72 conform`: tries a canister that somebody else wrote in one role, and says which
-rules hold.
-"""
+"""`pubsub icrc72 conform`: tests a foreign canister in one role and says which rules hold."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -133,17 +131,23 @@ def _told(
 
 
 def _trace(trial: Trial) -> str:
-    """A line for each happening: round, kind, number of the call, sender, receiver, method, bytes."""
+    """Return a line per event: round, kind, call number, sender, receiver, method, bytes."""
     names = {trial.who: "candidate", trial.system.orchestrator: "orchestrator"}
     names |= {
         each: f"broadcaster{at}"
         for at, each in enumerate(trial.system.broadcasters)
         if each not in names
     }
-    return "".join(
-        f"{each.round} {each.kind} {each.number}"
-        f" {names.get(each.sender, each.sender.text) or 'system'} "
-        f"{names.get(each.receiver, each.receiver.text)} {each.method or '-'} "
-        f"{each.data.decode(errors='backslashreplace') if each.kind == 'trap' else each.data.hex() or '-'}\n"
-        for each in trial.recorder.happenings
-    )
+    lines = []
+    for each in trial.recorder.happenings:
+        sender = names.get(each.sender, each.sender.text) or "system"
+        receiver = names.get(each.receiver, each.receiver.text)
+        if each.kind == "trap":
+            data = each.data.decode(errors="backslashreplace")
+        else:
+            data = each.data.hex() or "-"
+        lines.append(
+            f"{each.round} {each.kind} {each.number} {sender} {receiver} {each.method or '-'}"
+            f" {data}\n"
+        )
+    return "".join(lines)

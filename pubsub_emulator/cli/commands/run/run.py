@@ -1,5 +1,6 @@
-"""`pubsub run`: a scenario from its file to a history, a summary and a digest, and again when a
-file changes.
+"""`pubsub run`: from a scenario to a history, a summary and a digest.
+
+It can run again whenever a file changes.
 """
 
 import json
@@ -40,7 +41,10 @@ EXPLORER: Final = "explorer.html"
 ARROW: Final = "pyarrow"
 _POLL_SECONDS: Final = 0.3
 
-DIGEST_MEANS: Final = "one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests"
+DIGEST_MEANS: Final = (
+    "one hash over every relay block, candidate, verdict and delivery: equal runs have equal"
+    " digests"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +191,10 @@ def run_scenario(
 
 
 def run_again_and_again(scenario: str, run: Callable[[], Result]) -> Result:
-    """Run, and again after each change of the scenario or of the file of rules, and compare with
-    the last run.
+    """Run again after each change of the scenario or the rules, and compare with the last run.
 
-    Ends when it is interrupted, with the last result. An error is said and waited out.
+    An interrupt ends it and returns the last result. Errors are printed, and the next change is
+    awaited.
     """
     rules = Path(chosen().path) if chosen().path else None
     watched = [path for path in (Path(scenario), rules) if path is not None and path.is_file()]
